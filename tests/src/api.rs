@@ -51,17 +51,28 @@ impl Answer {
 
     /// The answer itself, if it has this status.
     pub fn expect(self, status: u16) -> Self {
-        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
+        assert_eq!(
+            self.status,
+            status,
+            "{}",
+            String::from_utf8_lossy(&self.body)
+        );
         self
     }
 
     /// The problem (RFC 9457) it carries: it must have this status in its head and in its body.
     pub fn problem(self, status: u16) -> Value {
         let answer = self.expect(status);
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
         let problem = answer.json();
         assert_eq!(problem["status"], status);
-        assert!(problem["title"].is_string() && problem["type"].is_string(), "{problem}");
+        assert!(
+            problem["title"].is_string() && problem["type"].is_string(),
+            "{problem}"
+        );
         problem
     }
 }
@@ -74,7 +85,11 @@ impl Api {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None);
-        Self { agent: config.build().into(), url, admin_key: admin_key.to_owned() }
+        Self {
+            agent: config.build().into(),
+            url,
+            admin_key: admin_key.to_owned(),
+        }
     }
 
     /// The address of the server.
@@ -90,27 +105,43 @@ impl Api {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Answer, ureq::Error> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let response = if matches!(method, "GET" | "DELETE") {
-            self.agent.run(request.body(()).map_err(ureq::Error::Http)?)?
+            self.agent
+                .run(request.body(()).map_err(ureq::Error::Http)?)?
         } else {
-            self.agent.run(request.body(body).map_err(ureq::Error::Http)?)?
+            self.agent
+                .run(request.body(body).map_err(ureq::Error::Http)?)?
         };
         let (head, body) = response.into_parts();
-        let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        let body = body
+            .into_with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec()?;
+        Ok(Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+        })
     }
 
     /// Sends a request with the admin key.
     pub fn manage(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
         let authorization = format!("Bearer {}", self.admin_key);
-        let headers =
-            [(header::AUTHORIZATION.as_str(), authorization.as_str()), ("content-type", "application/json")];
-        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        self.send(method, path, &headers, &body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        let headers = [
+            (header::AUTHORIZATION.as_str(), authorization.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let body = body
+            .map(|body| body.to_string().into_bytes())
+            .unwrap_or_default();
+        self.send(method, path, &headers, &body)
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     /// Asks for a resource, which must be there.
@@ -120,30 +151,49 @@ impl Api {
 
     /// Creates a topic.
     pub fn create_topic(&self, name: &str, settings: &Value) -> Topic {
-        self.manage("PUT", &format!("/topics/{name}"), Some(settings)).expect(201);
+        self.manage("PUT", &format!("/topics/{name}"), Some(settings))
+            .expect(201);
         self.topic(name)
     }
 
     /// Creates a topic of CloudEvents with one subscription.
     pub fn create_topic_with(&self, name: &str, subscription: &str, settings: &Value) -> Topic {
-        self.create_topic(name, &json!({ "subscriptions": { subscription: settings } }))
+        self.create_topic(
+            name,
+            &json!({ "subscriptions": { subscription: settings } }),
+        )
     }
 
     /// A topic that is there.
     pub fn topic(&self, name: &str) -> Topic {
         let keys = self.show(&format!("/topics/{name}/keys"));
-        let key = |name: &str| keys[name].as_str().expect("a topic has two keys").to_owned();
-        Topic { api: self.clone(), name: name.to_owned(), keys: [key("key1"), key("key2")] }
+        let key = |name: &str| {
+            keys[name]
+                .as_str()
+                .expect("a topic has two keys")
+                .to_owned()
+        };
+        Topic {
+            api: self.clone(),
+            name: name.to_owned(),
+            keys: [key("key1"), key("key2")],
+        }
     }
 
-    /// The value of a metric at `/metrics`, summed over its labels; 0 where it has not been counted yet.
+    /// The value of a metric at `/metrics`, summed over its labels; 0 where it has not been counted
+    /// yet.
     pub fn metric(&self, name: &str) -> f64 {
         let answer = self.manage("GET", "/metrics", None).expect(200);
         let text = String::from_utf8(answer.body).expect("metrics are text");
-        let lines = text
-            .lines()
-            .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
-        let value = |line: &str| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok());
+        let lines = text.lines().filter(|line| {
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
+        });
+        let value = |line: &str| {
+            line.rsplit(' ')
+                .next()
+                .and_then(|value| value.parse::<f64>().ok())
+        };
         lines.filter_map(value).sum()
     }
 }
@@ -156,23 +206,32 @@ impl Topic {
 
     /// Publishes a body as it is, with the first key. Nothing if there was no answer.
     pub fn send(&self, content_type: &str, body: &[u8]) -> Result<Answer, ureq::Error> {
-        let headers = [("aeg-sas-key", self.keys[0].as_str()), ("content-type", content_type)];
+        let headers = [
+            ("aeg-sas-key", self.keys[0].as_str()),
+            ("content-type", content_type),
+        ];
         self.api.send("POST", &self.path(), &headers, body)
     }
 
     /// Publishes a body with these headers instead of a key and a content type.
     pub fn send_with(&self, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        self.api.send("POST", &self.path(), headers, body).expect("the server answers")
+        self.api
+            .send("POST", &self.path(), headers, body)
+            .expect("the server answers")
     }
 
     /// Publishes one CloudEvent, which must be accepted.
     pub fn publish(&self, event: &Value) {
-        self.send(CLOUD_EVENT, event.to_string().as_bytes()).expect("the server answers").expect(200);
+        self.send(CLOUD_EVENT, event.to_string().as_bytes())
+            .expect("the server answers")
+            .expect(200);
     }
 
     /// Publishes a batch of CloudEvents, which must be accepted.
     pub fn publish_batch(&self, events: &[Value]) {
         let body = Value::from(events).to_string();
-        self.send(CLOUD_EVENTS_BATCH, body.as_bytes()).expect("the server answers").expect(200);
+        self.send(CLOUD_EVENTS_BATCH, body.as_bytes())
+            .expect("the server answers")
+            .expect(200);
     }
 }

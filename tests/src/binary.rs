@@ -10,8 +10,8 @@ use serde_json::Value;
 /// The variable that names a program which is built already, for instance an optimised one.
 pub const BINARY_VARIABLE: &str = "POSTHASTE_BIN";
 
-/// The `posthaste` program: the one that [`BINARY_VARIABLE`] names, or else it is built, once per test
-/// process, as the tests were.
+/// The `posthaste` program: the one that [`BINARY_VARIABLE`] names, or else it is built, once per
+/// test process, as the tests were.
 pub fn posthaste() -> &'static PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| env::var_os(BINARY_VARIABLE).map_or_else(build, PathBuf::from))
@@ -30,7 +30,10 @@ fn build() -> PathBuf {
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stderr(Stdio::inherit()).output();
+    let output = cargo
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output();
     let output = output.expect("cargo starts");
     assert!(output.status.success(), "failed to build posthaste");
     let lines = output.stdout.split(|byte| *byte == b'\n');

@@ -1,5 +1,5 @@
-//! A small disk of a test's own: a tmpfs, mounted over a data folder and gone in the end, also when the test
-//! fails.
+//! A small disk of a test's own: a tmpfs, mounted over a data folder and gone in the end, also when
+//! the test fails.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -25,14 +25,18 @@ impl SmallDisk {
     pub fn mount(folder: &Path, bytes: u64) -> Self {
         let options = format!("size={bytes},mode=0700");
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &options, "posthaste-test"]).arg(folder);
+        mount
+            .args(["-t", "tmpfs", "-o", &options, "posthaste-test"])
+            .arg(folder);
         let output = mount.output().expect("there is a program mount");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
             "this test mounts a small disk, which needs root or CAP_SYS_ADMIN: {error}"
         );
-        Self { folder: folder.to_owned() }
+        Self {
+            folder: folder.to_owned(),
+        }
     }
 
     /// Per cent of it that are used, rounded down.
@@ -43,7 +47,10 @@ impl SmallDisk {
 
     /// Fills it to this share, in per cent, with a file that grows.
     pub fn fill_to(&self, percent: u64) {
-        let file = File::options().create(true).append(true).open(self.folder.join(BALLAST));
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.join(BALLAST));
         let mut file = file.expect("the disk can be written to");
         while self.percent_used() < percent {
             let written: io::Result<()> = file.write_all(&vec![0; BLOCK_BYTES]);
@@ -59,8 +66,11 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a server that is killed later still has its files open. Nothing more can be done if it
-        // fails.
-        let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
+        // Lazily: a server that is killed later still has its files open. Nothing more can be done
+        // if it fails.
+        let _ = Command::new("umount")
+            .arg("--lazy")
+            .arg(&self.folder)
+            .status();
     }
 }

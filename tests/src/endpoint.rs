@@ -1,4 +1,5 @@
-//! A subscriber's endpoint that answers as a script says, well or badly, and remembers what it received.
+//! A subscriber's endpoint that answers as a script says, well or badly, and remembers what it
+//! received.
 //!
 //! The server speaks HTTP/1.1 by hand, on threads: one that follows the rules could not misbehave.
 
@@ -61,7 +62,12 @@ impl Endpoint {
 
     /// Requests that a path has received until now, in order.
     pub fn received(&self, path: &str) -> Vec<Received> {
-        self.shared.received.all().into_iter().filter(|request| request.path == path).collect()
+        self.shared
+            .received
+            .all()
+            .into_iter()
+            .filter(|request| request.path == path)
+            .collect()
     }
 
     /// Everything that was received until now, in order.
@@ -76,10 +82,12 @@ impl Endpoint {
 
     /// Waits until a path has received this number of requests, and answers them.
     pub fn wait_for(&self, path: &str, count: usize) -> Vec<Received> {
-        self.shared.received.wait_for(&format!("{count} requests to {path}"), |all| {
-            let of_path = || all.iter().filter(|request| request.path == path);
-            (of_path().count() >= count).then(|| of_path().cloned().collect())
-        })
+        self.shared
+            .received
+            .wait_for(&format!("{count} requests to {path}"), |all| {
+                let of_path = || all.iter().filter(|request| request.path == path);
+                (of_path().count() >= count).then(|| of_path().cloned().collect())
+            })
     }
 
     /// Waits for the first request to a path.

@@ -54,7 +54,10 @@ mod tests {
 
     #[test]
     fn members_are_laid_over_and_the_others_stay() {
-        let settings = subscription_with("http://a", &json!({ "retryPolicy": { "schedule": ["PT2S"] } }));
+        let settings = subscription_with(
+            "http://a",
+            &json!({ "retryPolicy": { "schedule": ["PT2S"] } }),
+        );
         assert_eq!(settings["retryPolicy"]["schedule"], json!(["PT2S"]));
         assert_eq!(settings["retryPolicy"]["waitFloors"]["503"], "PT0S");
         assert_eq!(settings["endpoint"]["url"], "http://a");

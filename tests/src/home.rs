@@ -35,7 +35,11 @@ impl Home {
     pub fn run(&self, server: &Server, arguments: &[&str]) -> Output {
         let mut command = Command::new(posthaste());
         // Before the command, so that it may end with `--` and a word.
-        command.args(["--url", server.url()]).arg("--data-dir").arg(self.path()).args(arguments);
+        command
+            .args(["--url", server.url()])
+            .arg("--data-dir")
+            .arg(self.path())
+            .args(arguments);
         command.output().expect("posthaste starts")
     }
 
@@ -51,7 +55,12 @@ impl Home {
     pub fn dead_letter_files(&self, topic: &str, subscription: &str) -> Vec<PathBuf> {
         let folder = self.path().join("dead-letters");
         let mut files = Vec::new();
-        collect(&folder.join(topic.to_uppercase()).join(subscription.to_uppercase()), &mut files);
+        collect(
+            &folder
+                .join(topic.to_uppercase())
+                .join(subscription.to_uppercase()),
+            &mut files,
+        );
         files.sort();
         files
     }
@@ -62,15 +71,26 @@ impl Home {
             let bytes = fs::read(&file).expect("a dead-letter file can be read");
             serde_json::from_slice(&bytes).expect("a dead-letter file is a whole JSON array")
         };
-        self.dead_letter_files(topic, subscription).into_iter().flat_map(read).collect()
+        self.dead_letter_files(topic, subscription)
+            .into_iter()
+            .flat_map(read)
+            .collect()
     }
 
     /// Waits until a subscription has this number of dead letters.
-    pub fn wait_for_dead_letters(&self, topic: &str, subscription: &str, count: usize) -> Vec<Value> {
-        wait_until(&format!("{count} dead letters of {topic}/{subscription}"), || {
-            let letters = self.dead_letters(topic, subscription);
-            (letters.len() >= count).then_some(letters)
-        })
+    pub fn wait_for_dead_letters(
+        &self,
+        topic: &str,
+        subscription: &str,
+        count: usize,
+    ) -> Vec<Value> {
+        wait_until(
+            &format!("{count} dead letters of {topic}/{subscription}"),
+            || {
+                let letters = self.dead_letters(topic, subscription);
+                (letters.len() >= count).then_some(letters)
+            },
+        )
     }
 
     /// Waits for a subscription's only dead letter.
@@ -89,12 +109,17 @@ impl Default for Home {
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     // A missing folder holds no files; the program makes its folders when it needs them.
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries {
         let path = entry.expect("a folder can be read").path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "json") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
             files.push(path);
         }
     }

@@ -1,5 +1,5 @@
-//! A name server that answers as a script says, over UDP. It speaks just enough DNS (RFC 1035) by hand, and
-//! remembers what it was asked.
+//! A name server that answers as a script says, over UDP. It speaks just enough DNS (RFC 1035) by
+//! hand, and remembers what it was asked.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -45,7 +45,11 @@ impl NameServer {
     pub fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
         let address = socket.local_addr().expect("it is bound");
-        let server = Self { address, names: Arc::default(), asked: Seen::default() };
+        let server = Self {
+            address,
+            names: Arc::default(),
+            asked: Seen::default(),
+        };
         let (names, asked) = (Arc::clone(&server.names), server.asked.clone());
         thread::spawn(move || serve(&socket, &names, &asked));
         server
@@ -64,7 +68,10 @@ impl NameServer {
     /// Answers with these addresses for a name from now on.
     pub fn resolve(&self, name: &str, addresses: &[&str]) {
         let parse = |address: &&str| address.parse().expect("an address");
-        self.answer(name, NameAnswer::Addresses(addresses.iter().map(parse).collect()));
+        self.answer(
+            name,
+            NameAnswer::Addresses(addresses.iter().map(parse).collect()),
+        );
     }
 
     /// The names it was asked for until now, in order and once for each kind of address.
@@ -76,9 +83,14 @@ impl NameServer {
 fn serve(socket: &UdpSocket, names: &Mutex<HashMap<String, NameAnswer>>, asked: &Seen<String>) {
     let mut bytes = [0; QUESTION_BYTES_MAX];
     while let Ok((length, from)) = socket.recv_from(&mut bytes) {
-        let Some(question) = Question::parse(&bytes[..length]) else { continue };
+        let Some(question) = Question::parse(&bytes[..length]) else {
+            continue;
+        };
         asked.push(question.name.clone());
-        let answer = lock(names).get(&question.name).cloned().unwrap_or(NameAnswer::NoSuchName);
+        let answer = lock(names)
+            .get(&question.name)
+            .cloned()
+            .unwrap_or(NameAnswer::NoSuchName);
         if let Some(response) = question.response(&answer) {
             // The client may be gone.
             let _ = socket.send_to(&response, from);
@@ -111,7 +123,12 @@ impl<'a> Question<'a> {
         }
         let kind = u16::from_be_bytes([*rest.first()?, *rest.get(1)?]);
         let end = message.len() - rest.len() + 4;
-        Some(Self { id, name: labels.join("."), kind, bytes: message.get(HEAD_BYTES..end)? })
+        Some(Self {
+            id,
+            name: labels.join("."),
+            kind,
+            bytes: message.get(HEAD_BYTES..end)?,
+        })
     }
 
     fn response(&self, answer: &NameAnswer) -> Option<Vec<u8>> {
@@ -123,7 +140,10 @@ impl<'a> Question<'a> {
             NameAnswer::NoSuchName => (3, &[][..]),
             NameAnswer::Silence => return None,
         };
-        let records: Vec<_> = addresses.iter().filter_map(|address| self.record(*address)).collect();
+        let records: Vec<_> = addresses
+            .iter()
+            .filter_map(|address| self.record(*address))
+            .collect();
         if records.is_empty() && matches!(answer, NameAnswer::OnlyAddresses(_)) {
             return None;
         }
@@ -166,19 +186,32 @@ mod tests {
     fn a_question_is_repeated_with_the_addresses_of_its_kind() {
         let question = Question::parse(QUESTION).unwrap();
         assert_eq!((question.name.as_str(), question.kind), ("a.test", 1));
-        let both = ["127.0.0.1", "::1"].map(|address| address.parse().unwrap()).to_vec();
+        let both = ["127.0.0.1", "::1"]
+            .map(|address| address.parse().unwrap())
+            .to_vec();
         let expected = [
             b"\x12\x34\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00".as_slice(),
             &QUESTION[HEAD_BYTES..],
             b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\x7f\x00\x00\x01",
         ];
-        assert_eq!(question.response(&NameAnswer::Addresses(both)), Some(expected.concat()));
+        assert_eq!(
+            question.response(&NameAnswer::Addresses(both)),
+            Some(expected.concat())
+        );
         let code = |answer| question.response(&answer).map(|response| response[3] & 0xf);
         assert_eq!(code(NameAnswer::NoSuchName), Some(3));
         assert_eq!(code(NameAnswer::Failure), Some(2));
         assert_eq!(code(NameAnswer::Silence), None);
-        assert_eq!(code(NameAnswer::OnlyAddresses(vec!["127.0.0.1".parse().unwrap()])), Some(0));
-        assert_eq!(code(NameAnswer::OnlyAddresses(vec!["::1".parse().unwrap()])), None);
+        assert_eq!(
+            code(NameAnswer::OnlyAddresses(vec![
+                "127.0.0.1".parse().unwrap()
+            ])),
+            Some(0)
+        );
+        assert_eq!(
+            code(NameAnswer::OnlyAddresses(vec!["::1".parse().unwrap()])),
+            None
+        );
     }
 
     #[test]

@@ -17,7 +17,10 @@ struct Shared<T> {
 
 impl<T> Default for Seen<T> {
     fn default() -> Self {
-        Self(Arc::new(Shared { items: Mutex::default(), grew: Condvar::new() }))
+        Self(Arc::new(Shared {
+            items: Mutex::default(),
+            grew: Condvar::new(),
+        }))
     }
 }
 

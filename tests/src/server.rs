@@ -37,8 +37,8 @@ impl Server {
         Self::begin(Command::new(posthaste()), patience, data_dir, arguments)
     }
 
-    /// The same by another program, such as a tracer. The command ends with the path of [`posthaste`], and
-    /// its process becomes the server.
+    /// The same by another program, such as a tracer. The command ends with the path of
+    /// [`posthaste`], and its process becomes the server.
     pub fn start_by(command: Command, data_dir: &Path, arguments: &[&str]) -> Self {
         Self::begin(command, PATIENCE, data_dir, arguments)
     }
@@ -48,18 +48,26 @@ impl Server {
         let ready = log.wait_within(patience, "a server that says where it listens", |lines| {
             let url = lines.iter().find_map(|line| url_in(line));
             let is_over = lines.iter().filter(|line| *line == CLOSED).count() == 2;
-            url.map(Ok).or_else(|| is_over.then(|| Err(lines.join("\n"))))
+            url.map(Ok)
+                .or_else(|| is_over.then(|| Err(lines.join("\n"))))
         });
         let url = ready.unwrap_or_else(|log| panic!("the server ended at once:\n{log}"));
         let key_file = data_dir.join("admin.key");
         let key = fs::read_to_string(&key_file).expect("the server makes an admin key");
-        Self { process, log, api: Api::new(url, key.trim()) }
+        Self {
+            process,
+            log,
+            api: Api::new(url, key.trim()),
+        }
     }
 
-    /// Starts a server that is expected to refuse, waits for its end, and answers its exit code and its log.
+    /// Starts a server that is expected to refuse, waits for its end, and answers its exit code and
+    /// its log.
     pub fn fail_to_start(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
         let (mut process, log) = spawn(Command::new(posthaste()), data_dir, arguments);
-        let status = wait_until("a server that refuses to start", || process.try_wait().expect("it is ours"));
+        let status = wait_until("a server that refuses to start", || {
+            process.try_wait().expect("it is ours")
+        });
         let lines = log.wait_for("the end of the log", |lines| {
             (lines.iter().filter(|line| *line == CLOSED).count() == 2).then(|| lines.join("\n"))
         });
@@ -81,11 +89,19 @@ impl Server {
         self.process.id()
     }
 
-    /// The most bytes that it ever had resident, as the kernel has kept them: no look is too late for it.
+    /// The most bytes that it ever had resident, as the kernel has kept them: no look is too late
+    /// for it.
     pub fn resident_bytes_max(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("status has the line");
-        let kib = line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .expect("status has the line");
+        let kib = line
+            .split_whitespace()
+            .next()
+            .and_then(|number| number.parse::<u64>().ok());
         kib.expect("it is a number") * 1024
     }
 
@@ -96,20 +112,30 @@ impl Server {
 
     /// Sends SIGTERM: finish and go.
     pub fn terminate(&self) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process has a number");
+        let pid = i32::try_from(self.pid())
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process has a number");
         kill_process(pid, Signal::TERM).expect("the process is ours and still there");
     }
 
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
-        wait_until("the server's end", || self.process.try_wait().expect("the process is ours"))
+        wait_until("the server's end", || {
+            self.process.try_wait().expect("the process is ours")
+        })
     }
 
     /// Ends it in order, and wants it to end well.
     pub fn stop(mut self) {
         self.terminate();
         let status = self.wait();
-        assert_eq!(status.code(), Some(0), "the log:\n{}", self.log().join("\n"));
+        assert_eq!(
+            status.code(),
+            Some(0),
+            "the log:\n{}",
+            self.log().join("\n")
+        );
     }
 
     /// `kill -9`.
@@ -119,7 +145,10 @@ impl Server {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a test that fails shows what the server said")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that fails shows what the server said"
+)]
 impl Drop for Server {
     fn drop(&mut self) {
         // An error means that it has already ended, which is the aim.
@@ -132,14 +161,32 @@ impl Drop for Server {
 }
 
 fn spawn(mut command: Command, data_dir: &Path, arguments: &[&str]) -> (Child, Seen<String>) {
-    command.args(["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]);
+    command.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--allow-endpoints",
+        "127.0.0.0/8",
+        "--log",
+        "json",
+    ]);
     command.arg("--data-dir").arg(data_dir).args(arguments);
-    command.env_remove("POSTHASTE_KEY").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env_remove("POSTHASTE_KEY")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut process = command.spawn().expect("posthaste starts");
     let log = Seen::default();
     let streams: [Option<Box<dyn Read + Send>>; 2] = [
-        process.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
-        process.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+        process
+            .stdout
+            .take()
+            .map(|stream| Box::new(stream) as Box<dyn Read + Send>),
+        process
+            .stderr
+            .take()
+            .map(|stream| Box::new(stream) as Box<dyn Read + Send>),
     ];
     for stream in streams.into_iter().flatten() {
         let log = log.clone();
@@ -153,11 +200,13 @@ fn spawn(mut command: Command, data_dir: &Path, arguments: &[&str]) -> (Child, S
     (process, log)
 }
 
-/// The address in the log line that says where the server listens. Endpoints are logged as well, sometimes
-/// earlier.
+/// The address in the log line that says where the server listens. Endpoints are logged as well,
+/// sometimes earlier.
 fn url_in(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
-    line["message"].as_str().filter(|message| message.starts_with("listening"))?;
+    line["message"]
+        .as_str()
+        .filter(|message| message.starts_with("listening"))?;
     line["url"].as_str().map(str::to_owned)
 }
 
@@ -167,9 +216,16 @@ mod tests {
 
     #[test]
     fn the_address_is_the_one_the_server_listens_on() {
-        let check = |line: &str, expected: Option<&str>| assert_eq!(url_in(line).as_deref(), expected);
-        check(r#"{"message":"listening on http://h:1","url":"http://h:1"}"#, Some("http://h:1"));
-        check(r#"{"message":"delivery attempt failed","url":"http://h:2"}"#, None);
+        let check =
+            |line: &str, expected: Option<&str>| assert_eq!(url_in(line).as_deref(), expected);
+        check(
+            r#"{"message":"listening on http://h:1","url":"http://h:1"}"#,
+            Some("http://h:1"),
+        );
+        check(
+            r#"{"message":"delivery attempt failed","url":"http://h:2"}"#,
+            None,
+        );
         check("listening on http://h:1", None);
     }
 }

@@ -1,6 +1,6 @@
-//! `kill -9`, again and again, in the middle of ten thousand publishes: whatever was acknowledged is
-//! delivered or is a dead letter, and an event is delivered twice only if a kill lies between. The delivery
-//! log has the last state of each event, and each attempt that the endpoint saw.
+//! `kill -9`, again and again, in the middle of ten thousand publishes: whatever was acknowledged
+//! is delivered or is a dead letter, and an event is delivered twice only if a kill lies between.
+//! The delivery log has the last state of each event, and each attempt that the endpoint saw.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -50,14 +50,24 @@ fn number(id: &str) -> usize {
 
 #[test]
 fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
-    let seed = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
+    let seed = std::env::var(SEED_VARIABLE)
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| now().subsec_nanos());
     println!("repeat this run with {SEED_VARIABLE}={seed}");
-    let (home, endpoint, ledger, topics) =
-        (Home::new(), Endpoint::start(), Ledger::default(), Topics::default());
+    let (home, endpoint, ledger, topics) = (
+        Home::new(),
+        Endpoint::start(),
+        Ledger::default(),
+        Topics::default(),
+    );
     endpoint.script("/a", [Answer::Judge(judge)]);
     let server = home.serve();
-    topics.push(server.api().create_topic_with("orders", "all", &subscription(&endpoint.url("/a"))));
+    topics.push(server.api().create_topic_with(
+        "orders",
+        "all",
+        &subscription(&endpoint.url("/a")),
+    ));
 
     let mut kills: Vec<RangeInclusive<Duration>> = Vec::new();
     let server = std::thread::scope(|scope| {
@@ -66,11 +76,14 @@ fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
         }
         let mut server = server;
         for moment in moments(seed) {
-            wait_until("the moment to kill", || (ledger.acknowledged() >= moment).then_some(()));
+            wait_until("the moment to kill", || {
+                (ledger.acknowledged() >= moment).then_some(())
+            });
             let before = now();
             server.kill();
             server = home.serve();
-            // Until the next server answers, the endpoint may still be reading what the last one had sent.
+            // Until the next server answers, the endpoint may still be reading what the last one
+            // had sent.
             kills.push(before..=now());
             topics.push(server.api().topic("orders"));
         }
@@ -87,8 +100,8 @@ impl Ledger {
     }
 }
 
-/// Publishes one event after the other, each once. After a request without an answer it waits for the next
-/// server.
+/// Publishes one event after the other, each once. After a request without an answer it waits for
+/// the next server.
 fn publish(ledger: &Ledger, topics: &Topics) {
     let mut servers = 1;
     loop {
@@ -97,13 +110,26 @@ fn publish(ledger: &Ledger, topics: &Topics) {
             return;
         }
         let (topic, count) = topics.wait_for("a server", |all| {
-            (all.len() >= servers).then(|| all.last().cloned().map(|topic| (topic, all.len()))).flatten()
+            (all.len() >= servers)
+                .then(|| all.last().cloned().map(|topic| (topic, all.len())))
+                .flatten()
         });
-        if let Ok(answer) = topic.send(CLOUD_EVENT, cloud_event(&number.to_string()).to_string().as_bytes()) {
+        if let Ok(answer) = topic.send(
+            CLOUD_EVENT,
+            cloud_event(&number.to_string()).to_string().as_bytes(),
+        ) {
             answer.expect(200);
-            ledger.acknowledged.lock().expect("no publisher panics").insert(number);
+            ledger
+                .acknowledged
+                .lock()
+                .expect("no publisher panics")
+                .insert(number);
         } else {
-            ledger.unanswered.lock().expect("no publisher panics").insert(number);
+            ledger
+                .unanswered
+                .lock()
+                .expect("no publisher panics")
+                .insert(number);
             servers = count + 1;
         }
     }
@@ -124,39 +150,62 @@ fn moments(seed: u32) -> Vec<usize> {
     moments
 }
 
-#[expect(clippy::print_stdout, reason = "how many duplicates there were is a result of the run")]
+#[expect(
+    clippy::print_stdout,
+    reason = "how many duplicates there were is a result of the run"
+)]
 fn check(home: &Home, endpoint: &Endpoint, ledger: &Ledger, kills: &[RangeInclusive<Duration>]) {
     let acknowledged = ledger.acknowledged.lock().expect("no publisher panics");
     let unanswered = ledger.unanswered.lock().expect("no publisher panics");
     assert_eq!(acknowledged.len() + unanswered.len(), EVENTS);
     let mut arrivals: HashMap<usize, Vec<Duration>> = HashMap::new();
     let mut read = 0;
-    wait_until("every acknowledged event to be delivered or a dead letter", || {
-        for request in endpoint.since(read) {
-            read += 1;
-            if judge(&request) == 200 {
-                arrivals.entry(number(&request.ids()[0])).or_default().push(request.at);
+    wait_until(
+        "every acknowledged event to be delivered or a dead letter",
+        || {
+            for request in endpoint.since(read) {
+                read += 1;
+                if judge(&request) == 200 {
+                    arrivals
+                        .entry(number(&request.ids()[0]))
+                        .or_default()
+                        .push(request.at);
+                }
             }
-        }
-        acknowledged.iter().all(|number| arrivals.contains_key(number) || number % 50 == 7).then_some(())
-    });
-    let refused = acknowledged.iter().filter(|number| *number % 50 == 7).count();
+            acknowledged
+                .iter()
+                .all(|number| arrivals.contains_key(number) || number % 50 == 7)
+                .then_some(())
+        },
+    );
+    let refused = acknowledged
+        .iter()
+        .filter(|number| *number % 50 == 7)
+        .count();
     let dead: HashSet<usize> = wait_until("every refused event to be a dead letter", || {
         let letters = home.dead_letters("orders", "all");
-        let dead: HashSet<_> =
-            letters.iter().filter_map(|letter| letter["id"].as_str()).map(number).collect();
+        let dead: HashSet<_> = letters
+            .iter()
+            .filter_map(|letter| letter["id"].as_str())
+            .map(number)
+            .collect();
         (dead.intersection(&acknowledged).count() == refused).then_some(dead)
     });
     assert!(dead.iter().all(|number| number % 50 == 7));
     let known = |number: &usize| acknowledged.contains(number) || unanswered.contains(number);
-    assert!(arrivals.keys().chain(&dead).all(known), "an event nobody published");
+    assert!(
+        arrivals.keys().chain(&dead).all(known),
+        "an event nobody published"
+    );
 
     let mut duplicates = 0;
     for (number, times) in &mut arrivals {
         times.sort_unstable();
         for two in times.windows(2) {
             duplicates += 1;
-            let is_between = kills.iter().any(|kill| two[0] <= *kill.end() && *kill.start() <= two[1]);
+            let is_between = kills
+                .iter()
+                .any(|kill| two[0] <= *kill.end() && *kill.start() <= two[1]);
             assert!(
                 is_between,
                 "event {number} was delivered twice, {two:?}, and no kill lies between: {kills:?}"
@@ -173,23 +222,32 @@ fn check(home: &Home, endpoint: &Endpoint, ledger: &Ledger, kills: &[RangeInclus
     );
 }
 
-/// Waits until the log has the last state of every acknowledged event and every attempt that the endpoint
-/// saw: an attempt that was cut off by a kill is made again under the same number. Each record is listed
-/// once.
+/// Waits until the log has the last state of every acknowledged event and every attempt that the
+/// endpoint saw: an attempt that was cut off by a kill is made again under the same number. Each
+/// record is listed once.
 fn check_log(server: &Server, endpoint: &Endpoint, ledger: &Ledger) {
     let acknowledged = ledger.acknowledged.lock().expect("no publisher panics");
     let seen: HashSet<(usize, u64)> = endpoint.since(0).iter().map(attempt).collect();
     wait_until("the delivery log to have every event", || {
         let records = records(server.api());
-        let ids: HashSet<_> = records.iter().map(|record| record["recordId"].as_str()).collect();
+        let ids: HashSet<_> = records
+            .iter()
+            .map(|record| record["recordId"].as_str())
+            .collect();
         assert_eq!(ids.len(), records.len(), "a record is listed twice");
         let ended = |result: &str| -> HashSet<usize> {
-            records.iter().filter(|record| record["result"] == result).map(event).collect()
+            records
+                .iter()
+                .filter(|record| record["result"] == result)
+                .map(event)
+                .collect()
         };
         let (delivered, dead) = (ended("delivered"), ended("dead-lettered"));
-        let is_ended = |number: &usize| if number % 50 == 7 { &dead } else { &delivered }.contains(number);
+        let is_ended =
+            |number: &usize| if number % 50 == 7 { &dead } else { &delivered }.contains(number);
         let attempts = records.iter().filter(|record| record["kind"] == "attempt");
-        let attempts = attempts.map(|record| (event(record), record["attempt"].as_u64().unwrap_or(0)));
+        let attempts =
+            attempts.map(|record| (event(record), record["attempt"].as_u64().unwrap_or(0)));
         let logged: HashSet<(usize, u64)> = attempts.collect();
         (acknowledged.iter().all(is_ended) && seen.is_subset(&logged)).then_some(())
     });
@@ -197,8 +255,13 @@ fn check_log(server: &Server, endpoint: &Endpoint, ledger: &Ledger) {
 
 /// The event and the number of the attempt that a request was.
 fn attempt(request: &Received) -> (usize, u64) {
-    let before = request.header("aeg-delivery-count").and_then(|count| count.parse::<u64>().ok());
-    (number(&request.ids()[0]), before.expect("every request has a count") + 1)
+    let before = request
+        .header("aeg-delivery-count")
+        .and_then(|count| count.parse::<u64>().ok());
+    (
+        number(&request.ids()[0]),
+        before.expect("every request has a count") + 1,
+    )
 }
 
 fn event(record: &Value) -> usize {
@@ -210,8 +273,15 @@ fn records(api: &Api) -> Vec<Value> {
     let (mut records, mut cursor) = (Vec::new(), String::new());
     loop {
         let mut page = api.show(&format!("/topics/orders/events?limit=1000{cursor}"));
-        records.extend(page["records"].as_array_mut().map(std::mem::take).expect("a page has records"));
-        let Some(next) = page["cursor"].as_str() else { return records };
+        records.extend(
+            page["records"]
+                .as_array_mut()
+                .map(std::mem::take)
+                .expect("a page has records"),
+        );
+        let Some(next) = page["cursor"].as_str() else {
+            return records;
+        };
         cursor = format!("&cursor={next}");
     }
 }

@@ -59,11 +59,12 @@ impl Render for Address {
     }
 }
 
-/// Most bytes of the address of an event. `serve` takes 2,048 bytes, of which some are for parameters.
+/// Most bytes of the address of an event. `serve` takes 2,048 bytes, of which some are for
+/// parameters.
 const EVENT_BYTES_MAX: usize = 1_500;
 
-/// Whether an id can be a part of a path. Browsers take a part of dots, even an encoded one, as a step in the
-/// path, and an HTTP API of AWS decodes `%2F`.
+/// Whether an id can be a part of a path. Browsers take a part of dots, even an encoded one, as a
+/// step in the path, and an HTTP API of AWS decodes `%2F`.
 pub(crate) fn is_plain(id: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     !matches!(id, "" | "." | "..") && id.bytes().all(is_plain)
@@ -89,11 +90,14 @@ pub(crate) fn subscription(of: &str, name: &str, below: &[&str]) -> String {
 
 /// The address with these parameters.
 pub(crate) fn with_query(page: &str, parameters: &[(&str, &str)]) -> String {
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(parameters)
+        .finish();
     format!("{page}?{query}")
 }
 
-/// The name in a path. What is called like the form has its name in another case, in which it is found too.
+/// The name in a path. What is called like the form has its name in another case, in which it is
+/// found too.
 fn not_new(name: &str) -> &str {
     if name == NEW { "New" } else { name }
 }
@@ -104,8 +108,9 @@ mod tests {
 
     #[test]
     fn an_id_cannot_leave_its_part_of_the_path() {
-        let check =
-            |id: &str, expected: &str| assert_eq!(Address::event("orders", id).to_string(), expected, "{id}");
+        let check = |id: &str, expected: &str| {
+            assert_eq!(Address::event("orders", id).to_string(), expected, "{id}")
+        };
         check("order-1", "/console/topics/orders/events/order-1");
         check("a_b.c-1", "/console/topics/orders/events/a_b%2Ec-1");
         check("../x?y#z", "/console/topics/orders/event?id=..%2Fx%3Fy%23z");
@@ -114,12 +119,16 @@ mod tests {
         check("", "/console/topics/orders/event?id=");
         check("..", "/console/topics/orders/event?id=..");
         check(".", "/console/topics/orders/event?id=.");
-        check("\"><script>", "/console/topics/orders/event?id=%22%3E%3Cscript%3E");
+        check(
+            "\"><script>",
+            "/console/topics/orders/event?id=%22%3E%3Cscript%3E",
+        );
     }
 
     #[test]
     fn an_address_that_is_too_long_for_a_request_is_not_made() {
-        let check = |id: &str, expected| assert_eq!(Address::short_event("orders", id).is_some(), expected);
+        let check =
+            |id: &str, expected| assert_eq!(Address::short_event("orders", id).is_some(), expected);
         check(&"x".repeat(1_024), true);
         check(&"ü".repeat(200), true);
         check(&"ü".repeat(1_024), false);
@@ -128,14 +137,26 @@ mod tests {
 
     #[test]
     fn parts_and_parameters_are_escaped() {
-        assert_eq!(page(&["events", "a b/c?", "..", "d-1"]), "/console/events/a%20b%2Fc%3F/%2E%2E/d-1");
-        assert_eq!(with_query("/console/events", &[("type", "a&b")]), "/console/events?type=a%26b");
+        assert_eq!(
+            page(&["events", "a b/c?", "..", "d-1"]),
+            "/console/events/a%20b%2Fc%3F/%2E%2E/d-1"
+        );
+        assert_eq!(
+            with_query("/console/events", &[("type", "a&b")]),
+            "/console/events?type=a%26b"
+        );
     }
 
     #[test]
     fn what_is_called_new_is_not_the_form() {
         assert_eq!(topic("new", &[]), "/console/topics/New");
-        assert_eq!(topic("orders", &["subscriptions", NEW]), "/console/topics/orders/subscriptions/new");
-        assert_eq!(subscription("a", "new", &["edit"]), "/console/topics/a/subscriptions/New/edit");
+        assert_eq!(
+            topic("orders", &["subscriptions", NEW]),
+            "/console/topics/orders/subscriptions/new"
+        );
+        assert_eq!(
+            subscription("a", "new", &["edit"]),
+            "/console/topics/a/subscriptions/New/edit"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The management API, called in the same process: the pages ask what any client could ask, and get the same
-//! answers.
+//! The management API, called in the same process: the pages ask what any client could ask, and get
+//! the same answers.
 
 use std::fmt::Write;
 
@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use tower::ServiceExt;
 use url::form_urlencoded;
 
-/// The characters that are escaped in a part of a path. Those of the API's own words are not, because a
-/// router looks for them as they are. A dot is, because browsers take `..` for the folder above.
+/// The characters that are escaped in a part of a path. Those of the API's own words are not,
+/// because a router looks for them as they are. A dot is, because browsers take `..` for the folder
+/// above.
 pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
 /// The API.
@@ -45,8 +46,9 @@ impl Target {
     /// The same with a parameter, if there is a value.
     pub(crate) fn query(self, name: &str, value: Option<impl ToString>) -> Self {
         let Some(value) = value else { return self };
-        let pair =
-            form_urlencoded::Serializer::new(String::new()).append_pair(name, &value.to_string()).finish();
+        let pair = form_urlencoded::Serializer::new(String::new())
+            .append_pair(name, &value.to_string())
+            .finish();
         let mark = if self.0.contains('?') { '&' } else { '?' };
         Self(format!("{}{mark}{pair}", self.0))
     }
@@ -101,8 +103,14 @@ impl Refusal {
     /// The mistake in a member, if there is one.
     pub(crate) fn mistake(&self, member: &str) -> Option<&str> {
         let first = self.member.as_deref().zip(self.detail.as_deref());
-        let others = self.errors.iter().map(|error| (error.member.as_str(), error.detail.as_str()));
-        others.chain(first).find(|(at, _)| *at == member).map(|(_, detail)| detail)
+        let others = self
+            .errors
+            .iter()
+            .map(|error| (error.member.as_str(), error.detail.as_str()));
+        others
+            .chain(first)
+            .find(|(at, _)| *at == member)
+            .map(|(_, detail)| detail)
     }
 }
 
@@ -131,7 +139,10 @@ impl Api {
 
     /// Sends a POST without a body.
     pub(crate) async fn post<T: DeserializeOwned>(&self, target: Target) -> Result<T, Refusal> {
-        Ok(self.json(Method::POST, target, None, Bytes::new()).await?.body)
+        Ok(self
+            .json(Method::POST, target, None, Bytes::new())
+            .await?
+            .body)
     }
 
     /// Sends a body, which is written only if the resource still has the version `if_match`.
@@ -152,17 +163,28 @@ impl Api {
         target: Target,
         body: &impl Serialize,
     ) -> Result<Answered<T>, Refusal> {
-        self.json(Method::PUT, target, Some((IF_NONE_MATCH, "*")), bytes_of(body)).await
+        self.json(
+            Method::PUT,
+            target,
+            Some((IF_NONE_MATCH, "*")),
+            bytes_of(body),
+        )
+        .await
     }
 
     /// Ends a resource, and answers what it is after that.
     pub(crate) async fn end<T: DeserializeOwned>(&self, target: Target) -> Result<T, Refusal> {
-        Ok(self.json(Method::DELETE, target, None, Bytes::new()).await?.body)
+        Ok(self
+            .json(Method::DELETE, target, None, Bytes::new())
+            .await?
+            .body)
     }
 
     /// Deletes a resource, which answers nothing.
     pub(crate) async fn delete(&self, target: Target) -> Result<(), Refusal> {
-        self.call(Method::DELETE, target, None, Bytes::new()).await.map(drop)
+        self.call(Method::DELETE, target, None, Bytes::new())
+            .await
+            .map(drop)
     }
 
     async fn json<T: DeserializeOwned>(
@@ -173,7 +195,10 @@ impl Api {
         body: Bytes,
     ) -> Result<Answered<T>, Refusal> {
         let (headers, bytes) = self.call(method, target, condition, body).await?;
-        let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        let etag = headers
+            .get(ETAG)
+            .and_then(|etag| etag.to_str().ok())
+            .map(str::to_owned);
         match serde_json::from_slice(&bytes) {
             Ok(body) => Ok(Answered { etag, body }),
             Err(error) => {
@@ -204,16 +229,27 @@ impl Api {
         if let Some((name, value)) = condition {
             request = request.header(name, value);
         }
-        let request = request.body(Body::from(body)).map_err(|_| Refusal::unreadable())?;
-        let response = Box::pin(self.0.clone().oneshot(request)).await.unwrap_or_else(|never| match never {});
+        let request = request
+            .body(Body::from(body))
+            .map_err(|_| Refusal::unreadable())?;
+        let response = Box::pin(self.0.clone().oneshot(request))
+            .await
+            .unwrap_or_else(|never| match never {});
         let (head, body) = response.into_parts();
         // The body is whole in memory already, so it does not end early.
-        let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let bytes = body
+            .collect()
+            .await
+            .map(http_body_util::Collected::to_bytes)
+            .unwrap_or_default();
         if head.status.is_success() {
             return Ok((head.headers, bytes));
         }
         let refusal: Refusal = serde_json::from_slice(&bytes).unwrap_or_default();
-        Err(Refusal { status: head.status.as_u16(), ..refusal })
+        Err(Refusal {
+            status: head.status.as_u16(),
+            ..refusal
+        })
     }
 }
 
@@ -224,7 +260,11 @@ fn bytes_of(body: &impl Serialize) -> Bytes {
 
 impl Refusal {
     fn unreadable() -> Self {
-        Self { status: 400, title: "This address is not valid".to_owned(), ..Self::default() }
+        Self {
+            status: 400,
+            title: "This address is not valid".to_owned(),
+            ..Self::default()
+        }
     }
 }
 
@@ -235,8 +275,13 @@ mod tests {
     #[test]
     fn parts_and_parameters_are_escaped() {
         let target = Target::new(&["dead-letters", "a b/c", "events", "?x#é"]);
-        let target =
-            target.query("type", Some("a&b")).query("status", None::<String>).query("limit", Some(5));
-        assert_eq!(target.0, "/dead-letters/a%20b%2Fc/events/%3Fx%23%C3%A9?type=a%26b&limit=5");
+        let target = target
+            .query("type", Some("a&b"))
+            .query("status", None::<String>)
+            .query("limit", Some(5));
+        assert_eq!(
+            target.0,
+            "/dead-letters/a%20b%2Fc/events/%3Fx%23%C3%A9?type=a%26b&limit=5"
+        );
     }
 }

@@ -13,8 +13,8 @@ use crate::page::Page;
 /// Most fields of a form: far more than any page has.
 const FIELDS_MAX: usize = 1_000;
 
-/// The query of a page. Parameters that no page knows are left alone, and one that cannot be read is an
-/// error.
+/// The query of a page. Parameters that no page knows are left alone, and one that cannot be read
+/// is an error.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
@@ -41,7 +41,10 @@ impl<S: Send + Sync, const PARTS: usize> FromRequestParts<S> for Path<PARTS> {
         let path = RawPathParams::from_request_parts(parts, state).await;
         let path = path.map_err(|rejection| Page::bad_request(&rejection.body_text()))?;
         let parts: Vec<_> = path.iter().map(|(_, text)| text.to_owned()).collect();
-        parts.try_into().map(Self).map_err(|_| Page::bad_request("the path has other parts"))
+        parts
+            .try_into()
+            .map(Self)
+            .map_err(|_| Page::bad_request("the path has other parts"))
     }
 }
 
@@ -52,7 +55,10 @@ pub(crate) struct Fields(Arc<[(String, String)]>);
 impl Fields {
     /// Reads the body of a form. `None` if it has too many fields.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
-        let fields: Arc<[_]> = form_urlencoded::parse(body).into_owned().take(FIELDS_MAX + 1).collect();
+        let fields: Arc<[_]> = form_urlencoded::parse(body)
+            .into_owned()
+            .take(FIELDS_MAX + 1)
+            .collect();
         (fields.len() <= FIELDS_MAX).then_some(Self(fields))
     }
 
@@ -63,7 +69,10 @@ impl Fields {
 
     /// The values of fields of one name, such as ticked boxes.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(field, _)| field == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(field, _)| field == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 

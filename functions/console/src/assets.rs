@@ -1,5 +1,5 @@
-//! Styles, script and icon, which are part of the program. The name of each has a digest of its content, so
-//! that a browser can keep it for ever and still never shows an old one.
+//! Styles, script and icon, which are part of the program. The name of each has a digest of its
+//! content, so that a browser can keep it for ever and still never shows an old one.
 
 use std::sync::OnceLock;
 
@@ -48,7 +48,12 @@ pub(crate) static SCRIPT: Asset = Asset::new(
 );
 
 /// The icon.
-pub(crate) static ICON: Asset = Asset::new("icon", "svg", "image/svg+xml", include_str!("assets/icon.svg"));
+pub(crate) static ICON: Asset = Asset::new(
+    "icon",
+    "svg",
+    "image/svg+xml",
+    include_str!("assets/icon.svg"),
+);
 
 /// Bytes of the digest that are shown.
 const DIGEST_SHOWN: usize = 9;
@@ -60,7 +65,13 @@ impl Asset {
         media_type: &'static str,
         content: &'static str,
     ) -> Self {
-        Self { name, ending, media_type, content, file: OnceLock::new() }
+        Self {
+            name,
+            ending,
+            media_type,
+            content,
+            file: OnceLock::new(),
+        }
     }
 
     /// The path of the file on the server.
@@ -79,8 +90,12 @@ impl Asset {
 
 /// Answers a file.
 pub(crate) async fn asset(Path(file): Path<String>) -> Response {
-    let found = [&STYLES, &SCRIPT, &ICON].into_iter().find(|asset| asset.file() == file);
-    let Some(asset) = found else { return StatusCode::NOT_FOUND.into_response() };
+    let found = [&STYLES, &SCRIPT, &ICON]
+        .into_iter()
+        .find(|asset| asset.file() == file);
+    let Some(asset) = found else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
     let headers = [
         (CONTENT_TYPE, asset.media_type),
         (CACHE_CONTROL, "public, max-age=31536000, immutable"),

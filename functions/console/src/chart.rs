@@ -1,5 +1,5 @@
-//! Charts as SVG that the server draws. A chart has a fixed size, so that nothing moves when it is drawn
-//! again.
+//! Charts as SVG that the server draws. A chart has a fixed size, so that nothing moves when it is
+//! drawn again.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -43,7 +43,13 @@ pub(crate) struct Chart {
 
 impl Chart {
     pub(crate) fn new(title: impl Into<String>, unit: Unit, shape: Shape) -> Self {
-        Self { title: title.into(), unit, shape, series: Vec::new(), marks: Vec::new() }
+        Self {
+            title: title.into(),
+            unit,
+            shape,
+            series: Vec::new(),
+            marks: Vec::new(),
+        }
     }
 
     /// The same with another series.
@@ -54,7 +60,10 @@ impl Chart {
 
     /// The same with marks, of which two have room.
     pub(crate) fn marked(self, marks: impl IntoIterator<Item = Mark>) -> Self {
-        Self { marks: marks.into_iter().collect(), ..self }
+        Self {
+            marks: marks.into_iter().collect(),
+            ..self
+        }
     }
 
     /// The figure.
@@ -87,13 +96,18 @@ impl Chart {
     }
 
     fn values(&self) -> impl Iterator<Item = f64> + '_ {
-        self.series.iter().flat_map(|series| series.values.iter().copied().flatten())
+        self.series
+            .iter()
+            .flat_map(|series| series.values.iter().copied().flatten())
     }
 
     fn drawn(&self, series: &Series, top: f64, [line, bar, dot]: [&str; 3]) -> Markup {
         let class = if self.shape == Shape::Bars { bar } else { line };
         let drawn = path::of(self.shape, &series.values, top);
-        let paths = [(class, drawn), (dot, path::dots(self.shape, &series.values, top))];
+        let paths = [
+            (class, drawn),
+            (dot, path::dots(self.shape, &series.values, top)),
+        ];
         html! { @for (class, path) in paths { @if !path.is_empty() { path class=(class) d=(path) {} } } }
     }
 
@@ -109,10 +123,20 @@ impl Chart {
     fn words(&self, window: &Window) -> String {
         let of = |series: &Series| {
             let known = || series.values.iter().copied().flatten();
-            let name = if self.series.len() > 1 { format!("{}: ", series.name) } else { String::new() };
-            let Some(last) = known().last() else { return format!("{name}nothing is known") };
-            let (lowest, highest) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
-            let [last, lowest, highest] = [last, lowest, highest].map(|value| self.unit.text(value));
+            let name = if self.series.len() > 1 {
+                format!("{}: ", series.name)
+            } else {
+                String::new()
+            };
+            let Some(last) = known().last() else {
+                return format!("{name}nothing is known");
+            };
+            let (lowest, highest) = (
+                known().fold(f64::MAX, f64::min),
+                known().fold(f64::MIN, f64::max),
+            );
+            let [last, lowest, highest] =
+                [last, lowest, highest].map(|value| self.unit.text(value));
             format!("{name}last {last}, least {lowest}, most {highest}")
         };
         let series: Vec<_> = self.series.iter().map(of).collect();

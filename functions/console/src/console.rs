@@ -31,25 +31,37 @@ pub struct Console {
 pub(crate) type Pages = axum::extract::State<Arc<Console>>;
 
 impl Console {
-    /// A console over the management API, as a router that asks for no key: the console asks its visitors.
+    /// A console over the management API, as a router that asks for no key: the console asks its
+    /// visitors.
     pub fn new(api: Router) -> Self {
-        Self { api: Api::new(api), history: None, dashboard_url: None, refresh: REFRESH }
+        Self {
+            api: Api::new(api),
+            history: None,
+            dashboard_url: None,
+            refresh: REFRESH,
+        }
     }
 
     /// The same with charts of what this history keeps.
     #[must_use]
     pub fn with_history(self, history: Arc<dyn History>) -> Self {
-        Self { history: Some(history), ..self }
+        Self {
+            history: Some(history),
+            ..self
+        }
     }
 
     /// The same with a link to a page that shows the metrics, such as CloudWatch's dashboard.
     #[must_use]
     pub fn with_dashboard(self, url: Option<Url>) -> Self {
-        Self { dashboard_url: url, ..self }
+        Self {
+            dashboard_url: url,
+            ..self
+        }
     }
 
-    /// The same where live pages refresh once in this time, in whole seconds. A request costs something on
-    /// AWS.
+    /// The same where live pages refresh once in this time, in whole seconds. A request costs
+    /// something on AWS.
     #[must_use]
     pub fn with_refresh(self, refresh: Duration) -> Self {
         Self { refresh, ..self }

@@ -13,12 +13,12 @@ use crate::session::{Session, SessionKey};
 /// The cookie of a visitor who is signed in.
 const SIGNED_IN: &str = "posthaste-console";
 
-/// The cookie of the sign-in page. It has a name of its own: a browser does not send the other one with a
-/// link from elsewhere, and the page that is answered then must not replace it.
+/// The cookie of the sign-in page. It has a name of its own: a browser does not send the other one
+/// with a link from elsewhere, and the page that is answered then must not replace it.
 const VISITING: &str = "posthaste-visit";
 
-/// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser may send
-/// several of one name.
+/// The values of the sessions' cookies in a request, that of a signed-in visitor first. A browser
+/// may send several of one name.
 pub(crate) fn values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     signed_in(headers).chain(named(headers, VISITING))
 }
@@ -29,15 +29,36 @@ pub(crate) fn signed_in(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 fn named<'a>(headers: &'a HeaderMap, wanted: &'static str) -> impl Iterator<Item = &'a str> {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.filter(move |(name, _)| *name == wanted).map(|(_, value)| value)
+    let cookies = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let pairs = cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs
+        .filter(move |(name, _)| *name == wanted)
+        .map(|(_, value)| value)
 }
 
 /// The header that sets the cookie of a session. `is_secure` keeps it to https.
-pub(crate) fn set(session: &Session, key: &SessionKey, now: Timestamp, is_secure: bool) -> HeaderValue {
-    let name = if session.is_signed_in { SIGNED_IN } else { VISITING };
-    header(name, &session.render(key), session.ends_at.since(now).as_secs(), is_secure)
+pub(crate) fn set(
+    session: &Session,
+    key: &SessionKey,
+    now: Timestamp,
+    is_secure: bool,
+) -> HeaderValue {
+    let name = if session.is_signed_in {
+        SIGNED_IN
+    } else {
+        VISITING
+    };
+    header(
+        name,
+        &session.render(key),
+        session.ends_at.since(now).as_secs(),
+        is_secure,
+    )
 }
 
 /// The header that removes the cookie of a signed-in visitor.
@@ -47,8 +68,9 @@ pub(crate) fn removed(is_secure: bool) -> HeaderValue {
 
 fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValue {
     let secure = if is_secure { "; Secure" } else { "" };
-    let cookie =
-        format!("{name}={value}; Path={PATH}; Max-Age={age_secs}; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!(
+        "{name}={value}; Path={PATH}; Max-Age={age_secs}; HttpOnly; SameSite=Strict{secure}"
+    );
     // Base64 and digits are visible ASCII.
     HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
@@ -56,17 +78,25 @@ fn header(name: &str, value: &str, age_secs: u64, is_secure: bool) -> HeaderValu
 /// Headers that a proxy adds.
 const FORWARDED: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto"];
 
-/// Whether the request was sent over plain http to this machine's own address. A proxy with TLS may replace
-/// the name of the host by that address: its own headers tell, and the origin of the page that sent a form.
+/// Whether the request was sent over plain http to this machine's own address. A proxy with TLS may
+/// replace the name of the host by that address: its own headers tell, and the origin of the page
+/// that sent a form.
 pub(crate) fn is_plain_loopback(headers: &HeaderMap) -> bool {
     let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
-    is_loopback(headers) && !is_forwarded && !origin.is_some_and(|origin| origin.starts_with("https:"))
+    is_loopback(headers)
+        && !is_forwarded
+        && !origin.is_some_and(|origin| origin.starts_with("https:"))
 }
 
 fn is_loopback(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
+    let name = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
     match Host::parse(name.map_or(host, |(name, _)| name)) {
         Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Ok(Host::Ipv4(address)) => Ipv4Addr::is_loopback(&address),
@@ -86,29 +116,55 @@ mod tests {
     #[test]
     fn the_session_is_found_beside_other_cookies() {
         let check = |cookies, expected: &[&str]| {
-            assert_eq!(values(&headers("cookie", cookies)).collect::<Vec<_>>(), expected, "{cookies}");
+            assert_eq!(
+                values(&headers("cookie", cookies)).collect::<Vec<_>>(),
+                expected,
+                "{cookies}"
+            );
         };
         check("posthaste-console=abc", &["abc"]);
-        check("a=b; posthaste-visit=v; posthaste-console=abc;posthaste-console=d", &["abc", "d", "v"]);
+        check(
+            "a=b; posthaste-visit=v; posthaste-console=abc;posthaste-console=d",
+            &["abc", "d", "v"],
+        );
         check("posthaste-consoles=abc; x", &[]);
     }
 
     #[test]
     fn a_cookie_is_for_this_path_and_site_alone() {
         let common = "Path=/console; Max-Age=5; HttpOnly; SameSite=Strict";
-        assert_eq!(header("name", "abc", 5, false), format!("name=abc; {common}"));
-        assert_eq!(header("name", "abc", 5, true), format!("name=abc; {common}; Secure"));
+        assert_eq!(
+            header("name", "abc", 5, false),
+            format!("name=abc; {common}")
+        );
+        assert_eq!(
+            header("name", "abc", 5, true),
+            format!("name=abc; {common}; Secure")
+        );
     }
 
     #[test]
     fn the_own_machine_is_known_by_every_name() {
-        let check = |host, expected| assert_eq!(is_loopback(&headers("host", host)), expected, "{host}");
-        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.8.8.8", "[::1]:80", "[::1]"] {
+        let check =
+            |host, expected| assert_eq!(is_loopback(&headers("host", host)), expected, "{host}");
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:8080",
+            "127.8.8.8",
+            "[::1]:80",
+            "[::1]",
+        ] {
             check(host, true);
         }
-        for host in
-            ["example.com", "localhost.example.com", "10.0.0.1:8080", "[::2]:80", "", "127.0.0.1.nip.io"]
-        {
+        for host in [
+            "example.com",
+            "localhost.example.com",
+            "10.0.0.1:8080",
+            "[::2]:80",
+            "",
+            "127.0.0.1.nip.io",
+        ] {
             check(host, false);
         }
     }

@@ -1,17 +1,22 @@
-//! Actions of which it is not known whether they happened: an answer with a status of 500 or more may come
-//! after the write.
+//! Actions of which it is not known whether they happened: an answer with a status of 500 or more
+//! may come after the write.
 
 use maud::{Markup, html};
 
 use crate::api::Refusal;
 
-/// The title of the page of an action that failed. `certain` is that of an action that did not happen.
+/// The title of the page of an action that failed. `certain` is that of an action that did not
+/// happen.
 pub(crate) fn title<'a>(refusal: &Refusal, certain: &'a str) -> &'a str {
-    if refusal.is_uncertain() { "Not known whether it was done" } else { certain }
+    if refusal.is_uncertain() {
+        "Not known whether it was done"
+    } else {
+        certain
+    }
 }
 
-/// The way to find out, where it is not known whether something happened: "whether the replay began" on the
-/// page at `look`, which is called `page`.
+/// The way to find out, where it is not known whether something happened: "whether the replay
+/// began" on the page at `look`, which is called `page`.
 pub(crate) fn hint(refusal: &Refusal, whether: &str, look: &str, page: &str) -> Markup {
     html! {
         @if refusal.is_uncertain() {

@@ -1,4 +1,5 @@
-//! Settings that are edited as YAML: the form, its mistakes, and the difference that saving would make.
+//! Settings that are edited as YAML: the form, its mistakes, and the difference that saving would
+//! make.
 
 mod draft;
 mod form;

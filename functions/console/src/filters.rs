@@ -57,12 +57,17 @@ impl Field<'_> {
 
     /// A field for one of these words, or for none.
     pub(crate) fn choice(self, none: &str, words: &[&str]) -> Markup {
-        self.labelled(none, &words.iter().map(|word| (*word, *word)).collect::<Vec<_>>())
+        self.labelled(
+            none,
+            &words.iter().map(|word| (*word, *word)).collect::<Vec<_>>(),
+        )
     }
 
     /// A field for one of these values, each with its label, or for none.
     pub(crate) fn labelled(self, none: &str, choices: &[(&str, &str)]) -> Markup {
-        let is_known = self.value.is_none_or(|value| choices.iter().any(|(known, _)| *known == value));
+        let is_known = self
+            .value
+            .is_none_or(|value| choices.iter().any(|(known, _)| *known == value));
         html! {
             div.field.mistaken[self.mistake().is_some()] {
                 label for=(self.name) { (self.label) }
@@ -126,9 +131,13 @@ pub(crate) fn pager(first: Option<Address>, next: Option<Address>) -> Markup {
     }
 }
 
-/// The same of a list without filters. `cursor` is where its page begins, and `next` where the next one does.
+/// The same of a list without filters. `cursor` is where its page begins, and `next` where the next
+/// one does.
 pub(crate) fn pager_of(list: &Address, cursor: Option<&str>, next: Option<&str>) -> Markup {
-    pager(cursor.map(|_| list.clone()), next.map(|next| list.clone().query("cursor", Some(next))))
+    pager(
+        cursor.map(|_| list.clone()),
+        next.map(|next| list.clone().query("cursor", Some(next))),
+    )
 }
 
 /// Hidden fields of a form, for the values that there are.

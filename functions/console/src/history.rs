@@ -16,8 +16,8 @@ pub const STEP: Duration = Duration::from_secs(10);
 
 /// Steps that an installation has lived through.
 pub trait History: fmt::Debug + Send + Sync {
-    /// Shows each known step that begins in this time, the oldest first, with its beginning. `show` must be
-    /// quick: new steps wait for it.
+    /// Shows each known step that begins in this time, the oldest first, with its beginning. `show`
+    /// must be quick: new steps wait for it.
     fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step));
 }
 
@@ -95,7 +95,11 @@ impl Counts {
 impl Pressure {
     /// The pressure before any resource was read.
     pub fn new(level: Level, tarpit_ms: u32) -> Self {
-        Self { level, tarpit_ms, ..Self::default() }
+        Self {
+            level,
+            tarpit_ms,
+            ..Self::default()
+        }
     }
 
     /// The reading of a resource, if it could be read.

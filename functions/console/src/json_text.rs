@@ -3,8 +3,9 @@
 /// Deepest indent, in steps, so that a text of brackets stays readable.
 const DEPTH_SHOWN_MAX: usize = 24;
 
-/// A JSON text with line breaks and indents between its tokens, which stay as they were written. Ends after
-/// `chars_max` characters. Any text may be given: one that is not JSON only has odd breaks.
+/// A JSON text with line breaks and indents between its tokens, which stay as they were written.
+/// Ends after `chars_max` characters. Any text may be given: one that is not JSON only has odd
+/// breaks.
 pub(crate) fn indented(json: &str, chars_max: usize) -> String {
     let mut lines = Lines::default();
     for character in json.chars() {
@@ -93,8 +94,14 @@ mod tests {
     #[test]
     fn members_stand_on_lines_and_tokens_stay() {
         let check = |json: &str, expected: &str| assert_eq!(indented(json, 1_000), expected);
-        check(r#"{"a":1.10,"b":[],"c":{ }}"#, "{\n  \"a\": 1.10,\n  \"b\": [],\n  \"c\": {}\n}");
-        check(r#"[1, {"a":"b, {\"c\\"}]"#, "[\n  1,\n  {\n    \"a\": \"b, {\\\"c\\\\\"\n  }\n]");
+        check(
+            r#"{"a":1.10,"b":[],"c":{ }}"#,
+            "{\n  \"a\": 1.10,\n  \"b\": [],\n  \"c\": {}\n}",
+        );
+        check(
+            r#"[1, {"a":"b, {\"c\\"}]"#,
+            "[\n  1,\n  {\n    \"a\": \"b, {\\\"c\\\\\"\n  }\n]",
+        );
         check("12345678901234567890.0", "12345678901234567890.0");
     }
 
@@ -102,6 +109,9 @@ mod tests {
     fn a_text_of_brackets_ends_and_stays_narrow() {
         let text = indented(&"[".repeat(1_000_000), 10_000);
         assert!(text.chars().count() < 10_100);
-        assert!(text.lines().all(|line| line.len() <= 2 * DEPTH_SHOWN_MAX + 1));
+        assert!(
+            text.lines()
+                .all(|line| line.len() <= 2 * DEPTH_SHOWN_MAX + 1)
+        );
     }
 }

@@ -88,12 +88,21 @@ impl Section {
 impl Page {
     /// A page of this title.
     pub(crate) fn new(title: impl Into<String>, body: Markup) -> Self {
-        Self { status: StatusCode::OK, section: None, title: title.into(), body, refresh: None }
+        Self {
+            status: StatusCode::OK,
+            section: None,
+            title: title.into(),
+            body,
+            refresh: None,
+        }
     }
 
     /// The same as a page of a section.
     pub(crate) fn of(self, section: Section) -> Self {
-        Self { section: Some(section), ..self }
+        Self {
+            section: Some(section),
+            ..self
+        }
     }
 
     /// The same with another status.
@@ -103,8 +112,11 @@ impl Page {
 
     /// The page of a request that cannot be read.
     pub(crate) fn bad_request(detail: &str) -> Self {
-        Self::new("This address is not valid", html! { p { (foreign(detail)) } })
-            .with_status(StatusCode::BAD_REQUEST)
+        Self::new(
+            "This address is not valid",
+            html! { p { (foreign(detail)) } },
+        )
+        .with_status(StatusCode::BAD_REQUEST)
     }
 
     /// The whole document.
@@ -181,7 +193,11 @@ impl IntoResponse for Page {
 impl From<Refusal> for Page {
     /// The page of a problem that the API answered.
     fn from(refusal: Refusal) -> Self {
-        let title = if refusal.title.is_empty() { "That did not work" } else { &refusal.title };
+        let title = if refusal.title.is_empty() {
+            "That did not work"
+        } else {
+            &refusal.title
+        };
         let status = refusal.status();
         Self::new(title, problem(&refusal)).with_status(status)
     }

@@ -29,7 +29,6 @@ use crate::page::Page;
 
 /// The page of an unknown path.
 pub(crate) async fn not_found() -> Page {
-    let body =
-        html! { p { "The console has no page of this address. " a href=(PATH) { "To the overview" } } };
+    let body = html! { p { "The console has no page of this address. " a href=(PATH) { "To the overview" } } };
     Page::new("There is no such page", body).with_status(StatusCode::NOT_FOUND)
 }

@@ -29,18 +29,30 @@ pub(crate) struct DoneAsked {
 }
 
 impl DoneAsked {
-    /// The notice of the action, among those that are known. An address may be reloaded or shared: after a
-    /// minute it says nothing.
+    /// The notice of the action, among those that are known. An address may be reloaded or shared:
+    /// after a minute it says nothing.
     pub(crate) fn notice(&self, now: Timestamp, known: &[(&str, &str)]) -> Markup {
-        let done = self.done.as_deref().filter(|_| self.is_recent(now)).unwrap_or_default();
+        let done = self
+            .done
+            .as_deref()
+            .filter(|_| self.is_recent(now))
+            .unwrap_or_default();
         let is_done = |word: &str| done.split(',').any(|it| it == word);
-        let texts: Vec<_> = known.iter().filter(|(word, _)| is_done(word)).map(|(_, text)| *text).collect();
+        let texts: Vec<_> = known
+            .iter()
+            .filter(|(word, _)| is_done(word))
+            .map(|(_, text)| *text)
+            .collect();
         html! { @if !texts.is_empty() { p.done role="status" { (texts.join(" ")) } } }
     }
 
     /// Whether an action was done just now.
     pub(crate) fn is_recent(&self, now: Timestamp) -> bool {
-        let at = self.at.as_deref().and_then(|at| at.parse().ok()).map(Timestamp::from_millis);
+        let at = self
+            .at
+            .as_deref()
+            .and_then(|at| at.parse().ok())
+            .map(Timestamp::from_millis);
         at.is_some_and(|at| now.since(at) <= NOTICE_SHOWN && at.since(now) <= CLOCKS_DIFFER_MAX)
     }
 }
@@ -93,7 +105,11 @@ pub(crate) fn to_copy(label: &str, text: &str) -> Markup {
 
 /// The page of an action that the API did not answer well, with the way back.
 pub(crate) fn refused(refusal: &Refusal, back: &str) -> Page {
-    let certain = if refusal.title.is_empty() { "That did not work" } else { &refusal.title };
+    let certain = if refusal.title.is_empty() {
+        "That did not work"
+    } else {
+        &refusal.title
+    };
     let body = html! {
         (problem(refusal))
         (hint(refusal, "this was done", back, "the page"))
@@ -109,8 +125,14 @@ mod tests {
     #[test]
     fn a_notice_is_shown_within_a_minute_and_not_before_its_time() {
         let check = |at: &str, is_shown: bool| {
-            let asked = DoneAsked { done: Some("saved".to_owned()), at: Some(at.to_owned()) };
-            let notice = asked.notice(Timestamp::from_millis(1_000_000), &[("saved", "It was saved.")]);
+            let asked = DoneAsked {
+                done: Some("saved".to_owned()),
+                at: Some(at.to_owned()),
+            };
+            let notice = asked.notice(
+                Timestamp::from_millis(1_000_000),
+                &[("saved", "It was saved.")],
+            );
             assert_eq!(!notice.into_string().is_empty(), is_shown, "{at}");
         };
         check("1000000", true);
@@ -121,7 +143,10 @@ mod tests {
         for at in ["", "soon", "-1", "99999999999999999999"] {
             check(at, false);
         }
-        let without_time = DoneAsked { done: Some("saved".to_owned()), at: None };
+        let without_time = DoneAsked {
+            done: Some("saved".to_owned()),
+            at: None,
+        };
         let notice = without_time.notice(Timestamp::from_millis(0), &[("saved", "It was saved.")]);
         assert!(notice.into_string().is_empty());
     }
@@ -129,15 +154,34 @@ mod tests {
     #[test]
     fn several_words_make_one_notice() {
         let now = Timestamp::from_millis(7);
-        let asked = DoneAsked { done: Some("saved,x,late".to_owned()), at: Some("7".to_owned()) };
-        let notice = asked.notice(now, &[("saved", "It was saved."), ("x,late", "No."), ("late", "Late.")]);
-        assert_eq!(notice.into_string(), "<p class=\"done\" role=\"status\">It was saved. Late.</p>");
+        let asked = DoneAsked {
+            done: Some("saved,x,late".to_owned()),
+            at: Some("7".to_owned()),
+        };
+        let notice = asked.notice(
+            now,
+            &[
+                ("saved", "It was saved."),
+                ("x,late", "No."),
+                ("late", "Late."),
+            ],
+        );
+        assert_eq!(
+            notice.into_string(),
+            "<p class=\"done\" role=\"status\">It was saved. Late.</p>"
+        );
     }
 
     #[test]
     fn the_address_after_an_action_keeps_the_query() {
         let now = Timestamp::from_millis(7);
-        assert_eq!(after("/console/topics", "deleted", now), "/console/topics?done=deleted&at=7");
-        assert_eq!(after("/console/x?a=b", "saved", now), "/console/x?a=b&done=saved&at=7");
+        assert_eq!(
+            after("/console/topics", "deleted", now),
+            "/console/topics?done=deleted&at=7"
+        );
+        assert_eq!(
+            after("/console/x?a=b", "saved", now),
+            "/console/x?a=b&done=saved&at=7"
+        );
     }
 }

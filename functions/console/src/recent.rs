@@ -23,8 +23,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The last hours. The window ends with the point that has begun, so that most of it stays the same when
-    /// it is drawn anew.
+    /// The last hours. The window ends with the point that has begun, so that most of it stays the
+    /// same when it is drawn anew.
     pub(crate) fn last(hours: u32, now: Timestamp) -> Self {
         let point = Duration::from_hours(u64::from(hours)) / POINTS;
         let point_ms = millis(point);
@@ -48,7 +48,8 @@ impl Window {
 
     /// The number of a step's point.
     fn place(&self, at: Timestamp) -> usize {
-        usize::try_from(at.since(self.from).as_millis() / self.point.as_millis()).unwrap_or(usize::MAX)
+        usize::try_from(at.since(self.from).as_millis() / self.point.as_millis())
+            .unwrap_or(usize::MAX)
     }
 }
 
@@ -84,9 +85,17 @@ impl Recent {
         let window = Window::last(hours, now);
         let points = vec![Point::default(); POINTS as usize];
         let (total, minute, newest) = (Sum::default(), Sum::default(), Gauges::default());
-        let mut recent = Self { window, total, minute, now: newest, points };
+        let mut recent = Self {
+            window,
+            total,
+            minute,
+            now: newest,
+            points,
+        };
         history.each(window.time(), &mut |at, step| {
-            let Some(point) = recent.points.get_mut(window.place(at)) else { return };
+            let Some(point) = recent.points.get_mut(window.place(at)) else {
+                return;
+            };
             if let Some(counts) = &step.counts {
                 point.sum.add(counts);
                 recent.total.add(counts);
@@ -106,13 +115,20 @@ impl Recent {
     pub(crate) fn counted(&self, value: impl Fn(&Sum) -> Option<f64>) -> Vec<Option<f64>> {
         self.points
             .iter()
-            .map(|point| Some(&point.sum).filter(|sum| sum.steps > 0).and_then(&value))
+            .map(|point| {
+                Some(&point.sum)
+                    .filter(|sum| sum.steps > 0)
+                    .and_then(&value)
+            })
             .collect()
     }
 
     /// The greatest value of a gauge at each point where it is known.
     pub(crate) fn gauge(&self, value: impl Fn(&Gauges) -> Option<f64>) -> Vec<Option<f64>> {
-        self.points.iter().map(|point| value(&point.gauges)).collect()
+        self.points
+            .iter()
+            .map(|point| value(&point.gauges))
+            .collect()
     }
 }
 
@@ -129,12 +145,15 @@ impl Sum {
 
     /// A number of the counts for each second. `None` without a step.
     pub(crate) fn rate(&self, count: u32) -> Option<f64> {
-        self.is_known().then(|| f64::from(count) / (f64::from(self.steps) * STEP.as_secs_f64()))
+        self.is_known()
+            .then(|| f64::from(count) / (f64::from(self.steps) * STEP.as_secs_f64()))
     }
 
     /// The share of sent events that endpoints accepted, in per cent. `None` without one.
     pub(crate) fn success_percent(&self) -> Option<f64> {
-        let Counts { delivered, failed, .. } = self.counts;
+        let Counts {
+            delivered, failed, ..
+        } = self.counts;
         let [delivered, failed] = [delivered, failed].map(f64::from);
         (delivered + failed > 0.0).then(|| 100.0 * delivered / (delivered + failed))
     }
@@ -154,13 +173,23 @@ fn greatest(one: Gauges, other: Gauges) -> Gauges {
 }
 
 fn greatest_pressure(one: Pressure, other: Pressure) -> Pressure {
-    let (level, tarpit_ms) = (one.level.max(other.level), one.tarpit_ms.max(other.tarpit_ms));
+    let (level, tarpit_ms) = (
+        one.level.max(other.level),
+        one.tarpit_ms.max(other.tarpit_ms),
+    );
     let higher = Resource::ALL.into_iter().filter_map(|resource| {
         let (one, other) = (one.reading(resource), other.reading(resource));
-        Some((resource, either(one, other, |one, other| if one.value > other.value { one } else { other })?))
+        Some((
+            resource,
+            either(one, other, |one, other| {
+                if one.value > other.value { one } else { other }
+            })?,
+        ))
     });
     let most = Pressure::new(level, tarpit_ms);
-    higher.fold(most, |pressure, (resource, reading)| pressure.with(resource, reading))
+    higher.fold(most, |pressure, (resource, reading)| {
+        pressure.with(resource, reading)
+    })
 }
 
 fn either<T>(one: Option<T>, other: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
@@ -182,7 +211,10 @@ mod tests {
     fn a_window_ends_with_the_point_that_has_begun() {
         let check = |hours, now_ms: u64, from_ms: u64, end_ms: u64| {
             let time = Window::last(hours, Timestamp::from_millis(now_ms)).time();
-            assert_eq!((time.start.as_millis(), time.end.as_millis()), (from_ms, end_ms));
+            assert_eq!(
+                (time.start.as_millis(), time.end.as_millis()),
+                (from_ms, end_ms)
+            );
         };
         // Points of 20 s in an hour, and of 8 minutes in a day.
         check(1, 7_200_000, 3_620_000, 7_220_000);

@@ -16,7 +16,8 @@ use crate::console::{Console, PATH};
 use crate::page;
 use crate::pages::{
     dead_letters, edit_subscription, edit_topic, event, events, links, new_subscription, new_topic,
-    not_found, overview, pressure, replays, subscription, subscription_actions, topic, topic_actions, topics,
+    not_found, overview, pressure, replays, subscription, subscription_actions, topic,
+    topic_actions, topics,
 };
 
 /// The routes of the console, for visitors that `access` lets in.
@@ -54,8 +55,8 @@ where
         .nest(PATH, open.merge(guarded))
 }
 
-/// Leads from an address that takes a form alone, such as after signing in again, to the page above it, which
-/// has the form.
+/// Leads from an address that takes a form alone, such as after signing in again, to the page above
+/// it, which has the form.
 async fn page_of_form(OriginalUri(uri): OriginalUri) -> Redirect {
     let above = uri.path().rsplit_once('/').map_or(PATH, |(above, _)| above);
     Redirect::to(if above.starts_with(PATH) { above } else { PATH })
@@ -65,7 +66,10 @@ async fn page_of_form(OriginalUri(uri): OriginalUri) -> Redirect {
 fn topic_pages() -> Router<Arc<Console>> {
     let subscription = Router::new()
         .route("/", get(subscription::subscription))
-        .route("/edit", get(edit_subscription::form).post(edit_subscription::send))
+        .route(
+            "/edit",
+            get(edit_subscription::form).post(edit_subscription::send),
+        )
         .route("/test", post(subscription_actions::test))
         .route("/force", post(subscription_actions::force))
         .route("/rotate-secret", post(subscription_actions::rotate))
@@ -75,12 +79,24 @@ fn topic_pages() -> Router<Arc<Console>> {
         .route("/topics", get(topics::topics))
         .route("/topics/new", get(new_topic::form).post(new_topic::send))
         .route("/topics/{topic}", get(topic::topic))
-        .route("/topics/{topic}/edit", get(edit_topic::form).post(edit_topic::send))
+        .route(
+            "/topics/{topic}/edit",
+            get(edit_topic::form).post(edit_topic::send),
+        )
         .route("/topics/{topic}/delete", post(topic_actions::delete))
         .route("/topics/{topic}/keys", post(topic_actions::keys))
-        .route("/topics/{topic}/keys/{key}", post(topic_actions::regenerate))
-        .route("/topics/{topic}/keys/{key}/delete", post(topic_actions::delete_key))
-        .route("/topics/{topic}/subscriptions/new", get(new_subscription::form).post(new_subscription::send))
+        .route(
+            "/topics/{topic}/keys/{key}",
+            post(topic_actions::regenerate),
+        )
+        .route(
+            "/topics/{topic}/keys/{key}/delete",
+            post(topic_actions::delete_key),
+        )
+        .route(
+            "/topics/{topic}/subscriptions/new",
+            get(new_subscription::form).post(new_subscription::send),
+        )
         .nest("/topics/{topic}/subscriptions/{name}", subscription)
 }
 

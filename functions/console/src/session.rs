@@ -1,5 +1,5 @@
-//! Sessions: what a browser's cookie says, signed so that only this installation can have written it. Nothing
-//! is stored of a session, so any function instance can read it.
+//! Sessions: what a browser's cookie says, signed so that only this installation can have written
+//! it. Nothing is stored of a session, so any function instance can read it.
 
 use std::fmt;
 use std::time::Duration;
@@ -64,7 +64,11 @@ impl SessionKey {
 
     /// A tag of the admin key, which tells whether it is still the one for which this key was made.
     pub(crate) fn admin_key_tag(&self, admin_key: &KeyDigest) -> String {
-        URL_SAFE_NO_PAD.encode(self.mac(ADMIN_KEY_DOMAIN, &admin_key.to_bytes()).finalize().into_bytes())
+        URL_SAFE_NO_PAD.encode(
+            self.mac(ADMIN_KEY_DOMAIN, &admin_key.to_bytes())
+                .finalize()
+                .into_bytes(),
+        )
     }
 
     fn mac(&self, domain: &[u8], text: &[u8]) -> Hmac<Sha256> {
@@ -77,8 +81,8 @@ impl SessionKey {
 /// One browser's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Session {
-    /// Whether its visitor has shown the admin key. Otherwise it only ties the form of the sign-in page to a
-    /// browser.
+    /// Whether its visitor has shown the admin key. Otherwise it only ties the form of the sign-in
+    /// page to a browser.
     pub(crate) is_signed_in: bool,
     /// The time at which it ends.
     pub(crate) ends_at: Timestamp,
@@ -90,7 +94,11 @@ impl Session {
     pub(crate) fn begin(is_signed_in: bool, now: Timestamp, entropy: &impl Entropy) -> Self {
         let mut id = [0; ID_BYTES];
         entropy.fill(&mut id);
-        Self { is_signed_in, ends_at: now + if is_signed_in { SIGNED_IN } else { VISITING }, id }
+        Self {
+            is_signed_in,
+            ends_at: now + if is_signed_in { SIGNED_IN } else { VISITING },
+            id,
+        }
     }
 
     /// Reads a cookie's value. `None` for one that `key` did not sign, and for one that has ended.
@@ -170,7 +178,11 @@ mod tests {
         for at in 0..signed.len() {
             let mut changed = signed.clone();
             changed[at] ^= 1;
-            assert_eq!(Session::parse(&URL_SAFE_NO_PAD.encode(&changed), &key(1), NOW), None, "byte {at}");
+            assert_eq!(
+                Session::parse(&URL_SAFE_NO_PAD.encode(&changed), &key(1), NOW),
+                None,
+                "byte {at}"
+            );
             let cut = URL_SAFE_NO_PAD.encode(&signed[..at]);
             assert_eq!(Session::parse(&cut, &key(1), NOW), None, "{at} bytes");
         }
@@ -179,7 +191,10 @@ mod tests {
 
     #[test]
     fn a_form_token_is_of_one_session_and_key() {
-        let (session, other) = (session(true), Session::begin(true, NOW, &SeededEntropy::new(8)));
+        let (session, other) = (
+            session(true),
+            Session::begin(true, NOW, &SeededEntropy::new(8)),
+        );
         let token = session.form_token(&key(1));
         assert!(session.is_form_token(&key(1), &token));
         assert!(!other.is_form_token(&key(1), &token) && !session.is_form_token(&key(2), &token));

@@ -1,5 +1,5 @@
-//! The key of sessions in the state store. It is made by the first visit, and again when the admin key has
-//! changed: sessions of the former admin key end.
+//! The key of sessions in the state store. It is made by the first visit, and again when the admin
+//! key has changed: sessions of the former admin key end.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use posthaste_services::{Edit, UpdateError, update};
 
 use crate::session::SessionKey;
 
-/// The least time between two reads because of a cookie that the known key did not sign. Cookies that nobody
-/// signed must not cost a read each.
+/// The least time between two reads because of a cookie that the known key did not sign. Cookies
+/// that nobody signed must not cost a read each.
 const READ_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Error of a key that can neither be read nor be made.
@@ -54,8 +54,8 @@ impl KnownKey {
         self.0.lock().as_ref().map(|known| known.key.clone())
     }
 
-    /// The key that another process may have made meanwhile. `None` where there is no other, and where it was
-    /// read a moment ago.
+    /// The key that another process may have made meanwhile. `None` where there is no other, and
+    /// where it was read a moment ago.
     pub(crate) async fn newer_key<S: ObjectStore, C: Clock, E: Entropy>(
         &self,
         ports: &KeyPorts<'_, S, C, E>,
@@ -104,7 +104,10 @@ impl KnownKey {
         if is_new {
             tracing::info!("a new key of console sessions was made; operators sign in again");
         }
-        *self.0.lock() = Some(Known { key: key.clone(), read_at });
+        *self.0.lock() = Some(Known {
+            key: key.clone(),
+            read_at,
+        });
         Ok(key)
     }
 }
@@ -115,7 +118,9 @@ async fn replace<S: ObjectStore, C, E: Entropy>(
 ) -> Result<SessionKey, SessionKeyError> {
     let key = SessionKey::random(ports.entropy);
     let bytes = stored(&key, ports.admin_key).render();
-    Box::pin(ports.state.put(CONSOLE_KEY, bytes, PutCondition::Always)).await.map_err(UpdateError::Write)?;
+    Box::pin(ports.state.put(CONSOLE_KEY, bytes, PutCondition::Always))
+        .await
+        .map_err(UpdateError::Write)?;
     Ok(key)
 }
 
@@ -127,7 +132,10 @@ fn usable(object: &Object, admin_key: &KeyDigest) -> Option<SessionKey> {
 }
 
 fn stored(key: &SessionKey, admin_key: &KeyDigest) -> ConsoleKey {
-    ConsoleKey { key: Secret::new(key.text()), admin_key: key.admin_key_tag(admin_key) }
+    ConsoleKey {
+        key: Secret::new(key.text()),
+        admin_key: key.admin_key_tag(admin_key),
+    }
 }
 
 #[cfg(test)]
@@ -147,39 +155,101 @@ mod tests {
     impl World {
         fn new() -> Self {
             let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
-            Self { store: MemoryStore::default(), clock, entropy: SeededEntropy::new(1) }
+            Self {
+                store: MemoryStore::default(),
+                clock,
+                entropy: SeededEntropy::new(1),
+            }
         }
 
         fn ports<'a>(
             &'a self,
             admin_key: &'a KeyDigest,
         ) -> KeyPorts<'a, MemoryStore, ManualClock, SeededEntropy> {
-            KeyPorts { state: &self.store, clock: &self.clock, entropy: &self.entropy, admin_key }
+            KeyPorts {
+                state: &self.store,
+                clock: &self.clock,
+                entropy: &self.entropy,
+                admin_key,
+            }
         }
     }
 
     #[tokio::test]
     async fn every_process_has_the_same_key_until_the_admin_key_changes() {
-        let (world, first, second) = (World::new(), KeyDigest::of("the first"), KeyDigest::of("another"));
-        let key = KnownKey::default().key(&world.ports(&first)).await.ok().unwrap();
-        assert!(key == KnownKey::default().key(&world.ports(&first)).await.ok().unwrap());
-        let other = KnownKey::default().key(&world.ports(&second)).await.ok().unwrap();
+        let (world, first, second) = (
+            World::new(),
+            KeyDigest::of("the first"),
+            KeyDigest::of("another"),
+        );
+        let key = KnownKey::default()
+            .key(&world.ports(&first))
+            .await
+            .ok()
+            .unwrap();
+        assert!(
+            key == KnownKey::default()
+                .key(&world.ports(&first))
+                .await
+                .ok()
+                .unwrap()
+        );
+        let other = KnownKey::default()
+            .key(&world.ports(&second))
+            .await
+            .ok()
+            .unwrap();
         assert!(key != other);
-        assert!(other == KnownKey::default().key(&world.ports(&second)).await.ok().unwrap());
+        assert!(
+            other
+                == KnownKey::default()
+                    .key(&world.ports(&second))
+                    .await
+                    .ok()
+                    .unwrap()
+        );
     }
 
     #[tokio::test]
     async fn a_key_that_another_process_made_is_found_with_a_read_every_five_seconds_at_most() {
-        let (world, first, second) = (World::new(), KeyDigest::of("the first"), KeyDigest::of("another"));
+        let (world, first, second) = (
+            World::new(),
+            KeyDigest::of("the first"),
+            KeyDigest::of("another"),
+        );
         let known = KnownKey::default();
-        assert!(known.newer_key(&world.ports(&first)).await.unwrap().is_none(), "nothing is known yet");
+        assert!(
+            known
+                .newer_key(&world.ports(&first))
+                .await
+                .unwrap()
+                .is_none(),
+            "nothing is known yet"
+        );
         known.key(&world.ports(&first)).await.ok().unwrap();
         world.store.delete(CONSOLE_KEY).await.unwrap();
-        let other = KnownKey::default().key(&world.ports(&first)).await.ok().unwrap();
-        assert!(known.newer_key(&world.ports(&first)).await.unwrap().is_none(), "read a moment ago");
+        let other = KnownKey::default()
+            .key(&world.ports(&first))
+            .await
+            .ok()
+            .unwrap();
+        assert!(
+            known
+                .newer_key(&world.ports(&first))
+                .await
+                .unwrap()
+                .is_none(),
+            "read a moment ago"
+        );
         world.clock.advance(READ_AGAIN_AFTER);
         assert!(known.newer_key(&world.ports(&first)).await.unwrap() == Some(other));
-        assert!(known.newer_key(&world.ports(&second)).await.unwrap().is_none());
+        assert!(
+            known
+                .newer_key(&world.ports(&second))
+                .await
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[tokio::test]
@@ -187,8 +257,19 @@ mod tests {
         let (world, admin_key) = (World::new(), KeyDigest::of("the first"));
         for bad in ["", "{}", r#"{"v":1,"key":"short","adminKey":"x"}"#] {
             world.store.write(CONSOLE_KEY, bad);
-            let key = KnownKey::default().key(&world.ports(&admin_key)).await.ok().unwrap();
-            assert!(key == KnownKey::default().key(&world.ports(&admin_key)).await.ok().unwrap(), "{bad}");
+            let key = KnownKey::default()
+                .key(&world.ports(&admin_key))
+                .await
+                .ok()
+                .unwrap();
+            assert!(
+                key == KnownKey::default()
+                    .key(&world.ports(&admin_key))
+                    .await
+                    .ok()
+                    .unwrap(),
+                "{bad}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Values as pages show them. Everything that a producer or an endpoint wrote goes through [`foreign`] or
-//! [`foreign_cut`].
+//! Values as pages show them. Everything that a producer or an endpoint wrote goes through
+//! [`foreign`] or [`foreign_cut`].
 
 use std::fmt::Write;
 
@@ -15,11 +15,12 @@ pub(crate) const BODY_CHARS_MAX: usize = 16_000;
 /// Characters of a code point as it is written.
 const CODE_POINT_CHARS: usize = 8;
 
-/// Most bytes on the page for each character of a cut, so that signs that HTML escapes make no long page.
+/// Most bytes on the page for each character of a cut, so that signs that HTML escapes make no long
+/// page.
 const BYTES_FOR_CHAR_MAX: usize = 3;
 
-/// A text from outside: escaped, in a direction of its own, and with characters that would hide or reorder
-/// others made visible.
+/// A text from outside: escaped, in a direction of its own, and with characters that would hide or
+/// reorder others made visible.
 pub(crate) fn foreign(text: &str) -> Markup {
     html! { bdi { (visible(text)) } }
 }
@@ -32,9 +33,9 @@ pub(crate) fn foreign_cut(text: &str, chars_max: usize) -> Markup {
     }
 }
 
-/// The first characters of a text as they are shown; `None` if these are all. A character that is written as
-/// its code point counts as what is written, and the page gets at most three bytes for each character of
-/// `chars_max`, so that no text becomes much longer than its cut.
+/// The first characters of a text as they are shown; `None` if these are all. A character that is
+/// written as its code point counts as what is written, and the page gets at most three bytes for
+/// each character of `chars_max`, so that no text becomes much longer than its cut.
 pub(crate) fn visible_cut(text: &str, chars_max: usize) -> Option<String> {
     let (mut chars, mut bytes) = (0, 0);
     for (end, character) in text.char_indices() {
@@ -72,14 +73,20 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether a character is a control character other than white space, has no width or no ink, ends a line
-/// where it is not seen, or changes the direction of others.
+/// Whether a character is a control character other than white space, has no width or no ink, ends
+/// a line where it is not seen, or changes the direction of others.
 fn is_invisible(character: char) -> bool {
     let is_space = matches!(character, '\n' | '\t');
     (character.is_control() && !is_space)
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-        || matches!(character, '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{2028}' | '\u{2029}')
+        || matches!(
+            character,
+            '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+        )
+        || matches!(
+            character,
+            '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{2028}' | '\u{2029}'
+        )
         || matches!(character, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
         || matches!(character, '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
 }
@@ -88,7 +95,11 @@ fn is_invisible(character: char) -> bool {
 pub(crate) fn time(at: Timestamp) -> Markup {
     let iso = at.to_string();
     let text = iso.replace('T', " ");
-    let text = text.split('.').next().unwrap_or(&text).trim_end_matches('Z');
+    let text = text
+        .split('.')
+        .next()
+        .unwrap_or(&text)
+        .trim_end_matches('Z');
     html! { time datetime=(iso) title={ (text) " UTC" } { (text) " UTC" } }
 }
 
@@ -111,9 +122,16 @@ mod tests {
 
     #[test]
     fn a_foreign_text_is_escaped_and_shows_what_it_hides() {
-        let check =
-            |text, expected: &str| assert_eq!(foreign(text).into_string(), format!("<bdi>{expected}</bdi>"));
-        check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
+        let check = |text, expected: &str| {
+            assert_eq!(
+                foreign(text).into_string(),
+                format!("<bdi>{expected}</bdi>")
+            )
+        };
+        check(
+            "<script>alert(1)</script>",
+            "&lt;script&gt;alert(1)&lt;/script&gt;",
+        );
         check("a\u{202e}b\u{0}c\nd", "a⟦U+202E⟧b⟦U+0000⟧c\nd");
         check("\u{200b}é", "⟦U+200B⟧é");
     }
@@ -121,8 +139,8 @@ mod tests {
     #[test]
     fn every_character_without_ink_is_shown_as_its_code_point() {
         let alone = [
-            0xad, 0x34f, 0x115f, 0x1160, 0x180e, 0x2028, 0x2029, 0x206a, 0x206f, 0x3164, 0xffa0, 0xfff9,
-            0xfffb,
+            0xad, 0x34f, 0x115f, 0x1160, 0x180e, 0x2028, 0x2029, 0x206a, 0x206f, 0x3164, 0xffa0,
+            0xfff9, 0xfffb,
         ];
         for code in alone {
             let text = char::from_u32(code).unwrap().to_string();
@@ -135,7 +153,11 @@ mod tests {
         for character in ['"', '&', '<', '\u{0}', 'x', 'é', '語', '🙂'] {
             let text = character.to_string().repeat(2_000);
             let page = html! { (visible_cut(&text, 1_000).unwrap()) }.into_string();
-            assert!((1_000..=3_000).contains(&page.len()), "{character:?}: {}", page.len());
+            assert!(
+                (1_000..=3_000).contains(&page.len()),
+                "{character:?}: {}",
+                page.len()
+            );
         }
     }
 
@@ -143,7 +165,10 @@ mod tests {
     fn a_long_foreign_text_is_cut_between_characters() {
         assert_eq!(foreign_cut("éé", 2).into_string(), "<bdi>éé</bdi>");
         let cut = foreign_cut("ééé", 2).into_string();
-        assert_eq!(cut, r#"<bdi>éé</bdi><span class="cut" title="6 bytes">…</span>"#);
+        assert_eq!(
+            cut,
+            r#"<bdi>éé</bdi><span class="cut" title="6 bytes">…</span>"#
+        );
         let hidden = foreign_cut(&"\u{202e}".repeat(1_000), 80).into_string();
         assert_eq!(hidden.matches("⟦U+202E⟧").count(), 10);
     }

@@ -10,9 +10,13 @@ pub(crate) enum Column {
     Number(&'static str),
 }
 
-/// A table of `rows`, each a `tr`. Where the window is too narrow for it, it scrolls sideways, by the
-/// keyboard too.
-pub(crate) fn table(label: &str, columns: &[Column], rows: impl IntoIterator<Item = Markup>) -> Markup {
+/// A table of `rows`, each a `tr`. Where the window is too narrow for it, it scrolls sideways, by
+/// the keyboard too.
+pub(crate) fn table(
+    label: &str,
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Markup>,
+) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(label) {
             table {

@@ -101,18 +101,44 @@ impl World {
             },
         };
         let api = unguarded_router(Arc::new(manage));
-        let access = Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
+        let access =
+            Access::new(state.clone(), clock.clone(), entropy, admin_key).slowing_wrong_keys();
         let router = router(Arc::new(access), Console::new(api.clone()));
         let (api_routes, api, cookies) = (api.clone(), Api::new(api), Mutex::default());
-        Self { state, dead_letters, log, endpoint, clock, api, api_routes, router, host, cookies }
+        Self {
+            state,
+            dead_letters,
+            log,
+            endpoint,
+            clock,
+            api,
+            api_routes,
+            router,
+            host,
+            cookies,
+        }
     }
 
     /// The same with another console, and with nobody signed in.
     pub(crate) fn changed(self, change: impl FnOnce(Console, &Self) -> Console) -> Self {
-        let console = change(Console { api: self.api.clone(), ..Console::new(axum::Router::new()) }, &self);
+        let console = change(
+            Console {
+                api: self.api.clone(),
+                ..Console::new(axum::Router::new())
+            },
+            &self,
+        );
         let admin_key = KeyDigest::of(ADMIN_KEY);
-        let access = Access::new(self.state.clone(), self.clock.clone(), SeededEntropy::new(2), admin_key);
-        Self { router: router(Arc::new(access), console), ..self }
+        let access = Access::new(
+            self.state.clone(),
+            self.clock.clone(),
+            SeededEntropy::new(2),
+            admin_key,
+        );
+        Self {
+            router: router(Arc::new(access), console),
+            ..self
+        }
     }
 
     /// The same with an API that answers 503 to requests of this method.
@@ -146,10 +172,24 @@ impl World {
 
     /// Lets requests to a link fail until it is down.
     pub(crate) async fn fail_link(&self, link: &str) {
-        let last = Failure { outcome: OutcomeName::Busy, status: Some(503) };
-        let failing = Observation::Failing { failures: 10, last, began: self.clock.now() };
-        let links = LinkHealth::new(self.state.clone(), self.clock.clone(), HealthSettings::default());
-        links.observe(&[(circuit::Target::parse(link).unwrap(), failing)]).await.unwrap();
+        let last = Failure {
+            outcome: OutcomeName::Busy,
+            status: Some(503),
+        };
+        let failing = Observation::Failing {
+            failures: 10,
+            last,
+            began: self.clock.now(),
+        };
+        let links = LinkHealth::new(
+            self.state.clone(),
+            self.clock.clone(),
+            HealthSettings::default(),
+        );
+        links
+            .observe(&[(circuit::Target::parse(link).unwrap(), failing)])
+            .await
+            .unwrap();
     }
 
     /// Signs in with this key.
@@ -170,19 +210,25 @@ impl World {
     pub(crate) fn leave_tombstone(&self, topic: &str) {
         let key = format!("topics/{topic}.json");
         let (_, bytes) = self.state.under(&key).remove(0);
-        let tombstone = TopicRecord::parse(&bytes).unwrap().tombstone(self.clock.now());
+        let tombstone = TopicRecord::parse(&bytes)
+            .unwrap()
+            .tombstone(self.clock.now());
         self.state.write(&key, tombstone.render());
     }
 
     /// Creates something by the API.
     pub(crate) async fn put(&self, parts: &[&str], body: Value) {
-        let put = self.api.send::<Value>(Method::PUT, Target::new(parts), None, &body).await;
+        let put = self
+            .api
+            .send::<Value>(Method::PUT, Target::new(parts), None, &body)
+            .await;
         put.unwrap();
     }
 
     /// Asks for a page.
     pub(crate) async fn get(&self, url: &str) -> Shown {
-        self.send(Request::get(url).body(Body::empty()).unwrap()).await
+        self.send(Request::get(url).body(Body::empty()).unwrap())
+            .await
     }
 
     /// Looks at a page, fills in the form that is sent to `action`, and sends it.
@@ -197,11 +243,19 @@ impl World {
     }
 
     /// Sends a form with the token of a page.
-    pub(crate) async fn send_form(&self, page: &Shown, action: &str, fields: &[(&str, &str)]) -> Shown {
+    pub(crate) async fn send_form(
+        &self,
+        page: &Shown,
+        action: &str,
+        fields: &[(&str, &str)],
+    ) -> Shown {
         let mut form = form_urlencoded::Serializer::new(String::new());
-        form.append_pair("form", page.form_token()).extend_pairs(fields);
-        let request = Request::post(action).header("content-type", "application/x-www-form-urlencoded");
-        self.send(request.body(Body::from(form.finish())).unwrap()).await
+        form.append_pair("form", page.form_token())
+            .extend_pairs(fields);
+        let request =
+            Request::post(action).header("content-type", "application/x-www-form-urlencoded");
+        self.send(request.body(Body::from(form.finish())).unwrap())
+            .await
     }
 
     /// Sends a request as the browser would, and keeps the cookies that come back.
@@ -211,8 +265,12 @@ impl World {
 
     /// Sends a request to another host of the same program.
     pub(crate) async fn send_to(&self, host: &'static str, mut request: Request<Body>) -> Shown {
-        let cookies =
-            self.cookies.lock().iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        let cookies = self
+            .cookies
+            .lock()
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>();
         let headers = request.headers_mut();
         headers.insert(HOST, HeaderValue::from_static(host));
         if !cookies.is_empty() {
@@ -224,7 +282,11 @@ impl World {
             self.keep(set.to_str().unwrap());
         }
         let html = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        Shown { status: head.status.as_u16(), headers: head.headers, html }
+        Shown {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            html,
+        }
     }
 
     /// Forgets all cookies, as a browser that keeps none.
@@ -246,7 +308,10 @@ impl World {
 impl Shown {
     /// The page that a redirect leads to.
     pub(crate) fn location(&self) -> &str {
-        self.headers.get(LOCATION).map(|location| location.to_str().unwrap()).unwrap_or_default()
+        self.headers
+            .get(LOCATION)
+            .map(|location| location.to_str().unwrap())
+            .unwrap_or_default()
     }
 
     /// The page that a redirect after an action leads to, without the action's time.
@@ -261,7 +326,11 @@ impl Shown {
     pub(crate) fn has(&self, texts: &[&str]) -> &Self {
         assert_eq!(self.status, 200, "{}", self.html);
         for text in texts {
-            assert!(self.html.contains(text), "{text:?} is missing in {}", self.html);
+            assert!(
+                self.html.contains(text),
+                "{text:?} is missing in {}",
+                self.html
+            );
         }
         self
     }
@@ -277,7 +346,10 @@ impl Shown {
 
     /// The value of a hidden field.
     pub(crate) fn field(&self, name: &str) -> String {
-        let (_, rest) = self.html.split_once(&format!("name=\"{name}\" value=\"")).expect("a field");
+        let (_, rest) = self
+            .html
+            .split_once(&format!("name=\"{name}\" value=\""))
+            .expect("a field");
         unescaped(rest.split('"').next().unwrap())
     }
 
@@ -289,11 +361,17 @@ impl Shown {
     }
 
     fn form_token(&self) -> &str {
-        let (_, rest) = self.html.split_once("name=\"form\" value=\"").expect("a form");
+        let (_, rest) = self
+            .html
+            .split_once("name=\"form\" value=\"")
+            .expect("a form");
         rest.split('"').next().unwrap()
     }
 }
 
 fn unescaped(text: &str) -> String {
-    text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text.replace("&quot;", "\"")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }

@@ -41,6 +41,10 @@ impl<S: Sync> FromRequestParts<S> for Visit {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Page> {
         // The guard stands before every page.
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Page::bad_request("not signed in"))
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| Page::bad_request("not signed in"))
     }
 }

@@ -30,7 +30,8 @@ pub struct DeadLetterPorts<P: Ports> {
     pub state: P::Store,
     /// The dead-letter bucket.
     pub bucket: P::DeadLetters,
-    /// Topics and subscriptions: the topic that gets notices, and how long the bucket may refuse a letter.
+    /// Topics and subscriptions: the topic that gets notices, and how long the bucket may refuse a
+    /// letter.
     pub registry: Registry<P::Store, P::Clock>,
     /// Time.
     pub clock: P::Clock,
@@ -49,11 +50,15 @@ pub struct DeadLetters<P: Ports> {
 impl<P: Ports> DeadLetters<P> {
     /// Wires the function up.
     pub fn new(ports: DeadLetterPorts<P>) -> Self {
-        Self { ports, unwritten: Unwritten::default(), lost_records: Tally::default() }
+        Self {
+            ports,
+            unwritten: Unwritten::default(),
+            lost_records: Tally::default(),
+        }
     }
 
-    /// Acknowledges a message whose content is durable. A failure leaves a copy to be written again: at least
-    /// once.
+    /// Acknowledges a message whose content is durable. A failure leaves a copy to be written
+    /// again: at least once.
     pub(crate) async fn acknowledge(&self, message: &ReceivedMessage) {
         let acknowledged = catch_panic(self.ports.queue.acknowledge(&message.receipt)).await;
         let panicked = |panicked| Err(PortError::caused("acknowledge", ErrorKind::Other, panicked));
@@ -63,14 +68,16 @@ impl<P: Ports> DeadLetters<P> {
         }
     }
 
-    /// The result of a call, or a timeout at the deadline. After a timeout it is not known whether the call
-    /// had an effect.
+    /// The result of a call, or a timeout at the deadline. After a timeout it is not known whether
+    /// the call had an effect.
     pub(crate) async fn in_time<T>(
         &self,
         deadline: Duration,
         call: impl Future<Output = Result<T, PortError>> + Send,
     ) -> Result<T, PortError> {
         let late = || Err(PortError::new("get an answer in time", ErrorKind::TimedOut));
-        timeout_at(&self.ports.clock, deadline, call).await.unwrap_or_else(late)
+        timeout_at(&self.ports.clock, deadline, call)
+            .await
+            .unwrap_or_else(late)
     }
 }

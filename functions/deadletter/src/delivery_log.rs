@@ -1,6 +1,6 @@
-//! Records of the delivery log: a dead letter was written, dropped, or not needed, as its endpoint answered
-//! late. They are sent when that is durable, before the messages are acknowledged. What cannot be recorded in
-//! time is a gap in the log; it is counted, and the dead letters stand.
+//! Records of the delivery log: a dead letter was written, dropped, or not needed, as its endpoint
+//! answered late. They are sent when that is durable, before the messages are acknowledged. What
+//! cannot be recorded in time is a gap in the log; it is counted, and the dead letters stand.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,11 +8,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::delivery_log::{Change, RecordDetails, RecordText, RecordedEvent, join_records};
+use posthaste_core::delivery_log::{
+    Change, RecordDetails, RecordText, RecordedEvent, join_records,
+};
 use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Timestamp, TopicName};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic_now;
-use posthaste_services::delivery_log::{RECORDS_TIME, Unrecorded, count_lost, log_lost, send_records};
+use posthaste_services::delivery_log::{
+    RECORDS_TIME, Unrecorded, count_lost, log_lost, send_records,
+};
 use posthaste_services::{RegistryError, timeout_at};
 
 use crate::dead_letters::DeadLetters;
@@ -33,10 +37,17 @@ pub(crate) struct Recorded<'a> {
 impl<P: Ports> DeadLetters<P> {
     /// Records a change, within [`RECORDS_TIME`] and before `until`.
     pub(crate) async fn record(&self, recorded: Recorded<'_>, until: Duration) {
-        let Some((first, ..)) = recorded.events.first() else { return };
+        let Some((first, ..)) = recorded.events.first() else {
+            return;
+        };
         let delivery = &first.dead.delivery;
         let until = until.min(self.ports.clock.monotonic() + RECORDS_TIME);
-        let sent = timeout_at(&self.ports.clock, until, self.send_records(delivery, &recorded)).await;
+        let sent = timeout_at(
+            &self.ports.clock,
+            until,
+            self.send_records(delivery, &recorded),
+        )
+        .await;
         let error: Box<dyn Error> = match sent {
             Some(Ok(())) => return,
             Some(Err(error)) => error,
@@ -63,20 +74,33 @@ impl<P: Ports> DeadLetters<P> {
             return Ok(());
         }
         let now = self.ports.clock.now();
-        let records = recorded.events.iter().filter_map(|event| recorded.record(*event, mode, now));
+        let records = recorded
+            .events
+            .iter()
+            .filter_map(|event| recorded.record(*event, mode, now));
         let records: Vec<_> = records.collect();
         let missing = recorded.events.len() - records.len();
         if missing > 0 {
             self.report_lost(&delivery.topic, missing, &Unrecorded);
         }
-        Ok(send_records(&self.ports.records, &self.ports.clock, join_records(records.iter())).await?)
+        Ok(send_records(
+            &self.ports.records,
+            &self.ports.clock,
+            join_records(records.iter()),
+        )
+        .await?)
     }
 
-    /// How much the log keeps of a delivery. If its subscription is gone, so is what its topic says of it.
+    /// How much the log keeps of a delivery. If its subscription is gone, so is what its topic says
+    /// of it.
     async fn log_mode(&self, delivery: &Delivery) -> Result<DeliveryLogMode, RegistryError> {
         let topic = self.ports.registry.topic(&delivery.topic).await?;
-        let subscription = topic.as_ref().and_then(|topic| topic.subscription(&delivery.subscription));
-        Ok(subscription.and_then(|subscription| subscription.delivery_log).unwrap_or(self.ports.delivery_log))
+        let subscription = topic
+            .as_ref()
+            .and_then(|topic| topic.subscription(&delivery.subscription));
+        Ok(subscription
+            .and_then(|subscription| subscription.delivery_log)
+            .unwrap_or(self.ports.delivery_log))
     }
 }
 
@@ -98,8 +122,13 @@ impl Recorded<'_> {
             text,
             keeps_payload: is_first && mode.keeps_payloads(),
         };
-        let details = RecordDetails { dead_letter_object: self.object, ..RecordDetails::default() };
-        catch_panic_now(|| event.record(&(self.change)(letter), details, now)).ok()?.ok()
+        let details = RecordDetails {
+            dead_letter_object: self.object,
+            ..RecordDetails::default()
+        };
+        catch_panic_now(|| event.record(&(self.change)(letter), details, now))
+            .ok()?
+            .ok()
     }
 }
 

@@ -1,17 +1,19 @@
-//! Gathering of letters of one subscription into objects. It is done before their payloads are loaded, so
-//! that an object's bytes are held only while it is written. A message is never split.
+//! Gathering of letters of one subscription into objects. It is done before their payloads are
+//! loaded, so that an object's bytes are held only while it is written. A message is never split.
 
 use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeadLetter, Entry};
 
 use crate::letter::Letter;
 
-/// Most bytes of a record beside its event and its envelope: seven members with the longest names and values,
-/// and a comma. An event's own members of these names lie in an eighth member and are not counted: as a text
-/// they take up to twice their bytes, so that an object of such events may grow larger than preferred.
+/// Most bytes of a record beside its event and its envelope: seven members with the longest names
+/// and values, and a comma. An event's own members of these names lie in an eighth member and are
+/// not counted: as a text they take up to twice their bytes, so that an object of such events may
+/// grow larger than preferred.
 const RECORD_EXTRA_BYTES_MAX: usize = 320;
 
-/// The letters of one subscription, by object. An object is larger than preferred only if it holds a single
-/// letter that is; that letter is not larger than one publish request, because its events came in one.
+/// The letters of one subscription, by object. An object is larger than preferred only if it holds
+/// a single letter that is; that letter is not larger than one publish request, because its events
+/// came in one.
 pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
     let mut objects = Vec::new();
     let (mut inside, mut bytes) = (Vec::new(), 0);
@@ -32,7 +34,12 @@ pub(crate) fn gather(letters: Vec<Letter>) -> Vec<Vec<Letter>> {
 
 /// The bytes that a letter takes in an object, at most.
 fn object_bytes(letter: &DeadLetter) -> usize {
-    let envelope = |event: &Entry| event.envelope.as_ref().map_or(0, |envelope| envelope.bytes());
+    let envelope = |event: &Entry| {
+        event
+            .envelope
+            .as_ref()
+            .map_or(0, |envelope| envelope.bytes())
+    };
     let event = |event: &Entry| event.payload.len() + envelope(event) + RECORD_EXTRA_BYTES_MAX;
     letter.delivery.events.iter().map(event).sum()
 }
@@ -47,7 +54,9 @@ mod tests {
     use posthaste_core::stored::dead_letter::record;
 
     fn check(event_bytes: &[usize], expected: &[usize]) {
-        let letters = event_bytes.iter().map(|bytes| letter("a", vec![stored("payloads/x", *bytes)]));
+        let letters = event_bytes
+            .iter()
+            .map(|bytes| letter("a", vec![stored("payloads/x", *bytes)]));
         let counts: Vec<_> = gather(letters.collect()).iter().map(Vec::len).collect();
         assert_eq!(counts, expected, "{event_bytes:?}");
     }
@@ -75,11 +84,23 @@ mod tests {
             let (name_was_unknown, was_unconnected) = (false, false);
             let outcome = OutcomeName::ResolutionError;
             let status = Some(u16::MAX);
-            dead.delivery.last = Some(LastAttempt { outcome, status, at, name_was_unknown, was_unconnected });
-            let entry = &letter("a", vec![stored("payloads/x", 2)]).dead.delivery.events[0];
+            dead.delivery.last = Some(LastAttempt {
+                outcome,
+                status,
+                at,
+                name_was_unknown,
+                was_unconnected,
+            });
+            let entry = &letter("a", vec![stored("payloads/x", 2)])
+                .dead
+                .delivery
+                .events[0];
             let bytes = record(&dead, entry, &Bytes::from_static(b"{}")).len();
             assert!(bytes < "{}".len() + RECORD_EXTRA_BYTES_MAX, "{bytes}");
-            assert!(bytes > RECORD_EXTRA_BYTES_MAX * 2 / 3, "the bound is far from what it bounds: {bytes}");
+            assert!(
+                bytes > RECORD_EXTRA_BYTES_MAX * 2 / 3,
+                "the bound is far from what it bounds: {bytes}"
+            );
         }
     }
 }

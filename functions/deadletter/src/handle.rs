@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::SQS_DELAY_SECS_MAX;
 use posthaste_ports::{
-    BatchResponse, Clock, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage,
-    Successor,
+    BatchResponse, Clock, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver,
+    ReceivedMessage, Successor,
 };
 use posthaste_services::catch_panic::{Panicked, catch_panic};
 
@@ -16,23 +16,23 @@ use crate::dead_letters::DeadLetters;
 use crate::letter::Letter;
 use crate::receive::{Sorted, Work, sort};
 
-/// Objects that are written at once. It bounds the payloads that are read at once, to eight times as many,
-/// and the memory for them: an object's records and the object made of them, 8 MiB as preferred, so 64 MiB in
-/// all. Beside them are the batch's own messages, 6 MB at most, and their parsed events. The function has 512
-/// MB, or 256 at least.
+/// Objects that are written at once. It bounds the payloads that are read at once, to eight times
+/// as many, and the memory for them: an object's records and the object made of them, 8 MiB as
+/// preferred, so 64 MiB in all. Beside them are the batch's own messages, 6 MB at most, and their
+/// parsed events. The function has 512 MB, or 256 at least.
 pub(crate) const WORK_AT_ONCE_MAX: usize = 8;
 
 /// Time that is reserved for writing: the longest that one call to S3 takes, its retries included
 /// (`OPERATION_TIMEOUT` of posthaste-aws).
 const WRITING_TIME: Duration = Duration::from_secs(20);
 
-/// Least time for reading with which work on an object begins. Eight payloads at a time, an object is read in
-/// about a second.
+/// Least time for reading with which work on an object begins. Eight payloads at a time, an object
+/// is read in about a second.
 const READING_TIME_MIN: Duration = Duration::from_secs(5);
 
 impl<P: Ports> DeadLetters<P> {
-    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages for
-    /// which nothing durable was done, also those for which there was no time.
+    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the
+    /// messages for which nothing durable was done, also those for which there was no time.
     ///
     /// With less than 25 seconds to the deadline nothing begins.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
@@ -49,7 +49,8 @@ impl<P: Ports> DeadLetters<P> {
         BatchResponse { failures }
     }
 
-    /// Handles a part of the batch if there is time, and answers the messages that are to come again.
+    /// Handles a part of the batch if there is time, and answers the messages that are to come
+    /// again.
     async fn work_on(&self, work: Work, deadline: Duration) -> Vec<MessageId> {
         let ids = work.ids();
         if self.ports.clock.monotonic() + READING_TIME_MIN + WRITING_TIME > deadline {
@@ -60,25 +61,37 @@ impl<P: Ports> DeadLetters<P> {
             return ids;
         }
         let worked = match work {
-            // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a Lambda
-            // program.
-            Work::Object(letters) => catch_panic(Box::pin(self.write_dead_letters(letters, deadline))).await,
-            Work::Raw(message) => catch_panic(self.keep_raw(message, deadline)).await.map(Vec::from_iter),
-            Work::Records(lost) => catch_panic(self.count_lost_records(lost)).await.map(|()| Vec::new()),
+            // Boxed, here and in what it calls: rustc finds the layout of it all too deep in a
+            // Lambda program.
+            Work::Object(letters) => {
+                catch_panic(Box::pin(self.write_dead_letters(letters, deadline))).await
+            }
+            Work::Raw(message) => catch_panic(self.keep_raw(message, deadline))
+                .await
+                .map(Vec::from_iter),
+            Work::Records(lost) => catch_panic(self.count_lost_records(lost))
+                .await
+                .map(|()| Vec::new()),
             Work::Resolved(messages) => {
                 catch_panic(Box::pin(self.resolve_delivered(messages, deadline))).await
             }
             Work::Newer(message, version) => {
-                catch_panic(self.wait_for_newer(message, version, deadline)).await.map(Vec::from_iter)
+                catch_panic(self.wait_for_newer(message, version, deadline))
+                    .await
+                    .map(Vec::from_iter)
             }
         };
         worked.unwrap_or_else(|Panicked| {
-            tracing::error!(messages = ids.len(), "dead letters handed back, working on them panicked");
+            tracing::error!(
+                messages = ids.len(),
+                "dead letters handed back, working on them panicked"
+            );
             ids
         })
     }
 
-    /// Writes the letters of one object: leaves out events that arrived late, loads the payloads, writes.
+    /// Writes the letters of one object: leaves out events that arrived late, loads the payloads,
+    /// writes.
     async fn write_dead_letters(&self, letters: Vec<Letter>, deadline: Duration) -> Vec<MessageId> {
         let until = deadline.saturating_sub(WRITING_TIME);
         let mut failures = Vec::new();
@@ -88,7 +101,11 @@ impl<P: Ports> DeadLetters<P> {
         failures.extend(self.write(loaded.letters, deadline).await);
         for message in loaded.raw {
             let id = message.id.clone();
-            failures.extend(catch_panic(self.keep_raw(message, deadline)).await.unwrap_or(Some(id)));
+            failures.extend(
+                catch_panic(self.keep_raw(message, deadline))
+                    .await
+                    .unwrap_or(Some(id)),
+            );
         }
         failures
     }
@@ -103,8 +120,15 @@ impl<P: Ports> DeadLetters<P> {
         tracing::warn!(
             message_id = %message.id.0, version, "message of a newer version handed back as it is"
         );
-        let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
-        let successors = vec![Successor { to: self.ports.source, message: again }];
+        let again = OutgoingMessage {
+            body: message.body,
+            group: None,
+            delay_secs: SQS_DELAY_SECS_MAX,
+        };
+        let successors = vec![Successor {
+            to: self.ports.source,
+            message: again,
+        }];
         let replaced = self.ports.queue.replace(&message.receipt, successors);
         let error = self.in_time(deadline, replaced).await.err()?;
         tracing::error!(

@@ -1,8 +1,8 @@
-//! Late answers: events that arrived after all, because their endpoint answered after the request had timed
-//! out. They count as delivered, and are taken out before anything is written.
+//! Late answers: events that arrived after all, because their endpoint answered after the request
+//! had timed out. They count as delivered, and are taken out before anything is written.
 //!
-//! The notes of late answers stay, so that a letter that comes again finds them. Wake removes them when they
-//! are old.
+//! The notes of late answers stay, so that a letter that comes again finds them. Wake removes them
+//! when they are old.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -20,16 +20,20 @@ use crate::letter::Letter;
 use crate::unreadable::is_kept_unread;
 
 impl<P: Ports> DeadLetters<P> {
-    /// Takes out of letters of one subscription the events that arrived late. Only a delivery that timed out
-    /// costs a look. Letters that must come again, because the notes could not be read, go to `failures`.
+    /// Takes out of letters of one subscription the events that arrived late. Only a delivery that
+    /// timed out costs a look. Letters that must come again, because the notes could not be
+    /// read, go to `failures`.
     pub(crate) async fn without_late(
         &self,
         letters: Vec<Letter>,
         until: Duration,
         failures: &mut Vec<MessageId>,
     ) -> Vec<Letter> {
-        let asked: BTreeSet<&str> =
-            letters.iter().filter(|it| may_have_arrived(&it.dead)).flat_map(keys).collect();
+        let asked: BTreeSet<&str> = letters
+            .iter()
+            .filter(|it| may_have_arrived(&it.dead))
+            .flat_map(keys)
+            .collect();
         let Some(Letter { dead, .. }) = letters.first().filter(|_| !asked.is_empty()) else {
             return letters;
         };
@@ -49,7 +53,10 @@ impl<P: Ports> DeadLetters<P> {
         found: &BTreeSet<String>,
         until: Duration,
     ) -> Vec<Letter> {
-        let arrived: Vec<_> = letters.iter_mut().map(|letter| take_arrived(letter, found)).collect();
+        let arrived: Vec<_> = letters
+            .iter_mut()
+            .map(|letter| take_arrived(letter, found))
+            .collect();
         Box::pin(self.note_arrived(&letters, &arrived, until)).await;
         Box::pin(self.resolve_arrived(&arrived, until)).await;
         let mut left = Vec::with_capacity(letters.len());
@@ -67,18 +74,29 @@ impl<P: Ports> DeadLetters<P> {
     async fn note_arrived(&self, letters: &[Letter], arrived: &[Vec<Entry>], until: Duration) {
         let mut events = Vec::new();
         for (letter, entries) in letters.iter().zip(arrived) {
-            events.extend(entries.iter().map(|entry| (letter, entry, inline(&entry.payload))));
+            events.extend(
+                entries
+                    .iter()
+                    .map(|entry| (letter, entry, inline(&entry.payload))),
+            );
         }
-        let Some((Letter { dead, .. }, ..)) = events.first() else { return };
+        let Some((Letter { dead, .. }, ..)) = events.first() else {
+            return;
+        };
         tracing::info!(
             topic = %dead.delivery.topic, subscription = %dead.delivery.subscription, events = events.len(),
             "not dead-lettered, the endpoint answered late"
         );
-        let recorded = Recorded { events, change: |_| Change::answered_late(), object: None };
+        let recorded = Recorded {
+            events,
+            change: |_| Change::answered_late(),
+            object: None,
+        };
         self.record(recorded, until).await;
     }
 
-    /// Hands back the letters whose notes cannot be read. One that would be lost with its message is written.
+    /// Hands back the letters whose notes cannot be read. One that would be lost with its message
+    /// is written.
     fn without_a_look(
         &self,
         letters: Vec<Letter>,
@@ -92,7 +110,8 @@ impl<P: Ports> DeadLetters<P> {
         );
         let now = self.ports.clock.now();
         let is_written = |letter: &Letter| {
-            !may_have_arrived(&letter.dead) || is_kept_unread(self.ports.source, letter.message.sent_at, now)
+            !may_have_arrived(&letter.dead)
+                || is_kept_unread(self.ports.source, letter.message.sent_at, now)
         };
         let (written, handed_back): (Vec<_>, Vec<_>) = letters.into_iter().partition(is_written);
         failures.extend(handed_back.into_iter().map(|letter| letter.message.id));
@@ -100,8 +119,8 @@ impl<P: Ports> DeadLetters<P> {
     }
 }
 
-/// Tells whether an endpoint may have said yes to a request that timed out. A letter whose events are written
-/// already stays as it is.
+/// Tells whether an endpoint may have said yes to a request that timed out. A letter whose events
+/// are written already stays as it is.
 fn may_have_arrived(letter: &DeadLetter) -> bool {
     letter.delivery.timed_out && !letter.asks_for_notices_only()
 }
@@ -111,7 +130,12 @@ fn take_arrived(letter: &mut Letter, found: &BTreeSet<String>) -> Vec<Entry> {
     if !may_have_arrived(&letter.dead) {
         return Vec::new();
     }
-    letter.dead.delivery.events.extract_if(.., |event| found.contains(&event.key)).collect()
+    letter
+        .dead
+        .delivery
+        .events
+        .extract_if(.., |event| found.contains(&event.key))
+        .collect()
 }
 
 /// The payload, unless it is stored: it was not read.
@@ -123,5 +147,10 @@ fn inline(payload: &Payload) -> Option<&Bytes> {
 }
 
 fn keys(letter: &Letter) -> impl Iterator<Item = &str> {
-    letter.dead.delivery.events.iter().map(|event| event.key.as_str())
+    letter
+        .dead
+        .delivery
+        .events
+        .iter()
+        .map(|event| event.key.as_str())
 }

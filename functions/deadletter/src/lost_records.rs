@@ -1,7 +1,8 @@
 //! Records of the delivery log that were never written: a gap in the log, which is counted.
 //!
-//! Such a message comes from the redrive queue. Its records are about deliveries and are none, so that no
-//! endpoint misses an event. They are not kept: the bucket of dead letters is for what can be sent again.
+//! Such a message comes from the redrive queue. Its records are about deliveries and are none, so
+//! that no endpoint misses an event. They are not kept: the bucket of dead letters is for what can
+//! be sent again.
 
 use posthaste_ports::Ports;
 

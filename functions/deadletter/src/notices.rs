@@ -1,10 +1,11 @@
-//! Notices of events that were given up. They are sent once the events are durable, before the messages are
-//! acknowledged.
+//! Notices of events that were given up. They are sent once the events are durable, before the
+//! messages are acknowledged.
 //!
-//! Notices that cannot be sent yet leave a fresh message in the dead-letter queue that names the object, so
-//! that only the notices are made the next time (deliver leaves the same for events it drops). Each retry
-//! waits longer, and in the end the notices are given up. Where that message cannot be sent either, the
-//! letters come again, and the events are written into a second object: at least once.
+//! Notices that cannot be sent yet leave a fresh message in the dead-letter queue that names the
+//! object, so that only the notices are made the next time (deliver leaves the same for events it
+//! drops). Each retry waits longer, and in the end the notices are given up. Where that message
+//! cannot be sent either, the letters come again, and the events are written into a second object:
+//! at least once.
 
 use std::error::Error;
 use std::time::Duration;
@@ -23,13 +24,13 @@ use posthaste_services::{FanOut, NoticeError, Notifier};
 use crate::dead_letters::{DeadLetterPorts, DeadLetters, PUT_OFF_AT_ONCE_MAX};
 use crate::letter::{Letter, LoadedLetter};
 
-/// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a second
-/// object.
+/// Time that is reserved for leaving such messages: sending notices may hang, and must not cost a
+/// second object.
 pub(crate) const LEAVING_TIME: Duration = Duration::from_secs(10);
 
 impl<P: Ports> DeadLetters<P> {
-    /// Finishes letters of one subscription whose events had this fate: sends the notices, then acknowledges.
-    /// Answers the messages for which that failed, which come again as they are.
+    /// Finishes letters of one subscription whose events had this fate: sends the notices, then
+    /// acknowledges. Answers the messages for which that failed, which come again as they are.
     pub(crate) async fn finish(
         &self,
         letters: Vec<LoadedLetter>,
@@ -41,7 +42,11 @@ impl<P: Ports> DeadLetters<P> {
             Fate::Dropped => None,
         };
         let end = deadline.saturating_sub(LEAVING_TIME);
-        let sent = self.in_time(end, async { Ok(Box::pin(self.send_notices(&letters, object)).await) }).await;
+        let sent = self
+            .in_time(end, async {
+                Ok(Box::pin(self.send_notices(&letters, object)).await)
+            })
+            .await;
         let error: Box<dyn Error + Send + Sync> = match sent {
             Ok(Ok(())) => {
                 for LoadedLetter { letter, .. } in &letters {
@@ -61,19 +66,34 @@ impl<P: Ports> DeadLetters<P> {
         self.send_later(letters, fate, deadline).await
     }
 
-    /// Sends notices of the events of letters of one subscription. There is no notice about a notice.
+    /// Sends notices of the events of letters of one subscription. There is no notice about a
+    /// notice.
     pub(crate) async fn send_notices(
         &self,
         letters: &[LoadedLetter],
         object: Option<&str>,
     ) -> Result<(), NoticeError> {
-        let Some(about) = letters.first().map(|read| &read.letter.dead.delivery.topic) else { return Ok(()) };
+        let Some(about) = letters.first().map(|read| &read.letter.dead.delivery.topic) else {
+            return Ok(());
+        };
         let notices = self.notices(letters, object);
         if notices.is_empty() {
             return Ok(());
         }
-        let DeadLetterPorts { deliveries, state: payloads, registry, clock, entropy, .. } = &self.ports;
-        let fan_out = FanOut { deliveries, payloads, clock, entropy };
+        let DeadLetterPorts {
+            deliveries,
+            state: payloads,
+            registry,
+            clock,
+            entropy,
+            ..
+        } = &self.ports;
+        let fan_out = FanOut {
+            deliveries,
+            payloads,
+            clock,
+            entropy,
+        };
         Notifier { registry, fan_out }.tell(about, &notices).await
     }
 
@@ -82,15 +102,23 @@ impl<P: Ports> DeadLetters<P> {
         let of_letter = |read: &'a LoadedLetter| {
             let letter = &read.letter.dead;
             let events = letter.delivery.events.iter().zip(&read.payloads);
-            events.filter(|(entry, _)| !entry.marks.notice).map(move |(entry, text)| {
-                Notice::Failed(Failed { letter, entry, text: Some(text), object, at })
-            })
+            events
+                .filter(|(entry, _)| !entry.marks.notice)
+                .map(move |(entry, text)| {
+                    Notice::Failed(Failed {
+                        letter,
+                        entry,
+                        text: Some(text),
+                        object,
+                        at,
+                    })
+                })
         };
         letters.iter().flat_map(of_letter).collect()
     }
 
-    /// Leaves a message for each letter, side by side, that asks for the notices only; none for a letter
-    /// whose notices were retried for long enough.
+    /// Leaves a message for each letter, side by side, that asks for the notices only; none for a
+    /// letter whose notices were retried for long enough.
     async fn send_later(
         &self,
         letters: Vec<LoadedLetter>,
@@ -99,8 +127,14 @@ impl<P: Ports> DeadLetters<P> {
     ) -> Vec<MessageId> {
         let now = self.ports.clock.now();
         let later = letters.into_iter().map(|read| async move {
-            let (receipt, id) = (read.letter.message.receipt.clone(), read.letter.message.id.clone());
-            let replaced = self.ports.queue.replace(&receipt, notices_later(read.letter, fate, now));
+            let (receipt, id) = (
+                read.letter.message.receipt.clone(),
+                read.letter.message.id.clone(),
+            );
+            let replaced = self
+                .ports
+                .queue
+                .replace(&receipt, notices_later(read.letter, fate, now));
             let error: PortError = self.in_time(deadline, replaced).await.err()?;
             tracing::error!(
                 message_id = %id.0, error = &error as &dyn Error,
@@ -108,7 +142,11 @@ impl<P: Ports> DeadLetters<P> {
             );
             Some(id)
         });
-        stream::iter(later).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await
+        stream::iter(later)
+            .buffer_unordered(PUT_OFF_AT_ONCE_MAX)
+            .filter_map(ready)
+            .collect()
+            .await
     }
 }
 
@@ -122,10 +160,21 @@ fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successo
         return Vec::new();
     };
     let (body, group) = (render_dead_letter(&dead), Some(dead.delivery.group()));
-    vec![Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } }]
+    vec![Successor {
+        to: QueueName::DeadLetters,
+        message: OutgoingMessage {
+            body,
+            group,
+            delay_secs,
+        },
+    }]
 }
 
 /// The number of a delivery's events that have notices.
 fn noticed_events(delivery: &Delivery) -> usize {
-    delivery.events.iter().filter(|entry| !entry.marks.notice).count()
+    delivery
+        .events
+        .iter()
+        .filter(|entry| !entry.marks.notice)
+        .count()
 }

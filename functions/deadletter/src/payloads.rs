@@ -1,4 +1,5 @@
-//! Payloads of letters that were stored once: loaded side by side, a few at a time, until the time is over.
+//! Payloads of letters that were stored once: loaded side by side, a few at a time, until the time
+//! is over.
 
 use std::error::Error;
 use std::pin::pin;
@@ -7,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::Payload;
-use posthaste_ports::{Clock, ErrorKind, MessageId, ObjectStore, PortError, Ports, ReceivedMessage};
+use posthaste_ports::{
+    Clock, ErrorKind, MessageId, ObjectStore, PortError, Ports, ReceivedMessage,
+};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
 
@@ -48,12 +51,15 @@ enum Failure {
 }
 
 impl<P: Ports> DeadLetters<P> {
-    /// Loads the payloads of one object. Reads begin in order, so that when the time is over the first
-    /// letters are whole and can be written: however slow the bucket is, some letters are finished every
-    /// time.
+    /// Loads the payloads of one object. Reads begin in order, so that when the time is over the
+    /// first letters are whole and can be written: however slow the bucket is, some letters are
+    /// finished every time.
     pub(crate) async fn load_payloads(&self, letters: Vec<Letter>, until: Duration) -> Loaded {
         let nothing = |letter: &Letter| vec![None; letter.dead.delivery.events.len()];
-        let nothing = |letter| Progress { payloads: nothing(letter), failure: None };
+        let nothing = |letter| Progress {
+            payloads: nothing(letter),
+            failure: None,
+        };
         let mut progress: Vec<_> = letters.iter().map(nothing).collect();
         self.read_payloads(&letters, &mut progress, until).await;
         let mut loaded = Loaded::default();
@@ -64,8 +70,8 @@ impl<P: Ports> DeadLetters<P> {
     }
 
     async fn read_payloads(&self, letters: &[Letter], progress: &mut [Progress], until: Duration) {
-        // Numbers and not references: the compiler cannot tell that a stream of closures over references may
-        // be sent.
+        // Numbers and not references: the compiler cannot tell that a stream of closures over
+        // references may be sent.
         let events_of = |(index, letter): (usize, &Letter)| {
             (0..letter.dead.delivery.events.len()).map(move |event| (index, event))
         };
@@ -116,7 +122,8 @@ impl<P: Ports> DeadLetters<P> {
                 loaded.letters.push(LoadedLetter { letter, payloads });
             }
             Some(Failure::Failed(error)) => self.judge_unreadable(loaded, letter.message, &error),
-            // An event whose payload is gone or altered cannot be shown, so its message is kept as it is.
+            // An event whose payload is gone or altered cannot be shown, so its message is kept as
+            // it is.
             Some(Failure::Gone) => loaded.raw.push(letter.message),
             Some(Failure::Panicked) if is_kept_after_panic(self.ports.source, &letter.message) => {
                 loaded.raw.push(letter.message);

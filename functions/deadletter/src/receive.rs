@@ -50,8 +50,8 @@ pub(crate) struct ResolvedMessage {
 /// A batch, sorted into work.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// The work received most often is first, so that work for which an earlier invocation had no time is not
-    /// skipped again.
+    /// The work received most often is first, so that work for which an earlier invocation had no
+    /// time is not skipped again.
     pub(crate) work: Vec<Work>,
     /// Messages that come again.
     pub(crate) failures: Vec<MessageId>,
@@ -61,9 +61,14 @@ impl Work {
     /// The messages of the work.
     pub(crate) fn ids(&self) -> Vec<MessageId> {
         match self {
-            Self::Object(letters) => letters.iter().map(|letter| letter.message.id.clone()).collect(),
+            Self::Object(letters) => letters
+                .iter()
+                .map(|letter| letter.message.id.clone())
+                .collect(),
             Self::Resolved(messages) => messages.iter().map(|it| it.message.id.clone()).collect(),
-            Self::Raw(message) | Self::Records(LostRecords { message, .. }) | Self::Newer(message, _) => {
+            Self::Raw(message)
+            | Self::Records(LostRecords { message, .. })
+            | Self::Newer(message, _) => {
                 vec![message.id.clone()]
             }
         }
@@ -71,11 +76,13 @@ impl Work {
 
     fn receive_count(&self) -> u32 {
         match self {
-            Self::Object(letters) => letters.first().map_or(0, |letter| letter.message.receive_count),
+            Self::Object(letters) => letters
+                .first()
+                .map_or(0, |letter| letter.message.receive_count),
             Self::Resolved(messages) => messages.first().map_or(0, |it| it.message.receive_count),
-            Self::Raw(message) | Self::Records(LostRecords { message, .. }) | Self::Newer(message, _) => {
-                message.receive_count
-            }
+            Self::Raw(message)
+            | Self::Records(LostRecords { message, .. })
+            | Self::Newer(message, _) => message.receive_count,
         }
     }
 }
@@ -89,27 +96,41 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
     for message in batch {
         match catch_panic_now(|| read(source, &message.body)) {
             Ok(Ok(Readable::Letter(dead))) => {
-                let place = layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
+                let place =
+                    layout::dead_letters_of(&dead.delivery.topic, &dead.delivery.subscription);
                 letters
                     .entry((place, dead.object.clone(), dead.dropped))
                     .or_default()
-                    .push(Letter { message, dead: *dead });
+                    .push(Letter {
+                        message,
+                        dead: *dead,
+                    });
             }
             Ok(Ok(Readable::Records(topics))) => {
-                sorted.work.push(Work::Records(LostRecords { message, topics }));
+                sorted
+                    .work
+                    .push(Work::Records(LostRecords { message, topics }));
             }
-            Ok(Ok(Readable::Resolved(letters))) => resolved.push(ResolvedMessage { message, letters }),
+            Ok(Ok(Readable::Resolved(letters))) => {
+                resolved.push(ResolvedMessage { message, letters })
+            }
             Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
-            Err(Panicked) if is_kept_after_panic(source, &message) => sorted.work.push(Work::Raw(message)),
+            Err(Panicked) if is_kept_after_panic(source, &message) => {
+                sorted.work.push(Work::Raw(message))
+            }
             Err(Panicked) => sorted.failures.push(message.id),
         }
     }
-    sorted.work.extend(letters.into_values().flat_map(gather).map(Work::Object));
+    sorted
+        .work
+        .extend(letters.into_values().flat_map(gather).map(Work::Object));
     if !resolved.is_empty() {
         sorted.work.push(Work::Resolved(resolved));
     }
-    sorted.work.sort_by_key(|work| Reverse(work.receive_count()));
+    sorted
+        .work
+        .sort_by_key(|work| Reverse(work.receive_count()));
     sorted
 }
 
@@ -122,11 +143,16 @@ enum Readable {
     Resolved(Vec<LetterPlace>),
 }
 
-/// Reads a message. The redrive queue has messages of all other queues: a function failed on each of them.
+/// Reads a message. The redrive queue has messages of all other queues: a function failed on each
+/// of them.
 fn read(source: QueueName, body: &Bytes) -> Result<Readable, FormatError> {
     let read = parse_dead_letter(body).map(|dead| Readable::Letter(Box::new(dead)));
     // It is of a version that no letter has.
-    let read = read.or_else(|error| parse_resolved(body).map(Readable::Resolved).map_err(|_| error));
+    let read = read.or_else(|error| {
+        parse_resolved(body)
+            .map(Readable::Resolved)
+            .map_err(|_| error)
+    });
     match read {
         Err(FormatError::Malformed(..)) if source == QueueName::Redrive => read_redriven(body),
         read => read,
@@ -139,7 +165,13 @@ fn read_redriven(body: &Bytes) -> Result<Readable, FormatError> {
         delivery => delivery?,
     };
     let reason = DeadLetterReason::HandlerFailed;
-    let dead = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+    let dead = DeadLetter {
+        reason,
+        delivery,
+        storage: None,
+        object: None,
+        dropped: false,
+    };
     Ok(Readable::Letter(Box::new(dead)))
 }
 
@@ -152,8 +184,8 @@ fn read_records(body: &Bytes) -> Option<Readable> {
     Some(Readable::Records(topics))
 }
 
-/// Tells whether a message that makes this function panic is kept as it is: in the redrive queue, after which
-/// no queue comes. Other queues hand it on to that one.
+/// Tells whether a message that makes this function panic is kept as it is: in the redrive queue,
+/// after which no queue comes. Other queues hand it on to that one.
 pub(crate) fn is_kept_after_panic(source: QueueName, message: &ReceivedMessage) -> bool {
     tracing::error!(message_id = %message.id.0, queue = %source, "reading a dead letter panicked");
     source == QueueName::Redrive

@@ -1,4 +1,5 @@
-//! Dead letters that need nothing more: they were delivered again, or failed again and were written anew.
+//! Dead letters that need nothing more: they were delivered again, or failed again and were written
+//! anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -30,28 +31,39 @@ impl<P: Ports> DeadLetters<P> {
     ) -> Vec<MessageId> {
         let letters = messages.iter().flat_map(|message| &message.letters);
         let unwritten = self.resolve(by_object(letters), deadline).await;
-        let (failed, done): (Vec<_>, Vec<_>) = messages
-            .into_iter()
-            .partition(|message| message.letters.iter().any(|it| unwritten.contains(&it.object)));
+        let (failed, done): (Vec<_>, Vec<_>) = messages.into_iter().partition(|message| {
+            message
+                .letters
+                .iter()
+                .any(|it| unwritten.contains(&it.object))
+        });
         stream::iter(&done)
             .for_each_concurrent(LISTS_AT_ONCE_MAX, |done| self.acknowledge(&done.message))
             .await;
         failed.into_iter().map(|failed| failed.message.id).collect()
     }
 
-    /// Resolves the letters that these, which are written, were made of: a replay takes the new ones. Where
-    /// that fails, it takes both.
+    /// Resolves the letters that these, which are written, were made of: a replay takes the new
+    /// ones. Where that fails, it takes both.
     pub(crate) async fn resolve_earlier(&self, letters: &[LoadedLetter], deadline: Duration) {
-        let events = letters.iter().flat_map(|read| &read.letter.dead.delivery.events);
+        let events = letters
+            .iter()
+            .flat_map(|read| &read.letter.dead.delivery.events);
         let earlier = by_object(events.filter_map(|event| event.marks.letter.as_ref()));
         if !earlier.is_empty() {
-            self.resolve(earlier, deadline.saturating_sub(LEAVING_TIME)).await;
+            self.resolve(earlier, deadline.saturating_sub(LEAVING_TIME))
+                .await;
         }
     }
 
     /// Resolves the letters that events were made of which arrived late.
     pub(crate) async fn resolve_arrived(&self, arrived: &[Vec<Entry>], until: Duration) {
-        let letters = by_object(arrived.iter().flatten().filter_map(|event| event.marks.letter.as_ref()));
+        let letters = by_object(
+            arrived
+                .iter()
+                .flatten()
+                .filter_map(|event| event.marks.letter.as_ref()),
+        );
         if !letters.is_empty() {
             self.resolve(letters, until).await;
         }
@@ -68,7 +80,12 @@ impl<P: Ports> DeadLetters<P> {
                     None => "out of time".into(),
                 };
             let (letters, error) = (letters.len(), &*error as &dyn Error);
-            tracing::error!(key = object, letters, error, "dead letters not marked as resolved");
+            tracing::error!(
+                key = object,
+                letters,
+                error,
+                "dead letters not marked as resolved"
+            );
             Some(object)
         });
         stream::iter(resolved)

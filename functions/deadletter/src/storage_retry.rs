@@ -1,5 +1,5 @@
-//! Retries while the bucket refuses: a fresh message comes later, until the subscription says that it was
-//! long enough.
+//! Retries while the bucket refuses: a fresh message comes later, until the subscription says that
+//! it was long enough.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,7 +8,9 @@ use posthaste_core::attempt::settle::dead_letter_delay_secs;
 use posthaste_core::delivery_log::Change;
 use posthaste_core::model::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
-use posthaste_ports::{Clock, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor};
+use posthaste_ports::{
+    Clock, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor,
+};
 
 use crate::dead_letters::DeadLetters;
 use crate::delivery_log::{Recorded, events_of};
@@ -24,8 +26,8 @@ const DOUBLINGS_MAX: u32 = 8;
 const UNAVAILABLE: &str = "DeadLetterStorageUnavailable";
 
 impl<P: Ports> DeadLetters<P> {
-    /// Puts a letter off. Its fresh message has a receive count of its own, so that a long outage of the
-    /// bucket never moves it to the redrive queue.
+    /// Puts a letter off. Its fresh message has a receive count of its own, so that a long outage
+    /// of the bucket never moves it to the redrive queue.
     pub(crate) async fn try_later(&self, read: LoadedLetter) -> Result<(), PortError> {
         let now = self.ports.clock.now();
         let trouble = StorageTrouble::once_more(read.letter.dead.storage, now);
@@ -33,7 +35,11 @@ impl<P: Ports> DeadLetters<P> {
         let is_over = give_up_after.is_some_and(|limit| now.since(trouble.since) >= limit);
         let is_given_up = is_over && self.give_up(&read).await;
         let Letter { message, dead } = read.letter;
-        let successors = if is_given_up { Vec::new() } else { vec![later(dead, trouble)] };
+        let successors = if is_given_up {
+            Vec::new()
+        } else {
+            vec![later(dead, trouble)]
+        };
         self.ports.queue.replace(&message.receipt, successors).await
     }
 
@@ -49,30 +55,48 @@ impl<P: Ports> DeadLetters<P> {
         }
         self.unwritten.ended(&read.letter.dead);
         let events = events_of(std::slice::from_ref(read));
-        let given_up = Recorded { events, change: |_| Change::dropped(UNAVAILABLE), object: None };
+        let given_up = Recorded {
+            events,
+            change: |_| Change::dropped(UNAVAILABLE),
+            object: None,
+        };
         Box::pin(self.record(given_up, Duration::MAX)).await;
         dropped(&read.letter.dead.delivery);
         true
     }
 
-    /// Longest time for which the bucket may refuse a letter of the subscription. While that cannot be read,
-    /// and for one that was deleted, nothing is given up.
+    /// Longest time for which the bucket may refuse a letter of the subscription. While that cannot
+    /// be read, and for one that was deleted, nothing is given up.
     async fn give_up_after(&self, letter: &DeadLetter) -> Option<Duration> {
-        let topic = self.ports.registry.topic(&letter.delivery.topic).await.ok()??;
+        let topic = self
+            .ports
+            .registry
+            .topic(&letter.delivery.topic)
+            .await
+            .ok()??;
         let subscription = topic.subscription(&letter.delivery.subscription)?;
-        subscription.dead_letter.give_up_after.filter(|_| letter.delivery.is_for(subscription))
+        subscription
+            .dead_letter
+            .give_up_after
+            .filter(|_| letter.delivery.is_for(subscription))
     }
 }
 
 fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     let wait = WAIT_FIRST * 2_u32.pow(trouble.failures.saturating_sub(1).min(DOUBLINGS_MAX));
-    let letter = DeadLetter { storage: Some(trouble), ..letter };
+    let letter = DeadLetter {
+        storage: Some(trouble),
+        ..letter
+    };
     let message = OutgoingMessage {
         body: render_dead_letter(&letter),
         group: Some(letter.delivery.group()),
         delay_secs: dead_letter_delay_secs(wait),
     };
-    Successor { to: QueueName::DeadLetters, message }
+    Successor {
+        to: QueueName::DeadLetters,
+        message,
+    }
 }
 
 fn dropped(delivery: &Delivery) {

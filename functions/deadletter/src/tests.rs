@@ -14,13 +14,20 @@ use crate::letter::Letter;
 
 /// An event of this many bytes that is, or was, stored under this key.
 pub(crate) fn stored(key: &str, bytes: usize) -> Payload {
-    Payload::Stored { key: key.to_owned(), bytes, digest: None }
+    Payload::Stored {
+        key: key.to_owned(),
+        bytes,
+        digest: None,
+    }
 }
 
 /// A letter of the subscription `billing` with these events, in a message of this id.
 pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
     let names = (topic_name("orders"), subscription_name("billing"));
-    let delivery = Delivery { attempts: 1, ..delivery(names, "k", payloads, Timestamp::EPOCH) };
+    let delivery = Delivery {
+        attempts: 1,
+        ..delivery(names, "k", payloads, Timestamp::EPOCH)
+    };
     let dead = DeadLetter {
         reason: DeadLetterReason::TimeToLiveExceeded,
         delivery,
@@ -41,5 +48,8 @@ pub(crate) fn letter(id: &str, payloads: Vec<Payload>) -> Letter {
 /// The message in which such a letter comes.
 pub(crate) fn message(id: &str, payloads: Vec<Payload>) -> ReceivedMessage {
     let Letter { message, dead } = letter(id, payloads);
-    ReceivedMessage { body: render_dead_letter(&dead), ..message }
+    ReceivedMessage {
+        body: render_dead_letter(&dead),
+        ..message
+    }
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 use posthaste_core::model::{SQS_RETENTION, Timestamp};
 use posthaste_ports::QueueName;
 
-/// The part of a message's life that is reserved for keeping the message as it is, in case the bucket refuses
-/// that too: a day, in which it is received some 240 times (the redrive queue's visibility timeout is 6
-/// minutes).
+/// The part of a message's life that is reserved for keeping the message as it is, in case the
+/// bucket refuses that too: a day, in which it is received some 240 times (the redrive queue's
+/// visibility timeout is 6 minutes).
 const KEEPING_TIME: Duration = Duration::from_hours(24);
 
-/// Tells whether a message is now kept byte for byte, because the state bucket has its payload and does not
-/// give it. Until then it comes again. From the dead-letter queue the message goes to the redrive queue in
-/// the end; after that one comes no queue, and SQS deletes the message [`SQS_RETENTION`] after it was first
-/// sent.
+/// Tells whether a message is now kept byte for byte, because the state bucket has its payload and
+/// does not give it. Until then it comes again. From the dead-letter queue the message goes to the
+/// redrive queue in the end; after that one comes no queue, and SQS deletes the message
+/// [`SQS_RETENTION`] after it was first sent.
 ///
-/// Decided by age and not by the receive count: on AWS that goes on counting from the queue before, so that
-/// it begins above the maximum, and in the embedded queue it begins at zero. The time of sending stays the
-/// first one in both.
+/// Decided by age and not by the receive count: on AWS that goes on counting from the queue before,
+/// so that it begins above the maximum, and in the embedded queue it begins at zero. The time of
+/// sending stays the first one in both.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
 pub(crate) fn is_kept_unread(source: QueueName, sent_at: Timestamp, now: Timestamp) -> bool {
     source == QueueName::Redrive && now.since(sent_at) + KEEPING_TIME >= SQS_RETENTION
@@ -31,7 +31,11 @@ mod tests {
     fn a_message_is_kept_without_its_payload_only_where_it_would_be_lost_with_it() {
         let sent_at = Timestamp::from_millis(1_700_000_000_000);
         let check = |source, age: Duration, expected| {
-            assert_eq!(is_kept_unread(source, sent_at, sent_at + age), expected, "{source} {age:?}");
+            assert_eq!(
+                is_kept_unread(source, sent_at, sent_at + age),
+                expected,
+                "{source} {age:?}"
+            );
         };
         let days = |days| Duration::from_hours(24) * days;
         for age in [Duration::ZERO, days(1), Duration::from_hours(13 * 24 - 1)] {
@@ -42,6 +46,10 @@ mod tests {
         }
         check(QueueName::DeadLetters, days(14), false);
         // A clock that went back makes no message old.
-        assert!(!is_kept_unread(QueueName::Redrive, sent_at, Timestamp::EPOCH));
+        assert!(!is_kept_unread(
+            QueueName::Redrive,
+            sent_at,
+            Timestamp::EPOCH
+        ));
     }
 }

@@ -1,6 +1,6 @@
-//! Dead letters that their bucket refuses: a gauge says how long the oldest of them has waited, and a counter
-//! how often a write was refused. Each try makes a fresh message, so the queue's own age of its oldest
-//! message shows nothing.
+//! Dead letters that their bucket refuses: a gauge says how long the oldest of them has waited, and
+//! a counter how often a write was refused. Each try makes a fresh message, so the queue's own age
+//! of its oldest message shows nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::letter::LoadedLetter;
 /// Most letters that are remembered. The oldest is among them.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Time after which a letter that is not seen again is forgotten: longer than the queue delays it (15 min)
-/// and gathers it with others (5 min). By then another process has written it.
+/// Time after which a letter that is not seen again is forgotten: longer than the queue delays it
+/// (15 min) and gathers it with others (5 min). By then another process has written it.
 const REMEMBERED_FOR: Duration = Duration::from_mins(30);
 
 /// The letters that this process saw refused and not yet written.
@@ -50,7 +50,13 @@ impl Unwritten {
         let key = key(dead);
         if refused.letters.len() < REMEMBERED_MAX || refused.letters.contains_key(&key) {
             let since = dead.storage.map_or(now, |trouble| trouble.since);
-            refused.letters.insert(key, Letter { since, seen_at: now });
+            refused.letters.insert(
+                key,
+                Letter {
+                    since,
+                    seen_at: now,
+                },
+            );
         }
     }
 
@@ -62,7 +68,8 @@ impl Unwritten {
         }
     }
 
-    /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is sent.
+    /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is
+    /// sent.
     pub(crate) fn report(&self, now: Timestamp) {
         let mut refused = self.refused.lock();
         let oldest = refused.oldest(now);
@@ -77,14 +84,19 @@ impl Unwritten {
 impl Refused {
     /// The time since which the oldest waits.
     fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
-        self.letters.retain(|_, letter| now.since(letter.seen_at) < REMEMBERED_FOR);
+        self.letters
+            .retain(|_, letter| now.since(letter.seen_at) < REMEMBERED_FOR);
         self.letters.values().map(|letter| letter.since).min()
     }
 }
 
 /// The name of a letter over all its messages: the key of its first event, and its subscription.
 fn key(dead: &DeadLetter) -> String {
-    let event = dead.delivery.events.first().map_or("", |entry| entry.key.as_str());
+    let event = dead
+        .delivery
+        .events
+        .first()
+        .map_or("", |entry| entry.key.as_str());
     format!("{}/{event}", dead.delivery.group())
 }
 

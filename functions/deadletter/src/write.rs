@@ -1,5 +1,5 @@
-//! Writing: objects of letters, and messages kept as they are. What is not durable at the deadline is handed
-//! back.
+//! Writing: objects of letters, and messages kept as they are. What is not durable at the deadline
+//! is handed back.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use posthaste_core::delivery_log::Change;
 use posthaste_core::stored::dead_letter::record;
 use posthaste_core::stored::{Gathered, layout};
 use posthaste_ports::{
-    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, Ports, PutCondition, ReceivedMessage,
+    Clock, Entropy, ErrorKind, MessageId, ObjectStore, PortError, Ports, PutCondition,
+    ReceivedMessage,
 };
 use posthaste_services::catch_panic::catch_panic;
 
@@ -21,9 +22,16 @@ use crate::letter::{Letter, LoadedLetter};
 use crate::notices::LEAVING_TIME;
 
 impl<P: Ports> DeadLetters<P> {
-    /// Writes letters of one subscription into one object. Answers those for which nothing durable was done.
-    pub(crate) async fn write(&self, letters: Vec<LoadedLetter>, deadline: Duration) -> Vec<MessageId> {
-        let Some(first) = letters.first() else { return Vec::new() };
+    /// Writes letters of one subscription into one object. Answers those for which nothing durable
+    /// was done.
+    pub(crate) async fn write(
+        &self,
+        letters: Vec<LoadedLetter>,
+        deadline: Duration,
+    ) -> Vec<MessageId> {
+        let Some(first) = letters.first() else {
+            return Vec::new();
+        };
         if first.letter.dead.asks_for_notices_only() {
             let object = first.letter.dead.object.clone();
             let fate = object.as_deref().map_or(Fate::Dropped, Fate::Written);
@@ -31,14 +39,26 @@ impl<P: Ports> DeadLetters<P> {
         }
         let delivery = &first.letter.dead.delivery;
         let id = self.ports.entropy.uuid().to_string();
-        let key = layout::dead_letter(&delivery.topic, &delivery.subscription, self.ports.clock.now(), &id);
+        let key = layout::dead_letter(
+            &delivery.topic,
+            &delivery.subscription,
+            self.ports.clock.now(),
+            &id,
+        );
         let mut gathered = Gathered::default();
-        for LoadedLetter { letter: Letter { dead, .. }, payloads } in &letters {
+        for LoadedLetter {
+            letter: Letter { dead, .. },
+            payloads,
+        } in &letters
+        {
             let events = dead.delivery.events.iter().zip(payloads);
             events.for_each(|(entry, payload)| gathered.push(&record(dead, entry, payload)));
         }
         let events = gathered.count();
-        let put = self.ports.bucket.put(&key, gathered.finish(), PutCondition::Always);
+        let put = self
+            .ports
+            .bucket
+            .put(&key, gathered.finish(), PutCondition::Always);
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
@@ -61,12 +81,17 @@ impl<P: Ports> DeadLetters<P> {
     /// Records where letters lie. The notices have their time after it.
     async fn record_written(&self, letters: &[LoadedLetter], object: &str, deadline: Duration) {
         let change = |letter: &Letter| Change::dead_lettered(letter.dead.reason);
-        let recorded = Recorded { events: events_of(letters), change, object: Some(object) };
-        self.record(recorded, deadline.saturating_sub(LEAVING_TIME)).await;
+        let recorded = Recorded {
+            events: events_of(letters),
+            change,
+            object: Some(object),
+        };
+        self.record(recorded, deadline.saturating_sub(LEAVING_TIME))
+            .await;
     }
 
-    /// Puts letters off side by side, so that they can share requests to the queue. Answers those that could
-    /// not be.
+    /// Puts letters off side by side, so that they can share requests to the queue. Answers those
+    /// that could not be.
     async fn put_off(&self, letters: Vec<LoadedLetter>, deadline: Duration) -> Vec<MessageId> {
         let put_off = letters.into_iter().map(|read| async move {
             let id = read.letter.message.id.clone();
@@ -78,13 +103,27 @@ impl<P: Ports> DeadLetters<P> {
             );
             Some(id)
         });
-        stream::iter(put_off).buffer_unordered(PUT_OFF_AT_ONCE_MAX).filter_map(ready).collect().await
+        stream::iter(put_off)
+            .buffer_unordered(PUT_OFF_AT_ONCE_MAX)
+            .filter_map(ready)
+            .collect()
+            .await
     }
 
     /// Keeps a message byte for byte. Answers it if that failed.
-    pub(crate) async fn keep_raw(&self, message: ReceivedMessage, deadline: Duration) -> Option<MessageId> {
-        let key = layout::malformed(self.ports.clock.now(), &self.ports.entropy.uuid().to_string());
-        let put = self.ports.bucket.put(&key, message.body.clone(), PutCondition::Always);
+    pub(crate) async fn keep_raw(
+        &self,
+        message: ReceivedMessage,
+        deadline: Duration,
+    ) -> Option<MessageId> {
+        let key = layout::malformed(
+            self.ports.clock.now(),
+            &self.ports.entropy.uuid().to_string(),
+        );
+        let put = self
+            .ports
+            .bucket
+            .put(&key, message.body.clone(), PutCondition::Always);
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 metrics::counter!("DeadLetteredCount", "reason" => "MalformedMessage").increment(1);

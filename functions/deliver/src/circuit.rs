@@ -1,9 +1,10 @@
-//! The circuit breaker for links and subscriptions. It decides where a request goes now, if anywhere, and
-//! notes what its outcome says about its link and its subscription. The rules are in
-//! `posthaste_core::circuit`, and all workers share one `LinkHealth`. The counts of one worker are here.
+//! The circuit breaker for links and subscriptions. It decides where a request goes now, if
+//! anywhere, and notes what its outcome says about its link and its subscription. The rules are in
+//! `posthaste_core::circuit`, and all workers share one `LinkHealth`. The counts of one worker are
+//! here.
 //!
-//! The breaker is asked when a request is prepared and again right before the request is sent: a link may
-//! have failed while the request waited for it.
+//! The breaker is asked when a request is prepared and again right before the request is sent: a
+//! link may have failed while the request waited for it.
 
 pub(crate) mod counts;
 mod pauses;
@@ -29,7 +30,8 @@ pub(crate) struct Circuit<P: Ports> {
 }
 
 impl<P: Ports> Circuit<P> {
-    /// Whether nothing is known that would keep any request from being sent, as it is nearly always.
+    /// Whether nothing is known that would keep any request from being sent, as it is nearly
+    /// always.
     fn is_all_well(&self) -> bool {
         !self.links.is_any_failing() && self.counts.pauses.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Limits on concurrent requests: over all links, to one link, and of one subscription. A subscription's
-//! limit grows with the requests that wait for it, and stays below its link's, so that a hanging endpoint
-//! leaves room for the others there.
+//! Limits on concurrent requests: over all links, to one link, and of one subscription. A
+//! subscription's limit grows with the requests that wait for it, and stays below its link's, so
+//! that a hanging endpoint leaves room for the others there.
 
 mod link;
 mod subscription;
@@ -48,7 +48,14 @@ impl ConcurrencyLimits {
     ) -> Self {
         let all = Arc::new(Semaphore::new(all_max.max(1)));
         let (subscriptions, links) = (Kept::new(), Kept::new());
-        Self { all, per_subscription, per_link_max, subscriptions, links, closed }
+        Self {
+            all,
+            per_subscription,
+            per_link_max,
+            subscriptions,
+            links,
+            closed,
+        }
     }
 
     /// Whether no request is admitted any more.
@@ -65,13 +72,17 @@ impl ConcurrencyLimits {
         }
     }
 
-    /// The subscription's own limit comes first, then its link's: a request that waits for a slow endpoint
-    /// holds nothing that others need.
+    /// The subscription's own limit comes first, then its link's: a request that waits for a slow
+    /// endpoint holds nothing that others need.
     async fn wait(&self, target: &Target) -> Option<Permit> {
         let subscription = self.subscription(target).enter().await?;
         let link = self.link(target).enter(target).await?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(Permit { _subscription: subscription, _link: link, _all: all })
+        Some(Permit {
+            _subscription: subscription,
+            _link: link,
+            _all: all,
+        })
     }
 
     /// The right to one request, if there is one at once.
@@ -79,15 +90,21 @@ impl ConcurrencyLimits {
         let subscription = self.subscription(target).try_enter()?;
         let link = self.link(target).try_enter(target)?;
         let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
-        Some(Permit { _subscription: subscription, _link: link, _all: all })
+        Some(Permit {
+            _subscription: subscription,
+            _link: link,
+            _all: all,
+        })
     }
 
     fn subscription(&self, target: &Target) -> Arc<SubscriptionLimit> {
-        self.subscriptions.get(target, || SubscriptionLimit::new(self.per_subscription))
+        self.subscriptions
+            .get(target, || SubscriptionLimit::new(self.per_subscription))
     }
 
     fn link(&self, target: &Target) -> Arc<LinkLimit> {
-        self.links.get(target.link(), || LinkLimit::new(self.per_link_max))
+        self.links
+            .get(target.link(), || LinkLimit::new(self.per_link_max))
     }
 }
 
@@ -118,7 +135,9 @@ mod tests {
     #[test]
     fn a_full_link_leaves_the_others_free() {
         let limits = limits(10, 1, 1);
-        let Poll::Ready(Some(held)) = poll(limits.enter(&link("slow"))) else { panic!("expected a permit") };
+        let Poll::Ready(Some(held)) = poll(limits.enter(&link("slow"))) else {
+            panic!("expected a permit")
+        };
         assert!(poll(limits.enter(&link("slow"))).is_pending());
         assert!(poll(limits.enter(&link("other"))).is_ready());
         drop(held);
@@ -131,7 +150,9 @@ mod tests {
         let (hangs, other) = (subscription("a", "hangs"), subscription("a", "other"));
         let held = [poll(limits.enter(&hangs)), poll(limits.enter(&hangs))];
         assert!(held.iter().all(Poll::is_ready) && poll(limits.enter(&hangs)).is_pending());
-        let Poll::Ready(Some(third)) = poll(limits.enter(&other)) else { panic!("expected a permit") };
+        let Poll::Ready(Some(third)) = poll(limits.enter(&other)) else {
+            panic!("expected a permit")
+        };
         assert!(poll(limits.enter(&other)).is_pending());
         drop((held, third));
     }
@@ -142,10 +163,23 @@ mod tests {
         let slow = link("slow");
         let held = poll(limits.enter(&slow));
         let mut waiting = pin!(limits.enter(&slow));
-        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            waiting
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
         limits.closed.cancel();
-        assert!(matches!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
-        assert!(matches!(poll(limits.enter(&link("other"))), Poll::Ready(None)));
+        assert!(matches!(
+            waiting
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(None)
+        ));
+        assert!(matches!(
+            poll(limits.enter(&link("other"))),
+            Poll::Ready(None)
+        ));
         drop(held);
     }
 
@@ -157,10 +191,18 @@ mod tests {
         assert!(held.iter().all(Poll::is_ready));
         let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(limits.enter(&own))).collect();
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(waiting.iter_mut().all(|one| one.as_mut().poll(&mut cx).is_pending()));
+        assert!(
+            waiting
+                .iter_mut()
+                .all(|one| one.as_mut().poll(&mut cx).is_pending())
+        );
         limits.closed.cancel();
         let is_away = |poll: Poll<Option<Permit>>| matches!(poll, Poll::Ready(None));
-        assert!(waiting.iter_mut().all(|one| is_away(one.as_mut().poll(&mut cx))));
+        assert!(
+            waiting
+                .iter_mut()
+                .all(|one| is_away(one.as_mut().poll(&mut cx)))
+        );
         assert!(is_away(poll(limits.enter(&subscription("a", "other")))));
     }
 
@@ -170,7 +212,12 @@ mod tests {
         let held = poll(limits.enter(&link("slow")));
         let slow = link("slow");
         let mut waiting = pin!(limits.enter(&slow));
-        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            waiting
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
         assert!(poll(limits.enter(&link("other"))).is_ready());
         drop(held);
     }

@@ -1,5 +1,5 @@
-//! Deadlines of the parts of an invocation, so that it answers before it is ended from outside: an invocation
-//! that is cut off answers nothing, and everything that it delivered is delivered again.
+//! Deadlines of the parts of an invocation, so that it answers before it is ended from outside: an
+//! invocation that is cut off answers nothing, and everything that it delivered is delivered again.
 //!
 //! Backwards from the end, in the two minutes that an invocation has on AWS and embedded
 //! (`posthaste_lambda::redelivery_backoff` and `posthaste_aws::lambda` have what comes after):
@@ -12,22 +12,23 @@
 //! | 60 s before that | the longest attempt (`ATTEMPT_TIMEOUT_MAX`) |
 //! | 15 s, from the beginning | messages are read and looked up ([`RECEIVING_TIME`]) |
 //!
-//! Some ten seconds are left between the last two: for waiting until a limit on concurrency has room, and for
-//! stored payloads. A shorter attempt may wait longer.
+//! Some ten seconds are left between the last two: for waiting until a limit on concurrency has
+//! room, and for stored payloads. A shorter attempt may wait longer.
 
 use std::time::Duration;
 
-/// Time for settling after the last attempt. One call to SQS or S3 takes 20 s at most, its repetitions
-/// included (`OPERATION_TIMEOUT` of posthaste-aws), so that a hanging service is seen as an error and not cut
-/// off.
+/// Time for settling after the last attempt. One call to SQS or S3 takes 20 s at most, its
+/// repetitions included (`OPERATION_TIMEOUT` of posthaste-aws), so that a hanging service is seen
+/// as an error and not cut off.
 pub const SETTLING_TIME: Duration = Duration::from_secs(25);
 
-/// The part of it that is for the queue alone. Deliveries that were not stored by then wait in the queue
-/// instead.
+/// The part of it that is for the queue alone. Deliveries that were not stored by then wait in the
+/// queue instead.
 pub const QUEUE_TIME: Duration = Duration::from_secs(10);
 
-/// The longest time for reading messages and looking up their subscriptions, at the beginning. A topic that
-/// cannot be read delays its neighbours for that long, and its own messages are handed back.
+/// The longest time for reading messages and looking up their subscriptions, at the beginning. A
+/// topic that cannot be read delays its neighbours for that long, and its own messages are handed
+/// back.
 pub const RECEIVING_TIME: Duration = Duration::from_secs(15);
 
 /// The beginning and the end of an invocation, by the clock's `monotonic`.
@@ -48,7 +49,8 @@ impl Deadlines {
         self.end.saturating_sub(SETTLING_TIME)
     }
 
-    /// The latest start of an attempt of this length; `None` if that was before the clock began to run.
+    /// The latest start of an attempt of this length; `None` if that was before the clock began to
+    /// run.
     pub(crate) fn last_start(self, timeout: Duration) -> Option<Duration> {
         self.end.checked_sub(SETTLING_TIME)?.checked_sub(timeout)
     }
@@ -69,7 +71,10 @@ mod tests {
 
     #[test]
     fn an_invocation_of_two_minutes_has_time_for_the_longest_attempt_after_receiving() {
-        let deadlines = Deadlines { began: secs(1000), end: secs(1120) };
+        let deadlines = Deadlines {
+            began: secs(1000),
+            end: secs(1120),
+        };
         assert_eq!(deadlines.receiving(), secs(1015));
         assert_eq!(deadlines.last_start(secs(60)), Some(secs(1035)));
         assert_eq!(deadlines.attempts(), secs(1095));
@@ -78,17 +83,33 @@ mod tests {
 
     #[test]
     fn a_short_invocation_ends_receiving_early_enough_for_the_queue() {
-        let deadlines = Deadlines { began: secs(1000), end: secs(1012) };
+        let deadlines = Deadlines {
+            began: secs(1000),
+            end: secs(1012),
+        };
         assert_eq!(deadlines.receiving(), secs(1002));
         assert_eq!(deadlines.last_start(secs(1)), Some(secs(986)));
     }
 
     #[test]
     fn deadlines_before_the_clock_began_to_run_are_its_beginning() {
-        let deadlines = Deadlines { began: Duration::ZERO, end: secs(5) };
-        assert_eq!([deadlines.receiving(), deadlines.attempts(), deadlines.storing()], [Duration::ZERO; 3]);
+        let deadlines = Deadlines {
+            began: Duration::ZERO,
+            end: secs(5),
+        };
+        assert_eq!(
+            [
+                deadlines.receiving(),
+                deadlines.attempts(),
+                deadlines.storing()
+            ],
+            [Duration::ZERO; 3]
+        );
         assert_eq!(deadlines.last_start(Duration::ZERO), None);
-        let deadlines = Deadlines { began: Duration::ZERO, end: secs(30) };
+        let deadlines = Deadlines {
+            began: Duration::ZERO,
+            end: secs(30),
+        };
         assert_eq!(
             (deadlines.last_start(secs(5)), deadlines.last_start(secs(6))),
             (Some(Duration::ZERO), None)

@@ -1,5 +1,5 @@
-//! The ledger of one invocation: its messages, the verdicts over their events, and the deliveries that are
-//! stored at its end.
+//! The ledger of one invocation: its messages, the verdicts over their events, and the deliveries
+//! that are stored at its end.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub(crate) struct Job {
     pub(crate) delivery: Delivery,
     /// The subscription; `None` when it was deleted.
     pub(crate) subscription: Option<Arc<Subscription>>,
-    /// The keys of the events that a late answer of the endpoint acknowledged, after an attempt had timed
-    /// out.
+    /// The keys of the events that a late answer of the endpoint acknowledged, after an attempt
+    /// had timed out.
     pub(crate) acknowledged_late: BTreeSet<String>,
     /// One item for each event; `None` for those that still need an attempt.
     pub(crate) verdicts: Mutex<Vec<Option<EntryVerdict>>>,
@@ -76,8 +76,17 @@ pub(crate) struct WaitingMessage {
 
 impl MessageHandle {
     pub(crate) fn of(message: &ReceivedMessage) -> Self {
-        let ReceivedMessage { id, receipt, receive_count, .. } = message;
-        Self { id: id.clone(), receipt: receipt.clone(), receive_count: *receive_count }
+        let ReceivedMessage {
+            id,
+            receipt,
+            receive_count,
+            ..
+        } = message;
+        Self {
+            id: id.clone(),
+            receipt: receipt.clone(),
+            receive_count: *receive_count,
+        }
     }
 }
 
@@ -103,7 +112,13 @@ impl Invocation {
     }
 
     /// Counts the result of a request that was made to a target and began at this time.
-    pub(crate) fn count(&self, target: &Target, sign: HealthSignal, last: Option<Failure>, began: Timestamp) {
+    pub(crate) fn count(
+        &self,
+        target: &Target,
+        sign: HealthSignal,
+        last: Option<Failure>,
+        began: Timestamp,
+    ) {
         match (sign, last) {
             (HealthSignal::Good, _) => self.results.lock().succeeded(target),
             (HealthSignal::Bad, Some(last)) => self.results.lock().failed(target, last, began),
@@ -116,10 +131,14 @@ impl Invocation {
         self.results.lock().end(target);
     }
 
-    /// The targets all of whose requests failed, if there were at least `least`, each with the observation to
-    /// report.
+    /// The targets all of whose requests failed, if there were at least `least`, each with the
+    /// observation to report.
     pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, Observation)> {
-        self.results.lock().all_failed(least).map(|(target, seen)| (target.clone(), seen)).collect()
+        self.results
+            .lock()
+            .all_failed(least)
+            .map(|(target, seen)| (target.clone(), seen))
+            .collect()
     }
 
     /// Keeps a message that is settled at the invocation's end.
@@ -135,14 +154,18 @@ impl Invocation {
     pub(crate) fn response(self) -> BatchResponse {
         let mut named = self.settled.into_inner();
         let failures = self.ids.into_iter().filter(|id| named.insert(id.clone()));
-        BatchResponse { failures: failures.collect() }
+        BatchResponse {
+            failures: failures.collect(),
+        }
     }
 }
 
 impl Job {
     /// The status of the subscription; `None` when it was deleted.
     pub(crate) fn status_at(&self, now: Timestamp) -> Option<Status> {
-        self.subscription.as_ref().map(|subscription| subscription.status_at(now))
+        self.subscription
+            .as_ref()
+            .map(|subscription| subscription.status_at(now))
     }
 
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
@@ -152,9 +175,9 @@ impl Job {
         verdicts.iter().copied().collect()
     }
 
-    /// Gives the message up for this invocation, because something panicked while it was judged or settled.
-    /// None of its events is tried any more. The queue delivers it again, and events that were tried may be
-    /// tried twice.
+    /// Gives the message up for this invocation, because something panicked while it was judged or
+    /// settled. None of its events is tried any more. The queue delivers it again, and events
+    /// that were tried may be tried twice.
     pub(crate) fn hand_back(&self) {
         let delivery = &self.delivery;
         tracing::error!(

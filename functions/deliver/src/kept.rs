@@ -53,7 +53,10 @@ mod tests {
         let used = kept.get(&0, || 0);
         (1..KEPT_MAX).for_each(|key| drop(kept.get(&key, || key)));
         kept.get(&KEPT_MAX, || 7);
-        assert_eq!(kept.0.lock().keys().copied().collect::<BTreeSet<_>>(), [0, KEPT_MAX].into());
+        assert_eq!(
+            kept.0.lock().keys().copied().collect::<BTreeSet<_>>(),
+            [0, KEPT_MAX].into()
+        );
         assert!(Arc::ptr_eq(&used, &kept.get(&0, || panic!("made twice"))));
     }
 }

@@ -1,8 +1,10 @@
-//! Late answers: a request that timed out goes on in the background for a while. If its endpoint succeeds
-//! after all, that is noted under each event's key. A later attempt that finds the note is not made.
+//! Late answers: a request that timed out goes on in the background for a while. If its endpoint
+//! succeeds after all, that is noted under each event's key. A later attempt that finds the note is
+//! not made.
 //!
-//! Best effort: settling does not wait for it, and it undoes nothing that was settled. Without a listener
-//! ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with its timeout.
+//! Best effort: settling does not wait for it, and it undoes nothing that was settled. Without a
+//! listener ([`Deliver::hear_late_answers`](crate::Deliver::hear_late_answers)) a request ends with
+//! its timeout.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -18,7 +20,9 @@ use posthaste_core::model::{
     LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX, Link, Subscription,
 };
 use posthaste_core::stored::layout;
-use posthaste_ports::{Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse};
+use posthaste_ports::{
+    Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse,
+};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::outbound::acknowledged;
 use posthaste_services::stop_at;
@@ -82,12 +86,23 @@ impl Drop for Listening<'_> {
 }
 
 impl<P: Ports> LateAnswers<P> {
-    /// Late answers until `closed` is cancelled: then the requests that go on end, and no other may go on.
+    /// Late answers until `closed` is cancelled: then the requests that go on end, and no other may
+    /// go on.
     pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock, closed: CancellationToken) -> Self {
         let per_link = LATE_ANSWERS_PER_LINK_MAX;
-        let limits =
-            ConcurrencyLimits::new(LATE_ANSWERS_MAX, Bound::fixed(per_link), per_link, closed.clone());
-        Self { state, clock, limits, listener: Mutex::default(), closed }
+        let limits = ConcurrencyLimits::new(
+            LATE_ANSWERS_MAX,
+            Bound::fixed(per_link),
+            per_link,
+            closed.clone(),
+        );
+        Self {
+            state,
+            clock,
+            limits,
+            listener: Mutex::default(),
+            closed,
+        }
     }
 
     /// Lets a request that timed out go on, if there is a listener and room.
@@ -98,7 +113,9 @@ impl<P: Ports> LateAnswers<P> {
         subscription: &Arc<Subscription>,
         events: impl FnOnce() -> Vec<LateEvent>,
     ) {
-        let Some(sender) = self.listener.lock().clone() else { return };
+        let Some(sender) = self.listener.lock().clone() else {
+            return;
+        };
         let Some(permit) = self.limits.try_enter(target) else {
             tracing::debug!(
                 webhook_id = request.webhook_id, topic = %subscription.topic,
@@ -111,7 +128,14 @@ impl<P: Ports> LateAnswers<P> {
         let (link, subscription) = (target.link().clone(), Arc::clone(subscription));
         let events = events();
         // A listener that ends in this moment has ended the request.
-        let _ = sender.send(Waiting { request, link, subscription, events, until, _permit: permit });
+        let _ = sender.send(Waiting {
+            request,
+            link,
+            subscription,
+            events,
+            until,
+            _permit: permit,
+        });
     }
 
     /// Waits for late answers until they are closed. Dropping it ends the requests.
@@ -142,11 +166,23 @@ impl<P: Ports> LateAnswers<P> {
     }
 
     async fn hear_one(&self, waiting: Waiting) {
-        let Waiting { request, link, subscription, events, until, _permit } = waiting;
+        let Waiting {
+            request,
+            link,
+            subscription,
+            events,
+            until,
+            _permit,
+        } = waiting;
         let LateRequest { answer, webhook_id } = request;
-        let Some(answer) = stop_at(&self.clock, until, answer).await else { return };
+        let Some(answer) = stop_at(&self.clock, until, answer).await else {
+            return;
+        };
         let (topic, name) = (&subscription.topic, &subscription.name);
-        let status = answer.as_ref().ok().map(|response| response.status.as_u16());
+        let status = answer
+            .as_ref()
+            .ok()
+            .map(|response| response.status.as_u16());
         let error = answer.as_ref().err().map(display);
         let arrived = match &answer {
             Ok(response) if (200..=204).contains(&response.status.as_u16()) => {
@@ -167,8 +203,13 @@ impl<P: Ports> LateAnswers<P> {
             webhook_id, %topic, subscription = %name, %link, status, events, "delivered late"
         );
         // Owned, because futures that borrow from a stream's items are not known to be `Send`.
-        let keys: Vec<_> = arrived.iter().map(|key| layout::late(topic, name, key)).collect();
-        let notes = stream::iter(keys).map(|key| self.note(key)).buffer_unordered(NOTES_AT_ONCE);
+        let keys: Vec<_> = arrived
+            .iter()
+            .map(|key| layout::late(topic, name, key))
+            .collect();
+        let notes = stream::iter(keys)
+            .map(|key| self.note(key))
+            .buffer_unordered(NOTES_AT_ONCE);
         let failures: Vec<PortError> = notes.filter_map(|noted| ready(noted.err())).collect().await;
         if let Some(error) = failures.first() {
             let error = error as &dyn std::error::Error;
@@ -180,22 +221,36 @@ impl<P: Ports> LateAnswers<P> {
     }
 
     async fn note(&self, key: String) -> Result<(), PortError> {
-        self.state.put(&key, Bytes::new(), PutCondition::Always).await.map(|_| ())
+        self.state
+            .put(&key, Bytes::new(), PutCondition::Always)
+            .await
+            .map(|_| ())
     }
 }
 
 fn count(subscription: &Subscription, events: usize) {
-    let labels = [("topic", subscription.topic.to_string()), ("subscription", subscription.name.to_string())];
+    let labels = [
+        ("topic", subscription.topic.to_string()),
+        ("subscription", subscription.name.to_string()),
+    ];
     counter!("LateDeliverySuccessCount", &labels).increment(events as u64);
 }
 
 /// The keys of the events that arrived by this answer of success.
-fn arrived(subscription: &Subscription, events: Vec<LateEvent>, response: &WebhookResponse) -> Vec<String> {
-    let batch = events
-        .iter()
-        .map(|event| BatchEvent { text: &event.text, envelope_id: event.envelope_id.as_deref() });
+fn arrived(
+    subscription: &Subscription,
+    events: Vec<LateEvent>,
+    response: &WebhookResponse,
+) -> Vec<String> {
+    let batch = events.iter().map(|event| BatchEvent {
+        text: &event.text,
+        envelope_id: event.envelope_id.as_deref(),
+    });
     let acknowledged = acknowledged(subscription, response, batch);
-    let arrived = events.into_iter().enumerate().filter(|(index, _)| acknowledged.includes(*index));
+    let arrived = events
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| acknowledged.includes(*index));
     arrived.map(|(_, event)| event.key).collect()
 }
 
@@ -208,7 +263,11 @@ mod tests {
     use crate::testing::{TestPorts, World, response, subscription, target};
 
     fn late_answers(world: &World) -> LateAnswers<TestPorts> {
-        LateAnswers::new(Arc::clone(&world.state), world.clock.clone(), world.stopped.clone())
+        LateAnswers::new(
+            Arc::clone(&world.state),
+            world.clock.clone(),
+            world.stopped.clone(),
+        )
     }
 
     fn events(count: usize) -> Vec<LateEvent> {
@@ -221,11 +280,19 @@ mod tests {
     }
 
     fn request(answer: LateAnswer) -> LateRequest {
-        LateRequest { answer, webhook_id: "msg_1".to_owned() }
+        LateRequest {
+            answer,
+            webhook_id: "msg_1".to_owned(),
+        }
     }
 
     /// The keys of the notes after a request of two events was answered so late.
-    async fn noted(world: &World, more: serde_json::Value, status: u16, body: &'static str) -> Vec<String> {
+    async fn noted(
+        world: &World,
+        more: serde_json::Value,
+        status: u16,
+        body: &'static str,
+    ) -> Vec<String> {
         let (late, own) = (late_answers(world), subscription(more));
         let answer = LateAnswer::new(async move { Ok(response(status, None, body)) });
         let send = async {
@@ -245,12 +312,17 @@ mod tests {
 
     fn keys(keys: &[&str]) -> Vec<String> {
         let own = subscription(json!({}));
-        keys.iter().map(|key| layout::late(&own.topic, &own.name, key)).collect()
+        keys.iter()
+            .map(|key| layout::late(&own.topic, &own.name, key))
+            .collect()
     }
 
     #[tokio::test]
     async fn a_late_success_is_noted_for_each_event() {
-        assert_eq!(noted(&World::new(), json!({}), 204, "").await, keys(&["k-0", "k-1"]));
+        assert_eq!(
+            noted(&World::new(), json!({}), 204, "").await,
+            keys(&["k-0", "k-1"])
+        );
     }
 
     #[tokio::test]
@@ -260,9 +332,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_late_report_names_the_events_that_failed() {
-        let batching = json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
+        let batching =
+            json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
         let body = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
-        assert_eq!(noted(&World::new(), batching, 200, body).await, keys(&["k-0"]));
+        assert_eq!(
+            noted(&World::new(), batching, 200, body).await,
+            keys(&["k-0"])
+        );
     }
 
     #[tokio::test]
@@ -270,10 +346,14 @@ mod tests {
         let (world, own) = (World::new(), subscription(json!({})));
         let late = late_answers(&world);
         let answer = || LateAnswer::new(async { Ok(response(204, None, "")) });
-        late.let_go_on(request(answer()), &target(&own), &own, || panic!("gathered"));
+        late.let_go_on(request(answer()), &target(&own), &own, || {
+            panic!("gathered")
+        });
         world.stopped.cancel();
         late.hear().await;
-        late.let_go_on(request(answer()), &target(&own), &own, || panic!("gathered"));
+        late.let_go_on(request(answer()), &target(&own), &own, || {
+            panic!("gathered")
+        });
         assert_eq!(world.calls.count(Operation::Put), 0);
     }
 }

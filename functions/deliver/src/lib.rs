@@ -83,14 +83,18 @@ pub struct Deliver<P: Ports> {
 }
 
 impl<P: Ports> Deliver<P> {
-    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt begins only
-    /// if its timeout ends [`SETTLING_TIME`] before that. Events whose attempts did not begin go back to the
-    /// queue without delay.
+    /// Works on a batch, and answers by `deadline`, a time of the clock's `monotonic`. An attempt
+    /// begins only if its timeout ends [`SETTLING_TIME`] before that. Events whose attempts did
+    /// not begin go back to the queue without delay.
     ///
-    /// Each message is settled as soon as its last event has a verdict, by itself or in a group that shares a
-    /// message of records. The answer names those for which nothing could be made durable in time.
+    /// Each message is settled as soon as its last event has a verdict, by itself or in a group
+    /// that shares a message of records. The answer names those for which nothing could be made
+    /// durable in time.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
-        let deadlines = Deadlines { began: self.clock.monotonic(), end: deadline };
+        let deadlines = Deadlines {
+            began: self.clock.monotonic(),
+            end: deadline,
+        };
         let mut invocation = Invocation::new(deadlines, &batch);
         let work = async {
             invocation.jobs = self.receiver.receive(&invocation, batch).await;
@@ -107,37 +111,56 @@ impl<P: Ports> Deliver<P> {
         invocation.response()
     }
 
-    /// Plans and sends. Messages are settled on the way; those with records may join a group until this ends.
+    /// Plans and sends. Messages are settled on the way; those with records may join a group until
+    /// this ends.
     async fn send(&self, invocation: &Invocation, settling: Settling<'_, P>) {
         settling.settle_unsent(invocation).await;
         let Circuit { counts, links, .. } = &*self.circuit;
-        let is_problem =
-            |delivery: &_, subscription: &_| counts.is_problem(delivery, subscription, links.settings());
-        let requests = plan(&invocation.jobs, is_problem, || Jitter::new(self.entropy.fraction()));
+        let is_problem = |delivery: &_, subscription: &_| {
+            counts.is_problem(delivery, subscription, links.settings())
+        };
+        let requests = plan(&invocation.jobs, is_problem, || {
+            Jitter::new(self.entropy.fraction())
+        });
         self.sender.send_all(invocation, requests, &settling).await;
     }
 
     /// Waits for the answers of requests that timed out, each for at most
-    /// [`LATE_ANSWER_MAX`](posthaste_core::model::LATE_ANSWER_MAX), until [`stop`](Self::stop) is called.
-    /// Dropping it ends those requests. To be awaited once at a time, beside [`handle`](Self::handle).
+    /// [`LATE_ANSWER_MAX`](posthaste_core::model::LATE_ANSWER_MAX), until [`stop`](Self::stop) is
+    /// called. Dropping it ends those requests. To be awaited once at a time, beside
+    /// [`handle`](Self::handle).
     pub async fn hear_late_answers(&self) {
         self.late_answers.hear().await;
     }
 
-    /// Begins no more attempts, and stops waiting for late answers. Events whose attempts did not begin go
-    /// back to the queue. Called before the process ends.
+    /// Begins no more attempts, and stops waiting for late answers. Events whose attempts did not
+    /// begin go back to the queue. Called before the process ends.
     pub fn stop(&self) {
         self.stopped.cancel();
     }
 
     /// Wires the function up.
     pub fn new(ports: DeliverPorts<P>, settings: DeliverSettings) -> Self {
-        let DeliverPorts { queue, records, state, registry, links, webhook, clock, entropy, drain } = ports;
+        let DeliverPorts {
+            queue,
+            records,
+            state,
+            registry,
+            links,
+            webhook,
+            clock,
+            entropy,
+            drain,
+        } = ports;
         let (queue, state) = (Arc::new(queue), Arc::new(state));
         let (registry, webhook) = (Arc::new(registry), Arc::new(webhook));
         let stopped = CancellationToken::new();
         let payloads = Arc::new(PayloadReader::new(state.clone(), clock.clone(), &settings));
-        let late_answers = Arc::new(LateAnswers::new(state.clone(), clock.clone(), stopped.clone()));
+        let late_answers = Arc::new(LateAnswers::new(
+            state.clone(),
+            clock.clone(),
+            stopped.clone(),
+        ));
         let wake = Arc::new(WakeSignaller::new(state.clone(), clock.clone()));
         let circuit = Arc::new(Circuit {
             links,
@@ -178,18 +201,29 @@ impl<P: Ports> Deliver<P> {
                 },
             },
             settler: Settler {
-                disabler: Disabler { ports: notice_ports.clone() },
+                disabler: Disabler {
+                    ports: notice_ports.clone(),
+                },
                 ender: Ender {
                     queue: queue.clone(),
                     state: state.clone(),
                     clock: clock.clone(),
                     drain,
                     activity: Activity::default(),
-                    notices: DroppedNotices { ports: notice_ports, payloads },
+                    notices: DroppedNotices {
+                        ports: notice_ports,
+                        payloads,
+                    },
                 },
                 records: RecordsQueue::new(Arc::new(records), clock.clone(), settings.records),
             },
-            waiting: WaitingObjects { queue, state, clock: clock.clone(), entropy: entropy.clone(), wake },
+            waiting: WaitingObjects {
+                queue,
+                state,
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                wake,
+            },
             clock,
             entropy,
             circuit,
@@ -212,8 +246,8 @@ mod tests {
         check(Deliver::hear_late_answers);
     }
 
-    /// An invocation is one piece of memory, made and freed for each message that comes alone. What is rare
-    /// is boxed, so that it takes no room in it.
+    /// An invocation is one piece of memory, made and freed for each message that comes alone. What
+    /// is rare is boxed, so that it takes no room in it.
     #[test]
     fn an_invocation_is_small() {
         const BYTES_MAX: usize = 4500;

@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
 
-/// The wait of an event that could not be tried because of us (its payload object could not be read, no
-/// socket was left), so that an outage of ours does not become a busy loop.
+/// The wait of an event that could not be tried because of us (its payload object could not be
+/// read, no socket was left), so that an outage of ours does not become a busy loop.
 pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
 
-/// Messages that are settled side by side, so that their successors and deletions can share requests to the
-/// queue.
+/// Messages that are settled side by side, so that their successors and deletions can share
+/// requests to the queue.
 pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
 
 /// The settings of an operator.
@@ -25,11 +25,11 @@ pub struct DeliverSettings {
     pub requests_per_link_start: usize,
     /// The number of requests that wait for a link for each further one that may be open.
     pub waiting_per_connection: usize,
-    /// Most requests open at once to one link however many wait, so that a slow one cannot take all. A
-    /// quarter of them is kept for subscriptions that have none open.
+    /// Most requests open at once to one link however many wait, so that a slow one cannot take
+    /// all. A quarter of them is kept for subscriptions that have none open.
     pub requests_per_link_max: usize,
-    /// Most bytes of stored payloads held at once, over all requests. A request that needs more is made
-    /// alone. Its body takes as many again.
+    /// Most bytes of stored payloads held at once, over all requests. A request that needs more is
+    /// made alone. Its body takes as many again.
     pub payload_bytes_max: u32,
     /// Most stored payloads read at once.
     pub payload_reads_max: usize,
@@ -44,28 +44,40 @@ pub struct DeliverSettings {
 /// The way of the delivery log's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordsSettings {
-    /// The longest time for which a message that is complete waits for others, so that they share a message
-    /// of records. A group is settled at once when no request of the invocation is under way any more.
+    /// The longest time for which a message that is complete waits for others, so that they share
+    /// a message of records. A group is settled at once when no request of the invocation is
+    /// under way any more.
     pub gathering: Duration,
-    /// Whether records travel in the transaction that settles the first message of their group. Otherwise
-    /// they are sent before.
+    /// Whether records travel in the transaction that settles the first message of their group.
+    /// Otherwise they are sent before.
     pub in_settling: bool,
-    /// Whether groups take turns to send their records, so that those of several invocations share messages.
+    /// Whether groups take turns to send their records, so that those of several invocations share
+    /// messages.
     pub in_turns: bool,
 }
 
 impl RecordsSettings {
-    /// Where the queues share transactions: embedded. A message is cheap, so the gathering is short.
-    pub const EMBEDDED: Self =
-        Self { gathering: Duration::from_millis(25), in_settling: true, in_turns: true };
+    /// Where the queues share transactions: embedded. A message is cheap, so the gathering is
+    /// short.
+    pub const EMBEDDED: Self = Self {
+        gathering: Duration::from_millis(25),
+        in_settling: true,
+        in_turns: true,
+    };
 
     /// Where each message is a request that is paid for, and an acknowledgement is none: on AWS.
-    pub const AWS: Self = Self { gathering: Duration::from_secs(1), in_settling: false, in_turns: false };
+    pub const AWS: Self = Self {
+        gathering: Duration::from_secs(1),
+        in_settling: false,
+        in_turns: false,
+    };
 }
 
 /// The bounds of requests to one link contradict each other.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{start} requests to one link while few wait are more than {max}, the most that are ever open to it")]
+#[error(
+    "{start} requests to one link while few wait are more than {max}, the most that are ever open to it"
+)]
 pub struct LinkBoundsError {
     start: usize,
     max: usize,
@@ -74,14 +86,31 @@ pub struct LinkBoundsError {
 impl DeliverSettings {
     /// Whether the bounds of requests to one link fit each other.
     pub fn check_link_bounds(&self) -> Result<(), LinkBoundsError> {
-        let Self { requests_per_link_start: start, requests_per_link_max: max, .. } = *self;
-        if start > max { Err(LinkBoundsError { start, max }) } else { Ok(()) }
+        let Self {
+            requests_per_link_start: start,
+            requests_per_link_max: max,
+            ..
+        } = *self;
+        if start > max {
+            Err(LinkBoundsError { start, max })
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn concurrency(&self, closed: CancellationToken) -> ConcurrencyLimits {
         let max = subscription_max(self.requests_per_link_max);
-        let per_subscription = Bound::new(self.requests_per_link_start, self.waiting_per_connection, max);
-        ConcurrencyLimits::new(self.requests_max, per_subscription, self.requests_per_link_max, closed)
+        let per_subscription = Bound::new(
+            self.requests_per_link_start,
+            self.waiting_per_connection,
+            max,
+        );
+        ConcurrencyLimits::new(
+            self.requests_max,
+            per_subscription,
+            self.requests_per_link_max,
+            closed,
+        )
     }
 }
 

@@ -38,14 +38,28 @@ enum DroppedNoticeError {
 
 impl<P: Ports> NoticePorts<P> {
     pub(crate) fn notifier(&self) -> Notifier<'_, P::Queue, P::Store, P::Clock, P::Entropy> {
-        let Self { queue, state, registry, clock, entropy } = self;
-        Notifier { registry, fan_out: FanOut { deliveries: &**queue, payloads: &**state, clock, entropy } }
+        let Self {
+            queue,
+            state,
+            registry,
+            clock,
+            entropy,
+        } = self;
+        Notifier {
+            registry,
+            fan_out: FanOut {
+                deliveries: &**queue,
+                payloads: &**state,
+                clock,
+                entropy,
+            },
+        }
     }
 }
 
 impl<P: Ports> DroppedNotices<P> {
-    /// Counts dropped events and sends notices about them. Answers whether the notices were sent in time, so
-    /// that enough time is left for the queue.
+    /// Counts dropped events and sends notices about them. Answers whether the notices were sent in
+    /// time, so that enough time is left for the queue.
     pub(crate) async fn drop_events(&self, invocation: &Invocation, letter: &DeadLetter) -> bool {
         report_dropped(letter);
         let end = invocation.deadlines.storing();
@@ -59,16 +73,28 @@ impl<P: Ports> DroppedNotices<P> {
         matches!(sent, Some(Ok(())))
     }
 
-    /// Sends the notices, except about events that are notices themselves. If the topic names no topic for
-    /// notices, only the topic's record is read, which is known already.
-    async fn send(&self, invocation: &Invocation, letter: &DeadLetter) -> Result<(), DroppedNoticeError> {
-        let told_of = letter.delivery.events.iter().filter(|entry| !entry.marks.notice);
+    /// Sends the notices, except about events that are notices themselves. If the topic names no
+    /// topic for notices, only the topic's record is read, which is known already.
+    async fn send(
+        &self,
+        invocation: &Invocation,
+        letter: &DeadLetter,
+    ) -> Result<(), DroppedNoticeError> {
+        let told_of = letter
+            .delivery
+            .events
+            .iter()
+            .filter(|entry| !entry.marks.notice);
         let (inline, stored): (Vec<_>, Vec<_>) =
             told_of.partition(|entry| matches!(entry.payload, Payload::Inline(_)));
         if inline.is_empty() && stored.is_empty() {
             return Ok(());
         }
-        let to = self.ports.notifier().addressee(&letter.delivery.topic).await?;
+        let to = self
+            .ports
+            .notifier()
+            .addressee(&letter.delivery.topic)
+            .await?;
         if !to.is_named() {
             return Ok(());
         }
@@ -88,7 +114,10 @@ impl<P: Ports> DroppedNotices<P> {
     ) -> Result<(), DroppedNoticeError> {
         let at = self.ports.clock.now();
         let payloads: Vec<_> = entries.iter().map(|entry| &entry.payload).collect();
-        let payloads = self.payloads.read(&payloads, invocation.deadlines.storing()).await;
+        let payloads = self
+            .payloads
+            .read(&payloads, invocation.deadlines.storing())
+            .await;
         let mut notices = Vec::with_capacity(entries.len());
         for (entry, text) in entries.iter().zip(&payloads.texts) {
             let text = match text {
@@ -96,15 +125,29 @@ impl<P: Ports> DroppedNotices<P> {
                 Err(EntryVerdict::GiveUp { .. }) => None,
                 Err(_) => return Err(DroppedNoticeError::Payload),
             };
-            notices.push(Notice::Failed(Failed { letter, entry, text, object: None, at }));
+            notices.push(Notice::Failed(Failed {
+                letter,
+                entry,
+                text,
+                object: None,
+                at,
+            }));
         }
-        Ok(self.ports.notifier().send(Some(&letter.delivery.topic), to, &notices).await?)
+        Ok(self
+            .ports
+            .notifier()
+            .send(Some(&letter.delivery.topic), to, &notices)
+            .await?)
     }
 }
 
 /// Counts events that are dropped because their subscription does not keep dead letters like them.
 fn report_dropped(letter: &DeadLetter) {
-    let (delivery, reason, events) = (&letter.delivery, letter.reason, letter.delivery.events.len());
+    let (delivery, reason, events) = (
+        &letter.delivery,
+        letter.reason,
+        letter.delivery.events.len(),
+    );
     let labels = [
         ("topic", delivery.topic.to_string()),
         ("subscription", delivery.subscription.to_string()),
@@ -133,9 +176,19 @@ mod tests {
     /// Writes the record of a topic.
     async fn put_topic(world: &World, name: &str, settings: Value) {
         let name = TopicName::parse(name).unwrap();
-        let (key, settings) = (layout::topic(&name), serde_json::from_value(settings).unwrap());
-        let record = TopicRecord { name, ..topic_record(settings) };
-        world.memory.put(&key, record.render(), PutCondition::Always).await.unwrap();
+        let (key, settings) = (
+            layout::topic(&name),
+            serde_json::from_value(settings).unwrap(),
+        );
+        let record = TopicRecord {
+            name,
+            ..topic_record(settings)
+        };
+        world
+            .memory
+            .put(&key, record.render(), PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     /// Writes `orders`, whose notices go to `ops`, and `ops`, which has a subscription.
@@ -147,30 +200,51 @@ mod tests {
 
     fn letter(events: usize) -> DeadLetter {
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-        DeadLetter { reason, delivery: delivery(events), storage: None, object: None, dropped: false }
+        DeadLetter {
+            reason,
+            delivery: delivery(events),
+            storage: None,
+            object: None,
+            dropped: false,
+        }
     }
 
     /// A letter whose event is stored.
     fn stored() -> DeadLetter {
         let mut letter = letter(1);
         let digest = Some(PayloadDigest::of(b"{}"));
-        letter.delivery.events[0].payload =
-            Payload::Stored { key: "payloads/a".to_owned(), bytes: 2, digest };
+        letter.delivery.events[0].payload = Payload::Stored {
+            key: "payloads/a".to_owned(),
+            bytes: 2,
+            digest,
+        };
         letter
     }
 
     /// Drops the events of a letter now. Answers whether the notices were sent.
     async fn are_sent(world: &World, letter: &DeadLetter) -> bool {
         let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
-        let payloads = Arc::new(PayloadReader::new(state, clock, &DeliverSettings::default()));
-        let notices: DroppedNotices<TestPorts> = DroppedNotices { ports: world.notice_ports(), payloads };
-        notices.drop_events(&world.invocation(Vec::new()), letter).await
+        let payloads = Arc::new(PayloadReader::new(
+            state,
+            clock,
+            &DeliverSettings::default(),
+        ));
+        let notices: DroppedNotices<TestPorts> = DroppedNotices {
+            ports: world.notice_ports(),
+            payloads,
+        };
+        notices
+            .drop_events(&world.invocation(Vec::new()), letter)
+            .await
     }
 
     /// The notices in the delivery queue.
     async fn notices(world: &World) -> Vec<Entry> {
         let bodies = world.sent(QueueName::Deliveries).await;
-        bodies.iter().flat_map(|body| parse_delivery(body).unwrap().events).collect()
+        bodies
+            .iter()
+            .flat_map(|body| parse_delivery(body).unwrap().events)
+            .collect()
     }
 
     #[tokio::test]
@@ -197,7 +271,10 @@ mod tests {
         let world = World::new();
         put_topic(&world, "orders", json!({})).await;
         assert!(are_sent(&world, &stored()).await);
-        assert_eq!((notices(&world).await.len(), world.calls.all().len()), (0, 1));
+        assert_eq!(
+            (notices(&world).await.len(), world.calls.all().len()),
+            (0, 1)
+        );
     }
 
     #[tokio::test]
@@ -210,8 +287,9 @@ mod tests {
 
     #[tokio::test]
     async fn notices_are_not_sent_yet_while_a_payload_cannot_be_read() {
-        let broken =
-            Plan::by(|effect| (effect.key == "payloads/a").then_some(Fault::Before(ErrorKind::TimedOut)));
+        let broken = Plan::by(|effect| {
+            (effect.key == "payloads/a").then_some(Fault::Before(ErrorKind::TimedOut))
+        });
         let world = World::with(&broken, &Plan::none());
         put_topics(&world).await;
         assert!(!are_sent(&world, &stored()).await);
@@ -220,7 +298,10 @@ mod tests {
 
     #[tokio::test]
     async fn notices_are_not_sent_yet_while_the_queue_fails() {
-        let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+        let world = World::with(
+            &Plan::none(),
+            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+        );
         put_topics(&world).await;
         assert!(!are_sent(&world, &letter(1)).await);
     }
@@ -232,8 +313,15 @@ mod tests {
         let invocation = world.invocation(Vec::new());
         world.clock.advance(INVOCATION);
         let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
-        let payloads = Arc::new(PayloadReader::new(state, clock, &DeliverSettings::default()));
-        let notices: DroppedNotices<TestPorts> = DroppedNotices { ports: world.notice_ports(), payloads };
+        let payloads = Arc::new(PayloadReader::new(
+            state,
+            clock,
+            &DeliverSettings::default(),
+        ));
+        let notices: DroppedNotices<TestPorts> = DroppedNotices {
+            ports: world.notice_ports(),
+            payloads,
+        };
         assert!(!notices.drop_events(&invocation, &letter(1)).await);
         assert_eq!(world.calls.all().len(), 0);
     }

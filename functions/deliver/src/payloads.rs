@@ -1,5 +1,5 @@
-//! Reads payloads. A stored payload is read when its request may begin, not when its message arrives. So
-//! memory holds only the payloads of open requests, within the budget.
+//! Reads payloads. A stored payload is read when its request may begin, not when its message
+//! arrives. So memory holds only the payloads of open requests, within the budget.
 
 pub(crate) mod budget;
 
@@ -26,7 +26,8 @@ pub(crate) struct PayloadReader<P: Ports> {
     reads_max: usize,
 }
 
-/// Payloads in the order in which they were asked for, each as its text or as the verdict over its event.
+/// Payloads in the order in which they were asked for, each as its text or as the verdict over its
+/// event.
 pub(crate) struct Payloads {
     pub(crate) texts: Vec<Result<Bytes, EntryVerdict>>,
     /// The right to hold them.
@@ -45,11 +46,17 @@ impl<P: Ports> PayloadReader<P> {
         // One request alone may use all the reads there are.
         let reads_max = settings.payload_reads_max.max(1);
         let budget = PayloadBudget::new(settings.payload_bytes_max, reads_max);
-        Self { state, clock, budget, reads_max }
+        Self {
+            state,
+            clock,
+            budget,
+            reads_max,
+        }
     }
 
-    /// Reads payloads until `end`. An event is not started if its bytes could not be held by then, given up
-    /// if its payload is missing or altered, and postponed if its payload could not be read.
+    /// Reads payloads until `end`. An event is not started if its bytes could not be held by then,
+    /// given up if its payload is missing or altered, and postponed if its payload could not be
+    /// read.
     pub(crate) async fn read(&self, payloads: &[&Payload], end: Duration) -> Payloads {
         let texts: Option<Vec<_>> = payloads.iter().map(|payload| inline(payload)).collect();
         if let Some(texts) = texts {
@@ -59,16 +66,22 @@ impl<P: Ports> PayloadReader<P> {
     }
 
     async fn read_stored(&self, payloads: &[&Payload], end: Duration) -> Payloads {
-        let bytes = payloads.iter().map(|payload| stored_bytes(payload)).fold(0, usize::saturating_add);
+        let bytes = payloads
+            .iter()
+            .map(|payload| stored_bytes(payload))
+            .fold(0, usize::saturating_add);
         let Some(held) = stop_at(&self.clock, end, self.budget.hold(bytes)).await else {
             let texts = vec![Err(EntryVerdict::NotStarted); payloads.len()];
             return Payloads { texts, held: None };
         };
         let mut texts: Vec<_> = payloads.iter().map(|payload| inline(payload)).collect();
-        let reads = payloads.iter().enumerate().filter_map(|(index, payload)| match payload {
-            Payload::Stored { key, .. } => Some(self.stored(index, key, payload)),
-            Payload::Inline(_) => None,
-        });
+        let reads = payloads
+            .iter()
+            .enumerate()
+            .filter_map(|(index, payload)| match payload {
+                Payload::Stored { key, .. } => Some(self.stored(index, key, payload)),
+                Payload::Inline(_) => None,
+            });
         let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffer_unordered(self.reads_max);
         let all = async {
             while let Some((index, text)) = reads.next().await {
@@ -78,7 +91,10 @@ impl<P: Ports> PayloadReader<P> {
         if stop_at(&self.clock, end, all).await.is_none() {
             tracing::warn!("payloads not read in time, their events are postponed");
         }
-        let texts = texts.into_iter().map(|text| text.unwrap_or_else(|| Err(self.postponed()))).collect();
+        let texts = texts
+            .into_iter()
+            .map(|text| text.unwrap_or_else(|| Err(self.postponed())))
+            .collect();
         Payloads { texts, held }
     }
 
@@ -92,9 +108,15 @@ impl<P: Ports> PayloadReader<P> {
             Ok(Some(object)) if payload.is(&object.bytes) => Ok(object.bytes),
             Ok(Some(_)) => {
                 tracing::error!(%key, "payload is not what was stored, event given up");
-                Err(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None })
+                Err(EntryVerdict::GiveUp {
+                    reason: DeadLetterReason::MalformedMessage,
+                    last: None,
+                })
             }
-            Ok(None) => Err(EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None }),
+            Ok(None) => Err(EntryVerdict::GiveUp {
+                reason: DeadLetterReason::MalformedMessage,
+                last: None,
+            }),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%key, error, "payload not readable, event postponed");
@@ -105,7 +127,9 @@ impl<P: Ports> PayloadReader<P> {
     }
 
     fn postponed(&self) -> EntryVerdict {
-        EntryVerdict::Postponed { not_before: self.clock.now() + OUR_FAULT_WAIT }
+        EntryVerdict::Postponed {
+            not_before: self.clock.now() + OUR_FAULT_WAIT,
+        }
     }
 }
 
@@ -137,7 +161,11 @@ mod tests {
     const END: Duration = secs(60);
 
     fn reader(world: &World) -> PayloadReader<TestPorts> {
-        PayloadReader::new(Arc::clone(&world.state), world.clock.clone(), &DeliverSettings::default())
+        PayloadReader::new(
+            Arc::clone(&world.state),
+            world.clock.clone(),
+            &DeliverSettings::default(),
+        )
     }
 
     fn inline(text: &'static str) -> Payload {
@@ -146,15 +174,30 @@ mod tests {
 
     fn stored(key: &str, text: &str) -> Payload {
         let digest = Some(PayloadDigest::of(text.as_bytes()));
-        Payload::Stored { key: key.to_owned(), bytes: text.len(), digest }
+        Payload::Stored {
+            key: key.to_owned(),
+            bytes: text.len(),
+            digest,
+        }
     }
 
     async fn put(world: &World, key: &str, text: &'static str) {
-        world.memory.put(key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
+        world
+            .memory
+            .put(
+                key,
+                Bytes::from_static(text.as_bytes()),
+                PutCondition::Always,
+            )
+            .await
+            .unwrap();
     }
 
     fn gone() -> EntryVerdict {
-        EntryVerdict::GiveUp { reason: DeadLetterReason::MalformedMessage, last: None }
+        EntryVerdict::GiveUp {
+            reason: DeadLetterReason::MalformedMessage,
+            last: None,
+        }
     }
 
     #[tokio::test]
@@ -163,7 +206,10 @@ mod tests {
         put(&world, "payloads/b", "B").await;
         let payloads = [inline("A"), stored("payloads/b", "B"), inline("C")];
         let read = reader(&world).read(&payloads.each_ref(), END).await;
-        assert_eq!(read.texts, ["A", "B", "C"].map(|text| Ok(Bytes::from(text))));
+        assert_eq!(
+            read.texts,
+            ["A", "B", "C"].map(|text| Ok(Bytes::from(text)))
+        );
         assert!(read.held.is_some());
         assert_eq!(world.calls.count(Operation::Get), 1);
     }
@@ -172,31 +218,51 @@ mod tests {
     async fn a_payload_that_is_missing_or_altered_is_given_up() {
         let world = World::new();
         put(&world, "payloads/altered", "X").await;
-        let payloads = [stored("payloads/missing", "A"), stored("payloads/altered", "A"), inline("B")];
+        let payloads = [
+            stored("payloads/missing", "A"),
+            stored("payloads/altered", "A"),
+            inline("B"),
+        ];
         let read = reader(&world).read(&payloads.each_ref(), END).await;
         assert_eq!(read.texts, [Err(gone()), Err(gone()), Ok(Bytes::from("B"))]);
     }
 
     #[tokio::test]
     async fn a_payload_that_cannot_be_read_is_postponed() {
-        let world = World::with(&Plan::nth(0, Fault::Before(ErrorKind::Other)), &Plan::none());
+        let world = World::with(
+            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+            &Plan::none(),
+        );
         put(&world, "payloads/a", "A").await;
-        let read = reader(&world).read(&[&stored("payloads/a", "A")], END).await;
-        assert_eq!(read.texts, [Err(EntryVerdict::Postponed { not_before: START + OUR_FAULT_WAIT })]);
+        let read = reader(&world)
+            .read(&[&stored("payloads/a", "A")], END)
+            .await;
+        assert_eq!(
+            read.texts,
+            [Err(EntryVerdict::Postponed {
+                not_before: START + OUR_FAULT_WAIT
+            })]
+        );
     }
 
     #[tokio::test]
     async fn past_the_end_nothing_is_started() {
         let world = World::new();
-        let read = reader(&world).read(&[&inline("A"), &stored("payloads/a", "A")], Duration::ZERO).await;
-        assert_eq!(read.texts, [Err(EntryVerdict::NotStarted), Err(EntryVerdict::NotStarted)]);
+        let read = reader(&world)
+            .read(&[&inline("A"), &stored("payloads/a", "A")], Duration::ZERO)
+            .await;
+        assert_eq!(
+            read.texts,
+            [Err(EntryVerdict::NotStarted), Err(EntryVerdict::NotStarted)]
+        );
         assert!(read.held.is_none());
         assert_eq!(world.calls.count(Operation::Get), 0);
     }
 
     #[tokio::test]
     async fn a_read_that_hangs_past_the_end_is_postponed_and_its_neighbours_stay() {
-        let hanging = Plan::by(|effect| (effect.key == "payloads/slow").then_some(Fault::HangBefore));
+        let hanging =
+            Plan::by(|effect| (effect.key == "payloads/slow").then_some(Fault::HangBefore));
         let world = World::with(&hanging, &Plan::none());
         put(&world, "payloads/a", "A").await;
         let payloads = [stored("payloads/slow", "S"), stored("payloads/a", "A")];
@@ -207,7 +273,9 @@ mod tests {
             }
             world.clock.advance(END);
         });
-        let postponed = EntryVerdict::Postponed { not_before: START + END + OUR_FAULT_WAIT };
+        let postponed = EntryVerdict::Postponed {
+            not_before: START + END + OUR_FAULT_WAIT,
+        };
         assert_eq!(read.0.texts, [Err(postponed), Ok(Bytes::from("A"))]);
     }
 }

@@ -12,8 +12,12 @@ use posthaste_services::catch_panic::catch_panic_now;
 
 use crate::invocation::{EntryRef, Job};
 
-/// A problem event travels alone, and so does one that keeps the `webhook-id` of an earlier request.
-const ALONE: Pack = Pack { items_max: 1, bytes_preferred: usize::MAX };
+/// A problem event travels alone, and so does one that keeps the `webhook-id` of an earlier
+/// request.
+const ALONE: Pack = Pack {
+    items_max: 1,
+    bytes_preferred: usize::MAX,
+};
 
 /// A request to be made: events of one subscription and of one kind.
 #[derive(Debug)]
@@ -26,14 +30,17 @@ pub(crate) struct RequestPlan {
     pub(crate) entries: Vec<EntryRef>,
 }
 
-/// The properties that the events of one request share besides their subscription. The headers show them, or
-/// the outcome is judged by them.
+/// The properties that the events of one request share besides their subscription. The headers show
+/// them, or the outcome is judged by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a property of its own"
+)]
 pub(crate) struct RequestKind {
     pub(crate) schema: Schema,
-    /// The hops of the events. Events in a loop are refused for their hops, and their neighbours must not be
-    /// refused with them.
+    /// The hops of the events. Events in a loop are refused for their hops, and their neighbours
+    /// must not be refused with them.
     pub(crate) hops: Hops,
     pub(crate) attempts_before: u16,
     pub(crate) name_was_unknown: bool,
@@ -55,11 +62,11 @@ struct Group<'a> {
     kind: RequestKind,
 }
 
-/// Packs the events that still need an attempt into requests, across messages. The subscription whose message
-/// came first is served first.
+/// Packs the events that still need an attempt into requests, across messages. The subscription
+/// whose message came first is served first.
 ///
-/// A jitter is drawn once for each group, so that events that wait together are stored together. A group that
-/// cannot be packed gets no request, and its messages end without a verdict.
+/// A jitter is drawn once for each group, so that events that wait together are stored together. A
+/// group that cannot be packed gets no request, and its messages end without a verdict.
 pub(crate) fn plan(
     jobs: &[Job],
     is_problem: impl Fn(&Delivery, &Subscription) -> bool,
@@ -69,15 +76,24 @@ pub(crate) fn plan(
     for (index, job) in jobs.iter().enumerate() {
         let delivery = &job.delivery;
         let has_problem = |subscription: &Arc<Subscription>| is_problem(delivery, subscription);
-        let is_problem = delivery.attempts > 0 && job.subscription.as_ref().is_some_and(has_problem);
-        for (entry, event) in delivery.events.iter().enumerate().filter(|(entry, _)| job.is_open(*entry)) {
+        let is_problem =
+            delivery.attempts > 0 && job.subscription.as_ref().is_some_and(has_problem);
+        for (entry, event) in delivery
+            .events
+            .iter()
+            .enumerate()
+            .filter(|(entry, _)| job.is_open(*entry))
+        {
             let group = Group {
                 topic: &delivery.topic,
                 subscription: &delivery.subscription,
                 identity: delivery.identity,
                 kind: RequestKind::of(delivery, &event.marks, is_problem),
             };
-            groups.entry(group).or_default().push(EntryRef { job: index, entry });
+            groups
+                .entry(group)
+                .or_default()
+                .push(EntryRef { job: index, entry });
         }
     }
     let pack = |(group, entries): (Group<'_>, Vec<EntryRef>)| {
@@ -101,26 +117,46 @@ impl RequestKind {
 }
 
 /// The requests of one group.
-fn requests(jobs: &[Job], kind: RequestKind, entries: &[EntryRef], jitter: Jitter) -> Vec<RequestPlan> {
-    let subscription = entries.first().and_then(|at| jobs[at.job].subscription.as_ref());
-    let Some(subscription) = subscription else { return Vec::new() };
+fn requests(
+    jobs: &[Job],
+    kind: RequestKind,
+    entries: &[EntryRef],
+    jitter: Jitter,
+) -> Vec<RequestPlan> {
+    let subscription = entries
+        .first()
+        .and_then(|at| jobs[at.job].subscription.as_ref());
+    let Some(subscription) = subscription else {
+        return Vec::new();
+    };
     let travels_alone = kind.is_problem || kind.has_webhook_id;
-    let pack = if travels_alone { ALONE } else { subscription.batching.request() };
-    let sizes = entries.iter().map(|at| jobs[at.job].delivery.events[at.entry].payload.len());
+    let pack = if travels_alone {
+        ALONE
+    } else {
+        subscription.batching.request()
+    };
+    let sizes = entries
+        .iter()
+        .map(|at| jobs[at.job].delivery.events[at.entry].payload.len());
     let request = |run: Range<usize>| RequestPlan {
         subscription: Arc::clone(subscription),
         kind,
         jitter,
-        has_waited: entries[run.clone()].iter().any(|at| jobs[at.job].delivery.has_waited()),
+        has_waited: entries[run.clone()]
+            .iter()
+            .any(|at| jobs[at.job].delivery.has_waited()),
         entries: entries[run].to_vec(),
     };
     pack.cut(sizes).into_iter().map(request).collect()
 }
 
-/// The requests of all groups in turn: the first of each, then the second of each. Problem events come after
-/// the rest.
+/// The requests of all groups in turn: the first of each, then the second of each. Problem events
+/// come after the rest.
 fn in_turn(groups: Vec<Vec<RequestPlan>>) -> Vec<RequestPlan> {
-    let mut turns: Vec<_> = groups.into_iter().flat_map(|group| group.into_iter().enumerate()).collect();
+    let mut turns: Vec<_> = groups
+        .into_iter()
+        .flat_map(|group| group.into_iter().enumerate())
+        .collect();
     turns.sort_by_key(|(turn, request)| (request.kind.is_problem, *turn));
     turns.into_iter().map(|(_, request)| request).collect()
 }
@@ -143,7 +179,10 @@ mod tests {
 
     fn shown(requests: &[RequestPlan]) -> Vec<Vec<String>> {
         let name = |at: &EntryRef| format!("{}.{}", at.job, at.entry);
-        requests.iter().map(|request| request.entries.iter().map(name).collect()).collect()
+        requests
+            .iter()
+            .map(|request| request.entries.iter().map(name).collect())
+            .collect()
     }
 
     fn batching(events_max: usize) -> Arc<Subscription> {
@@ -167,12 +206,21 @@ mod tests {
     #[test]
     fn what_differs_in_kind_travels_apart() {
         let own = batching(10);
-        let tried = Delivery { attempts: 1, ..delivery(1) };
-        let hops = Delivery { hops: Hops::default().next(), ..delivery(1) };
+        let tried = Delivery {
+            attempts: 1,
+            ..delivery(1)
+        };
+        let hops = Delivery {
+            hops: Hops::default().next(),
+            ..delivery(1)
+        };
         let mut replayed = delivery(2);
         replayed.events[1].marks.replayed = true;
         let jobs = [delivery(1), tried, hops, replayed].map(|delivery| job(delivery, &own));
-        assert_eq!(planned(&jobs), [vec!["0.0", "3.0"], vec!["1.0"], vec!["2.0"], vec!["3.1"]]);
+        assert_eq!(
+            planned(&jobs),
+            [vec!["0.0", "3.0"], vec!["1.0"], vec!["2.0"], vec!["3.1"]]
+        );
     }
 
     #[test]
@@ -181,36 +229,74 @@ mod tests {
         for event in &mut kept.events[..2] {
             event.marks.webhook_id = Some("msg_a-0".to_owned());
         }
-        assert_eq!(planned(&[job(kept, &batching(10))]), [["0.0"], ["0.2"], ["0.1"]]);
+        assert_eq!(
+            planned(&[job(kept, &batching(10))]),
+            [["0.0"], ["0.2"], ["0.1"]]
+        );
     }
 
     #[test]
     fn another_creation_of_the_subscription_travels_apart() {
         let own = batching(10);
-        let id = posthaste_core::model::CreationId::new([1; posthaste_core::model::CREATION_ID_BYTES]);
-        let newer = Delivery { identity: Some(Identity { topic: id, subscription: id }), ..delivery(1) };
+        let id =
+            posthaste_core::model::CreationId::new([1; posthaste_core::model::CREATION_ID_BYTES]);
+        let newer = Delivery {
+            identity: Some(Identity {
+                topic: id,
+                subscription: id,
+            }),
+            ..delivery(1)
+        };
         let jobs = [job(delivery(1), &own), job(newer, &own)];
         assert_eq!(planned(&jobs), [["0.0"], ["1.0"]]);
     }
 
     #[test]
     fn subscriptions_take_turns_and_the_one_that_came_first_begins() {
-        let (a, b) = (subscription_named("a", json!({})), subscription_named("b", json!({})));
+        let (a, b) = (
+            subscription_named("a", json!({})),
+            subscription_named("b", json!({})),
+        );
         let of = |subscription: &Arc<Subscription>, events| {
-            job(Delivery { subscription: subscription.name.clone(), ..delivery(events) }, subscription)
+            job(
+                Delivery {
+                    subscription: subscription.name.clone(),
+                    ..delivery(events)
+                },
+                subscription,
+            )
         };
         let jobs = [of(&b, 3), of(&a, 2)];
-        assert_eq!(planned(&jobs), [["0.0"], ["1.0"], ["0.1"], ["1.1"], ["0.2"]]);
+        assert_eq!(
+            planned(&jobs),
+            [["0.0"], ["1.0"], ["0.1"], ["1.1"], ["0.2"]]
+        );
     }
 
     #[test]
     fn problem_events_travel_alone_after_the_rest() {
         let own = batching(10);
-        let tried = || Delivery { attempts: 3, ..delivery(2) };
+        let tried = || Delivery {
+            attempts: 3,
+            ..delivery(2)
+        };
         let jobs = [job(tried(), &own), job(delivery(2), &own)];
-        let requests = plan(&jobs, |delivery, _| delivery.attempts == 3, || Jitter::new(0.0));
-        assert_eq!(shown(&requests), [vec!["1.0", "1.1"], vec!["0.0"], vec!["0.1"]]);
-        assert_eq!(requests.iter().map(|it| it.kind.is_problem).collect::<Vec<_>>(), [false, true, true]);
+        let requests = plan(
+            &jobs,
+            |delivery, _| delivery.attempts == 3,
+            || Jitter::new(0.0),
+        );
+        assert_eq!(
+            shown(&requests),
+            [vec!["1.0", "1.1"], vec!["0.0"], vec!["0.1"]]
+        );
+        assert_eq!(
+            requests
+                .iter()
+                .map(|it| it.kind.is_problem)
+                .collect::<Vec<_>>(),
+            [false, true, true]
+        );
     }
 
     #[test]
@@ -231,16 +317,31 @@ mod tests {
     #[test]
     fn a_request_has_waited_if_one_of_its_events_has() {
         let own = batching(2);
-        let later = Delivery { not_before: START + Duration::from_secs(1), ..delivery(1) };
+        let later = Delivery {
+            not_before: START + Duration::from_secs(1),
+            ..delivery(1)
+        };
         let jobs = [job(delivery(3), &own), job(later, &own)];
         let requests = plan(&jobs, |_, _| false, || Jitter::new(0.0));
-        assert_eq!(requests.iter().map(|it| it.has_waited).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(
+            requests.iter().map(|it| it.has_waited).collect::<Vec<_>>(),
+            [false, true]
+        );
     }
 
     #[test]
     fn a_jitter_is_drawn_once_for_each_group() {
         let (own, drawn) = (subscription(json!({})), Cell::new(0));
-        let jobs = [job(delivery(3), &own), job(Delivery { attempts: 1, ..delivery(2) }, &own)];
+        let jobs = [
+            job(delivery(3), &own),
+            job(
+                Delivery {
+                    attempts: 1,
+                    ..delivery(2)
+                },
+                &own,
+            ),
+        ];
         let draw = || {
             drawn.set(drawn.get() + 1);
             Jitter::new(0.5)
@@ -251,7 +352,16 @@ mod tests {
     #[test]
     fn a_group_that_panics_costs_no_other_its_requests() {
         let (own, first) = (subscription(json!({})), Cell::new(true));
-        let jobs = [job(delivery(1), &own), job(Delivery { attempts: 1, ..delivery(1) }, &own)];
+        let jobs = [
+            job(delivery(1), &own),
+            job(
+                Delivery {
+                    attempts: 1,
+                    ..delivery(1)
+                },
+                &own,
+            ),
+        ];
         let draw = || {
             assert!(!first.replace(false), "as the test wants it");
             Jitter::new(0.0)

@@ -1,11 +1,11 @@
-//! Rate limiting across workers. The limiter's state is one object per subscription: a worker leases the next
-//! slice of time by conditional put and hands out permits from it. Unlimited subscriptions never touch the
-//! store.
+//! Rate limiting across workers. The limiter's state is one object per subscription: a worker
+//! leases the next slice of time by conditional put and hands out permits from it. Unlimited
+//! subscriptions never touch the store.
 //!
-//! A request whose permit begins within a second or two waits for it here, holding nothing that others need;
-//! any other goes back to the queue until about then, without an attempt. A request that was admitted to its
-//! link already (its permit was over before, or it is a half of a batch) asks ahead of the others, and waits
-//! some seconds.
+//! A request whose permit begins within a second or two waits for it here, holding nothing that
+//! others need; any other goes back to the queue until about then, without an attempt. A request
+//! that was admitted to its link already (its permit was over before, or it is a half of a batch)
+//! asks ahead of the others, and waits some seconds.
 
 mod limiter;
 
@@ -23,13 +23,13 @@ use crate::kept::Kept;
 use crate::limits::OUR_FAULT_WAIT;
 use limiter::{Available, Limiter};
 
-/// The most times that a request asks for a lease. If it has no permit then, other workers or requests took
-/// every one, or the permits came too late.
+/// The most times that a request asks for a lease. If it has no permit then, other workers or
+/// requests took every one, or the permits came too late.
 const TRIES_MAX: u32 = 5;
 
-/// The longest wait of an admitted request until its permit begins. Otherwise requests that are not admitted
-/// yet could take every permit and lose it while they wait for their link, so that nothing would ever be
-/// sent.
+/// The longest wait of an admitted request until its permit begins. Otherwise requests that are not
+/// admitted yet could take every permit and lose it while they wait for their link, so that nothing
+/// would ever be sent.
 pub(crate) const ADMITTED_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Limits the rate of requests to each subscription that has a limit.
@@ -64,11 +64,17 @@ impl RatePermit {
 
 impl<P: Ports> RateLimiter<P> {
     pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock) -> Self {
-        Self { state, clock, limiters: Kept::new(), leases: SingleFlight::default() }
+        Self {
+            state,
+            clock,
+            limiters: Kept::new(),
+            leases: SingleFlight::default(),
+        }
     }
 
-    /// Waits for the permit of a request until `last_start`, the last moment at which it could begin, and no
-    /// longer than `patience` until there is one. An `Err` is the verdict over its events if it gets none.
+    /// Waits for the permit of a request until `last_start`, the last moment at which it could
+    /// begin, and no longer than `patience` until there is one. An `Err` is the verdict over
+    /// its events if it gets none.
     pub(crate) async fn permit(
         &self,
         subscription: &Subscription,
@@ -90,11 +96,14 @@ impl<P: Ports> RateLimiter<P> {
     ) -> Result<RatePermit, EntryVerdict> {
         let end = last_start.ok_or(EntryVerdict::NotStarted)?;
         let token = self.token(subscription, rate, self.clock.now() + patience);
-        let token = stop_at(&self.clock, end, token).await.unwrap_or(Err(EntryVerdict::NotStarted));
+        let token = stop_at(&self.clock, end, token)
+            .await
+            .unwrap_or(Err(EntryVerdict::NotStarted));
         token.map(|token| RatePermit(Some(token)))
     }
 
-    /// Waits until a token begins. If none begins before `until`, the events wait in the queue instead.
+    /// Waits until a token begins. If none begins before `until`, the events wait in the queue
+    /// instead.
     async fn token(
         &self,
         subscription: &Subscription,
@@ -124,7 +133,9 @@ impl<P: Ports> RateLimiter<P> {
                         topic = %subscription.topic, subscription = %subscription.name,
                         error = &*error as &dyn std::error::Error, "the rate is not known, events postponed"
                     );
-                    return Err(EntryVerdict::Postponed { not_before: self.clock.now() + OUR_FAULT_WAIT });
+                    return Err(EntryVerdict::Postponed {
+                        not_before: self.clock.now() + OUR_FAULT_WAIT,
+                    });
                 }
             };
             drop(waiting);
@@ -136,8 +147,8 @@ impl<P: Ports> RateLimiter<P> {
         self.clock.sleep(time.since(self.clock.now())).await;
     }
 
-    /// A token of the current lease, or of a new one; or the time before which there is none. Of the requests
-    /// that wait, one asks the store, and the others share the answer.
+    /// A token of the current lease, or of a new one; or the time before which there is none. Of
+    /// the requests that wait, one asks the store, and the others share the answer.
     async fn take(
         &self,
         key: &str,
@@ -149,18 +160,24 @@ impl<P: Ports> RateLimiter<P> {
             match available {
                 Available::Token(token) => return Ok(Ok(token)),
                 Available::NothingBefore(time) => return Ok(Err(time)),
-                Available::Unknown => self.leases.run(key, || self.lease(key, rate, limiter)).await?,
+                Available::Unknown => {
+                    self.leases
+                        .run(key, || self.lease(key, rate, limiter))
+                        .await?
+                }
             }
         }
         Ok(Err(self.clock.now()))
     }
 
-    /// Leases the next slice of time, if no other worker has taken it since the state was read. The limiter's
-    /// state says what came of it.
+    /// Leases the next slice of time, if no other worker has taken it since the state was read. The
+    /// limiter's state says what came of it.
     async fn lease(&self, key: &str, rate: Rate, limiter: &Limiter) -> Result<(), Arc<LeaseError>> {
-        // The other requests of the invocation come to wait first, so that one answer serves them all.
+        // The other requests of the invocation come to wait first, so that one answer serves them
+        // all.
         tokio::task::yield_now().await;
-        // The state is unknown until it is learned again: an answer may be lost, or this request dropped.
+        // The state is unknown until it is learned again: an answer may be lost, or this request
+        // dropped.
         let known = limiter.state.lock().stored.take();
         let stored = match known {
             Some(stored) => Some(stored),
@@ -178,7 +195,9 @@ impl<P: Ports> RateLimiter<P> {
             // No request waits in the line any more.
             limiter.state.lock().line = None;
         }
-        let condition = stored.map_or(PutCondition::IfAbsent, |(_, etag)| PutCondition::IfMatch(etag));
+        let condition = stored.map_or(PutCondition::IfAbsent, |(_, etag)| {
+            PutCondition::IfMatch(etag)
+        });
         match self.state.put(key, next.render(), condition).await {
             Ok(etag) => {
                 let mut state = limiter.state.lock();
@@ -191,7 +210,9 @@ impl<P: Ports> RateLimiter<P> {
     }
 
     async fn read(&self, key: &str) -> Result<Option<(RateState, ETag)>, LeaseError> {
-        let Some(object) = self.state.get(key).await? else { return Ok(None) };
+        let Some(object) = self.state.get(key).await? else {
+            return Ok(None);
+        };
         Ok(Some((RateState::parse(&object.bytes)?, object.etag)))
     }
 }
@@ -218,7 +239,10 @@ mod tests {
     #[tokio::test]
     async fn an_unlimited_subscription_never_touches_the_store() {
         let world = World::new();
-        let permit = limiter(&world).permit(&subscription(json!({})), LAST_START, secs(0)).await.unwrap();
+        let permit = limiter(&world)
+            .permit(&subscription(json!({})), LAST_START, secs(0))
+            .await
+            .unwrap();
         assert!(permit.holds(START) && permit.holds(START + secs(100_000)));
         assert_eq!(world.calls.all().len(), 0);
     }
@@ -226,9 +250,18 @@ mod tests {
     #[tokio::test]
     async fn a_permit_holds_for_a_while() {
         let (world, own) = (World::new(), limited());
-        let permit = limiter(&world).permit(&own, LAST_START, secs(0)).await.unwrap();
+        let permit = limiter(&world)
+            .permit(&own, LAST_START, secs(0))
+            .await
+            .unwrap();
         assert!(permit.holds(START) && !permit.holds(START + secs(600)));
-        assert_eq!((world.calls.count(Operation::Get), world.calls.count(Operation::Put)), (1, 1));
+        assert_eq!(
+            (
+                world.calls.count(Operation::Get),
+                world.calls.count(Operation::Put)
+            ),
+            (1, 1)
+        );
     }
 
     #[tokio::test]
@@ -256,7 +289,10 @@ mod tests {
         let (world, own) = (World::new(), limited());
         world.clock.advance(secs(61));
         for last_start in [LAST_START, None] {
-            let verdict = limiter(&world).permit(&own, last_start, secs(0)).await.unwrap_err();
+            let verdict = limiter(&world)
+                .permit(&own, last_start, secs(0))
+                .await
+                .unwrap_err();
             assert_eq!(verdict, EntryVerdict::NotStarted);
         }
         assert_eq!(world.calls.all().len(), 0);
@@ -264,8 +300,19 @@ mod tests {
 
     #[tokio::test]
     async fn where_the_rate_is_not_known_events_are_postponed() {
-        let world = World::with(&Plan::nth(0, Fault::Before(ErrorKind::Other)), &Plan::none());
-        let verdict = limiter(&world).permit(&limited(), LAST_START, secs(0)).await.unwrap_err();
-        assert_eq!(verdict, EntryVerdict::Postponed { not_before: START + OUR_FAULT_WAIT });
+        let world = World::with(
+            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+            &Plan::none(),
+        );
+        let verdict = limiter(&world)
+            .permit(&limited(), LAST_START, secs(0))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            verdict,
+            EntryVerdict::Postponed {
+                not_before: START + OUR_FAULT_WAIT
+            }
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Receives messages: each becomes a job of its own or is moved, and events that need no attempt are judged.
+//! Receives messages: each becomes a job of its own or is moved, and events that need no attempt
+//! are judged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
 use crate::invocation::{Invocation, Job, MessageHandle};
 use crate::settle::replace::replace;
 
-/// Messages that are read side by side: as many topics are looked up at once. Up to this number `join_all`
-/// keeps them in one piece of memory, and a batch has ten.
+/// Messages that are read side by side: as many topics are looked up at once. Up to this number
+/// `join_all` keeps them in one piece of memory, and a batch has ten.
 const READ_AT_ONCE_MAX: usize = 30;
 
 /// Receives messages.
@@ -37,23 +38,28 @@ pub(crate) struct Receiver<P: Ports> {
 }
 
 impl<P: Ports> Receiver<P> {
-    /// Reads every message. A message that cannot be read, or not yet, is moved at once, without effect on
-    /// its neighbours. Messages are read side by side, so that a topic that is not cached does not delay the
-    /// others. The order stays.
-    pub(crate) async fn receive(&self, invocation: &Invocation, batch: Vec<ReceivedMessage>) -> Vec<Job> {
+    /// Reads every message. A message that cannot be read, or not yet, is moved at once, without
+    /// effect on its neighbours. Messages are read side by side, so that a topic that is not
+    /// cached does not delay the others. The order stays.
+    pub(crate) async fn receive(
+        &self,
+        invocation: &Invocation,
+        batch: Vec<ReceivedMessage>,
+    ) -> Vec<Job> {
         let mut jobs = Vec::with_capacity(batch.len());
         let mut messages = batch.into_iter();
         while messages.len() > 0 {
             let now = self.clock.now();
             let some = messages.by_ref().take(READ_AT_ONCE_MAX);
-            let read = join_all(some.map(|message| self.receive_one(invocation, message, now))).await;
+            let read =
+                join_all(some.map(|message| self.receive_one(invocation, message, now))).await;
             jobs.extend(read.into_iter().flatten());
         }
         jobs
     }
 
-    /// The job of a message, unless it was moved or is handed back. `now` is the time at which its batch is
-    /// read.
+    /// The job of a message, unless it was moved or is handed back. `now` is the time at which its
+    /// batch is read.
     async fn receive_one(
         &self,
         invocation: &Invocation,
@@ -64,13 +70,22 @@ impl<P: Ports> Receiver<P> {
         let read = catch_panic(self.read(invocation, message, now));
         match stop_at(&self.clock, invocation.deadlines.receiving(), read).await {
             Some(Ok(job)) => return job,
-            Some(Err(_)) => tracing::error!(message_id = %id.0, "message handed back, reading it panicked"),
-            None => tracing::error!(message_id = %id.0, "message handed back, it was not looked up in time"),
+            Some(Err(_)) => {
+                tracing::error!(message_id = %id.0, "message handed back, reading it panicked")
+            }
+            None => {
+                tracing::error!(message_id = %id.0, "message handed back, it was not looked up in time")
+            }
         }
         None
     }
 
-    async fn read(&self, invocation: &Invocation, message: ReceivedMessage, now: Timestamp) -> Option<Job> {
+    async fn read(
+        &self,
+        invocation: &Invocation,
+        message: ReceivedMessage,
+        now: Timestamp,
+    ) -> Option<Job> {
         match parse_delivery(&message.body) {
             Ok(delivery) => self.look_up(invocation, message, delivery, now).await,
             Err(error) => {
@@ -104,32 +119,52 @@ impl<P: Ports> Receiver<P> {
         let message = MessageHandle::of(&message);
         let verdicts = Mutex::new(vec![None; delivery.events.len()]);
         let (log, records) = (self.log_mode(subscription.as_deref()), Mutex::default());
-        let job = Job { message, delivery, subscription, acknowledged_late, verdicts, log, records };
+        let job = Job {
+            message,
+            delivery,
+            subscription,
+            acknowledged_late,
+            verdicts,
+            log,
+            records,
+        };
         judge_unsent(&job, self.clock.now());
         Some(job)
     }
 
-    /// How much the log keeps of a message. If its subscription is gone, so is what its topic says of it.
+    /// How much the log keeps of a message. If its subscription is gone, so is what its topic says
+    /// of it.
     fn log_mode(&self, subscription: Option<&Subscription>) -> DeliveryLogMode {
-        subscription.and_then(|subscription| subscription.delivery_log).unwrap_or(self.delivery_log)
+        subscription
+            .and_then(|subscription| subscription.delivery_log)
+            .unwrap_or(self.delivery_log)
     }
 
-    /// Notes how long a message had been due. If it was received before, it was hidden since because it
-    /// failed here. That wait was ours, and does not count as a slow drain.
-    fn note_wait(&self, receive_count: u32, delivery: &Delivery, (now, began): (Timestamp, Duration)) {
-        let waited = if receive_count > 1 { Duration::ZERO } else { now.since(delivery.not_before) };
+    /// Notes how long a message had been due. If it was received before, it was hidden since
+    /// because it failed here. That wait was ours, and does not count as a slow drain.
+    fn note_wait(
+        &self,
+        receive_count: u32,
+        delivery: &Delivery,
+        (now, began): (Timestamp, Duration),
+    ) {
+        let waited = if receive_count > 1 {
+            Duration::ZERO
+        } else {
+            now.since(delivery.not_before)
+        };
         self.drain.received(waited, began);
     }
 
     /// The subscription that receives a message's events; `None` if it or its topic was deleted.
     ///
-    /// A subscription counts as missing, disabled or waiting only if the topic was read after the message was
-    /// published or released: an older view lacks a subscription that was made or resumed in the seconds
-    /// between.
+    /// A subscription counts as missing, disabled or waiting only if the topic was read after the
+    /// message was published or released: an older view lacks a subscription that was made or
+    /// resumed in the seconds between.
     ///
-    /// A subscription of another identity is looked up again, past every cache: this process may not know yet
-    /// that it was created again, or may have a record from before identities existed. `began` is the start
-    /// of the invocation, by the clock's `monotonic`.
+    /// A subscription of another identity is looked up again, past every cache: this process may
+    /// not know yet that it was created again, or may have a record from before identities
+    /// existed. `began` is the start of the invocation, by the clock's `monotonic`.
     async fn subscription(
         &self,
         delivery: &Delivery,
@@ -138,7 +173,10 @@ impl<P: Ports> Receiver<P> {
         let (registry, topic) = (&self.registry, &delivery.topic);
         let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
         let known = live_subscription(registry.topic(topic).await?, delivery, now);
-        if known.as_ref().is_some_and(|it| it.status == Status::Active && is_surely_for(it)) {
+        if known
+            .as_ref()
+            .is_some_and(|it| it.status == Status::Active && is_surely_for(it))
+        {
             return Ok(known);
         }
         let sent = delivery.published_at.max(delivery.not_before.min(now));
@@ -146,28 +184,43 @@ impl<P: Ports> Receiver<P> {
         if seen.as_ref().is_none_or(is_surely_for) {
             return Ok(seen);
         }
-        let found = live_subscription(registry.topic_asked_after(topic, began).await?, delivery, now);
+        let found = live_subscription(
+            registry.topic_asked_after(topic, began).await?,
+            delivery,
+            now,
+        );
         Ok(found.filter(|it| delivery.is_for(it)))
     }
 
-    /// The keys of the events that a late answer acknowledged. If they cannot be looked up, the events are
-    /// sent again.
+    /// The keys of the events that a late answer acknowledged. If they cannot be looked up, the
+    /// events are sent again.
     async fn acknowledged_late(&self, delivery: &Delivery) -> BTreeSet<String> {
         if !delivery.timed_out {
             return BTreeSet::new();
         }
-        let keys = delivery.events.iter().map(|event| event.key.as_str()).collect();
+        let keys = delivery
+            .events
+            .iter()
+            .map(|event| event.key.as_str())
+            .collect();
         let (topic, subscription) = (&delivery.topic, &delivery.subscription);
-        answered_late(&*self.state, topic, subscription, &keys).await.unwrap_or_else(|error| {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(%topic, %subscription, error, "late answers not looked up");
-            BTreeSet::new()
-        })
+        answered_late(&*self.state, topic, subscription, &keys)
+            .await
+            .unwrap_or_else(|error| {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%topic, %subscription, error, "late answers not looked up");
+                BTreeSet::new()
+            })
     }
 
-    /// Moves a message byte for byte: one of a newer version back to the queue, where a newer reader may get
-    /// it, and any other to the dead letters, which keep it.
-    async fn move_unreadable(&self, invocation: &Invocation, message: ReceivedMessage, error: &FormatError) {
+    /// Moves a message byte for byte: one of a newer version back to the queue, where a newer
+    /// reader may get it, and any other to the dead letters, which keep it.
+    async fn move_unreadable(
+        &self,
+        invocation: &Invocation,
+        message: ReceivedMessage,
+        error: &FormatError,
+    ) {
         let (to, delay_secs) = match error {
             FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
             FormatError::Malformed(..) => (QueueName::DeadLetters, 0),
@@ -177,18 +230,29 @@ impl<P: Ports> Receiver<P> {
             message_id = %message.id.0, queue = %to, error = error as &dyn std::error::Error,
             "message not readable, moved as it is"
         );
-        let moved = Successor { to, message: OutgoingMessage { body, group: None, delay_secs } };
+        let moved = Successor {
+            to,
+            message: OutgoingMessage {
+                body,
+                group: None,
+                delay_secs,
+            },
+        };
         replace(&*self.queue, invocation, &message, vec![moved]).await;
     }
 }
 
-/// The subscription of a delivery. If its time is over it counts as deleted, even while it is in the record.
+/// The subscription of a delivery. If its time is over it counts as deleted, even while it is in
+/// the record.
 fn live_subscription(
     topic: Option<Arc<Topic>>,
     delivery: &Delivery,
     now: Timestamp,
 ) -> Option<Arc<Subscription>> {
-    topic?.subscription(&delivery.subscription).filter(|it| !it.lifetime.is_over(now)).cloned()
+    topic?
+        .subscription(&delivery.subscription)
+        .filter(|it| !it.lifetime.is_over(now))
+        .cloned()
 }
 
 /// Judges the events of one message that need no attempt.
@@ -207,8 +271,8 @@ fn judge_unsent(job: &Job, now: Timestamp) {
     }
 }
 
-/// The verdict over an event that is not sent now, because of the status of its subscription (`None` for a
-/// deleted one) or because it has expired.
+/// The verdict over an event that is not sent now, because of the status of its subscription
+/// (`None` for a deleted one) or because it has expired.
 fn unsent_verdict(status: Option<Status>, is_expired: bool) -> Option<EntryVerdict> {
     let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
     match status {
@@ -234,26 +298,52 @@ mod tests {
     fn the_status_of_the_subscription_comes_before_the_end_of_the_event() {
         let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
         let check = |status, is_expired, expected| {
-            assert_eq!(unsent_verdict(status, is_expired), expected, "{status:?}, {is_expired}");
+            assert_eq!(
+                unsent_verdict(status, is_expired),
+                expected,
+                "{status:?}, {is_expired}"
+            );
         };
         for is_expired in [false, true] {
-            check(None, is_expired, give_up(DeadLetterReason::SubscriptionDeleted));
-            check(Some(Status::Disabled), is_expired, give_up(DeadLetterReason::EndpointGone));
+            check(
+                None,
+                is_expired,
+                give_up(DeadLetterReason::SubscriptionDeleted),
+            );
+            check(
+                Some(Status::Disabled),
+                is_expired,
+                give_up(DeadLetterReason::EndpointGone),
+            );
         }
         check(Some(Status::Active), false, None);
         for status in [Status::Pending, Status::Paused, Status::Failed] {
             check(Some(status), false, Some(EntryVerdict::Held));
-            check(Some(status), true, give_up(DeadLetterReason::TimeToLiveExceeded));
+            check(
+                Some(status),
+                true,
+                give_up(DeadLetterReason::TimeToLiveExceeded),
+            );
         }
-        check(Some(Status::Active), true, give_up(DeadLetterReason::TimeToLiveExceeded));
+        check(
+            Some(Status::Active),
+            true,
+            give_up(DeadLetterReason::TimeToLiveExceeded),
+        );
     }
 
     #[test]
     fn events_that_arrived_late_are_delivered_whatever_became_of_their_subscription() {
-        let mut job = Job { subscription: None, ..job(delivery(2), &subscription(json!({}))) };
+        let mut job = Job {
+            subscription: None,
+            ..job(delivery(2), &subscription(json!({})))
+        };
         job.acknowledged_late = ["k-1".to_owned()].into();
         judge_unsent(&job, START);
-        let deleted = EntryVerdict::GiveUp { reason: DeadLetterReason::SubscriptionDeleted, last: None };
+        let deleted = EntryVerdict::GiveUp {
+            reason: DeadLetterReason::SubscriptionDeleted,
+            last: None,
+        };
         assert_eq!(job.complete(), Some(vec![deleted, EntryVerdict::Delivered]));
     }
 
@@ -263,11 +353,17 @@ mod tests {
         delivery.events[0].expires_at = START;
         let job = job(delivery, &subscription(json!({})));
         judge_unsent(&job, START + secs(1));
-        assert_eq!((job.complete(), job.is_open(0), job.is_open(1)), (None, false, true));
+        assert_eq!(
+            (job.complete(), job.is_open(0), job.is_open(1)),
+            (None, false, true)
+        );
     }
 
     /// Receives messages with these bodies, in a world without topics.
-    async fn received(world: &World, bodies: Vec<Bytes>) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
+    async fn received(
+        world: &World,
+        bodies: Vec<Bytes>,
+    ) -> (Vec<Job>, Vec<posthaste_ports::MessageId>) {
         let registry = Registry::new(world.store("topics"), world.clock.clone(), Duration::ZERO);
         let receiver: Receiver<TestPorts> = Receiver {
             queue: Arc::clone(&world.queue),
@@ -279,7 +375,10 @@ mod tests {
         };
         let mut batch = Vec::new();
         for body in bodies {
-            batch.push(ReceivedMessage { body, ..world.received().await });
+            batch.push(ReceivedMessage {
+                body,
+                ..world.received().await
+            });
         }
         let invocation = world.invocation_of(&batch);
         let jobs = receiver.receive(&invocation, batch).await;
@@ -292,7 +391,10 @@ mod tests {
         let bodies = ["not ours", r#"{"v":99}"#].map(|body| Bytes::from_static(body.as_bytes()));
         let (jobs, failures) = received(&world, bodies.to_vec()).await;
         assert_eq!((jobs.len(), failures.len()), (0, 0));
-        assert_eq!(world.sent(QueueName::DeadLetters).await, [bodies[0].clone()]);
+        assert_eq!(
+            world.sent(QueueName::DeadLetters).await,
+            [bodies[0].clone()]
+        );
         assert_eq!(world.sent(QueueName::Deliveries).await, [bodies[1].clone()]);
     }
 
@@ -301,19 +403,38 @@ mod tests {
         let world = World::new();
         let bodies = [1, 2, 3].map(|events| render_delivery(&delivery(events)));
         let (jobs, _) = received(&world, bodies.to_vec()).await;
-        assert_eq!(jobs.iter().map(|job| job.delivery.events.len()).collect::<Vec<_>>(), [1, 2, 3]);
-        assert!(jobs.iter().all(|job| job.subscription.is_none() && job.complete().is_some()));
+        assert_eq!(
+            jobs.iter()
+                .map(|job| job.delivery.events.len())
+                .collect::<Vec<_>>(),
+            [1, 2, 3]
+        );
+        assert!(
+            jobs.iter()
+                .all(|job| job.subscription.is_none() && job.complete().is_some())
+        );
     }
 
     #[tokio::test]
     async fn notes_of_late_answers_are_looked_up_only_after_a_timeout() {
         let world = World::new();
-        let key = posthaste_core::stored::layout::late(&delivery(1).topic, &delivery(1).subscription, "k-0");
-        world.memory.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+        let key = posthaste_core::stored::layout::late(
+            &delivery(1).topic,
+            &delivery(1).subscription,
+            "k-0",
+        );
+        world
+            .memory
+            .put(&key, Bytes::new(), PutCondition::Always)
+            .await
+            .unwrap();
         let (jobs, _) = received(&world, vec![render_delivery(&delivery(1))]).await;
         assert!(jobs[0].acknowledged_late.is_empty());
         let before = world.calls.count(Operation::Get);
-        let timed_out = Delivery { timed_out: true, ..delivery(1) };
+        let timed_out = Delivery {
+            timed_out: true,
+            ..delivery(1)
+        };
         let (jobs, _) = received(&world, vec![render_delivery(&timed_out)]).await;
         assert_eq!(jobs[0].complete(), Some(vec![EntryVerdict::Delivered]));
         assert_eq!(world.calls.count(Operation::Get) - before, 3);

@@ -1,12 +1,14 @@
-//! Records of the delivery log. An attempt's record is made beside its log line and kept until its message is
-//! settled. Then each event that changed without an attempt has its record too.
+//! Records of the delivery log. An attempt's record is made beside its log line and kept until its
+//! message is settled. Then each event that changed without an attempt has its record too.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::delivery_log::{Change, RecordDetails, RecordText, RecordedEvent, answer_text, change};
+use posthaste_core::delivery_log::{
+    Change, RecordDetails, RecordText, RecordedEvent, answer_text, change,
+};
 use posthaste_core::model::{EndpointUrl, Payload, Subscription, Timestamp};
 use posthaste_ports::WebhookResponse;
 use posthaste_services::catch_panic::catch_panic_now;
@@ -29,12 +31,16 @@ const QUERY_SECRET_BYTES_MIN: usize = 8;
 impl Job {
     /// The answer to a request with events of this message, if the log keeps it.
     pub(crate) fn logged_answer(&self, sent: &Sent) -> Option<LoggedAnswer> {
-        let (Ok(response), Some(subscription)) = (&sent.result, &self.subscription) else { return None };
-        self.log.keeps_attempts().then(|| catch_panic_now(|| logged_answer(response, subscription)).ok())?
+        let (Ok(response), Some(subscription)) = (&sent.result, &self.subscription) else {
+            return None;
+        };
+        self.log
+            .keeps_attempts()
+            .then(|| catch_panic_now(|| logged_answer(response, subscription)).ok())?
     }
 
-    /// Makes the record of an attempt at an event, and keeps it. If that fails, the message's end makes one
-    /// with less in it.
+    /// Makes the record of an attempt at an event, and keeps it. If that fails, the message's end
+    /// makes one with less in it.
     pub(crate) fn keep_record(
         &self,
         entry: usize,
@@ -47,21 +53,29 @@ impl Job {
             return;
         }
         let change = self.change(entry, verdict);
-        let record = change.and_then(|change| self.record(entry, Some(text), &change, details, time));
+        let record =
+            change.and_then(|change| self.record(entry, Some(text), &change, details, time));
         if let Some(record) = record {
             self.records.lock().insert(entry, record);
         }
     }
 
     /// The records of all events of the message, which has these verdicts.
-    pub(crate) fn take_records(&self, verdicts: &[EntryVerdict], now: Timestamp) -> Vec<RecordText> {
+    pub(crate) fn take_records(
+        &self,
+        verdicts: &[EntryVerdict],
+        now: Timestamp,
+    ) -> Vec<RecordText> {
         if !self.log.keeps_attempts() {
             return Vec::new();
         }
         let mut kept = std::mem::take(&mut *self.records.lock());
         let changes = verdicts.iter().enumerate().filter_map(|(entry, verdict)| {
             let change = self.change(entry, *verdict)?;
-            Some(kept.remove(&entry).or_else(|| self.unsent(entry, *verdict, &change, now)))
+            Some(
+                kept.remove(&entry)
+                    .or_else(|| self.unsent(entry, *verdict, &change, now)),
+            )
         });
         let records: Vec<_> = changes.collect();
         let made = records.len();
@@ -89,14 +103,31 @@ impl Job {
             EntryVerdict::GiveUp { last, .. } => last.and_then(|last| last.status),
             _ => None,
         };
-        self.record(entry, text, change, RecordDetails { status, ..RecordDetails::default() }, now)
+        self.record(
+            entry,
+            text,
+            change,
+            RecordDetails {
+                status,
+                ..RecordDetails::default()
+            },
+            now,
+        )
     }
 
     fn change(&self, entry: usize, verdict: EntryVerdict) -> Option<Change> {
-        if self.acknowledged_late.contains(&self.delivery.events[entry].key) {
+        if self
+            .acknowledged_late
+            .contains(&self.delivery.events[entry].key)
+        {
             return Some(Change::answered_late());
         }
-        change(verdict, self.subscription.as_ref().map(|subscription| &subscription.dead_letter))
+        change(
+            verdict,
+            self.subscription
+                .as_ref()
+                .map(|subscription| &subscription.dead_letter),
+        )
     }
 
     /// A record. `None` if it cannot be made: that never harms the delivery.
@@ -116,24 +147,34 @@ impl Job {
             text,
             keeps_payload: self.log.keeps_payloads(),
         };
-        catch_panic_now(|| event.record(change, details, time)).ok()?.ok()
+        catch_panic_now(|| event.record(change, details, time))
+            .ok()?
+            .ok()
     }
 }
 
 fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> LoggedAnswer {
     let in_query = query_texts(subscription);
-    let secrets: Vec<&str> = subscription.secrets().chain(in_query.iter().map(String::as_str)).collect();
+    let secrets: Vec<&str> = subscription
+        .secrets()
+        .chain(in_query.iter().map(String::as_str))
+        .collect();
     let text = (!response.body.is_empty()).then(|| answer_text(&response.body, &secrets));
     // Headers may be media types themselves (`Accept`), so their values are none of its secrets.
     let in_query: Vec<&str> = in_query.iter().map(String::as_str).collect();
-    let media_type = response.headers.get(CONTENT_TYPE).map(|it| answer_text(it.as_bytes(), &in_query));
+    let media_type = response
+        .headers
+        .get(CONTENT_TYPE)
+        .map(|it| answer_text(it.as_bytes(), &in_query));
     LoggedAnswer { text, media_type }
 }
 
-/// The queries of the endpoints, and each longer value in them: an access token may be one. A short value,
-/// such as a format or a version, is in many answers.
+/// The queries of the endpoints, and each longer value in them: an access token may be one. A short
+/// value, such as a format or a version, is in many answers.
 fn query_texts(subscription: &Subscription) -> Vec<String> {
-    let urls = [Some(&subscription.endpoint), subscription.fallback.as_ref()].into_iter().flatten();
+    let urls = [Some(&subscription.endpoint), subscription.fallback.as_ref()]
+        .into_iter()
+        .flatten();
     let mut texts = Vec::new();
     for url in urls.map(EndpointUrl::url) {
         texts.extend(url.query().map(str::to_owned));
@@ -147,7 +188,9 @@ fn query_texts(subscription: &Subscription) -> Vec<String> {
 mod tests {
     use http::HeaderValue;
     use posthaste_core::attempt::{DeadLetterReason, Outcome};
-    use posthaste_core::delivery_log::{Kind, LogResult, Origin, Record, join_records, parse_records};
+    use posthaste_core::delivery_log::{
+        Kind, LogResult, Origin, Record, join_records, parse_records,
+    };
     use posthaste_core::model::{DeliveryLogMode, LastAttempt};
     use serde_json::json;
 
@@ -157,22 +200,41 @@ mod tests {
     const DELIVERED: EntryVerdict = EntryVerdict::Delivered;
 
     fn logged(events: usize, log: DeliveryLogMode) -> Job {
-        Job { log, ..job(delivery(events), &subscription(json!({}))) }
+        Job {
+            log,
+            ..job(delivery(events), &subscription(json!({})))
+        }
     }
 
     fn taken(job: &Job, verdicts: &[EntryVerdict]) -> Vec<Record> {
         let records = job.take_records(verdicts, START + secs(1));
-        join_records(records.iter()).iter().flat_map(|body| parse_records(body).unwrap()).collect()
+        join_records(records.iter())
+            .iter()
+            .flat_map(|body| parse_records(body).unwrap())
+            .collect()
     }
 
     fn keep(job: &Job, entry: usize, verdict: EntryVerdict, status: u16) {
-        let details = RecordDetails { status: Some(status), ..RecordDetails::default() };
+        let details = RecordDetails {
+            status: Some(status),
+            ..RecordDetails::default()
+        };
         job.keep_record(entry, &Bytes::from(event(entry)), verdict, details, START);
     }
 
     fn retry() -> EntryVerdict {
-        let last = LastAttempt::of(Outcome::Answered { status: 503, retry_after: None }, START).unwrap();
-        EntryVerdict::Retry { not_before: START + secs(10), last }
+        let last = LastAttempt::of(
+            Outcome::Answered {
+                status: 503,
+                retry_after: None,
+            },
+            START,
+        )
+        .unwrap();
+        EntryVerdict::Retry {
+            not_before: START + secs(10),
+            last,
+        }
     }
 
     #[test]
@@ -181,8 +243,13 @@ mod tests {
         keep(&job, 1, retry(), 503);
         keep(&job, 0, DELIVERED, 200);
         let records = taken(&job, &[DELIVERED, retry()]);
-        let shown = records.iter().map(|it| (it.status, it.result, it.time, it.attempt));
-        let expected = [(Some(200), LogResult::Delivered, START, 1), (Some(503), LogResult::Retry, START, 1)];
+        let shown = records
+            .iter()
+            .map(|it| (it.status, it.result, it.time, it.attempt));
+        let expected = [
+            (Some(200), LogResult::Delivered, START, 1),
+            (Some(503), LogResult::Retry, START, 1),
+        ];
         assert_eq!(shown.collect::<Vec<_>>(), expected);
         assert_eq!(records[1].payload.as_ref().unwrap().as_str(), event(1));
         assert_eq!(records[1].next_attempt_at, Some(START + secs(10)));
@@ -195,17 +262,44 @@ mod tests {
             let record = taken(&logged(1, DeliveryLogMode::Attempts), &[verdict]).remove(0);
             let shown = (record.kind, record.result, record.attempt, record.status);
             assert_eq!(shown, (kind, result, attempt, status), "{verdict:?}");
-            assert_eq!((record.time, record.event_id.as_deref()), (START + secs(1), Some("0")));
+            assert_eq!(
+                (record.time, record.event_id.as_deref()),
+                (START + secs(1), Some("0"))
+            );
             assert_eq!((record.origin, record.payload), (Origin::First, None));
         };
         let expired = DeadLetterReason::TimeToLiveExceeded;
         let gone = DeadLetterReason::EndpointGone;
-        let refused = LastAttempt::of(Outcome::Answered { status: 400, retry_after: None }, START);
+        let refused = LastAttempt::of(
+            Outcome::Answered {
+                status: 400,
+                retry_after: None,
+            },
+            START,
+        );
         check(EntryVerdict::Held, Kind::Held, LogResult::Held, 0, None);
-        check(give_up(expired, None), Kind::Expired, LogResult::DeadLettered, 0, None);
-        check(give_up(gone, None), Kind::GivenUp, LogResult::DeadLettered, 0, None);
+        check(
+            give_up(expired, None),
+            Kind::Expired,
+            LogResult::DeadLettered,
+            0,
+            None,
+        );
+        check(
+            give_up(gone, None),
+            Kind::GivenUp,
+            LogResult::DeadLettered,
+            0,
+            None,
+        );
         // It expired while a batch that was refused was sent again in parts.
-        check(give_up(expired, refused), Kind::Attempt, LogResult::DeadLettered, 1, Some(400));
+        check(
+            give_up(expired, refused),
+            Kind::Attempt,
+            LogResult::DeadLettered,
+            1,
+            Some(400),
+        );
     }
 
     #[test]
@@ -223,13 +317,20 @@ mod tests {
         let off = logged(1, DeliveryLogMode::Off);
         keep(&off, 0, DELIVERED, 200);
         assert_eq!(taken(&off, &[DELIVERED]), []);
-        let untried = [EntryVerdict::NotStarted, EntryVerdict::Postponed { not_before: START }];
+        let untried = [
+            EntryVerdict::NotStarted,
+            EntryVerdict::Postponed { not_before: START },
+        ];
         assert_eq!(taken(&logged(2, DeliveryLogMode::Payloads), &untried), []);
     }
 
     #[test]
     fn only_the_mode_payloads_keeps_payloads() {
-        let has_payload = |log| taken(&logged(1, log), &[EntryVerdict::Held])[0].payload.is_some();
+        let has_payload = |log| {
+            taken(&logged(1, log), &[EntryVerdict::Held])[0]
+                .payload
+                .is_some()
+        };
         assert!(has_payload(DeliveryLogMode::Payloads) && !has_payload(DeliveryLogMode::Attempts));
     }
 
@@ -240,8 +341,14 @@ mod tests {
             "deliveryHeaders": [{ "name": "x-key", "value": "hunter2-hunter2", "isSecret": true }],
         });
         let own = subscription(settings);
-        let mut answer = response(400, None, "no: hunter2-hunter2 whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        let mut answer = response(
+            400,
+            None,
+            "no: hunter2-hunter2 whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        );
+        answer
+            .headers
+            .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         let logged = logged_answer(&answer, &own);
         assert_eq!(logged.text.as_deref(), Some("no: [redacted] [redacted]"));
         assert_eq!(logged.media_type.as_deref(), Some("text/plain"));
@@ -252,10 +359,23 @@ mod tests {
     fn an_answer_is_kept_without_the_query_of_its_endpoint() {
         let url = "https://a.example/hook?code=open%20sesame&v=json";
         let own = subscription(json!({ "endpoint": { "url": url } }));
-        let mut answer = response(404, None, "no /hook?code=open%20sesame&v=json, json with open sesame");
-        answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; open sesame"));
+        let mut answer = response(
+            404,
+            None,
+            "no /hook?code=open%20sesame&v=json, json with open sesame",
+        );
+        answer.headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/json; open sesame"),
+        );
         let logged = logged_answer(&answer, &own);
-        assert_eq!(logged.text.as_deref(), Some("no /hook?[redacted], json with [redacted]"));
-        assert_eq!(logged.media_type.as_deref(), Some("application/json; [redacted]"));
+        assert_eq!(
+            logged.text.as_deref(),
+            Some("no /hook?[redacted], json with [redacted]")
+        );
+        assert_eq!(
+            logged.media_type.as_deref(),
+            Some("application/json; [redacted]")
+        );
     }
 }

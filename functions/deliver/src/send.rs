@@ -1,5 +1,5 @@
-//! Sends an invocation's requests, shared out over the links, so that a long queue for a slow link does not
-//! delay the requests to the others. Each request is admitted and loaded here.
+//! Sends an invocation's requests, shared out over the links, so that a long queue for a slow link
+//! does not delay the requests to the others. Each request is admitted and loaded here.
 
 mod attempt;
 mod judge;
@@ -26,8 +26,8 @@ use crate::rate_limit::RateLimiter;
 pub(crate) use attempt::Attempts;
 pub use attempt::UNANSWERED;
 
-/// Most requests of one invocation that are under way or wait for their link, over all links. Each takes some
-/// kilobytes besides its events.
+/// Most requests of one invocation that are under way or wait for their link, over all links. Each
+/// takes some kilobytes besides its events.
 const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
 /// Sends the requests of invocations.
@@ -53,13 +53,17 @@ pub(crate) struct Attempted {
 /// Takes attempts as they end.
 pub(crate) trait Settle: Sync {
     /// Settles the messages that are complete with this attempt.
-    fn attempted(&self, invocation: &Invocation, attempted: Attempted) -> impl Future<Output = ()> + Send;
+    fn attempted(
+        &self,
+        invocation: &Invocation,
+        attempted: Attempted,
+    ) -> impl Future<Output = ()> + Send;
 }
 
 impl<P: Ports> Sender<P> {
-    /// Makes all planned requests, and hands each attempt to `settle` as soon as it has ended. The requests
-    /// to one link begin in their order, and as many of them are under way, or wait for the link, as is its
-    /// share.
+    /// Makes all planned requests, and hands each attempt to `settle` as soon as it has ended. The
+    /// requests to one link begin in their order, and as many of them are under way, or wait
+    /// for the link, as is its share.
     pub(crate) async fn send_all(
         &self,
         invocation: &Invocation,
@@ -72,7 +76,11 @@ impl<P: Ports> Sender<P> {
         let link = async |requests: Vec<RequestPlan>| match <[RequestPlan; 1]>::try_from(requests) {
             // Most invocations make one request, which needs no bookkeeping.
             Ok([request]) => send(request).await,
-            Err(requests) => stream::iter(requests).for_each_concurrent(share, send).await,
+            Err(requests) => {
+                stream::iter(requests)
+                    .for_each_concurrent(share, send)
+                    .await
+            }
         };
         match <[Vec<RequestPlan>; 1]>::try_from(links) {
             Ok([requests]) => link(requests).await,
@@ -80,15 +88,19 @@ impl<P: Ports> Sender<P> {
         }
     }
 
-    /// Makes a planned request, or several where a batch is split. A panic costs the messages of this
-    /// request, which are handed back, and not their neighbours.
+    /// Makes a planned request, or several where a batch is split. A panic costs the messages of
+    /// this request, which are handed back, and not their neighbours.
     async fn send(&self, invocation: &Invocation, plan: RequestPlan, settle: &impl Settle) {
         match catch_panic(self.attempt(invocation, &plan)).await {
             Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
             Ok(Err(verdict)) => {
                 let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
                 let subscription = plan.subscription;
-                let attempted = Attempted { subscription, verdicts, is_to_be_disabled: false };
+                let attempted = Attempted {
+                    subscription,
+                    verdicts,
+                    is_to_be_disabled: false,
+                };
                 settle.attempted(invocation, attempted).await;
             }
             Err(_) => tracing::error!(
@@ -98,18 +110,29 @@ impl<P: Ports> Sender<P> {
         }
     }
 
-    /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its events if
-    /// it may not begin.
-    async fn attempt(&self, invocation: &Invocation, plan: &RequestPlan) -> Result<Attempted, EntryVerdict> {
+    /// Waits until the request is admitted, loads it and sends it. An `Err` is the verdict over its
+    /// events if it may not begin.
+    async fn attempt(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+    ) -> Result<Attempted, EntryVerdict> {
         let subscription = &*plan.subscription;
         let route = self.circuit.route(plan).await?;
         let last_start = invocation.deadlines.last_start(subscription.timeout);
-        let rate = self.rates.permit(subscription, last_start, Duration::ZERO).await?;
+        let rate = self
+            .rates
+            .permit(subscription, last_start, Duration::ZERO)
+            .await?;
         let last_start = last_start.filter(|last_start| *last_start >= self.clock.monotonic());
         let last_start = last_start.ok_or(EntryVerdict::NotStarted)?;
         let admitted = timeout_at(&self.clock, last_start, self.limits.enter(&route.target)).await;
         let admitted = admitted.flatten().ok_or(EntryVerdict::NotStarted)?;
-        let payloads: Vec<_> = plan.entries.iter().map(|at| &invocation.entry(*at).payload).collect();
+        let payloads: Vec<_> = plan
+            .entries
+            .iter()
+            .map(|at| &invocation.entry(*at).payload)
+            .collect();
         let payloads = self.payloads.read(&payloads, last_start).await;
         let (mut loaded, mut verdicts) = (Vec::with_capacity(plan.entries.len()), Vec::new());
         for (at, text) in plan.entries.iter().zip(payloads.texts) {
@@ -118,23 +141,35 @@ impl<P: Ports> Sender<P> {
                 Err(verdict) => verdicts.push((*at, verdict)),
             }
         }
-        let (verdicts, is_gone) = self.send_parts(invocation, plan, (route, rate), loaded, verdicts).await;
+        let (verdicts, is_gone) = self
+            .send_parts(invocation, plan, (route, rate), loaded, verdicts)
+            .await;
         drop((admitted, payloads.held));
         let is_to_be_disabled = is_gone && subscription.retry.disable_on_gone;
-        Ok(Attempted { subscription: Arc::clone(&plan.subscription), verdicts, is_to_be_disabled })
+        Ok(Attempted {
+            subscription: Arc::clone(&plan.subscription),
+            verdicts,
+            is_to_be_disabled,
+        })
     }
 }
 
-/// An equal share, but no less than the link's limit at the start: then none of its slots stays free.
+/// An equal share, but no less than the link's limit at the start: then none of its slots stays
+/// free.
 fn share(links: usize, start: usize) -> usize {
-    (REQUESTS_PER_INVOCATION_MAX / links.max(1)).max(start).max(1)
+    (REQUESTS_PER_INVOCATION_MAX / links.max(1))
+        .max(start)
+        .max(1)
 }
 
 /// The requests to each link, in their order. The link of the first request comes first.
 fn by_link(requests: Vec<RequestPlan>) -> Vec<Vec<RequestPlan>> {
     let mut links: IndexMap<Link, Vec<RequestPlan>> = IndexMap::new();
     for request in requests {
-        links.entry(request.subscription.endpoint.link()).or_default().push(request);
+        links
+            .entry(request.subscription.endpoint.link())
+            .or_default()
+            .push(request);
     }
     links.into_values().collect()
 }

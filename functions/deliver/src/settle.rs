@@ -1,5 +1,6 @@
-//! Settles messages: one whose events all have a verdict is ended, after its successors are durable. Messages
-//! with records of the delivery log are settled in groups, after the records are durable or given up.
+//! Settles messages: one whose events all have a verdict is ended, after its successors are
+//! durable. Messages with records of the delivery log are settled in groups, after the records are
+//! durable or given up.
 
 pub(crate) mod ending;
 mod group;
@@ -44,58 +45,93 @@ pub(crate) struct Settling<'a, P: Ports> {
 pub(crate) struct ToGather(mpsc::Receiver<Box<Recorded>>);
 
 impl<P: Ports> Settle for Settling<'_, P> {
-    /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the messages that
-    /// are complete with them.
+    /// Disables the subscription if its endpoint is gone, notes the verdicts, and settles the
+    /// messages that are complete with them.
     async fn attempted(&self, invocation: &Invocation, attempted: Attempted) {
-        let Attempted { subscription, verdicts, is_to_be_disabled } = attempted;
+        let Attempted {
+            subscription,
+            verdicts,
+            is_to_be_disabled,
+        } = attempted;
         if is_to_be_disabled {
-            Box::pin(self.settler.disabler.disable_subscription(invocation, &subscription)).await;
+            Box::pin(
+                self.settler
+                    .disabler
+                    .disable_subscription(invocation, &subscription),
+            )
+            .await;
         }
-        if verdicts.iter().any(|(_, verdict)| *verdict != EntryVerdict::NotStarted) {
-            self.settler.ender.note_attempt(invocation, &subscription).await;
+        if verdicts
+            .iter()
+            .any(|(_, verdict)| *verdict != EntryVerdict::NotStarted)
+        {
+            self.settler
+                .ender
+                .note_attempt(invocation, &subscription)
+                .await;
         }
         let judge = |(at, verdict): (EntryRef, EntryVerdict)| {
             Some((at.job, invocation.jobs[at.job].judge(at.entry, verdict)?))
         };
-        self.complete_all(invocation, verdicts.into_iter().filter_map(judge).collect()).await;
+        self.complete_all(invocation, verdicts.into_iter().filter_map(judge).collect())
+            .await;
     }
 }
 
 impl<P: Ports> Settling<'_, P> {
-    /// Settles messages that need no attempt, side by side, so that messages that are given up together share
-    /// requests to the queue.
+    /// Settles messages that need no attempt, side by side, so that messages that are given up
+    /// together share requests to the queue.
     pub(crate) async fn settle_unsent(&self, invocation: &Invocation) {
         let jobs = invocation.jobs.iter().enumerate();
-        let judged: Vec<_> = jobs.filter_map(|(index, job)| Some((index, job.complete()?))).collect();
+        let judged: Vec<_> = jobs
+            .filter_map(|(index, job)| Some((index, job.complete()?)))
+            .collect();
         if judged.is_empty() {
             return;
         }
         let settled = Box::pin(self.complete_all(invocation, judged));
         let (clock, end) = (&self.settler.ender.clock, invocation.deadlines.receiving());
         if stop_at(clock, end, settled).await.is_none() {
-            tracing::error!("messages handed back, the queue did not take what follows them in time");
+            tracing::error!(
+                "messages handed back, the queue did not take what follows them in time"
+            );
         }
     }
 
-    async fn complete_all(&self, invocation: &Invocation, messages: Vec<(usize, Vec<EntryVerdict>)>) {
+    async fn complete_all(
+        &self,
+        invocation: &Invocation,
+        messages: Vec<(usize, Vec<EntryVerdict>)>,
+    ) {
         let complete = |(job, verdicts)| self.complete(invocation, job, verdicts);
         match <[_; 1]>::try_from(messages) {
             Ok([message]) => complete(message).await,
             Err(messages) => {
-                stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, complete).await;
+                stream::iter(messages)
+                    .for_each_concurrent(SETTLED_AT_ONCE_MAX, complete)
+                    .await;
             }
         }
     }
 
-    /// Settles a message whose events all have a verdict, or leaves it to a group if it has records. It joins
-    /// the group when it is prepared, so that one that is slow to prepare delays no other.
+    /// Settles a message whose events all have a verdict, or leaves it to a group if it has
+    /// records. It joins the group when it is prepared, so that one that is slow to prepare
+    /// delays no other.
     async fn complete(&self, invocation: &Invocation, job: usize, verdicts: Vec<EntryVerdict>) {
         let ender = &self.settler.ender;
         let records = invocation.jobs[job].take_records(&verdicts, ender.clock.now());
         let ending = ender.prepare(invocation, Complete { job, verdicts }).await;
         if !records.is_empty() {
-            // There is room for each message, and the groups are gathered for as long as this exists.
-            let _ = self.recorded.send(Box::new(Recorded { job, ending, records })).await;
+            // There is room for each message, and the groups are gathered for as long as this
+            // exists.
+            let _ = self
+                .recorded
+                .send(Box::new(Recorded {
+                    job,
+                    ending,
+                    records,
+                }))
+                .await;
         } else if let Some(ending) = ending {
             ender.end(invocation, ending).await;
         }
@@ -106,14 +142,26 @@ impl<P: Ports> Settler<P> {
     /// Begins to settle an invocation's messages.
     pub(crate) fn begin(&self, invocation: &Invocation) -> (Settling<'_, P>, ToGather) {
         let (recorded, receiver) = mpsc::channel(invocation.jobs.len().max(1));
-        (Settling { settler: self, recorded }, ToGather(receiver))
+        (
+            Settling {
+                settler: self,
+                recorded,
+            },
+            ToGather(receiver),
+        )
     }
 
     /// Settles messages in groups, side by side, until no other message can come.
-    pub(crate) async fn settle_recorded(&self, invocation: &Invocation, ToGather(messages): ToGather) {
+    pub(crate) async fn settle_recorded(
+        &self,
+        invocation: &Invocation,
+        ToGather(messages): ToGather,
+    ) {
         let gathering = self.records.settings.gathering;
         let groups = groups(self.ender.clock.clone(), gathering, messages);
-        groups.for_each_concurrent(None, |group| self.settle_group(invocation, group)).await;
+        groups
+            .for_each_concurrent(None, |group| self.settle_group(invocation, group))
+            .await;
     }
 
     async fn settle_group(&self, invocation: &Invocation, group: Group) {
@@ -123,11 +171,14 @@ impl<P: Ports> Settler<P> {
             self.records.report_lost(&by_topic, &*error);
         }
         let end = |ending| self.ender.end(invocation, ending);
-        stream::iter(endings).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;
+        stream::iter(endings)
+            .for_each_concurrent(SETTLED_AT_ONCE_MAX, end)
+            .await;
     }
 
-    /// Makes the records of a group durable: with the first message that is replaced, which is gone from
-    /// `endings` then, or by themselves. An `Err` means that they may be missing in the log.
+    /// Makes the records of a group durable: with the first message that is replaced, which is gone
+    /// from `endings` then, or by themselves. An `Err` means that they may be missing in the
+    /// log.
     async fn send_records(
         &self,
         invocation: &Invocation,
@@ -139,7 +190,11 @@ impl<P: Ports> Settler<P> {
             return self.records.send(records).await;
         };
         let bodies = join_records(records.iter());
-        match self.ender.end_with(invocation, &mut endings[first], &bodies).await {
+        match self
+            .ender
+            .end_with(invocation, &mut endings[first], &bodies)
+            .await
+        {
             Ok(()) => {
                 endings.remove(first);
                 Ok(())

@@ -1,4 +1,5 @@
-//! Tools of this crate's unit tests: the ports in memory, and builders of the parts of an invocation.
+//! Tools of this crate's unit tests: the ports in memory, and builders of the parts of an
+//! invocation.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use posthaste_core::attempt::Jitter;
 use posthaste_core::circuit::{HealthSettings, Target};
 use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::model::{
-    Delivery, DeliveryLogMode, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName,
+    Delivery, DeliveryLogMode, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp,
+    TopicName,
 };
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{
@@ -97,15 +99,28 @@ impl World {
         Self::wired(state, queue, &Plan::none())
     }
 
-    /// A world in which calls of both queues fail by plan: the delivery queue, and the queue of records.
+    /// A world in which calls of both queues fail by plan: the delivery queue, and the queue of
+    /// records.
     pub(crate) fn with_queues(queue: &Plan, records: &Plan) -> Self {
         Self::wired(&Plan::none(), queue, records)
     }
 
     fn wired(state: &Plan, queue: &Plan, records: &Plan) -> Self {
-        let (calls, memory, messages) = (Calls::default(), MemoryStore::default(), MemoryQueue::default());
-        let state = Faulty::new(Recorded::new(memory.clone(), "state", &calls), "state", state);
-        let queue = Faulty::new(Recorded::new(messages.clone(), "queue", &calls), "queue", queue);
+        let (calls, memory, messages) = (
+            Calls::default(),
+            MemoryStore::default(),
+            MemoryQueue::default(),
+        );
+        let state = Faulty::new(
+            Recorded::new(memory.clone(), "state", &calls),
+            "state",
+            state,
+        );
+        let queue = Faulty::new(
+            Recorded::new(messages.clone(), "queue", &calls),
+            "queue",
+            queue,
+        );
         let beside = messages.beside(QueueName::Records);
         let records = Faulty::new(Recorded::new(beside, "records", &calls), "records", records);
         Self {
@@ -124,18 +139,29 @@ impl World {
 
     /// The state bucket of this world, under another name and without faults.
     pub(crate) fn store(&self, name: &'static str) -> Store {
-        Faulty::new(Recorded::new(self.memory.clone(), name, &self.calls), name, &Plan::none())
+        Faulty::new(
+            Recorded::new(self.memory.clone(), name, &self.calls),
+            name,
+            &Plan::none(),
+        )
     }
 
     /// A worker that has not signalled wake.
     pub(crate) fn wake(&self) -> Arc<WakeSignaller<Store, ManualClock>> {
-        Arc::new(WakeSignaller::new(Arc::new(self.store("wake")), self.clock.clone()))
+        Arc::new(WakeSignaller::new(
+            Arc::new(self.store("wake")),
+            self.clock.clone(),
+        ))
     }
 
     /// A circuit breaker of its own, over the state bucket of this world.
     pub(crate) fn circuit(&self) -> Circuit<TestPorts> {
         Circuit {
-            links: LinkHealth::new(self.store("links"), self.clock.clone(), HealthSettings::default()),
+            links: LinkHealth::new(
+                self.store("links"),
+                self.clock.clone(),
+                HealthSettings::default(),
+            ),
             wake: self.wake(),
             webhook: Arc::new(self.endpoint.clone()),
             clock: self.clock.clone(),
@@ -167,26 +193,48 @@ impl World {
     pub(crate) fn invocation_of(&self, batch: &[ReceivedMessage]) -> Invocation {
         use posthaste_ports::Clock;
         let began = self.clock.monotonic();
-        Invocation::new(Deadlines { began, end: began + INVOCATION }, batch)
+        Invocation::new(
+            Deadlines {
+                began,
+                end: began + INVOCATION,
+            },
+            batch,
+        )
     }
 
     /// A message that was sent to the delivery queue and received from it.
     pub(crate) async fn received(&self) -> ReceivedMessage {
         self.messages.send_batch(vec![message("{}")]).await.unwrap();
-        let request = ReceiveRequest { max: 1, visibility: secs(360), wait: Duration::ZERO };
-        self.messages.receive(request).await.unwrap().pop().expect("a message")
+        let request = ReceiveRequest {
+            max: 1,
+            visibility: secs(360),
+            wait: Duration::ZERO,
+        };
+        self.messages
+            .receive(request)
+            .await
+            .unwrap()
+            .pop()
+            .expect("a message")
     }
 
     /// The records that were sent, by message. They leave the queue.
     pub(crate) fn recorded(&self) -> Vec<Vec<Record>> {
         let bodies = self.messages.beside(QueueName::Records).take_bodies();
-        bodies.iter().map(|body| parse_records(body).unwrap()).collect()
+        bodies
+            .iter()
+            .map(|body| parse_records(body).unwrap())
+            .collect()
     }
 
     /// The bodies of the messages in a queue that are visible within a quarter of an hour.
     pub(crate) async fn sent(&self, to: QueueName) -> Vec<Bytes> {
         self.messages.advance(secs(901));
-        let request = ReceiveRequest { max: 10, visibility: secs(360), wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: secs(360),
+            wait: Duration::ZERO,
+        };
         let received = self.messages.beside(to).receive(request).await.unwrap();
         received.into_iter().map(|message| message.body).collect()
     }
@@ -205,7 +253,12 @@ impl Endpoint {
 
     /// The URLs of the requests that were made.
     pub(crate) fn urls(&self) -> Vec<String> {
-        self.0.lock().requests.iter().map(|request| request.url.as_str().to_owned()).collect()
+        self.0
+            .lock()
+            .requests
+            .iter()
+            .map(|request| request.url.as_str().to_owned())
+            .collect()
     }
 
     pub(crate) fn links_dropped(&self) -> usize {
@@ -228,11 +281,17 @@ impl WebhookClient for Endpoint {
             Answer::Failure(failure) => Err(failure),
             Answer::Panic => panic!("as the test wants it"),
             Answer::Late(status) => {
-                late = Some(LateAnswer::new(async move { Ok(response(status, None, "")) }));
+                late = Some(LateAnswer::new(
+                    async move { Ok(response(status, None, "")) },
+                ));
                 Err(posthaste_core::attempt::SendFailure::TimedOut)
             }
         };
-        WebhookAnswer { result, took: Duration::from_millis(5), late }
+        WebhookAnswer {
+            result,
+            took: Duration::from_millis(5),
+            late,
+        }
     }
 
     fn drop_link(&self, link: &Link) {
@@ -249,8 +308,16 @@ pub(crate) fn response(
     if let Some(after) = retry_after {
         headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static(after));
     }
-    let (status, body) = (StatusCode::from_u16(status).unwrap(), Bytes::from_static(body.as_bytes()));
-    WebhookResponse { status, headers, body, body_is_whole: true }
+    let (status, body) = (
+        StatusCode::from_u16(status).unwrap(),
+        Bytes::from_static(body.as_bytes()),
+    );
+    WebhookResponse {
+        status,
+        headers,
+        body,
+        body_is_whole: true,
+    }
 }
 
 /// A record of the topic `orders` with these settings.
@@ -266,8 +333,14 @@ pub(crate) fn subscription(more: Value) -> Arc<Subscription> {
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 pub(crate) fn subscription_named(name: &str, more: Value) -> Arc<Subscription> {
     let mut settings = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
-    settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(name).unwrap());
+    settings
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let (topic, name) = (
+        TopicName::parse("orders").unwrap(),
+        SubscriptionName::parse(name).unwrap(),
+    );
     let settings = serde_json::from_value(settings).unwrap();
     Arc::new(compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap())
 }
@@ -276,23 +349,38 @@ pub(crate) fn event(index: usize) -> String {
     format!(r#"{{"specversion":"1.0","id":"{index}","source":"/shop","type":"paid"}}"#)
 }
 
-/// A delivery of `billing` that was published now. Its events have the keys `k-0`, `k-1` … and expire in a
-/// day.
+/// A delivery of `billing` that was published now. Its events have the keys `k-0`, `k-1` … and
+/// expire in a day.
 pub(crate) fn delivery(events: usize) -> Delivery {
-    let to = (records::topic_name("orders"), records::subscription_name("billing"));
+    let to = (
+        records::topic_name("orders"),
+        records::subscription_name("billing"),
+    );
     let payloads = (0..events).map(|index| Payload::Inline(Bytes::from(event(index))));
     records::delivery(to, "k", payloads, START)
 }
 
 pub(crate) fn handle(id: &str) -> MessageHandle {
-    MessageHandle { id: MessageId(id.into()), receipt: Receipt(id.into()), receive_count: 1 }
+    MessageHandle {
+        id: MessageId(id.into()),
+        receipt: Receipt(id.into()),
+        receive_count: 1,
+    }
 }
 
 pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
     let verdicts = Mutex::new(vec![None; delivery.events.len()]);
     let (message, subscription) = (handle("m"), Some(Arc::clone(subscription)));
     let (log, records) = (DeliveryLogMode::Off, Mutex::default());
-    Job { message, delivery, subscription, acknowledged_late: BTreeSet::new(), verdicts, log, records }
+    Job {
+        message,
+        delivery,
+        subscription,
+        acknowledged_late: BTreeSet::new(),
+        verdicts,
+        log,
+        records,
+    }
 }
 
 /// A request with all events of the first job.
@@ -311,7 +399,9 @@ pub(crate) fn request_plan(job: &Job) -> RequestPlan {
         },
         jitter: Jitter::new(0.0),
         has_waited: delivery.has_waited(),
-        entries: (0..delivery.events.len()).map(|entry| EntryRef { job: 0, entry }).collect(),
+        entries: (0..delivery.events.len())
+            .map(|entry| EntryRef { job: 0, entry })
+            .collect(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Operators' work on a subscription: actions on its state, force, and the rotation of its signing secret.
+//! Operators' work on a subscription: actions on its state, force, and the rotation of its signing
+//! secret.
 
 use std::error::Error;
 
@@ -17,7 +18,9 @@ use serde::Deserialize;
 
 use crate::answer::{Answer, JsonResponse};
 use crate::conditions::{Conditions, subscription_etag};
-use crate::document::{BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription, WrongStates};
+use crate::document::{
+    BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription, WrongStates,
+};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed};
@@ -37,10 +40,11 @@ pub(crate) struct ActionPath {
 
 /// Validate, pause, resume, enable or disable a subscription
 ///
-/// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable` lets new
-/// events pass by and gives up those that wait; `enable` delivers again, also where the endpoint did not
-/// consent. `validate` asks the endpoint again; `enable` and `resume` ask it too, where it must consent and
-/// has not. They also end a hold, as `force` does. The answer shows the state.
+/// `pause` lets the events of an active subscription wait, and `resume` delivers them. `disable`
+/// lets new events pass by and gives up those that wait; `enable` delivers again, also where the
+/// endpoint did not consent. `validate` asks the endpoint again; `enable` and `resume` ask it too,
+/// where it must consent and has not. They also end a hold, as `force` does. The answer shows the
+/// state.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/{action}", tag = "subscriptions",
     params(SubscriptionPath, ActionPath),
     responses((status = 200, description = "Done; the answer shows the state", body = SubscriptionSettings,
@@ -52,9 +56,12 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     Path(path): Path<SubscriptionPath>,
 ) -> Answer<SubscriptionSettings> {
     let (editor, until) = (manage.editor(), manage.work_ends());
-    let act =
-        |name: &SubscriptionName, settings: &mut SubscriptionSettings| editor.act(action, name, settings);
-    let (record, name, handshake) = manage.change_subscription(&path, &Conditions::default(), act).await?;
+    let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
+        editor.act(action, name, settings)
+    };
+    let (record, name, handshake) = manage
+        .change_subscription(&path, &Conditions::default(), act)
+        .await?;
     let word = action.as_str();
     tracing::info!(topic = %record.name, subscription = %name, action = word, "subscription acted on");
     match action {
@@ -66,18 +73,27 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         Action::Disable => manage.announce_disabled(&record, &name).await,
         Action::Validate | Action::Pause | Action::Force => {}
     }
-    let record = manage.shake_hands(record, handshake.into_iter().collect(), until).await?;
-    let settings = record.settings.subscriptions.get(&name).ok_or_else(|| path.unknown())?;
+    let record = manage
+        .shake_hands(record, handshake.into_iter().collect(), until)
+        .await?;
+    let settings = record
+        .settings
+        .subscriptions
+        .get(&name)
+        .ok_or_else(|| path.unknown())?;
     let shown = settings.shown(&name, manage.clock.now());
-    Ok(JsonResponse::versioned(shown, subscription_etag(&record, settings)))
+    Ok(JsonResponse::versioned(
+        shown,
+        subscription_etag(&record, settings),
+    ))
 }
 
 /// Force a subscription
 ///
-/// Ends the holds of an active subscription: its own, its link's (so that other subscriptions there are tried
-/// again too) and those of its fallback. Events that are held or parked for it begin to go out within a
-/// minute. If its endpoint still fails, the holds begin again. Resume a paused subscription instead, and
-/// enable a disabled one: both end holds as well.
+/// Ends the holds of an active subscription: its own, its link's (so that other subscriptions there
+/// are tried again too) and those of its fallback. Events that are held or parked for it begin to
+/// go out within a minute. If its endpoint still fails, the holds begin again. Resume a paused
+/// subscription instead, and enable a disabled one: both end holds as well.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/force", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "Done; what was in the way is shown", body = ForcedView),
@@ -89,7 +105,9 @@ pub(crate) async fn force<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
     require_active(settings, manage.clock.now())?;
-    let forced = manage.apply(&HealthChanges::forced(&record, [name])?).await?;
+    let forced = manage
+        .apply(&HealthChanges::forced(&record, [name])?)
+        .await?;
     tracing::info!(
         topic = %record.name, subscription = %name, action = Action::Force.as_str(),
         holds_ended = forced.len(), "subscription acted on"
@@ -104,11 +122,11 @@ pub(crate) async fn force<P: Ports>(
 
 /// Rotate a subscription's signing secret
 ///
-/// Makes a new secret, which is shown in this answer and never again. It signs first from now on; the present
-/// secrets of the same kind go on signing until the overlap ends, and are then removed. At most three secrets
-/// sign beside each other, four after the first rotation of three: if one more would sign, the oldest that an
-/// earlier rotation replaced ends at once (`ended`). Secrets of the other kind stay. The body may be left
-/// out.
+/// Makes a new secret, which is shown in this answer and never again. It signs first from now on;
+/// the present secrets of the same kind go on signing until the overlap ends, and are then removed.
+/// At most three secrets sign beside each other, four after the first rotation of three: if one
+/// more would sign, the oldest that an earlier rotation replaced ends at once (`ended`). Secrets of
+/// the other kind stay. The body may be left out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/rotate-secret", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Rotate only if this is its version")),
@@ -126,19 +144,36 @@ pub(crate) async fn rotate_secret<P: Ports>(
     let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.rotate_secret(&mut settings.signing, &written)
     };
-    let (record, name, rotated) = manage.change_subscription(&path, &conditions, rotate).await?;
+    let (record, name, rotated) = manage
+        .change_subscription(&path, &conditions, rotate)
+        .await?;
     tracing::info!(
         topic = %record.name, subscription = %name, signature = %rotated.kind, "signing secret rotated"
     );
-    Ok(JsonResponse::versioned(rotated, subscription_etag(&record, &record.settings.subscriptions[&name])))
+    Ok(JsonResponse::versioned(
+        rotated,
+        subscription_etag(&record, &record.settings.subscriptions[&name]),
+    ))
 }
 
 impl<P: Ports> Manage<P> {
-    /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark cannot be
-    /// written there is no notice, as when deliver disables one. The record still shows the state.
+    /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark
+    /// cannot be written there is no notice, as when deliver disables one. The record still
+    /// shows the state.
     async fn announce_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
-        let status = record.settings.subscriptions.get(name).and_then(|settings| settings.status.as_ref());
-        let Some(StatusView { reason: Some(reason), since, .. }) = status else { return };
+        let status = record
+            .settings
+            .subscriptions
+            .get(name)
+            .and_then(|settings| settings.status.as_ref());
+        let Some(StatusView {
+            reason: Some(reason),
+            since,
+            ..
+        }) = status
+        else {
+            return;
+        };
         let mark = DisabledMark {
             topic: record.name.clone(),
             subscription: name.clone(),
@@ -158,10 +193,12 @@ impl<P: Ports> Manage<P> {
 fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(), Problem> {
     // Force begins no handshake, so its code is never used.
     let code = &SecretText::new("");
-    act(Action::Force, settings, Begin { now, code }).map(drop).map_err(|wrong| {
-        let state = settings.status.as_ref().map(|status| status.at(now).state);
-        Problem::new(ProblemKind::WrongState).detail(format!("{wrong}{}", instead(state)))
-    })
+    act(Action::Force, settings, Begin { now, code })
+        .map(drop)
+        .map_err(|wrong| {
+            let state = settings.status.as_ref().map(|status| status.at(now).state);
+            Problem::new(ProblemKind::WrongState).detail(format!("{wrong}{}", instead(state)))
+        })
 }
 
 /// The advice for a subscription in this state.

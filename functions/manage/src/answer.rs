@@ -1,4 +1,5 @@
-//! Answers: JSON with its version, or a problem. The cause of a failure is logged here and never shown.
+//! Answers: JSON with its version, or a problem. The cause of a failure is logged here and never
+//! shown.
 
 use std::error::Error;
 use std::time::Duration;
@@ -38,23 +39,41 @@ pub(crate) struct JsonResponse<T> {
 impl<T> JsonResponse<T> {
     /// A 200 without a version.
     pub(crate) fn new(body: T) -> Self {
-        Self { status: StatusCode::OK, header: None, body }
+        Self {
+            status: StatusCode::OK,
+            header: None,
+            body,
+        }
     }
 
     /// A 200 with the version, quoted.
     pub(crate) fn versioned(body: T, etag: String) -> Self {
-        Self { header: Some((ETAG, etag)), ..Self::new(body) }
+        Self {
+            header: Some((ETAG, etag)),
+            ..Self::new(body)
+        }
     }
 
     /// The answer to a put: 201 if it created the resource.
     pub(crate) fn put(body: T, etag: String, is_new: bool) -> Self {
-        let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-        Self { status, ..Self::versioned(body, etag) }
+        let status = if is_new {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        Self {
+            status,
+            ..Self::versioned(body, etag)
+        }
     }
 
     /// A 202 with the place where the progress is shown.
     pub(crate) fn accepted(body: T, location: String) -> Self {
-        Self { status: StatusCode::ACCEPTED, header: Some((LOCATION, location)), body }
+        Self {
+            status: StatusCode::ACCEPTED,
+            header: Some((LOCATION, location)),
+            body,
+        }
     }
 }
 
@@ -92,12 +111,16 @@ impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Read { source, .. } | LogError::List(source) => source.into(),
-            LogError::TooManyFiles(_) => {
-                Problem::new(ProblemKind::BadRequest).member("from").detail(error.to_string()).into()
-            }
+            LogError::TooManyFiles(_) => Problem::new(ProblemKind::BadRequest)
+                .member("from")
+                .detail(error.to_string())
+                .into(),
             LogError::Changing => unavailable().into(),
             LogError::Damaged { .. } | LogError::Write(_) => {
-                tracing::error!(error = &error as &dyn Error, "the delivery log cannot be read");
+                tracing::error!(
+                    error = &error as &dyn Error,
+                    "the delivery log cannot be read"
+                );
                 Self(Problem::new(ProblemKind::Internal))
             }
         }
@@ -109,7 +132,10 @@ impl From<LinksError> for ApiError {
         match error {
             LinksError::Store(error) => error.into(),
             LinksError::Object(_) => {
-                tracing::error!(error = &error as &dyn Error, "what is known of links cannot be used");
+                tracing::error!(
+                    error = &error as &dyn Error,
+                    "what is known of links cannot be used"
+                );
                 let detail = "what is known of links was written by a newer version";
                 Self(Problem::new(ProblemKind::Internal).detail(detail))
             }
@@ -134,7 +160,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Reads an object of a list. A damaged one is logged and left out, because it must not hide the others.
+/// Reads an object of a list. A damaged one is logged and left out, because it must not hide the
+/// others.
 pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<Object>, PortError> {
     match read {
         Err(error) if error.kind == ErrorKind::Damaged => {
@@ -145,23 +172,28 @@ pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<O
     }
 }
 
-/// The problem of a store that fails. `remedy` tells the operator what to do if the object is damaged.
+/// The problem of a store that fails. `remedy` tells the operator what to do if the object is
+/// damaged.
 pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
     tracing::error!(error = error as &dyn Error, "a store failed");
     match error.kind {
         ErrorKind::Full => Problem::new(ProblemKind::StorageFull),
         // The cause names the object and shows no secret.
         ErrorKind::Damaged => {
-            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            let cause = error
+                .source()
+                .map_or_else(|| error.to_string(), ToString::to_string);
             Problem::new(ProblemKind::Internal).detail(format!("{cause}; {remedy}"))
         }
-        ErrorKind::Throttled { retry_after: Some(wait) } => unavailable().retry_after(wait),
+        ErrorKind::Throttled {
+            retry_after: Some(wait),
+        } => unavailable().retry_after(wait),
         _ => unavailable(),
     }
 }
 
-/// The problem of a topic's record that the store does not return. The remedy of a damaged one may be to
-/// delete it.
+/// The problem of a topic's record that the store does not return. The remedy of a damaged one may
+/// be to delete it.
 pub(crate) fn record_problem(error: &PortError) -> Problem {
     let delete = "or delete the topic and write it again, which makes new keys and secrets";
     store_problem(error, &format!("{RESTORE}, {delete}"))

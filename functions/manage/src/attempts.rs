@@ -14,9 +14,9 @@ use crate::manage::Managed;
 
 /// List a subscription's attempts
 ///
-/// The newest first, with the first bytes of each answer. The subscription, or its topic, may have been
-/// deleted: its attempts stay. Where there is neither a subscription nor any attempt of it, the answer is
-/// 404.
+/// The newest first, with the first bytes of each answer. The subscription, or its topic, may have
+/// been deleted: its attempts stay. Where there is neither a subscription nor any attempt of it,
+/// the answer is 404.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/attempts", tag = "events",
     params(SubscriptionPath, RecordQuery),
     responses((status = 200, description = "One page of attempts", body = RecordPage),
@@ -31,7 +31,11 @@ pub(crate) async fn list_attempts<P: Ports>(
     }
     let record = manage.load(&path.topic).await?;
     let (filter, items) = read_query(&query, &path.topic)?;
-    let filter = RecordFilter { subscription: Some(path.name.folded()), kind: Some(Kind::Attempt), ..filter };
+    let filter = RecordFilter {
+        subscription: Some(path.name.folded()),
+        kind: Some(Kind::Attempt),
+        ..filter
+    };
     let is_first = filter.after.is_none();
     let page = manage.log_page(record.as_ref(), filter, items).await?;
     if is_first && is_empty(&page) {
@@ -42,5 +46,7 @@ pub(crate) async fn list_attempts<P: Ports>(
 
 fn named_twice() -> Problem {
     let detail = "the path names the subscription";
-    Problem::new(ProblemKind::BadRequest).member("subscription").detail(detail)
+    Problem::new(ProblemKind::BadRequest)
+        .member("subscription")
+        .detail(detail)
 }

@@ -1,5 +1,5 @@
-//! Consent by callback. A handshake gives the endpoint a URL, and any client that calls it consents, even a
-//! person's browser. The code in the URL is the key.
+//! Consent by callback. A handshake gives the endpoint a URL, and any client that calls it
+//! consents, even a person's browser. The code in the URL is the key.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
@@ -41,8 +41,8 @@ pub(crate) struct CallbackPath {
 
 /// Consent to events, in a browser
 ///
-/// Needs no key: the code in the path is one. An endpoint gets this URL in `WebHook-Request-Callback` or
-/// `validationUrl`, and may call it for ten minutes.
+/// Needs no key: the code in the path is one. An endpoint gets this URL in
+/// `WebHook-Request-Callback` or `validationUrl`, and may call it for ten minutes.
 #[utoipa::path(get, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Query,
         description = "Most requests a minute, or `*`; the header of this name does the same")),
@@ -66,8 +66,8 @@ pub(crate) async fn consent<P: Ports>(
 
 /// Consent to events
 ///
-/// Needs no key: the code in the path is one. An endpoint gets this URL in `WebHook-Request-Callback` or
-/// `validationUrl`, and may call it for ten minutes.
+/// Needs no key: the code in the path is one. An endpoint gets this URL in
+/// `WebHook-Request-Callback` or `validationUrl`, and may call it for ten minutes.
 #[utoipa::path(post, path = "/validate/{topic}/{subscription}/{code}", tag = "subscriptions", security(()),
     params(CallbackPath, ("WebHook-Allowed-Rate" = Option<String>, Header,
         description = "Most requests a minute, or `*`")),
@@ -85,14 +85,21 @@ pub(crate) async fn post_consent<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    async fn call_back(&self, path: &CallbackPath, rate: AllowedRate) -> Result<&'static str, ApiError> {
+    async fn call_back(
+        &self,
+        path: &CallbackPath,
+        rate: AllowedRate,
+    ) -> Result<&'static str, ApiError> {
         let now = self.clock.now();
         let edit = |present: Option<TopicRecord>| {
             let mut record = present.ok_or_else(no_handshake)?;
-            let (name, settings) =
-                record.settings.subscription_mut(&path.subscription).ok_or_else(no_handshake)?;
+            let (name, settings) = record
+                .settings
+                .subscription_mut(&path.subscription)
+                .ok_or_else(no_handshake)?;
             let name = name.clone();
-            settings.status = Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
+            settings.status =
+                Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
             Ok((record, name))
         };
         let (record, name) = self.change(&path.topic, &[], edit).await?;
@@ -111,7 +118,9 @@ fn no_handshake() -> Problem {
 
 fn rate(uri: &Uri, headers: &HeaderMap) -> Result<AllowedRate, Problem> {
     let bad = |error: AllowedRateError| {
-        Problem::new(ProblemKind::BadRequest).member(ALLOWED_RATE).detail(error.to_string())
+        Problem::new(ProblemKind::BadRequest)
+            .member(ALLOWED_RATE)
+            .detail(error.to_string())
     };
     let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     match query.find(|(name, _)| name.eq_ignore_ascii_case(ALLOWED_RATE)) {

@@ -1,7 +1,8 @@
 //! Conditional requests: versions, `If-Match` and `If-None-Match` (RFC 9110 §13).
 //!
-//! A version is a digest of the stored settings, not the store's own version of the object: a subscription is
-//! a part of its topic's object, and must not seem changed when another part changes.
+//! A version is a digest of the stored settings, not the store's own version of the object: a
+//! subscription is a part of its topic's object, and must not seem changed when another part
+//! changes.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -56,9 +57,14 @@ impl Conditions {
             (Versions::These(these), Some(etag)) => these.iter().any(|one| one == etag),
         };
         let failed = |header: HeaderName| {
-            Err(Problem::new(ProblemKind::PreconditionFailed).detail(format!("{header} does not hold")))
+            Err(Problem::new(ProblemKind::PreconditionFailed)
+                .detail(format!("{header} does not hold")))
         };
-        if self.if_match.as_ref().is_some_and(|versions| !holds(versions)) {
+        if self
+            .if_match
+            .as_ref()
+            .is_some_and(|versions| !holds(versions))
+        {
             return failed(IF_MATCH);
         }
         if self.if_none_match.as_ref().is_some_and(holds) {
@@ -73,7 +79,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Conditions {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let if_match = versions(&parts.headers, &IF_MATCH);
-        Ok(Self { if_match, if_none_match: versions(&parts.headers, &IF_NONE_MATCH) })
+        Ok(Self {
+            if_match,
+            if_none_match: versions(&parts.headers, &IF_NONE_MATCH),
+        })
     }
 }
 
@@ -81,7 +90,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Conditions {
 fn versions(headers: &HeaderMap, name: &HeaderName) -> Option<Versions> {
     let mut these = Vec::new();
     for value in headers.get_all(name) {
-        these.extend(value.to_str().unwrap_or_default().split(',').map(|one| one.trim().to_owned()));
+        these.extend(
+            value
+                .to_str()
+                .unwrap_or_default()
+                .split(',')
+                .map(|one| one.trim().to_owned()),
+        );
     }
     match these.as_slice() {
         [] => None,
@@ -100,7 +115,11 @@ mod tests {
             if_match: versions(&headers, &IF_MATCH),
             if_none_match: versions(&headers, &IF_NONE_MATCH),
         };
-        assert_eq!(conditions.check(present).is_ok(), holds, "{header}: {value} with {present:?}");
+        assert_eq!(
+            conditions.check(present).is_ok(),
+            holds,
+            "{header}: {value} with {present:?}"
+        );
     }
 
     #[test]

@@ -19,7 +19,9 @@ pub(crate) use self::search::{CLOCKS_DIFFER_MAX, is_lasting};
 use self::search::{Place, Search};
 pub(crate) use self::walk::{Placed, Step, Walk};
 use crate::answer::{Answer, ApiError, JsonResponse, unknown_topic};
-use crate::document::{BadRequests, LargeObject, NoObject, Problems, UnknownSubscription, UnknownTopic};
+use crate::document::{
+    BadRequests, LargeObject, NoObject, Problems, UnknownSubscription, UnknownTopic,
+};
 use crate::extract::{Path, Query, SubscriptionPath, TopicPath};
 use crate::manage::{Manage, Managed};
 use crate::paging::{Page, bad_cursor};
@@ -29,7 +31,8 @@ use crate::paging::{Page, bad_cursor};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeadLetterQuery {
-    /// Only those written at this time or later. Of an object that was copied, the hour in its key counts.
+    /// Only those written at this time or later. Of an object that was copied, the hour in its key
+    /// counts.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<IsoTimestamp>,
     /// Only those written before this time.
@@ -61,8 +64,8 @@ pub(crate) struct DeadLetterPath {
 
 /// List all dead letters
 ///
-/// One row for each event that was given up, the newest first, of every topic and subscription, also of those
-/// that are gone. Rows are read for a few seconds; `cursor` says where to go on.
+/// One row for each event that was given up, the newest first, of every topic and subscription,
+/// also of those that are gone. Rows are read for a few seconds; `cursor` says where to go on.
 #[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(DeadLetterQuery),
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
         BadRequests, Problems))]
@@ -76,8 +79,8 @@ pub(crate) async fn list_all_dead_letters<P: Ports>(
 
 /// List a topic's dead letters
 ///
-/// As all dead letters, of one topic. It may have been deleted. Where there is neither a topic nor any dead
-/// letter of it, the answer is 404.
+/// As all dead letters, of one topic. It may have been deleted. Where there is neither a topic nor
+/// any dead letter of it, the answer is 404.
 #[utoipa::path(get, path = "/topics/{topic}/dead-letters", tag = "dead letters",
     params(TopicPath, DeadLetterQuery),
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
@@ -88,8 +91,13 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
     let prefix = layout::dead_letters_of_topic(&path.topic);
-    let page = manage.search_letters(query.search(Scope::Topic(prefix.clone()))?).await?;
-    if is_empty(&page) && manage.has_no_letters(&prefix).await? && manage.load(&path.topic).await?.is_none() {
+    let page = manage
+        .search_letters(query.search(Scope::Topic(prefix.clone()))?)
+        .await?;
+    if is_empty(&page)
+        && manage.has_no_letters(&prefix).await?
+        && manage.load(&path.topic).await?.is_none()
+    {
         return Err(unknown_topic(&path.topic).into());
     }
     Ok(JsonResponse::new(page))
@@ -97,8 +105,9 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
 
 /// List a subscription's dead letters
 ///
-/// As all dead letters, of one subscription. It, or its topic, may have been deleted: its dead letters stay.
-/// Where there is neither a subscription nor any dead letter of it, the answer is 404.
+/// As all dead letters, of one subscription. It, or its topic, may have been deleted: its dead
+/// letters stay. Where there is neither a subscription nor any dead letter of it, the answer
+/// is 404.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}/dead-letters", tag = "dead letters",
     params(SubscriptionPath, DeadLetterQuery),
     responses((status = 200, description = "One page of dead letters", body = DeadLetterPage),
@@ -124,18 +133,39 @@ fn is_empty(page: &DeadLetterPage) -> bool {
 
 impl DeadLetterQuery {
     fn search(self, scope: Scope) -> Result<Search, ApiError> {
-        let Self { from, to, reason, event_type, include_resolved, limit, cursor } = self;
+        let Self {
+            from,
+            to,
+            reason,
+            event_type,
+            include_resolved,
+            limit,
+            cursor,
+        } = self;
         let Page { items, after } = Page::parse(limit, cursor.as_deref())?;
-        let after = after.map(|after| Place::parse(&after).ok_or_else(bad_cursor)).transpose()?;
-        let written = WrittenIn { from: from.map(|from| from.0), to: to.map(|to| to.0) };
-        Ok(Search { scope, written, reason, event_type, include_resolved, items, after })
+        let after = after
+            .map(|after| Place::parse(&after).ok_or_else(bad_cursor))
+            .transpose()?;
+        let written = WrittenIn {
+            from: from.map(|from| from.0),
+            to: to.map(|to| to.0),
+        };
+        Ok(Search {
+            scope,
+            written,
+            reason,
+            event_type,
+            include_resolved,
+            items,
+            after,
+        })
     }
 }
 
 /// Show a dead-letter object
 ///
-/// A JSON array of events, each with the members that say what became of it. A message that could not be read
-/// is answered byte for byte.
+/// A JSON array of events, each with the members that say what became of it. A message that could
+/// not be read is answered byte for byte.
 #[utoipa::path(get, path = "/dead-letters/{*key}", tag = "dead letters", params(DeadLetterPath),
     responses((status = 200, description = "The object", content(
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),
@@ -147,16 +177,23 @@ pub(crate) async fn show_dead_letter<P: Ports>(
     let object = match manage.dead_letters.get(&path.key).await {
         Ok(object) => object,
         // A store refuses only keys that no object can have.
-        Err(PortError { kind: ErrorKind::Invalid, .. }) => None,
+        Err(PortError {
+            kind: ErrorKind::Invalid,
+            ..
+        }) => None,
         Err(error) => return Err(error.into()),
     };
-    let object =
-        object.ok_or_else(|| Problem::new(ProblemKind::NotFound).detail("there is no such object"))?;
+    let object = object
+        .ok_or_else(|| Problem::new(ProblemKind::NotFound).detail("there is no such object"))?;
     if let Some((topic, subscription)) = layout::dead_letter_owner(&path.key) {
         manage.note_dead_letter_read(&topic, &subscription).await;
     }
     let is_json = !path.key.starts_with(layout::MALFORMED);
-    let content_type = if is_json { "application/json" } else { "application/octet-stream" };
+    let content_type = if is_json {
+        "application/json"
+    } else {
+        "application/octet-stream"
+    };
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -167,8 +204,14 @@ pub(crate) async fn show_dead_letter<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// Whether no object lies under a prefix. An empty list would hide a name that is written wrong.
+    /// Whether no object lies under a prefix. An empty list would hide a name that is written
+    /// wrong.
     async fn has_no_letters(&self, prefix: &str) -> Result<bool, ApiError> {
-        Ok(self.dead_letters.list(prefix, None, 1).await?.objects.is_empty())
+        Ok(self
+            .dead_letters
+            .list(prefix, None, 1)
+            .await?
+            .objects
+            .is_empty())
     }
 }

@@ -15,15 +15,16 @@ use utoipa::{OpenApi, PartialSchema as _};
 use self::events::PublishBody;
 use self::problems::Publish;
 pub(crate) use self::problems::{
-    BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoEvent, NoHandshake,
-    NoObject, NoReplay, Problems, StoreDown, Unavailable, Unchanged, UnknownKey, UnknownSubscription,
-    UnknownTopic, WrongStates,
+    BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoEvent,
+    NoHandshake, NoObject, NoReplay, Problems, StoreDown, Unavailable, Unchanged, UnknownKey,
+    UnknownSubscription, UnknownTopic, WrongStates,
 };
 
 /// The name of the admin key among the security schemes.
 const ADMIN_KEY: &str = "adminKey";
 
-/// The path of a dead letter as axum writes it, and as OpenAPI does, which has no parameters with slashes.
+/// The path of a dead letter as axum writes it, and as OpenAPI does, which has no parameters with
+/// slashes.
 const WILDCARD_PATH: [&str; 2] = ["/dead-letters/{*key}", "/dead-letters/{key}"];
 
 /// The document without the routes of this function.
@@ -41,11 +42,12 @@ struct Around;
 
 /// Publish events
 ///
-/// All of them or none. 200 means that the delivery to every matching subscription is durable; the answer
-/// counts the events and the subscriptions. An event that no subscription matches is accepted too, and goes
-/// nowhere. A topic of CloudEvents also takes `application/cloudevents+json`,
-/// `application/cloudevents-batch+json` and the binary mode with `ce-` headers. `api-version` in the query is
-/// ignored. Where the topic is shown with an `endpoint`, that is the URL to post to.
+/// All of them or none. 200 means that the delivery to every matching subscription is durable; the
+/// answer counts the events and the subscriptions. An event that no subscription matches is
+/// accepted too, and goes nowhere. A topic of CloudEvents also takes
+/// `application/cloudevents+json`, `application/cloudevents-batch+json` and the binary mode with
+/// `ce-` headers. `api-version` in the query is ignored. Where the topic is shown with an
+/// `endpoint`, that is the URL to post to.
 #[utoipa::path(post, path = "/topics/{topic}/events", tag = "publish",
     security(("publishKey" = []), ("publishBearer" = []), ("publishToken" = [])),
     params(("topic" = String, Path, description = "The topic's name, in any case"),
@@ -71,8 +73,8 @@ fn publish_events() {}
 
 /// Show the metrics
 ///
-/// In Prometheus' text format. Answered by `posthaste serve`; on AWS the metrics are in CloudWatch. Needs no
-/// key.
+/// In Prometheus' text format. Answered by `posthaste serve`; on AWS the metrics are in CloudWatch.
+/// Needs no key.
 #[utoipa::path(get, path = "/metrics", tag = "status", security(()),
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
 #[expect(dead_code, reason = "described here, served by the process")]
@@ -80,14 +82,26 @@ fn metrics() {}
 
 /// The document of the whole HTTP API; `routes` are those of this function.
 pub(crate) fn describe(routes: [Document; 2]) -> Document {
-    let mut document = routes.into_iter().fold(Around::openapi(), Document::merge_from);
+    let mut document = routes
+        .into_iter()
+        .fold(Around::openapi(), Document::merge_from);
     let components = document.components.get_or_insert_default();
-    components.schemas.insert("Problem".to_owned(), ProblemBody::schema());
-    components.schemas.insert("ProblemError".to_owned(), ProblemError::schema());
+    components
+        .schemas
+        .insert("Problem".to_owned(), ProblemBody::schema());
+    components
+        .schemas
+        .insert("ProblemError".to_owned(), ProblemError::schema());
     // A CloudEvent is a custom event too, so more than one form may fit.
     if let Some(RefOr::T(Schema::OneOf(forms))) = components.schemas.remove("PublishBody") {
-        let forms = AnyOf { items: forms.items, description: forms.description, ..AnyOf::default() };
-        components.schemas.insert("PublishBody".to_owned(), RefOr::T(Schema::AnyOf(forms)));
+        let forms = AnyOf {
+            items: forms.items,
+            description: forms.description,
+            ..AnyOf::default()
+        };
+        components
+            .schemas
+            .insert("PublishBody".to_owned(), RefOr::T(Schema::AnyOf(forms)));
     }
     for (name, scheme) in security_schemes() {
         components.add_security_scheme(name, scheme);
@@ -102,16 +116,24 @@ pub(crate) fn describe(routes: [Document; 2]) -> Document {
 
 fn security_schemes() -> [(&'static str, SecurityScheme); 4] {
     let bearer = |description: &str| {
-        let http = Http::builder().scheme(HttpAuthScheme::Bearer).description(Some(description));
+        let http = Http::builder()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(description));
         SecurityScheme::Http(http.build())
     };
     let header = |name: &str, description: &str| {
-        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, description)))
+        SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(
+            name,
+            description,
+        )))
     };
     let token = "A shared access signature that was made with one of the topic's publish keys";
     [
         (ADMIN_KEY, bearer("The admin key")),
-        ("publishKey", header("aeg-sas-key", "One of the topic's publish keys")),
+        (
+            "publishKey",
+            header("aeg-sas-key", "One of the topic's publish keys"),
+        ),
         ("publishBearer", bearer("One of the topic's publish keys")),
         ("publishToken", header("aeg-sas-token", token)),
     ]

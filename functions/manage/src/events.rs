@@ -25,8 +25,8 @@ use crate::paging::{Page, bad_cursor, cursor};
 /// The time after which a list answers what it has found, and where to go on.
 pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The time after which a look-up answers what it has found. Two rounds of reads that begin just before its
-/// end, and a search of the dead letters, still end before the request's time limit.
+/// The time after which a look-up answers what it has found. Two rounds of reads that begin just
+/// before its end, and a search of the dead letters, still end before the request's time limit.
 const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The path of an event.
@@ -42,9 +42,10 @@ pub(crate) struct EventPath {
 
 /// Show what became of an event
 ///
-/// One entry for each delivery of the event to a subscription, with its attempts. The log has an event from
-/// its first attempt on: until then the list is empty, and the note says so. At most 1,000 records are read,
-/// the newest, and for at most ten seconds; the note says if there may be more.
+/// One entry for each delivery of the event to a subscription, with its attempts. The log has an
+/// event from its first attempt on: until then the list is empty, and the note says so. At most
+/// 1,000 records are read, the newest, and for at most ten seconds; the note says if there may be
+/// more.
 #[utoipa::path(get, path = "/topics/{topic}/events/{id}", tag = "events", params(EventPath, EventQuery),
     responses((status = 200, description = "The deliveries of the event", body = EventView),
         LargeObject, BadRequests, UnknownTopic, Problems))]
@@ -68,10 +69,17 @@ pub(crate) async fn show_event<P: Ports>(
         searched_from: found.searched_from,
         damaged: &damaged,
     };
-    let (retention, with_payload) = (manage.settings.log.retention, query.payload.unwrap_or_default());
-    let views = histories.iter().map(|history| DeliveryView::of(history, retention, with_payload));
-    let deliveries = views
-        .map(|view| DeliveryView { subscription: written_name(record.as_ref(), &view.subscription), ..view });
+    let (retention, with_payload) = (
+        manage.settings.log.retention,
+        query.payload.unwrap_or_default(),
+    );
+    let views = histories
+        .iter()
+        .map(|history| DeliveryView::of(history, retention, with_payload));
+    let deliveries = views.map(|view| DeliveryView {
+        subscription: written_name(record.as_ref(), &view.subscription),
+        ..view
+    });
     Ok(JsonResponse::new(EventView {
         id,
         deliveries: deliveries.collect(),
@@ -82,7 +90,8 @@ pub(crate) async fn show_event<P: Ports>(
 
 /// List what became of a topic's events
 ///
-/// The records of the delivery log, the newest first: one for each attempt, and for each change without one.
+/// The records of the delivery log, the newest first: one for each attempt, and for each change
+/// without one.
 #[utoipa::path(get, path = "/topics/{topic}/events", tag = "events",
     params(TopicPath,
         ("subscription" = Option<String>, Query, description = "Only this subscription, in any case"),
@@ -101,16 +110,25 @@ pub(crate) async fn list_events<P: Ports>(
     if is_first && record.is_none() && is_empty(&page) {
         return Err(unknown_topic(&path.topic).into());
     }
-    let records = page.records.into_iter().map(RecordView::without_answer).collect();
+    let records = page
+        .records
+        .into_iter()
+        .map(RecordView::without_answer)
+        .collect();
     Ok(JsonResponse::new(RecordPage { records, ..page }))
 }
 
 /// The filter and the length of a page, or a problem that names every parameter at fault.
-pub(crate) fn read_query(query: &RecordQuery, topic: &TopicName) -> Result<(RecordFilter, usize), Problem> {
+pub(crate) fn read_query(
+    query: &RecordQuery,
+    topic: &TopicName,
+) -> Result<(RecordFilter, usize), Problem> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let bad_query = |mistakes| Problem::new(ProblemKind::BadRequest).mistakes(mistakes);
     let filter = query.filter(topic).map_err(bad_query)?;
-    let after = after.map(|after| Cursor::parse(&after).ok_or_else(bad_cursor)).transpose()?;
+    let after = after
+        .map(|after| Cursor::parse(&after).ok_or_else(bad_cursor))
+        .transpose()?;
     Ok((RecordFilter { after, ..filter }, items))
 }
 
@@ -123,7 +141,10 @@ impl<P: Ports> Manage<P> {
     /// The records of an event, as far as there is time.
     pub(crate) async fn log_event(&self, look_up: LookUp) -> Result<LookedUp, ApiError> {
         let until = self.clock.monotonic() + LOOK_UP_TIME_MAX;
-        Ok(self.log.event(look_up, || self.clock.monotonic() < until).await?)
+        Ok(self
+            .log
+            .event(look_up, || self.clock.monotonic() < until)
+            .await?)
     }
 
     /// One page of records, the subscriptions under the names that were written.
@@ -135,25 +156,49 @@ impl<P: Ports> Manage<P> {
     ) -> Result<RecordPage, ApiError> {
         let complete_until = self.log_complete_until();
         let until = self.clock.monotonic() + LIST_TIME_MAX;
-        let listed = self.log.list(&filter, items, || self.clock.monotonic() < until).await?;
+        let listed = self
+            .log
+            .list(&filter, items, || self.clock.monotonic() < until)
+            .await?;
         let damaged = named(&listed.damaged);
-        let note = LogNote { is_off: self.is_log_off(record), damaged: &damaged, ..LogNote::default() };
+        let note = LogNote {
+            is_off: self.is_log_off(record),
+            damaged: &damaged,
+            ..LogNote::default()
+        };
         let rows = listed.records.into_iter().map(RecordView::from);
-        let rows =
-            rows.map(|row| RecordView { subscription: written_name(record, &row.subscription), ..row });
-        let (records, cursor) = (rows.collect(), listed.next.map(|next| cursor(&next.to_string())));
-        Ok(RecordPage { records, complete_until, note: note.text(), cursor })
+        let rows = rows.map(|row| RecordView {
+            subscription: written_name(record, &row.subscription),
+            ..row
+        });
+        let (records, cursor) = (
+            rows.collect(),
+            listed.next.map(|next| cursor(&next.to_string())),
+        );
+        Ok(RecordPage {
+            records,
+            complete_until,
+            note: note.text(),
+            cursor,
+        })
     }
 
     /// The time up to which every record has come into the log.
     pub(crate) fn log_complete_until(&self) -> IsoTimestamp {
         let delay = u64::try_from(self.settings.log.delay.as_millis()).unwrap_or(u64::MAX);
-        IsoTimestamp(Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(delay)))
+        IsoTimestamp(Timestamp::from_millis(
+            self.clock.now().as_millis().saturating_sub(delay),
+        ))
     }
 
     /// Whether nothing is recorded of a topic.
     pub(crate) fn is_log_off(&self, record: Option<&TopicRecord>) -> bool {
-        let mode = record.map(|record| record.settings.delivery_log.unwrap_or(self.settings.log.mode));
+        let mode = record.map(|record| {
+            record
+                .settings
+                .delivery_log
+                .unwrap_or(self.settings.log.mode)
+        });
         mode.is_some_and(|mode| !mode.keeps_attempts())
     }
 }
@@ -161,14 +206,21 @@ impl<P: Ports> Manage<P> {
 /// The name of a subscription as it was written. The log has it in lower case.
 fn written_name(record: Option<&TopicRecord>, folded: &str) -> String {
     let name = SubscriptionName::parse(folded).ok();
-    let found = record.zip(name).and_then(|(record, name)| record.settings.subscription(&name));
-    found.map_or(folded, |(written, _)| written.as_str()).to_owned()
+    let found = record
+        .zip(name)
+        .and_then(|(record, name)| record.settings.subscription(&name));
+    found
+        .map_or(folded, |(written, _)| written.as_str())
+        .to_owned()
 }
 
 /// The names of damaged files. Each is logged.
 fn named(damaged: &[LogError]) -> Vec<&str> {
     for error in damaged {
-        tracing::error!(error = error as &dyn Error, "a file of the delivery log is damaged");
+        tracing::error!(
+            error = error as &dyn Error,
+            "a file of the delivery log is damaged"
+        );
     }
     damaged.iter().filter_map(LogError::damaged_file).collect()
 }

@@ -1,5 +1,5 @@
-//! Extractors of paths, queries and bodies. Each refuses what it cannot read with a problem that names the
-//! member at fault. The paths that several routes share are here too.
+//! Extractors of paths, queries and bodies. Each refuses what it cannot read with a problem that
+//! names the member at fault. The paths that several routes share are here too.
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
@@ -47,7 +47,10 @@ impl SubscriptionPath {
         &self,
         record: &'a TopicRecord,
     ) -> Result<(&'a SubscriptionName, &'a SubscriptionSettings), Problem> {
-        record.settings.subscription(&self.name).ok_or_else(|| self.unknown())
+        record
+            .settings
+            .subscription(&self.name)
+            .ok_or_else(|| self.unknown())
     }
 
     /// The problem of a subscription that does not exist.
@@ -66,8 +69,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = RawPathParams::from_request_parts(parts, state).await;
         let path = path.map_err(|rejection| unreadable(&rejection.body_text()))?;
-        let path: Map<_, _> = path.iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
-        Ok(Self(serde_path_to_error::deserialize(Value::Object(path)).map_err(|error| bad_part(&error))?))
+        let path: Map<_, _> = path
+            .iter()
+            .map(|(name, text)| (name.to_owned(), text.into()))
+            .collect();
+        Ok(Self(
+            serde_path_to_error::deserialize(Value::Object(path))
+                .map_err(|error| bad_part(&error))?,
+        ))
     }
 }
 
@@ -80,7 +89,9 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let query = serde_urlencoded::Deserializer::new(pairs);
-        Ok(Self(serde_path_to_error::deserialize(query).map_err(|error| bad_part(&error))?))
+        Ok(Self(
+            serde_path_to_error::deserialize(query).map_err(|error| bad_part(&error))?,
+        ))
     }
 }
 
@@ -123,12 +134,21 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(written) = headers.get(CONTENT_TYPE) else { return Ok(()) };
-    let essence = written.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let Some(written) = headers.get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = written
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Problem::new(ProblemKind::UnsupportedMediaType).detail("expected content-type: application/json"))
+    Err(Problem::new(ProblemKind::UnsupportedMediaType)
+        .detail("expected content-type: application/json"))
 }
 
 /// Reads a body of any content type.
@@ -137,7 +157,10 @@ pub(crate) async fn read_body(request: Request) -> Result<Bytes, Problem> {
     if request.body().size_hint().lower() > MANAGE_REQUEST_BYTES_MAX as u64 {
         return Err(too_large());
     }
-    match Limited::new(request.into_body(), MANAGE_REQUEST_BYTES_MAX).collect().await {
+    match Limited::new(request.into_body(), MANAGE_REQUEST_BYTES_MAX)
+        .collect()
+        .await
+    {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(Problem::new(ProblemKind::BadRequest).detail("the body ended early")),
@@ -149,12 +172,14 @@ fn too_large() -> Problem {
     Problem::new(ProblemKind::TooLarge).detail(detail)
 }
 
-/// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names every
-/// member at fault.
+/// Reads settings. A body that is not JSON is a bad request. For wrong settings the problem names
+/// every member at fault.
 fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // Serde accepts an array as an object: it takes the items as the members, in their order.
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(Problem::new(ProblemKind::BadSettings).detail("expected an object, not an array"));
+        return Err(
+            Problem::new(ProblemKind::BadSettings).detail("expected an object, not an array")
+        );
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut json);
@@ -162,7 +187,8 @@ fn parse_settings<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         Category::Syntax | Category::Eof | Category::Io => unreadable(&error.inner().to_string()),
         Category::Data => bad_settings::<T>(bytes, &error),
     })?;
-    json.end().map_err(|error| Problem::new(ProblemKind::BadRequest).detail(error.to_string()))?;
+    json.end()
+        .map_err(|error| Problem::new(ProblemKind::BadRequest).detail(error.to_string()))?;
     Ok(value)
 }
 
@@ -190,11 +216,14 @@ fn bad_settings<T: DeserializeOwned>(
     }
 }
 
-/// A message without the line and column at its end. The member says where, also to a client that did not
-/// write the text itself.
+/// A message without the line and column at its end. The member says where, also to a client that
+/// did not write the text itself.
 fn without_place(message: String, error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
-    message.strip_suffix(&place).map(str::to_owned).unwrap_or(message)
+    message
+        .strip_suffix(&place)
+        .map(str::to_owned)
+        .unwrap_or(message)
 }
 
 /// The first words of the messages of serde that repeat the value they found.
@@ -207,8 +236,16 @@ fn without_value(message: &str) -> String {
     }
     // The last `expected` is serde's own: only the value before it may contain the word too.
     let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
-    let found = found.split(['"', '`']).next().unwrap_or_default().trim_end();
-    if expected.is_empty() { found.to_owned() } else { format!("{found}, expected {expected}") }
+    let found = found
+        .split(['"', '`'])
+        .next()
+        .unwrap_or_default()
+        .trim_end();
+    if expected.is_empty() {
+        found.to_owned()
+    } else {
+        format!("{found}, expected {expected}")
+    }
 }
 
 #[cfg(test)]
@@ -222,16 +259,24 @@ mod tests {
     #[test]
     fn a_message_that_names_its_member_says_no_line() {
         let check = |text: &str, member: Option<&str>, detail: &str| {
-            let problem =
-                parse_settings::<std::collections::BTreeMap<String, u8>>(text.as_bytes()).unwrap_err();
+            let problem = parse_settings::<std::collections::BTreeMap<String, u8>>(text.as_bytes())
+                .unwrap_err();
             assert_eq!(
                 (problem.member.as_deref(), problem.detail.as_deref()),
                 (member, Some(detail)),
                 "{text}"
             );
         };
-        check(r#"{"a": "b"}"#, Some("a"), "expected a whole number, found a text");
-        check(r#"{"a": 1"#, None, "EOF while parsing an object at line 1 column 7");
+        check(
+            r#"{"a": "b"}"#,
+            Some("a"),
+            "expected a whole number, found a text",
+        );
+        check(
+            r#"{"a": 1"#,
+            None,
+            "EOF while parsing an object at line 1 column 7",
+        );
     }
 
     #[test]
@@ -240,11 +285,26 @@ mod tests {
             r#"invalid type: string "whsec_a, expected \"b", expected a sequence at line 1 column 9"#,
             "invalid type: string, expected a sequence at line 1 column 9",
         );
-        check("invalid type: integer `5`, expected a string", "invalid type: integer, expected a string");
-        check("invalid type: map, expected a string", "invalid type: map, expected a string");
-        check("unknown variant `whsk_a`, expected `v1` or `v1a`", "unknown variant, expected `v1` or `v1a`");
-        check("unknown variant `whsk_a`, there are no variants", "unknown variant");
-        check("unknown field `x`, expected `a`", "unknown field `x`, expected `a`");
+        check(
+            "invalid type: integer `5`, expected a string",
+            "invalid type: integer, expected a string",
+        );
+        check(
+            "invalid type: map, expected a string",
+            "invalid type: map, expected a string",
+        );
+        check(
+            "unknown variant `whsk_a`, expected `v1` or `v1a`",
+            "unknown variant, expected `v1` or `v1a`",
+        );
+        check(
+            "unknown variant `whsk_a`, there are no variants",
+            "unknown variant",
+        );
+        check(
+            "unknown field `x`, expected `a`",
+            "unknown field `x`, expected `a`",
+        );
         check("missing field `url`", "missing field `url`");
     }
 }

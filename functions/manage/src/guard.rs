@@ -15,13 +15,14 @@ use posthaste_services::timeout;
 use crate::answer::{ApiError, unavailable};
 use crate::manage::{Manage, Managed};
 
-/// Longest time for a request. A store that hangs is answered with 503 before the platform ends the function
-/// without an answer. On AWS the function has 30 s; the rest is for a cold start and for the way of the
-/// answer. A request makes several calls to the stores, and each of them may take 20 s (`OPERATION_TIMEOUT`
-/// of posthaste-aws).
+/// Longest time for a request. A store that hangs is answered with 503 before the platform ends the
+/// function without an answer. On AWS the function has 30 s; the rest is for a cold start and for
+/// the way of the answer. A request makes several calls to the stores, and each of them may take 20
+/// s (`OPERATION_TIMEOUT` of posthaste-aws).
 pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
-/// Longest time for the work of a request's handler. It is shorter, so that the work can still be answered.
+/// Longest time for the work of a request's handler. It is shorter, so that the work can still be
+/// answered.
 const WORK_TIME_MAX: Duration = Duration::from_secs(23);
 
 /// Refuses a request without the admin key.
@@ -37,11 +38,13 @@ pub(crate) async fn require_admin_key<P: Ports>(
         "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or \
          more"
     );
-    Err(Problem::new(ProblemKind::Unauthorized).detail(detail).into())
+    Err(Problem::new(ProblemKind::Unauthorized)
+        .detail(detail)
+        .into())
 }
 
-/// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a key that is
-/// too short is refused here.
+/// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a
+/// key that is too short is refused here.
 fn opens(admin_key: &KeyDigest, offered: &str) -> bool {
     offered.len() >= ADMIN_KEY_CHARS_MIN && admin_key.is_of(offered)
 }
@@ -51,21 +54,26 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Answers 503 for a request that takes too long. A write that was under way may have happened, as after any
-/// answer that is lost: a client that repeats it with `If-Match` learns whether it did.
+/// Answers 503 for a request that takes too long. A write that was under way may have happened, as
+/// after any answer that is lost: a client that repeats it with `If-Match` learns whether it did.
 pub(crate) async fn limit_time<P: Ports>(
     State(manage): Managed<P>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     // The log shows the path as the route describes it, because one of the paths holds a key.
-    let path =
-        request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let path = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(|path| path.as_str().to_owned())
+        .unwrap_or_default();
     let method = request.method().clone();
-    timeout(&manage.clock, REQUEST_TIME_MAX, next.run(request)).await.ok_or_else(|| {
-        tracing::error!(%method, path, "request not answered in time");
-        unavailable().into()
-    })
+    timeout(&manage.clock, REQUEST_TIME_MAX, next.run(request))
+        .await
+        .ok_or_else(|| {
+            tracing::error!(%method, path, "request not answered in time");
+            unavailable().into()
+        })
 }
 
 impl<P: Ports> Manage<P> {

@@ -1,7 +1,8 @@
-//! The steps after a write of subscriptions: changes of link health, and handshakes, which ask endpoints
-//! whether they want events. The write is durable before and stays, even if a step fails. A write leaves a
-//! pending handshake in the record. Here all handshakes of the request run at once, and the record receives
-//! what the endpoints answered, before the request itself is answered.
+//! The steps after a write of subscriptions: changes of link health, and handshakes, which ask
+//! endpoints whether they want events. The write is durable before and stays, even if a step fails.
+//! A write leaves a pending handshake in the record. Here all handshakes of the request run at
+//! once, and the record receives what the endpoints answered, before the request itself is
+//! answered.
 
 use std::time::Duration;
 
@@ -19,39 +20,49 @@ use crate::answer::{ApiError, unavailable, unusable_record};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, below};
 
-/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round of them
-/// ends and another begins; the rest of the request's time is for the stores. A handshake that did not run by
-/// then is still pending: the next write runs it with the same code, or it fails at its deadline unless the
-/// endpoint calls back.
+/// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round
+/// of them ends and another begins; the rest of the request's time is for the stores. A handshake
+/// that did not run by then is still pending: the next write runs it with the same code, or it
+/// fails at its deadline unless the endpoint calls back.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
 impl<P: Ports> Manage<P> {
-    /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until a time of
-    /// the clock's `monotonic`. Answers the record with the endpoints' answers.
+    /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until
+    /// a time of the clock's `monotonic`. Answers the record with the endpoints' answers.
     pub(crate) async fn follow_up(
         &self,
         record: TopicRecord,
         changes: &[SubscriptionChange],
         until: Duration,
     ) -> TopicRecord {
-        self.apply_after_write(&record.name, &HealthChanges::after_write(&record, changes), until).await;
-        let pending = changes.iter().filter_map(|change| change.handshake.clone()).collect();
-        // Only this answer shows a secret that was made. So the record is answered even if the outcome of the
-        // handshakes cannot be written; they are then still pending.
-        self.shake_hands(record.clone(), pending, until).await.unwrap_or_else(|error| {
-            tracing::warn!(
-                topic = %record.name, problem = error.0.kind.title(),
-                "outcome of handshakes not written; they are still to be run"
-            );
-            record
-        })
+        self.apply_after_write(
+            &record.name,
+            &HealthChanges::after_write(&record, changes),
+            until,
+        )
+        .await;
+        let pending = changes
+            .iter()
+            .filter_map(|change| change.handshake.clone())
+            .collect();
+        // Only this answer shows a secret that was made. So the record is answered even if the
+        // outcome of the handshakes cannot be written; they are then still pending.
+        self.shake_hands(record.clone(), pending, until)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(
+                    topic = %record.name, problem = error.0.kind.title(),
+                    "outcome of handshakes not written; they are still to be run"
+                );
+                record
+            })
     }
 
-    /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the record with
-    /// their outcome.
+    /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the
+    /// record with their outcome.
     pub(crate) async fn shake_hands(
         &self,
         record: TopicRecord,
@@ -61,7 +72,9 @@ impl<P: Ports> Manage<P> {
         if pending.is_empty() {
             return Ok(record);
         }
-        let answers = self.answers(&record, pending, self.rest(until).min(HANDSHAKES_TIME_MAX)).await?;
+        let answers = self
+            .answers(&record, pending, self.rest(until).min(HANDSHAKES_TIME_MAX))
+            .await?;
         if answers.is_empty() {
             return Ok(record);
         }
@@ -69,9 +82,17 @@ impl<P: Ports> Manage<P> {
             self.conclude(record, &answers);
             Ok(())
         };
-        match timeout_at(&self.clock, until, self.change_existing(&record.name, &[], edit)).await {
+        match timeout_at(
+            &self.clock,
+            until,
+            self.change_existing(&record.name, &[], edit),
+        )
+        .await
+        {
             Some(changed) => changed.map(|(record, ())| record),
-            None => Err(unavailable().detail("what the endpoint said could not be written in time").into()),
+            None => Err(unavailable()
+                .detail("what the endpoint said could not be written in time")
+                .into()),
         }
     }
 
@@ -93,7 +114,9 @@ impl<P: Ports> Manage<P> {
                 Some((pending, answer))
             }
         };
-        let mut asked = stream::iter(pending).map(ask).buffer_unordered(HANDSHAKES_AT_ONCE_MAX);
+        let mut asked = stream::iter(pending)
+            .map(ask)
+            .buffer_unordered(HANDSHAKES_AT_ONCE_MAX);
         let mut answers = Vec::new();
         let all = async {
             while let Some(answer) = asked.next().await {
@@ -114,32 +137,55 @@ impl<P: Ports> Manage<P> {
         pending: &PendingHandshake,
     ) -> Answer {
         let (validation, code) = (settings.endpoint.validation, &pending.code);
-        let path = ["validate", topic.name.as_str(), subscription.name.as_str(), code.expose()];
-        let callback = self.settings.public_url.as_ref().map(|base| below(base, &path));
+        let path = [
+            "validate",
+            topic.name.as_str(),
+            subscription.name.as_str(),
+            code.expose(),
+        ];
+        let callback = self
+            .settings
+            .public_url
+            .as_ref()
+            .map(|base| below(base, &path));
         let ask = Ask {
             subscription,
             validation,
             origin: &self.settings.origin,
-            rate: settings.endpoint.max_requests_per_second.and_then(Rate::per_second),
+            rate: settings
+                .endpoint
+                .max_requests_per_second
+                .and_then(Rate::per_second),
             callback: callback.as_deref(),
             code,
             id: &self.entropy.uuid().to_string(),
             at: self.clock.now(),
         };
-        let sent = self.outbound().ask(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX)).await;
+        let sent = self
+            .outbound()
+            .ask(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX))
+            .await;
         let asked = (validation, &self.settings.origin, code);
         match sent.result {
-            Ok(answer) => judge(asked, callback.is_some(), answer.status, &answer.headers, &answer.body),
+            Ok(answer) => judge(
+                asked,
+                callback.is_some(),
+                answer.status,
+                &answer.headers,
+                &answer.body,
+            ),
             Err(failure) => judge_failure(failure),
         }
     }
 
-    /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded by a
-    /// callback in the meantime stays as it is.
+    /// Writes the answers of endpoints into the record. A handshake that was replaced or concluded
+    /// by a callback in the meantime stays as it is.
     fn conclude(&self, record: &mut TopicRecord, answers: &[(PendingHandshake, Answer)]) {
         let now = self.clock.now();
         for (PendingHandshake { subscription, code }, answer) in answers {
-            let Some((name, settings)) = record.settings.subscription_mut(subscription) else { continue };
+            let Some((name, settings)) = record.settings.subscription_mut(subscription) else {
+                continue;
+            };
             if let Some(status) = concluded(settings, code, answer, now) {
                 tracing::info!(
                     topic = %record.name, subscription = %name, state = %status.state,

@@ -1,5 +1,6 @@
-//! Changes to the health of links and subscriptions after a write or an operator's action: holds end, and
-//! health that is out of date is forgotten. Each shard is changed once, however many subscriptions change.
+//! Changes to the health of links and subscriptions after a write or an operator's action: holds
+//! end, and health that is out of date is forgotten. Each shard is changed once, however many
+//! subscriptions change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +11,9 @@ use posthaste_core::api::LinkView;
 use posthaste_core::api::edit::SubscriptionChange;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
-use posthaste_core::model::{EndpointUrl, Identity, Link, Subscription, SubscriptionName, TopicName};
+use posthaste_core::model::{
+    EndpointUrl, Identity, Link, Subscription, SubscriptionName, TopicName,
+};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::timeout;
@@ -18,7 +21,8 @@ use posthaste_services::timeout;
 use crate::answer::{ApiError, unusable_record};
 use crate::manage::Manage;
 
-/// Longest time for the changes after a write. The answer waits for them, and a hold ends by itself anyway.
+/// Longest time for the changes after a write. The answer waits for them, and a hold ends by itself
+/// anyway.
 const AFTER_WRITE_MAX: Duration = Duration::from_secs(5);
 
 /// Objects that are written at once. One takes S3 some 50 ms, so a thousand subscriptions fit into
@@ -40,32 +44,48 @@ struct ShardChange {
 }
 
 impl HealthChanges {
-    /// Forces these subscriptions: ends their holds and those of their links, and asks wake to release their
-    /// events.
+    /// Forces these subscriptions: ends their holds and those of their links, and asks wake to
+    /// release their events.
     pub(crate) fn forced<'a>(
         record: &TopicRecord,
         names: impl IntoIterator<Item = &'a SubscriptionName>,
     ) -> Result<Self, Problem> {
         let topic = record.compile().map_err(|_| unusable_record())?;
         let mut changes = Self::default();
-        names.into_iter().filter_map(|name| topic.subscription(name)).for_each(|it| changes.force(it));
+        names
+            .into_iter()
+            .filter_map(|name| topic.subscription(name))
+            .for_each(|it| changes.force(it));
         Ok(changes)
     }
 
-    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that a subscription
-    /// left or joined.
+    /// Forces subscriptions whose endpoint was corrected, and forgets the health on links that a
+    /// subscription left or joined.
     pub(crate) fn after_write(record: &TopicRecord, written: &[SubscriptionChange]) -> Self {
-        let corrected: Vec<_> = written.iter().filter(|it| it.is_corrected).map(|it| &it.name).collect();
-        let forced = if corrected.is_empty() { None } else { Self::forced(record, corrected).ok() };
+        let corrected: Vec<_> = written
+            .iter()
+            .filter(|it| it.is_corrected)
+            .map(|it| &it.name)
+            .collect();
+        let forced = if corrected.is_empty() {
+            None
+        } else {
+            Self::forced(record, corrected).ok()
+        };
         let mut changes = forced.unwrap_or_default();
-        for SubscriptionChange { name, links_changed, .. } in written {
+        for SubscriptionChange {
+            name,
+            links_changed,
+            ..
+        } in written
+        {
             changes.forget(&record.name, name, links_changed.iter().cloned());
         }
         changes
     }
 
-    /// Forgets the health of a subscription on these links, because it left them or another one has its name
-    /// now.
+    /// Forgets the health of a subscription on these links, because it left them or another one has
+    /// its name now.
     pub(crate) fn forget(
         &mut self,
         topic: &TopicName,
@@ -74,7 +94,9 @@ impl HealthChanges {
     ) {
         for link in links {
             let (topic, name) = (topic.clone(), name.clone());
-            self.shard(&link).forgotten.insert(Target::Subscription { link, topic, name });
+            self.shard(&link)
+                .forgotten
+                .insert(Target::Subscription { link, topic, name });
         }
     }
 
@@ -85,7 +107,8 @@ impl HealthChanges {
             ended.insert(Target::Link(link));
         }
         let key = layout::forcing(&subscription.topic, &subscription.name);
-        self.force_requests.insert(key, subscription.created.identity());
+        self.force_requests
+            .insert(key, subscription.created.identity());
     }
 
     fn shard(&mut self, link: &Link) -> &mut ShardChange {
@@ -94,22 +117,36 @@ impl HealthChanges {
 }
 
 impl<P: Ports> Manage<P> {
-    /// Applies the changes, and answers the holds that ended, as they were. The other changes are made even
-    /// if one fails.
+    /// Applies the changes, and answers the holds that ended, as they were. The other changes are
+    /// made even if one fails.
     pub(crate) async fn apply(&self, changes: &HealthChanges) -> Result<Vec<LinkView>, ApiError> {
-        // The futures are collected first: the compiler refuses a lazy closure over references here.
-        let shards: Vec<_> = changes.shards.iter().map(|(index, it)| self.change_shard(*index, it)).collect();
-        let shards: Vec<_> = stream::iter(shards).buffered(WRITES_AT_ONCE).collect().await;
-        let requests: Vec<_> =
-            changes.force_requests.iter().map(|(key, it)| self.request_force(key, *it)).collect();
-        let requests: Vec<_> = stream::iter(requests).buffered(WRITES_AT_ONCE).collect().await;
+        // The futures are collected first: the compiler refuses a lazy closure over references
+        // here.
+        let shards: Vec<_> = changes
+            .shards
+            .iter()
+            .map(|(index, it)| self.change_shard(*index, it))
+            .collect();
+        let shards: Vec<_> = stream::iter(shards)
+            .buffered(WRITES_AT_ONCE)
+            .collect()
+            .await;
+        let requests: Vec<_> = changes
+            .force_requests
+            .iter()
+            .map(|(key, it)| self.request_force(key, *it))
+            .collect();
+        let requests: Vec<_> = stream::iter(requests)
+            .buffered(WRITES_AT_ONCE)
+            .collect()
+            .await;
         let ended: Vec<Vec<_>> = shards.into_iter().collect::<Result<_, _>>()?;
         requests.into_iter().collect::<Result<(), _>>()?;
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Applies the changes after a write, until a time of the clock's `monotonic`. Holds that cannot be ended
-    /// now end by themselves.
+    /// Applies the changes after a write, until a time of the clock's `monotonic`. Holds that
+    /// cannot be ended now end by themselves.
     pub(crate) async fn apply_after_write(
         &self,
         topic: &TopicName,
@@ -121,20 +158,29 @@ impl<P: Ports> Manage<P> {
         }
         let length = self.rest(until).min(AFTER_WRITE_MAX);
         let applied = timeout(&self.clock, length, self.apply(changes)).await;
-        let problem = applied.map_or(Some(ProblemKind::Unavailable), |it| it.err().map(|error| error.0.kind));
+        let problem = applied.map_or(Some(ProblemKind::Unavailable), |it| {
+            it.err().map(|error| error.0.kind)
+        });
         if let Some(problem) = problem {
             let problem = problem.title();
             tracing::warn!(%topic, problem, "holds not ended or forgotten; they end by themselves");
         }
     }
 
-    async fn change_shard(&self, index: usize, change: &ShardChange) -> Result<Vec<LinkView>, ApiError> {
+    async fn change_shard(
+        &self,
+        index: usize,
+        change: &ShardChange,
+    ) -> Result<Vec<LinkView>, ApiError> {
         let (mut ended, now, settings) = (Vec::new(), self.clock.now(), self.links.settings());
         let apply = |shard: &mut Shard| {
-            // The closure runs again if another writer was faster, or if the cached shard may be too old.
+            // The closure runs again if another writer was faster, or if the cached shard may be
+            // too old.
             ended.clear();
             for target in &change.ended {
-                let before = shard.condition(target).map(|condition| LinkView::of(target, condition));
+                let before = shard
+                    .condition(target)
+                    .map(|condition| LinkView::of(target, condition));
                 if shard.observe(target, &Observation::Forced, now, settings) {
                     ended.extend(before);
                 }
@@ -146,7 +192,8 @@ impl<P: Ports> Manage<P> {
     }
 
     async fn request_force(&self, key: &str, identity: Option<Identity>) -> Result<(), ApiError> {
-        let object = identity.map_or_else(|| "{}".to_owned(), |it| format!(r#"{{"identity":"{it}"}}"#));
+        let object =
+            identity.map_or_else(|| "{}".to_owned(), |it| format!(r#"{{"identity":"{it}"}}"#));
         Ok(self.put_work(key, Bytes::from(object)).await?)
     }
 }

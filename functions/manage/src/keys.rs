@@ -25,7 +25,8 @@ pub(crate) struct KeyPath {
 
 /// Show a topic's publish keys
 ///
-/// `key1` and `key2`, which every topic has, and those of the tiers `internal` and `bulk` that were made.
+/// `key1` and `key2`, which every topic has, and those of the tiers `internal` and `bulk` that were
+/// made.
 #[utoipa::path(get, path = "/topics/{topic}/keys", tag = "topics", params(TopicPath),
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
         BadRequests, UnknownTopic, Problems))]
@@ -33,15 +34,17 @@ pub(crate) async fn get_keys<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<TopicPath>,
 ) -> Answer<TopicKeysView> {
-    Ok(JsonResponse::new(manage.existing(&path.topic).await?.shown_keys()))
+    Ok(JsonResponse::new(
+        manage.existing(&path.topic).await?.shown_keys(),
+    ))
 }
 
 /// Make or replace one of a topic's publish keys
 ///
-/// The other keys stay valid, so that producers can be moved over. The old key stops working as soon as every
-/// worker has read the change: at once embedded, within seconds on AWS. Producers with `internalKey1` or
-/// `internalKey2` may publish where back pressure refuses others; those with `bulkKey1` or `bulkKey2` are
-/// refused first.
+/// The other keys stay valid, so that producers can be moved over. The old key stops working as
+/// soon as every worker has read the change: at once embedded, within seconds on AWS. Producers
+/// with `internalKey1` or `internalKey2` may publish where back pressure refuses others; those with
+/// `bulkKey1` or `bulkKey2` are refused first.
 #[utoipa::path(post, path = "/topics/{topic}/keys/{key}/regenerate", tag = "topics",
     params(TopicPath, KeyPath),
     responses((status = 200, description = "The keys, in clear", body = TopicKeysView),
@@ -63,8 +66,8 @@ pub(crate) async fn regenerate_key<P: Ports>(
 
 /// Delete a key of another tier
 ///
-/// The key stops working as soon as every worker has read the change. `key1` and `key2` can only be replaced
-/// (400).
+/// The key stops working as soon as every worker has read the change. `key1` and `key2` can only be
+/// replaced (400).
 #[utoipa::path(delete, path = "/topics/{topic}/keys/{key}", tag = "topics", params(TopicPath, KeyPath),
     responses((status = 204, description = "Taken away"), BadRequests, UnknownKey, Unchanged, Problems))]
 pub(crate) async fn delete_key<P: Ports>(
@@ -88,5 +91,7 @@ fn unknown_key(topic: &TopicName, key: KeyName) -> Problem {
 
 fn permanent(key: KeyName) -> Problem {
     let detail = format!("every topic has a {key}: it can be replaced, not taken away");
-    Problem::new(ProblemKind::BadRequest).member("key").detail(detail)
+    Problem::new(ProblemKind::BadRequest)
+        .member("key")
+        .detail(detail)
 }

@@ -14,7 +14,8 @@ use posthaste_services::resolved::resolved_letters;
 use crate::answer::ApiError;
 use crate::manage::Manage;
 
-/// A subscription as its dead letters see it: the schema in which it receives events, and its creation.
+/// A subscription as its dead letters see it: the schema in which it receives events, and its
+/// creation.
 pub(crate) type Receiver = (Schema, Created);
 
 /// The letters of an object.
@@ -41,11 +42,15 @@ impl<P: Ports> Manage<P> {
         let object = async {
             match self.dead_letters.get(key).await {
                 // A store refuses only keys that no object can have.
-                Err(PortError { kind: ErrorKind::Invalid, .. }) => Ok(None),
+                Err(PortError {
+                    kind: ErrorKind::Invalid,
+                    ..
+                }) => Ok(None),
                 object => object,
             }
         };
-        let (object, resolved) = try_join(object, resolved_letters(&self.dead_letters, key)).await?;
+        let (object, resolved) =
+            try_join(object, resolved_letters(&self.dead_letters, key)).await?;
         let Some(Object { bytes, .. }) = object else {
             return Ok(Letters::broken("there is no such object"));
         };
@@ -54,7 +59,9 @@ impl<P: Ports> Manage<P> {
                 let mut of_object = Letters::default();
                 for (index, letter) in letters.into_iter().enumerate() {
                     match letter {
-                        Ok(letter) => of_object.add((index, letter), &resolved, selection, &receiver.1),
+                        Ok(letter) => {
+                            of_object.add((index, letter), &resolved, selection, &receiver.1)
+                        }
                         Err(error) => of_object.broken.push((Some(index), error.to_string())),
                     }
                 }
@@ -67,7 +74,10 @@ impl<P: Ports> Manage<P> {
 
 impl Letters {
     fn broken(why: &str) -> Self {
-        Self { broken: vec![(None, why.to_owned())], ..Self::default() }
+        Self {
+            broken: vec![(None, why.to_owned())],
+            ..Self::default()
+        }
     }
 
     fn add(
@@ -77,7 +87,8 @@ impl Letters {
         selection: &Selection,
         created: &Created,
     ) {
-        let (is_taken, is_resolved) = (selection.takes_event(&letter, created), resolved.has(index));
+        let (is_taken, is_resolved) =
+            (selection.takes_event(&letter, created), resolved.has(index));
         match (is_taken, is_resolved) {
             (true, true) if !selection.includes_resolved() => self.resolved += 1,
             (true, _) => self.selected.push((index, letter)),
@@ -98,7 +109,11 @@ pub(crate) fn fail(
     for (index, detail) in broken {
         *failed += 1;
         if shown.len() < REPLAY_FAILURES_SHOWN_MAX {
-            shown.push(ReplayFailure { key: key.to_owned(), index, detail });
+            shown.push(ReplayFailure {
+                key: key.to_owned(),
+                index,
+                detail,
+            });
         }
     }
 }

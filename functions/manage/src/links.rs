@@ -1,4 +1,5 @@
-//! Unhealthy links and subscriptions, and subscriptions whose events are held, as operators see them.
+//! Unhealthy links and subscriptions, and subscriptions whose events are held, as operators see
+//! them.
 
 mod rows;
 
@@ -21,8 +22,8 @@ use crate::manage::{Manage, Managed};
 /// Most rows of an answer. Lambda could answer ten times as many.
 const SHOWN_MAX: usize = 1000;
 
-/// Most pages of held objects that are listed. One takes S3 some 50 ms; a subscription with a thousand
-/// objects needs a page of its own, others share one.
+/// Most pages of held objects that are listed. One takes S3 some 50 ms; a subscription with a
+/// thousand objects needs a page of its own, others share one.
 const PAGES_MAX: usize = 100;
 
 /// Objects on one page.
@@ -33,9 +34,10 @@ const READS_AT_ONCE: usize = 16;
 
 /// Show links and subscriptions that are not well
 ///
-/// One row for each link (scheme, host and port) and each subscription whose requests pause because they
-/// failed, or that has just recovered, and for each subscription whose events are held because it is paused
-/// or its endpoint has not consented. Links and subscriptions that are well are not shown.
+/// One row for each link (scheme, host and port) and each subscription whose requests pause because
+/// they failed, or that has just recovered, and for each subscription whose events are held because
+/// it is paused or its endpoint has not consented. Links and subscriptions that are well are not
+/// shown.
 #[utoipa::path(get, path = "/links", tag = "status",
     responses((status = 200, description = "The links and subscriptions", body = LinksView,
         example = json!({ "links": [
@@ -48,11 +50,17 @@ const READS_AT_ONCE: usize = 16;
         ] })), Problems))]
 pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksView> {
     let shards = manage.links.all().await?;
-    let failing: Vec<_> = shards.iter().flat_map(|(_, shard)| shard.conditions()).collect();
+    let failing: Vec<_> = shards
+        .iter()
+        .flat_map(|(_, shard)| shard.conditions())
+        .collect();
     let (mut held, is_whole) = manage.held().await?;
-    // At first nothing is held for a subscription that fails. It has a row too, under the name that was
-    // written.
-    let own = failing.iter().filter_map(|(target, _)| own_folder(target)).take(SHOWN_MAX);
+    // At first nothing is held for a subscription that fails. It has a row too, under the name that
+    // was written.
+    let own = failing
+        .iter()
+        .filter_map(|(target, _)| own_folder(target))
+        .take(SHOWN_MAX);
     for folder in own {
         held.entry(folder).or_default();
     }
@@ -63,36 +71,65 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksVi
 }
 
 impl<P: Ports> Manage<P> {
-    /// Counts the held objects of each folder; the flag says whether all folders are there. A folder is not
-    /// counted to its end if it has more objects than are shown.
+    /// Counts the held objects of each folder; the flag says whether all folders are there. A
+    /// folder is not counted to its end if it has more objects than are shown.
     async fn held(&self) -> Result<(BTreeMap<String, u32>, bool), ApiError> {
         let (mut counts, mut after) = (BTreeMap::<String, u32>::new(), None);
         for _ in 0..PAGES_MAX {
-            let page = self.state.list(layout::HELD, after.as_deref(), PAGE_OBJECTS).await?;
-            let folders = page.objects.iter().filter_map(|object| layout::held_folder(&object.key));
+            let page = self
+                .state
+                .list(layout::HELD, after.as_deref(), PAGE_OBJECTS)
+                .await?;
+            let folders = page
+                .objects
+                .iter()
+                .filter_map(|object| layout::held_folder(&object.key));
             for folder in folders {
                 let count = counts.entry(folder.to_owned()).or_default();
                 *count = count.saturating_add(1);
             }
-            let Some(next) = page.next_after else { return Ok((counts, true)) };
+            let Some(next) = page.next_after else {
+                return Ok((counts, true));
+            };
             // The order of a list is not that of the folders' names: `a.b-c/` comes before `a.b/`.
-            let last = page.objects.last().and_then(|object| layout::held_folder(&object.key));
-            let is_full = |folder: &&str| counts.get(*folder).is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX);
+            let last = page
+                .objects
+                .last()
+                .and_then(|object| layout::held_folder(&object.key));
+            let is_full = |folder: &&str| {
+                counts
+                    .get(*folder)
+                    .is_some_and(|it| *it >= HELD_OBJECTS_SHOWN_MAX)
+            };
             after = Some(last.filter(is_full).map_or(next, layout::held_past));
         }
         Ok((counts, false))
     }
 
-    /// The owners of these folders, by the prefix of their objects. A folder that cannot have an owner is
-    /// left out: wake releases its objects.
-    async fn owners(&self, held: BTreeMap<String, u32>) -> Result<BTreeMap<String, Owner>, ApiError> {
+    /// The owners of these folders, by the prefix of their objects. A folder that cannot have an
+    /// owner is left out: wake releases its objects.
+    async fn owners(
+        &self,
+        held: BTreeMap<String, u32>,
+    ) -> Result<BTreeMap<String, Owner>, ApiError> {
         let mut by_topic = BTreeMap::<String, (TopicName, Vec<(SubscriptionName, u32)>)>::new();
         for (folder, objects) in held {
-            let Some((topic, name)) = layout::folder_owner(&folder) else { continue };
-            by_topic.entry(topic.folded()).or_insert_with(|| (topic, Vec::new())).1.push((name, objects));
+            let Some((topic, name)) = layout::folder_owner(&folder) else {
+                continue;
+            };
+            by_topic
+                .entry(topic.folded())
+                .or_insert_with(|| (topic, Vec::new()))
+                .1
+                .push((name, objects));
         }
-        let reads = by_topic.into_values().map(|(topic, names)| self.owners_of(topic, names));
-        stream::iter(reads).buffer_unordered(READS_AT_ONCE).try_concat().await
+        let reads = by_topic
+            .into_values()
+            .map(|(topic, names)| self.owners_of(topic, names));
+        stream::iter(reads)
+            .buffer_unordered(READS_AT_ONCE)
+            .try_concat()
+            .await
     }
 
     async fn owners_of(
@@ -108,7 +145,16 @@ impl<P: Ports> Manage<P> {
         let now = self.clock.now();
         let owner = |(name, objects): (SubscriptionName, u32)| {
             let prefix = layout::held_of(&topic, &name);
-            (prefix, Owner::of(record.as_ref(), otherwise, (topic.clone(), name), objects, now))
+            (
+                prefix,
+                Owner::of(
+                    record.as_ref(),
+                    otherwise,
+                    (topic.clone(), name),
+                    objects,
+                    now,
+                ),
+            )
         };
         Ok(names.into_iter().map(owner).collect())
     }
@@ -116,6 +162,8 @@ impl<P: Ports> Manage<P> {
 
 /// The folder of the objects that are held for a target; `None` for a link.
 fn own_folder(target: &Target) -> Option<String> {
-    let Target::Subscription { topic, name, .. } = target else { return None };
+    let Target::Subscription { topic, name, .. } = target else {
+        return None;
+    };
     layout::held_folder(&layout::held_of(topic, name)).map(str::to_owned)
 }

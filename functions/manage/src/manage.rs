@@ -47,8 +47,8 @@ pub struct Manage<P: Ports> {
 /// Settings of the manage function.
 #[derive(Debug, Clone)]
 pub struct ManageSettings {
-    /// The URL of the publish function if it has one of its own, as on AWS. Every topic shows it as its
-    /// `endpoint`.
+    /// The URL of the publish function if it has one of its own, as on AWS. Every topic shows it
+    /// as its `endpoint`.
     pub publish_url: Option<Url>,
     /// The URL of this function as seen from outside, if that is known. Endpoints consent there.
     pub public_url: Option<Url>,
@@ -72,13 +72,20 @@ pub struct LogSettings {
 impl<P: Ports> Manage<P> {
     /// The sender of requests to endpoints.
     pub(crate) fn outbound(&self) -> Outbound<'_, P::Webhook, P::Clock> {
-        Outbound { webhook: &self.webhooks, clock: &self.clock }
+        Outbound {
+            webhook: &self.webhooks,
+            clock: &self.clock,
+        }
     }
 
-    /// Writes an object that asks wake for work. wake may rest until it is signalled, so that comes first.
+    /// Writes an object that asks wake for work. wake may rest until it is signalled, so that comes
+    /// first.
     pub(crate) async fn put_work(&self, key: &str, bytes: Bytes) -> Result<(), PortError> {
         signal_wake(&self.state, self.clock.now()).await?;
-        self.state.put(key, bytes, PutCondition::Always).await.map(drop)
+        self.state
+            .put(key, bytes, PutCondition::Always)
+            .await
+            .map(drop)
     }
 }
 
@@ -105,7 +112,13 @@ mod tests {
             assert_eq!(below(&base.parse().unwrap(), &["topics", "a b"]), expected);
         };
         check("https://a.example", "https://a.example/topics/a%20b");
-        check("https://a.example/base", "https://a.example/base/topics/a%20b");
-        check("https://a.example/base/", "https://a.example/base/topics/a%20b");
+        check(
+            "https://a.example/base",
+            "https://a.example/base/topics/a%20b",
+        );
+        check(
+            "https://a.example/base/",
+            "https://a.example/base/topics/a%20b",
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Pages of lists: the number of items, and the place where a page begins. Cursors are opaque to clients.
+//! Pages of lists: the number of items, and the place where a page begins. Cursors are opaque to
+//! clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -24,9 +25,14 @@ impl Page {
         let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
         if !(1..=PAGE_ITEMS_MAX).contains(&items) {
             let detail = format!("{items} is outside 1..={PAGE_ITEMS_MAX}");
-            return Err(Problem::new(ProblemKind::BadRequest).member("limit").detail(detail));
+            return Err(Problem::new(ProblemKind::BadRequest)
+                .member("limit")
+                .detail(detail));
         }
-        Ok(Self { items, after: cursor.map(key).transpose()? })
+        Ok(Self {
+            items,
+            after: cursor.map(key).transpose()?,
+        })
     }
 }
 
@@ -37,21 +43,31 @@ pub(crate) fn cursor(key: &str) -> String {
 
 /// The beginning of names of topics or subscriptions, in lower case.
 pub(crate) fn folded_prefix(prefix: &str) -> Result<String, Problem> {
-    if prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+    if prefix
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
         return Ok(prefix.to_ascii_lowercase());
     }
-    let detail = "expected letters, digits and hyphens, as in the names of topics and subscriptions";
-    Err(Problem::new(ProblemKind::BadRequest).member("prefix").detail(detail))
+    let detail =
+        "expected letters, digits and hyphens, as in the names of topics and subscriptions";
+    Err(Problem::new(ProblemKind::BadRequest)
+        .member("prefix")
+        .detail(detail))
 }
 
 /// The problem of a cursor that no page of this list gave.
 pub(crate) fn bad_cursor() -> Problem {
-    Problem::new(ProblemKind::BadRequest).member("cursor").detail("not a cursor of this list")
+    Problem::new(ProblemKind::BadRequest)
+        .member("cursor")
+        .detail("not a cursor of this list")
 }
 
 fn key(cursor: &str) -> Result<String, Problem> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(bad_cursor)
+    bytes
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .ok_or_else(bad_cursor)
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState};
+use posthaste_core::api::{
+    ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
+};
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, Selection};
 use posthaste_core::stored::{ReplayRecord, layout};
@@ -37,15 +39,16 @@ pub(crate) struct ReplayPath {
 
 /// Replay a subscription's dead letters
 ///
-/// The events go to this subscription alone, whatever its filter says, as new deliveries with the header
-/// `posthaste-replayed: true`. The dead letters stay where they are, and are resolved once their events are
-/// delivered or have failed again: the next replay leaves those out. The replay begins within a minute, goes
-/// on at its rate, and waits while there is back pressure. An event that fails again is a new dead letter,
-/// which is no part of this replay. With `dryRun` nothing is written, and the answer counts the events.
+/// The events go to this subscription alone, whatever its filter says, as new deliveries with the
+/// header `posthaste-replayed: true`. The dead letters stay where they are, and are resolved once
+/// their events are delivered or have failed again: the next replay leaves those out. The replay
+/// begins within a minute, goes on at its rate, and waits while there is back pressure. An event
+/// that fails again is a new dead letter, which is no part of this replay. With `dryRun` nothing is
+/// written, and the answer counts the events.
 ///
-/// With the source `log` the events are those of the delivery log whose deliveries ended in the time that is
-/// asked for, also those that were delivered. They keep their `webhook-id`. What is still tried, and what a
-/// replay or a resend sent, is left out.
+/// With the source `log` the events are those of the delivery log whose deliveries ended in the
+/// time that is asked for, also those that were delivered. They keep their `webhook-id`. What is
+/// still tried, and what a replay or a resend sent, is left out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/replay", tag = "dead letters",
     params(SubscriptionPath), request_body(content = Option<ReplayRequest>),
     responses((status = 200, description = "The work of the replay", body = ReplayPreview),
@@ -60,14 +63,17 @@ pub(crate) async fn replay<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
     let (topic, now) = (&record.name, manage.clock.now());
-    let selection = Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
+    let selection =
+        Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
     let created = record.created(name);
     if selection.is_of_log() && manage.is_log_off(Some(&record)) {
         let problem = Problem::new(ProblemKind::BadSettings).member("source");
         return Err(problem.detail(LOG_IS_OFF).into());
     }
     if request.dry_run {
-        let output = settings.delivery_schema.unwrap_or(record.settings.input_schema);
+        let output = settings
+            .delivery_schema
+            .unwrap_or(record.settings.input_schema);
         let preview: ReplayPreview = if selection.is_of_log() {
             let topic = record.compile().map_err(|_| unusable_record())?;
             let to = topic.subscription(name).ok_or_else(|| path.unknown())?;
@@ -79,12 +85,29 @@ pub(crate) async fn replay<P: Ports>(
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
     let mut replay = ReplayRecord::new(id, topic.clone(), (name.clone(), &created), request, now);
-    if settings.status.as_ref().is_some_and(|status| status.state != StatusState::Active) {
-        replay = replay.turned(ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive), now);
+    if settings
+        .status
+        .as_ref()
+        .is_some_and(|status| status.state != StatusState::Active)
+    {
+        replay = replay.turned(
+            ReplayState::Waiting,
+            Some(ReplayReason::SubscriptionNotActive),
+            now,
+        );
     }
     // The marker is written first, because wake finds no record without one.
-    manage.put_work(&layout::replaying(&replay.id), Bytes::new()).await?;
-    manage.state.put(&layout::replay(&replay.id), replay.render(), PutCondition::IfAbsent).await?;
+    manage
+        .put_work(&layout::replaying(&replay.id), Bytes::new())
+        .await?;
+    manage
+        .state
+        .put(
+            &layout::replay(&replay.id),
+            replay.render(),
+            PutCondition::IfAbsent,
+        )
+        .await?;
     tracing::info!(replay_id = replay.id, %topic, subscription = %name, "a replay was asked for");
     let location = format!("/replays/{}", replay.id);
     Ok(JsonResponse::accepted(replay.shown(), location).into_response())
@@ -92,8 +115,8 @@ pub(crate) async fn replay<P: Ports>(
 
 /// Show a replay
 ///
-/// `outcomes` counts from the delivery log what became of the events that were queued. At most 10,000 records
-/// are read, the newest, and for at most five seconds.
+/// `outcomes` counts from the delivery log what became of the events that were queued. At most
+/// 10,000 records are read, the newest, and for at most five seconds.
 #[utoipa::path(get, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay", body = ReplayView),
         NoReplay, BadRequests, Problems))]
@@ -104,13 +127,16 @@ pub(crate) async fn show_replay<P: Ports>(
     let object = manage.state.get(&replay_key(&path.id)?).await?;
     let replay = parse(&path.id, object)?;
     let outcomes = manage.outcomes(&replay).await;
-    Ok(JsonResponse::new(ReplayView { outcomes, ..replay.shown() }))
+    Ok(JsonResponse::new(ReplayView {
+        outcomes,
+        ..replay.shown()
+    }))
 }
 
 /// Cancel a replay
 ///
-/// Events that are in the queue already, up to a minute's worth, are still delivered. A replay that has ended
-/// stays as it is.
+/// Events that are in the queue already, up to a minute's worth, are still delivered. A replay that
+/// has ended stays as it is.
 #[utoipa::path(delete, path = "/replays/{id}", tag = "dead letters", params(ReplayPath),
     responses((status = 200, description = "The replay as it is now", body = ReplayView),
         NoReplay, BadRequests, Unchanged, Problems))]
@@ -136,13 +162,19 @@ pub(crate) async fn cancel_replay<P: Ports>(
 }
 
 pub(crate) fn bad_settings(error: &ReplayRequestError) -> Problem {
-    Problem::new(ProblemKind::BadSettings).member(error.member()).detail(error.to_string())
+    Problem::new(ProblemKind::BadSettings)
+        .member(error.member())
+        .detail(error.to_string())
 }
 
 fn replay_key(id: &str) -> Result<String, Problem> {
     let is_id = (1..=REPLAY_ID_BYTES_MAX).contains(&id.len())
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    if is_id { Ok(layout::replay(id)) } else { Err(unknown_replay()) }
+    if is_id {
+        Ok(layout::replay(id))
+    } else {
+        Err(unknown_replay())
+    }
 }
 
 fn unknown_replay() -> Problem {

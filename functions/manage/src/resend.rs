@@ -29,7 +29,8 @@ use crate::manage::{Manage, Managed};
 const NOTE: &str = "a new delivery of the event was queued; another request makes another one";
 
 /// Added to the note if another delivery of the event has not ended.
-const STILL_WAITING: &str = ". An earlier delivery of the event still waits: that copy may arrive too";
+const STILL_WAITING: &str =
+    ". An earlier delivery of the event still waits: that copy may arrive too";
 
 /// Added to the note if the event was found in the dead letters alone, which do not keep it.
 const NEW_WEBHOOK_ID: &str =
@@ -40,8 +41,7 @@ const NEW_WEBHOOK_ID_IN_DOUBT: &str =
     ". The event was found in the dead letters alone, so its request has a new webhook-id";
 
 /// The same for a dead letter that was named.
-const NEW_WEBHOOK_ID_OF_LETTER: &str =
-    ". The delivery log does not say whose dead letter this is, so its request has a new webhook-id";
+const NEW_WEBHOOK_ID_OF_LETTER: &str = ". The delivery log does not say whose dead letter this is, so its request has a new webhook-id";
 
 /// The problem of a subscription that is disabled: the event would become a dead letter at once.
 const DISABLED: &str = "the subscription is disabled; enable it first";
@@ -73,10 +73,11 @@ struct Again {
 
 /// Send an event again
 ///
-/// Makes a new delivery of the event to this subscription, at once and whatever became of the earlier ones,
-/// as long as the delivery log or a dead letter has its payload. It has a new key and a new time to live, and
-/// keeps its `webhook-id` where the log knows it. A pause, the state of the link and the rate limit hold for
-/// it as for any other. Two requests make two deliveries. With `deadLetter`, that dead letter is sent.
+/// Makes a new delivery of the event to this subscription, at once and whatever became of the
+/// earlier ones, as long as the delivery log or a dead letter has its payload. It has a new key and
+/// a new time to live, and keeps its `webhook-id` where the log knows it. A pause, the state of the
+/// link and the rate limit hold for it as for any other. Two requests make two deliveries. With
+/// `deadLetter`, that dead letter is sent.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
     params(DeliveryPath), request_body(content = Option<ResendRequest>),
     responses((status = 202, description = "The new delivery is queued", body = ResendView,
@@ -90,39 +91,87 @@ pub(crate) async fn resend<P: Ports>(
     let path = SubscriptionPath { topic, name };
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
-    let to = topic.subscription(&path.name).ok_or_else(|| path.unknown())?;
+    let to = topic
+        .subscription(&path.name)
+        .ok_or_else(|| path.unknown())?;
     if to.status == Status::Disabled {
-        return Err(Problem::new(ProblemKind::WrongState).detail(DISABLED).into());
+        return Err(Problem::new(ProblemKind::WrongState)
+            .detail(DISABLED)
+            .into());
     }
-    let LookedUp { records, searched_from, .. } = manage.records_towards(&path, &id).await?;
+    let LookedUp {
+        records,
+        searched_from,
+        ..
+    } = manage.records_towards(&path, &id).await?;
     let (histories, key) = (histories(records), request.key.as_deref());
-    let Again { found, is_waiting, new_id } = match &request.dead_letter {
+    let Again {
+        found,
+        is_waiting,
+        new_id,
+    } = match &request.dead_letter {
         Some(place) => manage.letter_again(place, key, &histories, to, &id).await?,
-        None => manage.event_again(key, &histories, to, &id, searched_from).await?,
+        None => {
+            manage
+                .event_again(key, &histories, to, &id, searched_from)
+                .await?
+        }
     };
-    let (key, kept) = (format!("{}-0", manage.entropy.uuid().simple()), found.webhook_id.as_deref());
+    let (key, kept) = (
+        format!("{}-0", manage.entropy.uuid().simple()),
+        found.webhook_id.as_deref(),
+    );
     let default_time_to_live = topic.default_time_to_live;
     let letter = found.letter;
-    let resend = Resend { key: &key, webhook_id: kept, letter, subscription: to, default_time_to_live };
-    manage.queue_again(resend.message(&found.event, manage.clock.now())).await?;
+    let resend = Resend {
+        key: &key,
+        webhook_id: kept,
+        letter,
+        subscription: to,
+        default_time_to_live,
+    };
+    manage
+        .queue_again(resend.message(&found.event, manage.clock.now()))
+        .await?;
     let webhook_id = kept.map_or_else(|| webhook_id_of(&key), str::to_owned);
     tracing::info!(
         topic = %path.topic, subscription = %to.name, event_id = id, key, webhook_id,
         "an event is sent again by its id"
     );
     let location = location(&path.topic, &id);
-    let note = note(is_waiting, if kept.is_some() { "" } else { new_id }, searched_from);
+    let note = note(
+        is_waiting,
+        if kept.is_some() { "" } else { new_id },
+        searched_from,
+    );
     let (earlier_waits, searched_from) = (is_waiting, searched_from.map(IsoTimestamp));
-    let view = ResendView { id, key, webhook_id, earlier_waits, searched_from, note };
+    let view = ResendView {
+        id,
+        key,
+        webhook_id,
+        earlier_waits,
+        searched_from,
+        note,
+    };
     Ok(JsonResponse::accepted(view, location).into_response())
 }
 
 impl<P: Ports> Manage<P> {
     /// The records of an event towards a subscription.
-    async fn records_towards(&self, path: &SubscriptionPath, id: &str) -> Result<LookedUp, ApiError> {
+    async fn records_towards(
+        &self,
+        path: &SubscriptionPath,
+        id: &str,
+    ) -> Result<LookedUp, ApiError> {
         let (topic, subscription) = (Some(path.topic.folded()), Some(path.name.folded()));
         let event_id = Some(log_text(id));
-        self.log_event(LookUp { topic, subscription, event_id, ..LookUp::default() }).await
+        self.log_event(LookUp {
+            topic,
+            subscription,
+            event_id,
+            ..LookUp::default()
+        })
+        .await
     }
 
     /// The event of this id or, with a key, of this delivery.
@@ -140,8 +189,16 @@ impl<P: Ports> Manage<P> {
             return Err(unknown(searched_from, false));
         }
         let found = self.payload_of(&chosen, to, id, searched_from).await?;
-        let new_id = if searched_from.is_some() { NEW_WEBHOOK_ID_IN_DOUBT } else { NEW_WEBHOOK_ID };
-        Ok(Again { found, is_waiting: chosen.is_ok_and(|chosen| chosen.is_waiting), new_id })
+        let new_id = if searched_from.is_some() {
+            NEW_WEBHOOK_ID_IN_DOUBT
+        } else {
+            NEW_WEBHOOK_ID
+        };
+        Ok(Again {
+            found,
+            is_waiting: chosen.is_ok_and(|chosen| chosen.is_waiting),
+            new_id,
+        })
     }
 
     /// The payload of the delivery that was chosen or, where the log has none, of a dead letter.
@@ -165,8 +222,17 @@ impl<P: Ports> Manage<P> {
         for (key, text) in message.payloads {
             self.state.put(&key, text, PutCondition::Always).await?;
         }
-        let ReplayMessage { body, group, delay_secs, .. } = message;
-        let message = OutgoingMessage { body, group: Some(group), delay_secs };
+        let ReplayMessage {
+            body,
+            group,
+            delay_secs,
+            ..
+        } = message;
+        let message = OutgoingMessage {
+            body,
+            group: Some(group),
+            delay_secs,
+        };
         match send_all(&self.deliveries, vec![message]).await.pop() {
             Some(sent) => Ok(sent?),
             None => Err(unavailable().into()),
@@ -176,7 +242,8 @@ impl<P: Ports> Manage<P> {
 
 fn note(is_waiting: bool, new_id: &str, searched_from: Option<Timestamp>) -> String {
     let waiting = if is_waiting { STILL_WAITING } else { "" };
-    let searched = searched_from.map(|since| format!(". The delivery log was only searched back to {since}"));
+    let searched =
+        searched_from.map(|since| format!(". The delivery log was only searched back to {since}"));
     format!("{NOTE}{waiting}{}{new_id}", searched.unwrap_or_default())
 }
 
@@ -185,7 +252,11 @@ fn location(topic: &TopicName, id: &str) -> String {
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     // A plus sign is a space in a query only, and a segment of dots is a step in the path.
     let id = id.replace('+', "%20");
-    let id = if matches!(&*id, "." | "..") { id.replace('.', "%2E") } else { id };
+    let id = if matches!(&*id, "." | "..") {
+        id.replace('.', "%2E")
+    } else {
+        id
+    };
     format!("/topics/{topic}/events/{id}")
 }
 
@@ -198,8 +269,22 @@ fn former(to: &Subscription) -> Problem {
 }
 
 fn several(keys: &[String]) -> Problem {
-    let shown = keys.iter().take(KEYS_SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = if keys.len() > KEYS_SHOWN_MAX { ", …" } else { "" };
-    let detail = format!("{} events have this id; name one of their keys: {shown}{more}", keys.len());
-    Problem::new(ProblemKind::SeveralDeliveries).member("key").detail(detail)
+    let shown = keys
+        .iter()
+        .take(KEYS_SHOWN_MAX)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = if keys.len() > KEYS_SHOWN_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    let detail = format!(
+        "{} events have this id; name one of their keys: {shown}{more}",
+        keys.len()
+    );
+    Problem::new(ProblemKind::SeveralDeliveries)
+        .member("key")
+        .detail(detail)
 }

@@ -1,5 +1,5 @@
-//! Dead letters that an operator is done with: resolved, so that lists and replays leave them out, or
-//! deleted.
+//! Dead letters that an operator is done with: resolved, so that lists and replays leave them out,
+//! or deleted.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use crate::manage::{Manage, Managed};
 use crate::paging::{Page, cursor};
 use crate::replays::bad_settings;
 
-/// Longest time for one request. Work that begins just before its end still ends before the request's time
-/// limit.
+/// Longest time for one request. Work that begins just before its end still ends before the
+/// request's time limit.
 const WORKING_TIME: Duration = Duration::from_secs(8);
 
 /// Most objects of one request, so that it ends even if the clock stands still.
@@ -31,9 +31,10 @@ const OBJECTS_MAX: usize = 1000;
 
 /// Resolve a subscription's dead letters
 ///
-/// A resolved dead letter needs nothing more: lists and replays leave it out unless asked. The objects stay
-/// as they are. Letters that a replay delivers again are resolved without this request. One request works for
-/// a few seconds; its `cursor` says where to go on. With `dryRun` it only counts.
+/// A resolved dead letter needs nothing more: lists and replays leave it out unless asked. The
+/// objects stay as they are. Letters that a replay delivers again are resolved without this
+/// request. One request works for a few seconds; its `cursor` says where to go on. With `dryRun` it
+/// only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/resolve",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are resolved", body = ResolveAnswer),
@@ -43,14 +44,17 @@ pub(crate) async fn resolve_dead_letters<P: Ports>(
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
 ) -> Answer<ResolveAnswer> {
-    manage.end_letters(&path, request, End::Resolve).await.map(JsonResponse::new)
+    manage
+        .end_letters(&path, request, End::Resolve)
+        .await
+        .map(JsonResponse::new)
 }
 
 /// Delete a subscription's dead letters
 ///
-/// Resolved letters are selected too. An object is deleted when all its letters are selected or resolved.
-/// Otherwise it stays, and the selected letters in it are resolved. One request works for a few seconds; its
-/// `cursor` says where to go on. With `dryRun` it only counts.
+/// Resolved letters are selected too. An object is deleted when all its letters are selected or
+/// resolved. Otherwise it stays, and the selected letters in it are resolved. One request works for
+/// a few seconds; its `cursor` says where to go on. With `dryRun` it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/delete",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are deleted or resolved", body = ResolveAnswer),
@@ -60,7 +64,10 @@ pub(crate) async fn delete_dead_letters<P: Ports>(
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
 ) -> Answer<ResolveAnswer> {
-    manage.end_letters(&path, request, End::Delete).await.map(JsonResponse::new)
+    manage
+        .end_letters(&path, request, End::Delete)
+        .await
+        .map(JsonResponse::new)
 }
 
 /// What becomes of the selected letters.
@@ -95,7 +102,17 @@ impl<P: Ports> Manage<P> {
         let selection = Selection::new(&path.topic, &path.name, &request, now);
         let selection = selection.map_err(|error| bad_settings(&error))?;
         let receiver = receiver.unwrap_or((Schema::default(), Created::UNKNOWN));
-        let answer = self.work(&Task { end, is_dry_run, selection, receiver }, after).await?;
+        let answer = self
+            .work(
+                &Task {
+                    end,
+                    is_dry_run,
+                    selection,
+                    receiver,
+                },
+                after,
+            )
+            .await?;
         if !is_dry_run {
             tracing::info!(
                 topic = %path.topic, subscription = %path.name, is_deletion = end == End::Delete,
@@ -109,30 +126,51 @@ impl<P: Ports> Manage<P> {
     /// The subscription of a path; `None` if it is gone and has dead letters.
     async fn receiver(&self, path: &SubscriptionPath) -> Result<Option<Receiver>, ApiError> {
         let record = self.load(&path.topic).await?;
-        let found = record.as_ref().and_then(|record| path.find(record).ok().map(|found| (record, found)));
+        let found = record
+            .as_ref()
+            .and_then(|record| path.find(record).ok().map(|found| (record, found)));
         if let Some((record, (name, settings))) = found {
-            let schema = settings.delivery_schema.unwrap_or(record.settings.input_schema);
+            let schema = settings
+                .delivery_schema
+                .unwrap_or(record.settings.input_schema);
             return Ok(Some((schema, record.created(name))));
         }
         let prefix = layout::dead_letters_of(&path.topic, &path.name);
-        if self.dead_letters.list(&prefix, None, 1).await?.objects.is_empty() {
+        if self
+            .dead_letters
+            .list(&prefix, None, 1)
+            .await?
+            .objects
+            .is_empty()
+        {
             return Err(path.unknown().into());
         }
         Ok(None)
     }
 
-    async fn work(&self, task: &Task, mut after: Option<String>) -> Result<ResolveAnswer, ApiError> {
+    async fn work(
+        &self,
+        task: &Task,
+        mut after: Option<String>,
+    ) -> Result<ResolveAnswer, ApiError> {
         let end = self.clock.monotonic() + WORKING_TIME;
         let (mut answer, mut worked) = (ResolveAnswer::default(), 0);
         loop {
-            let page = letter_objects(&self.dead_letters, &task.selection, after.as_deref()).await?;
+            let page =
+                letter_objects(&self.dead_letters, &task.selection, after.as_deref()).await?;
             for object in page.objects {
                 if worked == OBJECTS_MAX || self.clock.monotonic() >= end {
-                    return Ok(ResolveAnswer { cursor: after.as_deref().map(cursor), ..answer });
+                    return Ok(ResolveAnswer {
+                        cursor: after.as_deref().map(cursor),
+                        ..answer
+                    });
                 }
                 worked += 1;
-                let letters = self.letters(&object.key, &task.selection, &task.receiver).await?;
-                self.end_object(task, &object.key, letters, &mut answer).await?;
+                let letters = self
+                    .letters(&object.key, &task.selection, &task.receiver)
+                    .await?;
+                self.end_object(task, &object.key, letters, &mut answer)
+                    .await?;
                 after = Some(object.key);
             }
             after = page.next_after;
@@ -150,7 +188,12 @@ impl<P: Ports> Manage<P> {
         letters: Letters,
         answer: &mut ResolveAnswer,
     ) -> Result<(), ApiError> {
-        let Letters { selected, broken, others, .. } = letters;
+        let Letters {
+            selected,
+            broken,
+            others,
+            ..
+        } = letters;
         let is_deleted = task.end == End::Delete && broken.is_empty() && others.is_empty();
         fail(broken, key, (&mut answer.failed, &mut answer.failures));
         if selected.is_empty() {
@@ -168,7 +211,9 @@ impl<P: Ports> Manage<P> {
             return Ok(self.dead_letters.delete(&layout::resolved(key)).await?);
         }
         let places = selected.into_iter().map(|(index, _)| index).collect();
-        resolve_letters(&self.dead_letters, key, &places).await.map_err(unresolved)?;
+        resolve_letters(&self.dead_letters, key, &places)
+            .await
+            .map_err(unresolved)?;
         Ok(())
     }
 }
@@ -177,7 +222,8 @@ fn unresolved(error: UpdateError<FormatError>) -> ApiError {
     match error {
         UpdateError::Read(error) | UpdateError::Write(error) => error.into(),
         UpdateError::Edit(_) => {
-            let detail = "the list of the object's resolved dead letters was written by a newer version";
+            let detail =
+                "the list of the object's resolved dead letters was written by a newer version";
             Problem::new(ProblemKind::Internal).detail(detail).into()
         }
         UpdateError::Contended => conflict().into(),

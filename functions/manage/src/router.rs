@@ -18,8 +18,8 @@ use crate::document::{Crowded, describe};
 use crate::guard::{limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
-    actions, attempts, callbacks, dead_letters, events, keys, links, replays, resend, resolve, status,
-    subscriptions, test_event, topics, webhook_keys,
+    actions, attempts, callbacks, dead_letters, events, keys, links, replays, resend, resolve,
+    status, subscriptions, test_event, topics, webhook_keys,
 };
 
 /// Routes of this function.
@@ -30,8 +30,8 @@ pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
     router_beside(manage, axum::Router::new())
 }
 
-/// The API, beside other routes, some with other methods on its paths. It answers unknown paths and methods
-/// itself, so `others` must not have a fallback.
+/// The API, beside other routes, some with other methods on its paths. It answers unknown paths and
+/// methods itself, so `others` must not have a fallback.
 pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> axum::Router {
     let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
     let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
@@ -42,21 +42,31 @@ pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> 
         .route_layer(limit)
         .with_state(manage)
         .merge(others)
-        .method_not_allowed_fallback(|| async { ApiError(Problem::new(ProblemKind::MethodNotAllowed)) })
+        .method_not_allowed_fallback(|| async {
+            ApiError(Problem::new(ProblemKind::MethodNotAllowed))
+        })
         .fallback(|| async { ApiError(Problem::new(ProblemKind::NotFound)) })
 }
 
 /// The API without its guard, for a caller in this process that knows its visitors: the console.
 pub fn unguarded_router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
     let limit = from_fn_with_state(Arc::clone(&manage), limit_time::<P>);
-    guarded_routes().split_for_parts().0.route_layer(limit).with_state(manage)
+    guarded_routes()
+        .split_for_parts()
+        .0
+        .route_layer(limit)
+        .with_state(manage)
 }
 
 /// The routes that need the admin key.
 fn guarded_routes<P: Ports>() -> Routes<P> {
     OpenApiRouter::new()
         .routes(routes!(topics::list_topics))
-        .routes(routes!(topics::get_topic, topics::put_topic, topics::delete_topic))
+        .routes(routes!(
+            topics::get_topic,
+            topics::put_topic,
+            topics::delete_topic
+        ))
         .routes(routes!(keys::get_keys))
         .routes(routes!(keys::delete_key))
         .routes(routes!(keys::regenerate_key))
@@ -106,7 +116,11 @@ async fn openapi_json<P: Ports>(_function: Managed<P>) -> Response {
     static JSON: OnceLock<Bytes> = OnceLock::new();
     // The document is plain data with text keys: serialising it cannot fail.
     let json = JSON.get_or_init(|| Bytes::from(openapi::<P>().to_json().unwrap_or_default()));
-    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json.clone()).into_response()
+    (
+        [(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+        json.clone(),
+    )
+        .into_response()
 }
 
 /// Show the JSON Schema of the YAML file
@@ -117,10 +131,17 @@ async fn openapi_json<P: Ports>(_function: Managed<P>) -> Response {
 async fn schema_json<P: Ports>(_function: Managed<P>) -> Response {
     static JSON: OnceLock<Bytes> = OnceLock::new();
     let json = JSON.get_or_init(|| Bytes::from(apply_file_schema().to_string()));
-    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], json.clone()).into_response()
+    (
+        [(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
+        json.clone(),
+    )
+        .into_response()
 }
 
 /// The OpenAPI 3.1 document of the whole HTTP API.
 pub(crate) fn openapi<P: Ports>() -> OpenApi {
-    describe([guarded_routes::<P>().into_openapi(), open_routes::<P>().into_openapi()])
+    describe([
+        guarded_routes::<P>().into_openapi(),
+        open_routes::<P>().into_openapi(),
+    ])
 }

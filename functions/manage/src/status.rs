@@ -14,13 +14,15 @@ use crate::manage::Managed;
 
 /// Show the pressure
 ///
-/// Shows the last state of the monitor: the level of each resource, and the waits and refusals that producers
-/// get now. An old state (`freshness`) has less effect than it says.
+/// Shows the last state of the monitor: the level of each resource, and the waits and refusals that
+/// producers get now. An old state (`freshness`) has less effect than it says.
 #[utoipa::path(get, path = "/pressure", tag = "status",
     responses((status = 200, description = "The pressure", body = PressureView), Problems))]
 pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<PressureView> {
     let object = manage.state.get(PRESSURE_KEY).await?;
-    let state = object.map(|object| PressureState::parse(&object.bytes)).transpose();
+    let state = object
+        .map(|object| PressureState::parse(&object.bytes))
+        .transpose();
     Ok(JsonResponse::new(match state {
         Ok(state) => PressureView::new(state.as_ref(), manage.clock.now()),
         Err(error) => {
@@ -41,5 +43,7 @@ pub(crate) async fn pressure<P: Ports>(State(manage): Managed<P>) -> Answer<Pres
 pub(crate) async fn health<P: Ports>(State(manage): Managed<P>) -> Answer<HealthView> {
     // Any read will do; this object is small.
     manage.state.get(PRESSURE_KEY).await?;
-    Ok(JsonResponse::new(HealthView { status: "ok".to_owned() }))
+    Ok(JsonResponse::new(HealthView {
+        status: "ok".to_owned(),
+    }))
 }

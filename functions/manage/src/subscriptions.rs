@@ -10,7 +10,8 @@ use serde::Deserialize;
 use crate::answer::{Answer, ApiError, JsonResponse};
 use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{
-    BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription, UnknownTopic,
+    BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription,
+    UnknownTopic,
 };
 use crate::extract::{JsonBody, Path, Query, SubscriptionPath, TopicPath};
 use crate::health_changes::HealthChanges;
@@ -37,15 +38,18 @@ pub(crate) struct SubscriptionQuery {
 
 impl SubscriptionQuery {
     fn is_in_state(&self, settings: &SubscriptionSettings) -> bool {
-        let state = settings.status.as_ref().map_or(StatusState::Active, |status| status.state);
+        let state = settings
+            .status
+            .as_ref()
+            .map_or(StatusState::Active, |status| status.state);
         self.state.is_none_or(|wanted| wanted == state)
     }
 }
 
 /// List a topic's subscriptions
 ///
-/// In the order of their names without regard to case. Secrets are masked. Each has the count of what waits
-/// for it, and its health.
+/// In the order of their names without regard to case. Secrets are masked. Each has the count of
+/// what waits for it, and its health.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions", tag = "subscriptions",
     params(TopicPath, SubscriptionQuery),
     responses((status = 200, description = "One page of subscriptions", body = SubscriptionPage),
@@ -57,27 +61,42 @@ pub(crate) async fn list_subscriptions<P: Ports>(
 ) -> Answer<SubscriptionPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let prefix = folded_prefix(&query.prefix)?;
-    let (record, after) = (manage.existing(&path.topic).await?, after.unwrap_or_default());
-    let mut rest: Vec<_> =
-        record.settings.subscriptions.iter().map(|(name, it)| (name.folded(), name, it)).collect();
+    let (record, after) = (
+        manage.existing(&path.topic).await?,
+        after.unwrap_or_default(),
+    );
+    let mut rest: Vec<_> = record
+        .settings
+        .subscriptions
+        .iter()
+        .map(|(name, it)| (name.folded(), name, it))
+        .collect();
     rest.retain(|(folded, _, settings)| {
         *folded > after && folded.starts_with(&prefix) && query.is_in_state(settings)
     });
     rest.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let has_more = rest.len() > items;
     rest.truncate(items);
-    let cursor = rest.last().filter(|_| has_more).map(|(folded, ..)| cursor(folded));
+    let cursor = rest
+        .last()
+        .filter(|_| has_more)
+        .map(|(folded, ..)| cursor(folded));
     let now = manage.clock.now();
-    let mut subscriptions: Vec<_> =
-        rest.iter().map(|(_, name, settings)| settings.shown(name, now)).collect();
+    let mut subscriptions: Vec<_> = rest
+        .iter()
+        .map(|(_, name, settings)| settings.shown(name, now))
+        .collect();
     manage.add_waiting(&record.name, &mut subscriptions).await;
-    Ok(JsonResponse::new(SubscriptionPage { subscriptions, cursor }))
+    Ok(JsonResponse::new(SubscriptionPage {
+        subscriptions,
+        cursor,
+    }))
 }
 
 /// Show a subscription
 ///
-/// Secrets are masked. What waits, the last outcome and the health are as of now, and as far as they could be
-/// read. The answer can be put back as it is.
+/// Secrets are masked. What waits, the last outcome and the health are as of now, and as far as
+/// they could be read. The answer can be put back as it is.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "The subscription", body = SubscriptionSettings,
@@ -90,19 +109,24 @@ pub(crate) async fn get_subscription<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
     let mut shown = settings.shown(name, manage.clock.now());
-    manage.add_waiting(&record.name, std::slice::from_mut(&mut shown)).await;
+    manage
+        .add_waiting(&record.name, std::slice::from_mut(&mut shown))
+        .await;
     shown.last_outcome = manage.last_outcome(&record, name).await.map(Box::new);
-    Ok(JsonResponse::versioned(shown, subscription_etag(&record, settings)))
+    Ok(JsonResponse::versioned(
+        shown,
+        subscription_etag(&record, settings),
+    ))
 }
 
 /// Create or replace a subscription
 ///
-/// The subscription becomes active; with `endpoint.validation`, once its endpoint has consented. The answer
-/// shows its state, which may be Pending or Failed. A paused subscription stays paused, and a disabled one
-/// disabled unless `endpoint.url` or `endpoint.validation` changes. Secrets that are left out stay as they
-/// are. A new subscription gets one, which is shown in this answer and never again. A masked secret keeps the
-/// present one. Where `endpoint.url` becomes another one of the same scheme, host and port, a hold ends, as
-/// with `force`.
+/// The subscription becomes active; with `endpoint.validation`, once its endpoint has consented.
+/// The answer shows its state, which may be Pending or Failed. A paused subscription stays paused,
+/// and a disabled one disabled unless `endpoint.url` or `endpoint.validation` changes. Secrets that
+/// are left out stay as they are. A new subscription gets one, which is shown in this answer and
+/// never again. A masked secret keeps the present one. Where `endpoint.url` becomes another one of
+/// the same scheme, host and port, a hold ends, as with `force`.
 #[utoipa::path(put, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
@@ -120,17 +144,33 @@ pub(crate) async fn put_subscription<P: Ports>(
     let (editor, until) = (manage.editor(), manage.work_ends());
     let edit = |record: &mut TopicRecord| {
         let present = record.settings.subscription(&path.name);
-        conditions.check(present.map(|(_, settings)| subscription_etag(record, settings)).as_deref())?;
+        conditions.check(
+            present
+                .map(|(_, settings)| subscription_etag(record, settings))
+                .as_deref(),
+        )?;
         editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)
     };
-    let (record, change) = manage.change_existing(&path.topic, &[&path.name], edit).await?;
+    let (record, change) = manage
+        .change_existing(&path.topic, &[&path.name], edit)
+        .await?;
     tracing::info!(
         topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
     );
-    let record = manage.follow_up(record, std::slice::from_ref(&change), until).await;
-    let settings = record.settings.subscriptions.get(&change.name).ok_or_else(|| path.unknown())?;
+    let record = manage
+        .follow_up(record, std::slice::from_ref(&change), until)
+        .await;
+    let settings = record
+        .settings
+        .subscriptions
+        .get(&change.name)
+        .ok_or_else(|| path.unknown())?;
     let shown = change.shown(settings, manage.clock.now());
-    Ok(JsonResponse::put(shown, subscription_etag(&record, settings), change.is_new))
+    Ok(JsonResponse::put(
+        shown,
+        subscription_etag(&record, settings),
+        change.is_new,
+    ))
 }
 
 /// Delete a subscription
@@ -157,7 +197,13 @@ pub(crate) async fn delete_subscription<P: Ports>(
     let (record, (name, removed)) = manage.change_existing(&path.topic, &[], edit).await?;
     tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
     let mut health = HealthChanges::default();
-    health.forget(&record.name, &name, removed.iter().flat_map(|settings| settings.endpoint.links()));
+    health.forget(
+        &record.name,
+        &name,
+        removed
+            .iter()
+            .flat_map(|settings| settings.endpoint.links()),
+    );
     manage.apply_after_write(&record.name, &health, until).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,5 @@
-//! Temporary topics and subscriptions: the marks that lead wake to them, and the notes of their use.
+//! Temporary topics and subscriptions: the marks that lead wake to them, and the notes of their
+//! use.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use crate::answer::ApiError;
 use crate::manage::Manage;
 
 impl<P: Ports> Manage<P> {
-    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of the subscriptions
-    /// that this write changes or that the user named. It must run before the record is written. Wake removes
-    /// a note that nothing needs. Without its note, a subscription would stay for ever, or be deleted right
-    /// after it was written.
+    /// Marks a topic that is temporary or has temporary subscriptions, and notes the use of the
+    /// subscriptions that this write changes or that the user named. It must run before the
+    /// record is written. Wake removes a note that nothing needs. Without its note, a
+    /// subscription would stay for ever, or be deleted right after it was written.
     pub(crate) async fn note_temporary(
         &self,
         present: Option<&TopicRecord>,
@@ -28,10 +29,12 @@ impl<P: Ports> Manage<P> {
         if !next.is_temporary() {
             return Ok(());
         }
-        self.put_work(&layout::temporary(&next.name), Bytes::new()).await?;
+        self.put_work(&layout::temporary(&next.name), Bytes::new())
+            .await?;
         for (name, settings) in &next.settings.subscriptions {
             let before = present.and_then(|present| present.settings.subscriptions.get(name));
-            if before != Some(settings) || named.iter().any(|named| named.folded() == name.folded()) {
+            if before != Some(settings) || named.iter().any(|named| named.folded() == name.folded())
+            {
                 self.note_use(&next.name, name, settings).await?;
             }
         }
@@ -40,12 +43,18 @@ impl<P: Ports> Manage<P> {
 
     /// Notes that a subscription's dead letters are read. If that fails, they are still shown.
     pub(crate) async fn note_dead_letter_read(&self, topic: &TopicName, name: &SubscriptionName) {
-        let Ok(Some(record)) = self.load(topic).await else { return };
+        let Ok(Some(record)) = self.load(topic).await else {
+            return;
+        };
         if let Some(idle) = record.settings.auto_delete_on_idle {
             // A failure is logged.
-            let _ = self.note(topic, &layout::topic_activity(topic), idle.0).await;
+            let _ = self
+                .note(topic, &layout::topic_activity(topic), idle.0)
+                .await;
         }
-        let Some((name, settings)) = record.settings.subscription(name) else { return };
+        let Some((name, settings)) = record.settings.subscription(name) else {
+            return;
+        };
         if self.note_use(topic, name, settings).await.is_err() {
             tracing::warn!(%topic, subscription = %name, "use of a subscription not stored");
         }
@@ -57,12 +66,18 @@ impl<P: Ports> Manage<P> {
         name: &SubscriptionName,
         settings: &SubscriptionSettings,
     ) -> Result<(), ApiError> {
-        let Some(idle) = settings.auto_delete_on_idle else { return Ok(()) };
-        self.note(topic, &layout::subscription_activity(topic, name), idle.0).await
+        let Some(idle) = settings.auto_delete_on_idle else {
+            return Ok(());
+        };
+        self.note(topic, &layout::subscription_activity(topic, name), idle.0)
+            .await
     }
 
     async fn note(&self, topic: &TopicName, key: &str, idle: Duration) -> Result<(), ApiError> {
-        let noted = self.activity.note(&self.state, key, idle, self.clock.now()).await;
+        let noted = self
+            .activity
+            .note(&self.state, key, idle, self.clock.now())
+            .await;
         noted.map_err(|error| {
             tracing::warn!(%topic, error = &error as &dyn Error, "activity not stored");
             match error {

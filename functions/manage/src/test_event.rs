@@ -1,5 +1,5 @@
-//! Test events: one real attempt at a subscription's endpoint, and its result as the answer. Nothing is
-//! queued, retried or dead-lettered.
+//! Test events: one real attempt at a subscription's endpoint, and its result as the answer.
+//! Nothing is queued, retried or dead-lettered.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,16 +27,17 @@ use crate::manage::Managed;
 /// Longest time for the endpoint, so that its answer still fits into the request's time limit.
 const TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
-/// The problem of a subscription whose endpoint must consent and has not: it does not even get a test event.
+/// The problem of a subscription whose endpoint must consent and has not: it does not even get a
+/// test event.
 const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate asks it again";
 
 /// Send a test event
 ///
-/// Makes one real attempt at once, with the subscription's own headers and signature, whatever its state and
-/// its filter; but an endpoint that must consent (`endpoint.validation`) must have done so. The body is an
-/// event in the schema that the subscription receives, or an array of one; without a body, a sample of the
-/// type `dev.posthaste.test` is sent. The endpoint has the subscription's timeout, at most 20 seconds. The
-/// event is not retried and not dead-lettered.
+/// Makes one real attempt at once, with the subscription's own headers and signature, whatever its
+/// state and its filter; but an endpoint that must consent (`endpoint.validation`) must have done
+/// so. The body is an event in the schema that the subscription receives, or an array of one;
+/// without a body, a sample of the type `dev.posthaste.test` is sent. The endpoint has the
+/// subscription's timeout, at most 20 seconds. The event is not retried and not dead-lettered.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/test", tag = "subscriptions",
     params(SubscriptionPath),
     request_body(content = Option<serde_json::Value>, content_type = "application/json"),
@@ -53,10 +54,14 @@ pub(crate) async fn test_event<P: Ports>(
         tracing::error!(topic = %path.topic, error = &error as &dyn Error, "a topic record cannot be used");
         Problem::new(ProblemKind::Internal).detail("the record cannot be read")
     })?;
-    let subscription = topic.subscription(&path.name).ok_or_else(|| path.unknown())?;
+    let subscription = topic
+        .subscription(&path.name)
+        .ok_or_else(|| path.unknown())?;
     let settings = record.settings.subscriptions.get(&subscription.name);
     if !settings.is_some_and(SubscriptionSettings::may_be_sent_to) {
-        return Err(Problem::new(ProblemKind::WrongState).detail(NOT_CONSENTED).into());
+        return Err(Problem::new(ProblemKind::WrongState)
+            .detail(NOT_CONSENTED)
+            .into());
     }
     let (schema, now) = (subscription.delivery_schema, manage.clock.now());
     let id = manage.entropy.uuid();
@@ -75,21 +80,33 @@ pub(crate) async fn test_event<P: Ports>(
         at: now,
         origin: &manage.settings.origin,
     };
-    let event = Outgoing { key: &key, webhook_id: None, json: json.clone(), traceparent: None };
+    let event = Outgoing {
+        key: &key,
+        webhook_id: None,
+        json: json.clone(),
+        traceparent: None,
+    };
     let timeout = subscription.timeout.min(TIMEOUT_MAX);
     let rendered = delivery(context, &subscription.endpoint, timeout, &[event]);
-    let request = rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
+    let request =
+        rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
     let shown = shown_request(&request);
     let secrets = Secrets::of(&request.headers, settings);
     let sent = manage.outbound().send(request).await;
     let (outcome, failure) = judge(subscription, &json, &sent);
     let attempt = TestAttempt {
         delivered: outcome.is_success(),
-        outcome: outcome.name().map_or("Delivered".to_owned(), |name| name.to_string()),
+        outcome: outcome
+            .name()
+            .map_or("Delivered".to_owned(), |name| name.to_string()),
         failure,
         took_ms: u64::try_from(sent.took.as_millis()).unwrap_or(u64::MAX),
         request: shown,
-        response: sent.result.as_ref().ok().map(|response| shown_response(response, &secrets)),
+        response: sent
+            .result
+            .as_ref()
+            .ok()
+            .map(|response| shown_response(response, &secrets)),
     };
     tracing::info!(
         topic = %topic.name, subscription = %subscription.name, link = %subscription.endpoint.link(),
@@ -100,9 +117,16 @@ pub(crate) async fn test_event<P: Ports>(
 }
 
 fn bad_event(error: &TestEventError) -> Problem {
-    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let cause = error
+        .source()
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
     let is_too_large = matches!(error, TestEventError::TooLarge);
-    let kind = if is_too_large { ProblemKind::TooLarge } else { ProblemKind::BadEvent };
+    let kind = if is_too_large {
+        ProblemKind::TooLarge
+    } else {
+        ProblemKind::BadEvent
+    };
     Problem::new(kind).detail(format!("{error}{cause}"))
 }
 
@@ -121,7 +145,10 @@ fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Op
         Ok(response) => response.status.as_u16(),
         Err(failure) => return (sent.outcome, Some(failure.to_string())),
     };
-    let event = BatchEvent { text: event, envelope_id: None };
+    let event = BatchEvent {
+        text: event,
+        envelope_id: None,
+    };
     let reported = match sent.acknowledged(subscription, iter::once(event)) {
         Acknowledged::All => return (sent.outcome, None),
         Acknowledged::AllBut(_) => "the answer reports the event as failed".to_owned(),
@@ -134,7 +161,9 @@ fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse
     let headers = shown_headers(&response.headers).into_iter();
     TestResponse {
         status: response.status.as_u16(),
-        headers: headers.map(|(name, value)| (name, secrets.masked_in(&value))).collect(),
+        headers: headers
+            .map(|(name, value)| (name, secrets.masked_in(&value)))
+            .collect(),
         body: secrets.masked_in(&String::from_utf8_lossy(&response.body)),
         body_is_whole: response.body_is_whole,
     }
@@ -158,17 +187,21 @@ fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     shown
 }
 
-/// The forms of a subscription's secrets in an answer, the longest first. An endpoint may echo its request,
-/// so its answer is shown with masks in place of the secrets. A secret that it transformed (hashed,
-/// compressed) is not recognised.
+/// The forms of a subscription's secrets in an answer, the longest first. An endpoint may echo its
+/// request, so its answer is shown with masks in place of the secrets. A secret that it transformed
+/// (hashed, compressed) is not recognised.
 struct Secrets(Vec<String>);
 
 impl Secrets {
     /// The secrets in the request's headers, and those that sign it.
     fn of(sent: &HeaderMap, settings: Option<&SubscriptionSettings>) -> Self {
         let sensitive = sent.values().filter(|value| value.is_sensitive());
-        let headers = sensitive.filter_map(|value| value.to_str().ok()).flat_map(header_forms);
-        let signing = settings.into_iter().flat_map(|settings| settings.signing.timed());
+        let headers = sensitive
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(header_forms);
+        let signing = settings
+            .into_iter()
+            .flat_map(|settings| settings.signing.timed());
         let mut texts: Vec<String> = headers.map(str::to_owned).collect();
         texts.extend(signing.map(|(secret, _)| secret.expose().to_owned()));
         let mut all: Vec<String> = texts.iter().flat_map(|text| written_forms(text)).collect();
@@ -179,7 +212,9 @@ impl Secrets {
 
     /// The text with a mask in place of every secret.
     fn masked_in(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, MASKED))
+        self.0
+            .iter()
+            .fold(text.to_owned(), |text, secret| text.replace(secret, MASKED))
     }
 }
 
@@ -212,9 +247,21 @@ mod tests {
 
     #[test]
     fn a_secret_is_masked_however_it_is_echoed() {
-        check("Bearer s3cret", r#"{"a":"Bearer s3cret"}"#, r#"{"a":"(masked)"}"#);
-        check("Bearer s3cret", "token=s3cret, s3cret; acme", "token=(masked), (masked); acme");
-        check(r#"a"b\c/d"#, r#"a\"b\\c/d a\"b\\c\/d a"b\c/d"#, "(masked) (masked) (masked)");
+        check(
+            "Bearer s3cret",
+            r#"{"a":"Bearer s3cret"}"#,
+            r#"{"a":"(masked)"}"#,
+        );
+        check(
+            "Bearer s3cret",
+            "token=s3cret, s3cret; acme",
+            "token=(masked), (masked); acme",
+        );
+        check(
+            r#"a"b\c/d"#,
+            r#"a\"b\\c/d a\"b\\c\/d a"b\c/d"#,
+            "(masked) (masked) (masked)",
+        );
         check("s3cret", "nothing of it", "nothing of it");
     }
 }

@@ -55,7 +55,8 @@ pub(crate) const LOG: LogSettings = LogSettings {
 };
 
 /// The adapters of tests.
-pub(crate) type TestPorts = Bundle<MemoryQueue, Memory, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
+pub(crate) type TestPorts =
+    Bundle<MemoryQueue, Memory, Memory, Memory, MemoryEndpoint, FixedClock, Numbers>;
 
 pub(crate) struct Api {
     pub(crate) state: Memory,
@@ -86,7 +87,12 @@ impl Api {
 
     /// An API beside which events are published elsewhere.
     pub(crate) fn publishing_at(url: &str) -> Self {
-        Self::wire(Memory::default(), Memory::default(), Some(url.parse().unwrap()), ADMIN_KEY)
+        Self::wire(
+            Memory::default(),
+            Memory::default(),
+            Some(url.parse().unwrap()),
+            ADMIN_KEY,
+        )
     }
 
     /// An API with another admin key.
@@ -96,12 +102,25 @@ impl Api {
 
     /// The same installation where its publish function is at this URL.
     pub(crate) fn then_publishing_at(self, url: &str) -> Self {
-        Self::wire(self.state, self.dead_letters, Some(url.parse().unwrap()), ADMIN_KEY)
+        Self::wire(
+            self.state,
+            self.dead_letters,
+            Some(url.parse().unwrap()),
+            ADMIN_KEY,
+        )
     }
 
-    fn wire(state: Memory, dead_letters: Memory, publish_url: Option<url::Url>, admin_key: &str) -> Self {
-        let (clock, endpoint, queue) =
-            (FixedClock::default(), MemoryEndpoint::default(), MemoryQueue::default());
+    fn wire(
+        state: Memory,
+        dead_letters: Memory,
+        publish_url: Option<url::Url>,
+        admin_key: &str,
+    ) -> Self {
+        let (clock, endpoint, queue) = (
+            FixedClock::default(),
+            MemoryEndpoint::default(),
+            MemoryQueue::default(),
+        );
         let log = Memory::default();
         // Until a test says how the endpoint answers, it cannot be reached.
         endpoint.answer(|_| Err(SendFailure::Socket));
@@ -127,14 +146,27 @@ impl Api {
             },
         };
         let router = router(Arc::new(manage));
-        Self { state, dead_letters, log, queue, endpoint, clock, router }
+        Self {
+            state,
+            dead_letters,
+            log,
+            queue,
+            endpoint,
+            clock,
+            router,
+        }
     }
 
     /// An API with the topic `Orders` and its subscription `Billing`.
     pub(crate) async fn with_billing() -> Self {
         let api = Self::new();
         assert_eq!(api.put("/topics/Orders", json!({})).await.status, 201);
-        assert_eq!(api.put("/topics/Orders/subscriptions/Billing", billing()).await.status, 201);
+        assert_eq!(
+            api.put("/topics/Orders/subscriptions/Billing", billing())
+                .await
+                .status,
+            201
+        );
         api
     }
 
@@ -142,7 +174,11 @@ impl Api {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        Answer {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
     }
 
     pub(crate) async fn call(
@@ -165,7 +201,13 @@ impl Api {
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
-        self.call("PUT", path, &[("content-type", "application/json")], body.to_string()).await
+        self.call(
+            "PUT",
+            path,
+            &[("content-type", "application/json")],
+            body.to_string(),
+        )
+        .await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Answer {
@@ -192,7 +234,10 @@ impl Answer {
             own => format!("urn:posthaste:problem:{own}"),
         };
         assert_eq!(body["type"], type_uri, "{body}");
-        assert_eq!(body["status"], StatusCode::from_u16(status).unwrap().as_u16());
+        assert_eq!(
+            body["status"],
+            StatusCode::from_u16(status).unwrap().as_u16()
+        );
         body
     }
 }

@@ -23,8 +23,8 @@ pub(crate) enum Place {
     Empty,
     /// The topic is being deleted. A record that is written now would be deleted with it.
     Leaving,
-    /// The topic. Secrets and subscriptions that have expired are left out: they are never shown, and the
-    /// next write drops them.
+    /// The topic. Secrets and subscriptions that have expired are left out: they are never shown,
+    /// and the next write drops them.
     Topic(Box<TopicRecord>, ETag),
 }
 
@@ -41,18 +41,25 @@ impl Place {
 impl<P: Ports> Manage<P> {
     /// The record of a topic that must exist.
     pub(crate) async fn existing(&self, topic: &TopicName) -> Result<TopicRecord, ApiError> {
-        Ok(self.load(topic).await?.ok_or_else(|| unknown_topic(topic))?)
+        Ok(self
+            .load(topic)
+            .await?
+            .ok_or_else(|| unknown_topic(topic))?)
     }
 
     /// The record of a topic.
     pub(crate) async fn load(&self, topic: &TopicName) -> Result<Option<TopicRecord>, ApiError> {
         let key = layout::topic(topic);
-        let object = self.state.get(&key).await.map_err(|error| record_problem(&error))?;
+        let object = self
+            .state
+            .get(&key)
+            .await
+            .map_err(|error| record_problem(&error))?;
         Ok(self.place(&key, object)?.topic().map(|(record, _)| record))
     }
 
-    /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers the name as
-    /// it is stored, and the result of `edit`.
+    /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers
+    /// the name as it is stored, and the result of `edit`.
     pub(crate) async fn change_subscription<T>(
         &self,
         path: &SubscriptionPath,
@@ -63,7 +70,11 @@ impl<P: Ports> Manage<P> {
             let (name, settings) = path.find(record)?;
             conditions.check(Some(&subscription_etag(record, settings)))?;
             let name = name.clone();
-            let settings = record.settings.subscriptions.get_mut(&name).ok_or_else(|| path.unknown())?;
+            let settings = record
+                .settings
+                .subscriptions
+                .get_mut(&name)
+                .ok_or_else(|| path.unknown())?;
             let answer = edit(&name, settings)?;
             Ok((name, answer))
         };
@@ -71,8 +82,8 @@ impl<P: Ports> Manage<P> {
         Ok((record, name, answer))
     }
 
-    /// Changes the record of a topic that must exist, as [`Self::change`] does. Answers the record and the
-    /// result of `edit`.
+    /// Changes the record of a topic that must exist, as [`Self::change`] does. Answers the record
+    /// and the result of `edit`.
     pub(crate) async fn change_existing<T>(
         &self,
         topic: &TopicName,
@@ -87,9 +98,10 @@ impl<P: Ports> Manage<P> {
         self.change(topic, named, edit).await
     }
 
-    /// Changes the record of a topic: `edit` makes the next record from the present one. It runs again with
-    /// the newer one if another writer was faster. Answers the record and the other result of `edit`. The
-    /// subscriptions that the user `named` count as used, even if nothing about them changes.
+    /// Changes the record of a topic: `edit` makes the next record from the present one. It runs
+    /// again with the newer one if another writer was faster. Answers the record and the other
+    /// result of `edit`. The subscriptions that the user `named` count as used, even if nothing
+    /// about them changes.
     pub(crate) async fn change<T>(
         &self,
         topic: &TopicName,
@@ -99,14 +111,20 @@ impl<P: Ports> Manage<P> {
         let key = layout::topic(topic);
         let edit = |found| async {
             let present = match self.place(&key, found)? {
-                Place::Leaving => return Err(conflict().detail("the topic is being deleted").into()),
+                Place::Leaving => {
+                    return Err(conflict().detail("the topic is being deleted").into());
+                }
                 place => place.topic().map(|(record, _)| record),
             };
             let (record, answer) = edit(present.clone())?;
             let now = self.clock.now();
             let record = record.identified(present.as_ref(), now, || self.creation_id());
-            let record = TopicRecord { updated_at: now, ..record };
-            self.note_temporary(present.as_ref(), &record, named).await?;
+            let record = TopicRecord {
+                updated_at: now,
+                ..record
+            };
+            self.note_temporary(present.as_ref(), &record, named)
+                .await?;
             Ok::<_, ApiError>(Edit::Write(record.render(), (record, answer)))
         };
         match update_with(&self.state, &key, edit).await {
@@ -116,9 +134,9 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if another
-    /// writer was faster. `None` if the record was damaged: it is deleted too, so that the topic can be
-    /// written again.
+    /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if
+    /// another writer was faster. `None` if the record was damaged: it is deleted too, so that
+    /// the topic can be written again.
     pub(crate) async fn delete(
         &self,
         topic: &TopicName,
@@ -165,14 +183,20 @@ impl<P: Ports> Manage<P> {
         CreationId::new(bytes)
     }
 
-    /// The place of a topic with this object. A broken record is a failure of the program: it does not mean
-    /// that the topic does not exist.
+    /// The place of a topic with this object. A broken record is a failure of the program: it does
+    /// not mean that the topic does not exist.
     pub(crate) fn place(&self, key: &str, object: Option<Object>) -> Result<Place, Problem> {
-        let Some(Object { bytes, etag }) = object else { return Ok(Place::Empty) };
+        let Some(Object { bytes, etag }) = object else {
+            return Ok(Place::Empty);
+        };
         let record = TopicRecord::parse(&bytes).map_err(|error| broken(key, &error))?;
         let now = self.clock.now();
         if record.deleted_at.is_some() {
-            return Ok(if record.is_abandoned(now) { Place::Empty } else { Place::Leaving });
+            return Ok(if record.is_abandoned(now) {
+                Place::Empty
+            } else {
+                Place::Leaving
+            });
         }
         let mut record = record.without_ended_secrets(now);
         record.take_expired(now);

@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse, record_problem};
 use crate::conditions::{Conditions, topic_etag};
-use crate::document::{BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic};
+use crate::document::{
+    BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic,
+};
 use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed, below};
@@ -33,7 +35,8 @@ pub(crate) struct TopicQuery {
 
 /// List topics
 ///
-/// In a stable order, without their subscriptions. A topic whose record cannot be read is in `unreadable`.
+/// In a stable order, without their subscriptions. A topic whose record cannot be read is in
+/// `unreadable`.
 #[utoipa::path(get, path = "/topics", tag = "topics", params(TopicQuery),
     responses((status = 200, description = "One page of topics", body = TopicPage), BadRequests, Problems))]
 pub(crate) async fn list_topics<P: Ports>(
@@ -51,7 +54,11 @@ pub(crate) async fn list_topics<P: Ports>(
         }
     }
     let cursor = page.next_after.as_deref().map(cursor);
-    Ok(JsonResponse::new(TopicPage { topics, unreadable, cursor }))
+    Ok(JsonResponse::new(TopicPage {
+        topics,
+        unreadable,
+        cursor,
+    }))
 }
 
 /// Show a topic
@@ -66,14 +73,17 @@ pub(crate) async fn get_topic<P: Ports>(
     Path(path): Path<TopicPath>,
 ) -> Answer<TopicSettings> {
     let record = manage.existing(&path.topic).await?;
-    Ok(JsonResponse::versioned(manage.shown(&record), topic_etag(&record)))
+    Ok(JsonResponse::versioned(
+        manage.shown(&record),
+        topic_etag(&record),
+    ))
 }
 
 /// Create or replace a topic
 ///
-/// Two publish keys are made with a new topic and stay when it is replaced. Subscriptions in the body are
-/// created or replaced; the others stay. A signing secret that is made is shown in this answer and never
-/// again.
+/// Two publish keys are made with a new topic and stay when it is replaced. Subscriptions in the
+/// body are created or replaced; the others stay. A signing secret that is made is shown in this
+/// answer and never again.
 #[utoipa::path(put, path = "/topics/{topic}", tag = "topics", params(TopicPath,
         ("If-Match" = Option<String>, Header, description = "Write only if this is its version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if it is not there")),
@@ -103,7 +113,10 @@ pub(crate) async fn put_topic<P: Ports>(
     let mut shown = manage.shown(&record);
     for change in &changes {
         if let Some(stored) = record.settings.subscriptions.get(&change.name) {
-            shown.subscriptions.insert(change.name.clone(), change.shown(stored, manage.clock.now()));
+            shown.subscriptions.insert(
+                change.name.clone(),
+                change.shown(stored, manage.clock.now()),
+            );
         }
     }
     Ok(JsonResponse::put(shown, topic_etag(&record), is_new))
@@ -123,7 +136,9 @@ pub(crate) async fn delete_topic<P: Ports>(
 ) -> Result<StatusCode, ApiError> {
     let until = manage.work_ends();
     let check = |record: Option<&TopicRecord>| conditions.check(record.map(topic_etag).as_deref());
-    let Some(record) = manage.delete(&path.topic, check).await? else { return Ok(StatusCode::NO_CONTENT) };
+    let Some(record) = manage.delete(&path.topic, check).await? else {
+        return Ok(StatusCode::NO_CONTENT);
+    };
     tracing::info!(topic = %record.name, "topic deleted");
     let mut health = HealthChanges::default();
     for (name, settings) in &record.settings.subscriptions {
@@ -137,13 +152,23 @@ impl<P: Ports> Manage<P> {
     /// A topic as users see it, with its publish URL if another function has that.
     fn shown(&self, record: &TopicRecord) -> TopicSettings {
         let path = ["topics", record.name.as_str(), "events"];
-        let endpoint = self.settings.publish_url.as_ref().map(|base| below(base, &path));
-        TopicSettings { endpoint, ..record.settings.shown(&record.name, self.clock.now()) }
+        let endpoint = self
+            .settings
+            .publish_url
+            .as_ref()
+            .map(|base| below(base, &path));
+        TopicSettings {
+            endpoint,
+            ..record.settings.shown(&record.name, self.clock.now())
+        }
     }
 
-    /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be read is
-    /// named, because it must not hide the others.
-    async fn summary(&self, key: &str) -> Result<Result<Option<TopicSummary>, UnreadableTopic>, ApiError> {
+    /// A topic of a list. `None` for one that was deleted in the meantime. A record that cannot be
+    /// read is named, because it must not hide the others.
+    async fn summary(
+        &self,
+        key: &str,
+    ) -> Result<Result<Option<TopicSummary>, UnreadableTopic>, ApiError> {
         let object = match self.state.get(key).await {
             Err(error) if error.kind == ErrorKind::Damaged => {
                 return Ok(Err(unreadable(key, record_problem(&error))));
@@ -170,5 +195,8 @@ fn summary(record: TopicRecord) -> TopicSummary {
 
 fn unreadable(key: &str, problem: Problem) -> UnreadableTopic {
     let detail = problem.detail.unwrap_or_default();
-    UnreadableTopic { name: layout::topic_name(key).to_owned(), detail }
+    UnreadableTopic {
+        name: layout::topic_name(key).to_owned(),
+        detail,
+    }
 }

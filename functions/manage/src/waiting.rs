@@ -23,16 +23,16 @@ use posthaste_services::timeout;
 
 use crate::manage::Manage;
 
-/// Longest time for reading what waits. A read that begins just before its end still ends before the
-/// request's time limit.
+/// Longest time for reading what waits. A read that begins just before its end still ends before
+/// the request's time limit.
 const READING_TIME: Duration = Duration::from_secs(2);
 
-/// Longest time for each part of an answer. It is longer only where a call to the store hangs, which may take
-/// as long as a whole request.
+/// Longest time for each part of an answer. It is longer only where a call to the store hangs,
+/// which may take as long as a whole request.
 const HANGING_TIME_MAX: Duration = Duration::from_secs(4);
 
-/// Most messages that are read, of all subscriptions of an answer. Reading so many takes about a second
-/// embedded.
+/// Most messages that are read, of all subscriptions of an answer. Reading so many takes about a
+/// second embedded.
 const MESSAGES_MAX: usize = 100_000;
 
 /// Longest time for finding the last attempt in the delivery log.
@@ -47,13 +47,19 @@ type Shards = Vec<(usize, Arc<Shard>)>;
 impl<P: Ports> Manage<P> {
     /// Adds what waits for these subscriptions of a topic, and their health.
     pub(crate) async fn add_waiting(&self, topic: &TopicName, shown: &mut [SubscriptionSettings]) {
-        let names: Vec<_> = shown.iter().filter_map(|settings| settings.name.clone()).collect();
+        let names: Vec<_> = shown
+            .iter()
+            .filter_map(|settings| settings.name.clone())
+            .collect();
         if names.is_empty() {
             return;
         }
         match in_time(&self.clock, self.waiting(topic, &names)).await {
             Ok(views) => {
-                shown.iter_mut().zip(views).for_each(|(it, view)| it.waiting = Some(Box::new(view)));
+                shown
+                    .iter_mut()
+                    .zip(views)
+                    .for_each(|(it, view)| it.waiting = Some(Box::new(view)));
             }
             Err(error) => left_out(topic, &*error, "waiting"),
         }
@@ -90,8 +96,17 @@ impl<P: Ports> Manage<P> {
         let listed = self.log.list(&filter, 1, || self.clock.monotonic() < until);
         match timeout(&self.clock, HANGING_TIME_MAX, listed).await? {
             Ok(page) => page.records.first().map(|record| {
-                let AttemptView { at, outcome, status, .. } = AttemptView::from(record);
-                LastOutcomeView { at, outcome, status }
+                let AttemptView {
+                    at,
+                    outcome,
+                    status,
+                    ..
+                } = AttemptView::from(record);
+                LastOutcomeView {
+                    at,
+                    outcome,
+                    status,
+                }
             }),
             // It was logged when it became a problem.
             Err(_) => None,
@@ -107,9 +122,12 @@ impl<P: Ports> Manage<P> {
         let until = self.clock.monotonic() + READING_TIME;
         let mut counts = vec![WaitingCount::default(); names.len()];
         let with_queue = self.count_queue(topic, names, &mut counts, until).await?;
-        let objects = self.waiting_objects(topic, names, with_queue, until).await?;
+        let objects = self
+            .waiting_objects(topic, names, with_queue, until)
+            .await?;
         for (count, objects) in counts.iter_mut().zip(objects) {
-            self.count_objects(objects, with_queue, count, until).await?;
+            self.count_objects(objects, with_queue, count, until)
+                .await?;
         }
         Ok(counts.iter().map(|count| count.view(with_queue)).collect())
     }
@@ -150,9 +168,15 @@ impl<P: Ports> Manage<P> {
 fn health(topic: &TopicName, shown: &SubscriptionSettings, shards: &Shards) -> Option<LinkView> {
     let link = EndpointUrl::parse(&shown.endpoint.url).ok()?.link();
     let name = shown.name.clone()?;
-    let of_itself = Target::Subscription { link: link.clone(), topic: topic.clone(), name };
+    let of_itself = Target::Subscription {
+        link: link.clone(),
+        topic: topic.clone(),
+        name,
+    };
     let view = |target: Target| {
-        let condition = shards.iter().find_map(|(_, shard)| shard.condition(&target))?;
+        let condition = shards
+            .iter()
+            .find_map(|(_, shard)| shard.condition(&target))?;
         Some(LinkView::of(&target, condition))
     };
     view(of_itself).or_else(|| view(Target::Link(link)))
@@ -164,7 +188,9 @@ async fn in_time<T, E: Error + Send + Sync + 'static>(
     part: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Box<dyn Error + Send + Sync>> {
     let late = || Err(PortError::new("get an answer in time", ErrorKind::TimedOut).into());
-    timeout(clock, HANGING_TIME_MAX, part).await.map_or_else(late, |output| output.map_err(Into::into))
+    timeout(clock, HANGING_TIME_MAX, part)
+        .await
+        .map_or_else(late, |output| output.map_err(Into::into))
 }
 
 fn left_out(topic: &TopicName, error: &(dyn Error + 'static), member: &str) {

@@ -1,5 +1,5 @@
-//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So each request
-//! reads one object for one subscription, and the answer does not tell what exists.
+//! The public keys of a subscription's `v1a` signatures. Receivers fetch them without a key. So
+//! each request reads one object for one subscription, and the answer does not tell what exists.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -16,10 +16,10 @@ use crate::document::{BadRequests, Unavailable};
 use crate::extract::Query;
 use crate::manage::Managed;
 
-/// Time for which a receiver may keep the answer. A new key signs beside the old one for the overlap of its
-/// rotation, a day by default, so a set of this age still verifies. With an overlap of zero, and before a
-/// first key, it does not: then receivers refuse deliveries for this time. It is short, because a refusal may
-/// be final.
+/// Time for which a receiver may keep the answer. A new key signs beside the old one for the
+/// overlap of its rotation, a day by default, so a set of this age still verifies. With an overlap
+/// of zero, and before a first key, it does not: then receivers refuse deliveries for this time. It
+/// is short, because a refusal may be final.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=60, must-revalidate");
 
 /// `content-type` of a JSON Web Key Set (RFC 7517 §8.5.2).
@@ -40,8 +40,8 @@ pub(crate) struct KeysQuery {
 
 /// Show the public keys that verify a subscription's v1a signatures
 ///
-/// Needs no key. A JSON Web Key Set; empty for a subscription that signs with no `whsk_` key, and for one
-/// that does not exist.
+/// Needs no key. A JSON Web Key Set; empty for a subscription that signs with no `whsk_` key, and
+/// for one that does not exist.
 #[utoipa::path(get, path = "/.well-known/webhook-keys", tag = "subscriptions", security(()),
     params(KeysQuery),
     responses(
@@ -54,16 +54,24 @@ pub(crate) async fn webhook_keys<P: Ports>(
 ) -> Result<Response, ApiError> {
     let now = manage.clock.now();
     let record = manage.load(&query.topic).await?;
-    let keys =
-        record.and_then(|record| subscription_keys(&record, &query.subscription, now)).unwrap_or_default();
+    let keys = record
+        .and_then(|record| subscription_keys(&record, &query.subscription, now))
+        .unwrap_or_default();
     // The set is plain data with text keys: serialising it cannot fail.
     let body = serde_json::to_vec(&keys).unwrap_or_default();
     Ok(([(CONTENT_TYPE, JWK_SET), (CACHE_CONTROL, MAX_AGE)], body).into_response())
 }
 
-fn subscription_keys(record: &TopicRecord, name: &SubscriptionName, now: Timestamp) -> Option<WebhookKeys> {
+fn subscription_keys(
+    record: &TopicRecord,
+    name: &SubscriptionName,
+    now: Timestamp,
+) -> Option<WebhookKeys> {
     let (_, settings) = record.settings.subscription(name)?;
-    let secrets: Vec<_> =
-        settings.signing.timed().filter_map(|(text, _)| SigningSecret::parse(text.expose()).ok()).collect();
+    let secrets: Vec<_> = settings
+        .signing
+        .timed()
+        .filter_map(|(text, _)| SigningSecret::parse(text.expose()).ok())
+        .collect();
     Some(WebhookKeys::of(&secrets, now))
 }

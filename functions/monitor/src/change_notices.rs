@@ -1,6 +1,7 @@
-//! Notices of changes. The changes are part of the state, written by the same put as the level. The monitor
-//! that wrote them sends the notices after the put has succeeded, and removes the changes with the next
-//! poll's put. If that fails, or the process ends, the next poll of any monitor sends them.
+//! Notices of changes. The changes are part of the state, written by the same put as the level. The
+//! monitor that wrote them sends the notices after the put has succeeded, and removes the changes
+//! with the next poll's put. If that fails, or the process ends, the next poll of any monitor sends
+//! them.
 
 use std::error::Error;
 use std::time::Duration;
@@ -23,15 +24,15 @@ enum Unsent {
     OutOfTime,
 }
 
-/// The time for the notices of one poll: half the time by which a poll may be late before the state is stale,
-/// up to the longest time. So a queue that hangs does not make the monitor look stopped.
+/// The time for the notices of one poll: half the time by which a poll may be late before the state
+/// is stale, up to the longest time. So a queue that hangs does not make the monitor look stopped.
 pub(crate) fn notices_time(settings: &PressureSettings) -> Duration {
     let late = settings.stale_after().saturating_sub(settings.interval);
     NOTICES_TIME_MAX.min(late / 2)
 }
 
-/// Sends notices of the changes in the written state, and answers whether all were sent. A notice that is
-/// sent again is the same, with the same `id`.
+/// Sends notices of the changes in the written state, and answers whether all were sent. A notice
+/// that is sent again is the same, with the same `id`.
 pub(crate) async fn send_notices<P: Ports>(
     notifier: Notifier<'_, P::Queue, P::Store, P::Clock, P::Entropy>,
     topic: &TopicName,
@@ -51,13 +52,21 @@ pub(crate) async fn send_notices<P: Ports>(
     false
 }
 
-/// Logs an error if a change is new. The polls that try again log below that level, since the log may be on
-/// the disk that is full.
+/// Logs an error if a change is new. The polls that try again log below that level, since the log
+/// may be on the disk that is full.
 fn report_unsent(unsent: &Unsent, written: &PressureState) {
     let (changes, error) = (written.untold.len(), unsent as &dyn Error);
     if written.untold.iter().any(|change| change.at == written.at) {
-        tracing::error!(notices = changes, error, "notices of pressure not sent, the next polls try again");
+        tracing::error!(
+            notices = changes,
+            error,
+            "notices of pressure not sent, the next polls try again"
+        );
     } else {
-        tracing::debug!(notices = changes, error, "notices of pressure still not sent");
+        tracing::debug!(
+            notices = changes,
+            error,
+            "notices of pressure still not sent"
+        );
     }
 }

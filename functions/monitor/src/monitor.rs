@@ -62,8 +62,8 @@ pub struct Monitor<P: Ports, R, D> {
     misfits: BTreeSet<Resource>,
 }
 
-/// Reasons for which a poll fails. The next poll goes on. Until then the state grows stale, which has rules
-/// of its own.
+/// Reasons for which a poll fails. The next poll goes on. Until then the state grows stale, which
+/// has rules of its own.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorError {
     /// The state before could not be read.
@@ -82,10 +82,16 @@ struct Before {
 }
 
 impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
-    /// Wires the function up. Settings that make no sense, or disks too small for their formulas, are
-    /// refused.
-    pub fn new(ports: MonitorPorts<P, R, D>, settings: MonitorSettings) -> Result<Self, SettingsError> {
-        let MonitorSettings { pressure: settings, notices_topic } = settings;
+    /// Wires the function up. Settings that make no sense, or disks too small for their formulas,
+    /// are refused.
+    pub fn new(
+        ports: MonitorPorts<P, R, D>,
+        settings: MonitorSettings,
+    ) -> Result<Self, SettingsError> {
+        let MonitorSettings {
+            pressure: settings,
+            notices_topic,
+        } = settings;
         settings.validate()?;
         if settings.enable_resource_monitoring {
             let sample = ports.probe.sample();
@@ -136,9 +142,15 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             Some(_) => after.carry(&before.state.untold, &transitions),
             None => 0,
         };
-        let put = self.ports.state.put(PRESSURE_KEY, Bytes::from(after.render()), before.condition).await;
+        let put = self
+            .ports
+            .state
+            .put(PRESSURE_KEY, Bytes::from(after.render()), before.condition)
+            .await;
         match put {
-            Ok(etag) => (self.written, self.carries_notified) = (Some((etag, after.clone())), false),
+            Ok(etag) => {
+                (self.written, self.carries_notified) = (Some((etag, after.clone())), false)
+            }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {
                 return Ok(self.load(now).await.map_err(MonitorError::Read)?.state);
             }
@@ -157,9 +169,27 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
 
     /// Sends notices of the changes that the written state carries.
     async fn notify(&mut self, after: &PressureState) {
-        let Some(topic) = self.notices_topic.as_ref().filter(|_| !after.untold.is_empty()) else { return };
-        let MonitorPorts { deliveries, state: payloads, clock, entropy, registry, .. } = &self.ports;
-        let fan_out = FanOut { deliveries, payloads, clock, entropy };
+        let Some(topic) = self
+            .notices_topic
+            .as_ref()
+            .filter(|_| !after.untold.is_empty())
+        else {
+            return;
+        };
+        let MonitorPorts {
+            deliveries,
+            state: payloads,
+            clock,
+            entropy,
+            registry,
+            ..
+        } = &self.ports;
+        let fan_out = FanOut {
+            deliveries,
+            payloads,
+            clock,
+            entropy,
+        };
         let time = notices_time(&self.settings);
         if send_notices::<P>(Notifier { registry, fan_out }, topic, after, time).await
             && let Some((_, state)) = &mut self.written
@@ -173,39 +203,49 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     async fn load(&mut self, now: Timestamp) -> Result<Before, PortError> {
         let known = self.written.as_ref().map(|(etag, _)| etag);
         let read = get_newer(&self.ports.state, PRESSURE_KEY, known).await?;
-        let absent =
-            Before { state: PressureState::normal(now), condition: PutCondition::IfAbsent, is_ours: true };
+        let absent = Before {
+            state: PressureState::normal(now),
+            condition: PutCondition::IfAbsent,
+            is_ours: true,
+        };
         Ok(match (read, &self.written) {
-            (Revalidated::Unchanged, Some((etag, state))) => {
-                Before { state: state.clone(), condition: PutCondition::IfMatch(etag.clone()), is_ours: true }
-            }
+            (Revalidated::Unchanged, Some((etag, state))) => Before {
+                state: state.clone(),
+                condition: PutCondition::IfMatch(etag.clone()),
+                is_ours: true,
+            },
             (Revalidated::Changed(object), _) => found(object, now),
             (Revalidated::Missing | Revalidated::Unchanged, _) => absent,
         })
     }
 
-    /// Whether another monitor polled so recently that this poll would count its history twice. If two
-    /// monitors poll at the same pace, at most one of them finds the other's state older than three quarters
-    /// of the interval.
+    /// Whether another monitor polled so recently that this poll would count its history twice. If
+    /// two monitors poll at the same pace, at most one of them finds the other's state older
+    /// than three quarters of the interval.
     fn is_anothers_turn(&self, before: &Before, now: Timestamp) -> bool {
         let age = now.since(before.state.at).max(before.state.at.since(now));
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }
 
-    /// Whether nothing is watched and the state says so already, with no notices left. Then it is not written
-    /// again.
+    /// Whether nothing is watched and the state says so already, with no notices left. Then it is
+    /// not written again.
     fn is_switched_off(&self, before: &Before) -> bool {
         let is_notified = before.state.untold.is_empty() && !self.carries_notified;
         !self.settings.enable_resource_monitoring && !before.state.monitored && is_notified
     }
 
-    /// The resources whose thresholds do not fit the readings, and fitted those before. Each is reported
-    /// once.
+    /// The resources whose thresholds do not fit the readings, and fitted those before. Each is
+    /// reported once.
     fn new_misfits(&mut self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
         let misfits = self.settings.misfits(readings);
-        let known =
-            std::mem::replace(&mut self.misfits, misfits.iter().map(|(resource, _)| *resource).collect());
-        misfits.into_iter().filter(|(resource, _)| !known.contains(resource)).collect()
+        let known = std::mem::replace(
+            &mut self.misfits,
+            misfits.iter().map(|(resource, _)| *resource).collect(),
+        );
+        misfits
+            .into_iter()
+            .filter(|(resource, _)| !known.contains(resource))
+            .collect()
     }
 
     async fn readings(&mut self) -> Readings {
@@ -229,28 +269,38 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         }
     }
 
-    /// The time in seconds until the visible messages are delivered; `None` if it cannot be known now.
+    /// The time in seconds until the visible messages are delivered; `None` if it cannot be known
+    /// now.
     async fn drain_secs(&mut self, counts: QueueCounts) -> Option<u64> {
         let now = self.ports.clock.monotonic();
-        let elapsed = self.measured_at.replace(now).map_or(Duration::ZERO, |then| now.saturating_sub(then));
+        let elapsed = self
+            .measured_at
+            .replace(now)
+            .map_or(Duration::ZERO, |then| now.saturating_sub(then));
         match self.ports.drain.drained(counts.visible, elapsed).await {
-            Ok(Some(drained)) => {
-                Some(self.drain.update(counts.visible, drained.messages, drained.waited_max, drained.over))
-            }
+            Ok(Some(drained)) => Some(self.drain.update(
+                counts.visible,
+                drained.messages,
+                drained.waited_max,
+                drained.over,
+            )),
             Ok(None) => {
                 self.drain = DrainRate::default();
                 drain_secs_unknown(counts)
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "drain rate not read");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "drain rate not read"
+                );
                 None
             }
         }
     }
 }
 
-/// The drain time without a report of deliver. Then its messages hardly wait, so there is no backlog. This
-/// holds only while deliver receives: how long messages wait otherwise is unknown.
+/// The drain time without a report of deliver. Then its messages hardly wait, so there is no
+/// backlog. This holds only while deliver receives: how long messages wait otherwise is unknown.
 fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
     (counts.visible == 0 || counts.in_flight > 0).then_some(0)
 }
@@ -266,17 +316,28 @@ fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<
 /// The state before a poll, written by another monitor, or by this one before a restart.
 fn found(object: Object, now: Timestamp) -> Before {
     let state = PressureState::parse(&object.bytes).inspect_err(|error| {
-        tracing::error!(error = error as &dyn std::error::Error, "pressure state unusable, replaced");
+        tracing::error!(
+            error = error as &dyn std::error::Error,
+            "pressure state unusable, replaced"
+        );
     });
     let is_ours = state.is_err();
     let state = state.unwrap_or_else(|_| PressureState::normal(now));
-    Before { state, condition: PutCondition::IfMatch(object.etag), is_ours }
+    Before {
+        state,
+        condition: PutCondition::IfMatch(object.etag),
+        is_ours,
+    }
 }
 
 /// The counts of a queue; `None` if they could not be read. Then its resources keep their levels.
 async fn counts(queue: &impl QueueReceiver, name: &'static str) -> Option<QueueCounts> {
     let counts = queue.counts().await.inspect_err(|error| {
-        tracing::warn!(queue = name, error = error as &dyn std::error::Error, "queue not counted");
+        tracing::warn!(
+            queue = name,
+            error = error as &dyn std::error::Error,
+            "queue not counted"
+        );
     });
     counts.ok()
 }

@@ -1,15 +1,20 @@
-//! The pressure as operators see it: log events with the documents' ids, and gauges. There are few gauges,
-//! because CloudWatch bills each.
+//! The pressure as operators see it: log events with the documents' ids, and gauges. There are few
+//! gauges, because CloudWatch bills each.
 
 use posthaste_core::pressure::{
-    DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState, Resource,
-    ResourceState, SettingsError, Transition,
+    DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState,
+    Resource, ResourceState, SettingsError, Transition,
 };
 use posthaste_services::notifier::not_sent;
 
 /// Logs what changed about one resource.
 pub(crate) fn transition(change: Transition, state: &PressureState) {
-    let Transition { resource, previous, current, .. } = change;
+    let Transition {
+        resource,
+        previous,
+        current,
+        ..
+    } = change;
     let seen = state.resource(resource);
     let reading = seen.map(|r| r.reading);
     let in_flight = seen.is_some_and(|r| r.in_flight);
@@ -54,8 +59,8 @@ pub(crate) fn misfit(resource: Resource, error: &SettingsError) {
     );
 }
 
-/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as in logs and notices. A
-/// resource that is never read has no gauge, because CloudWatch bills each.
+/// Sets the gauges of the resources that could be read: 0 Normal, 1 Medium, 2 High, as in logs and
+/// notices. A resource that is never read has no gauge, because CloudWatch bills each.
 pub(crate) fn levels(state: &PressureState) {
     for resource in Resource::ALL {
         if let Some(level) = state.resource(resource).map(ResourceState::told_level) {
@@ -64,12 +69,16 @@ pub(crate) fn levels(state: &PressureState) {
     }
 }
 
-/// Sets the gauges of resources that are no longer watched to 0. Otherwise they would show the last level and
-/// reading until the process ends.
+/// Sets the gauges of resources that are no longer watched to 0. Otherwise they would show the last
+/// level and reading until the process ends.
 pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
-    let gone = before.resources.iter().filter(|seen| after.resource(seen.resource).is_none());
+    let gone = before
+        .resources
+        .iter()
+        .filter(|seen| after.resource(seen.resource).is_none());
     for resource in gone.map(|seen| seen.resource) {
-        metrics::gauge!("PressureLevel", "resource" => resource.as_str()).set(Level::Normal.number());
+        metrics::gauge!("PressureLevel", "resource" => resource.as_str())
+            .set(Level::Normal.number());
         if !is_counted_by_sqs(before, resource) {
             metrics::gauge!("PressureReading", "resource" => resource.as_str()).set(0.0);
         }
@@ -80,22 +89,32 @@ pub(crate) fn forgotten(before: &PressureState, after: &PressureState) {
 pub(crate) fn treatment(state: &PressureState) {
     metrics::gauge!("PressureTarpitInMs").set(as_f64(state.tarpit_ms));
     metrics::gauge!("PressureRefusedTierCount").set(as_f64(state.refused_tiers().len() as u64));
-    for seen in state.resources.iter().filter(|seen| !is_counted_by_sqs(state, seen.resource)) {
-        metrics::gauge!("PressureReading", "resource" => seen.resource.as_str()).set(as_f64(seen.reading));
+    for seen in state
+        .resources
+        .iter()
+        .filter(|seen| !is_counted_by_sqs(state, seen.resource))
+    {
+        metrics::gauge!("PressureReading", "resource" => seen.resource.as_str())
+            .set(as_f64(seen.reading));
     }
 }
 
-/// Whether SQS has a metric for this reading: on AWS for all counts of queues, where messages in flight take
-/// the place of a disk.
+/// Whether SQS has a metric for this reading: on AWS for all counts of queues, where messages in
+/// flight take the place of a disk.
 fn is_counted_by_sqs(state: &PressureState, resource: Resource) -> bool {
-    state.resource(Resource::DatabaseDisk).is_some_and(|disk| disk.in_flight)
+    state
+        .resource(Resource::DatabaseDisk)
+        .is_some_and(|disk| disk.in_flight)
         && matches!(
             resource,
             Resource::SubmissionQueue | Resource::DatabaseDisk | Resource::DeadLetterBacklog
         )
 }
 
-#[expect(clippy::cast_precision_loss, reason = "readings are far below 2^52, and a gauge is for looking at")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "readings are far below 2^52, and a gauge is for looking at"
+)]
 fn as_f64(reading: u64) -> f64 {
     reading as f64
 }
@@ -104,6 +123,9 @@ fn as_f64(reading: u64) -> f64 {
 pub(crate) fn given_up(changes: usize) {
     if changes > 0 {
         not_sent(None, changes);
-        tracing::error!(notices = changes, "notices of pressure are dropped: too many wait to be sent");
+        tracing::error!(
+            notices = changes,
+            "notices of pressure are dropped: too many wait to be sent"
+        );
     }
 }

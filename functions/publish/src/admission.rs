@@ -1,5 +1,5 @@
-//! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure` decides.
-//! No body is read before.
+//! Admission under back pressure: a request goes on, waits, or is turned away, as `core::pressure`
+//! decides. No body is read before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::settings::Tarpit;
 #[derive(Debug, Clone, Default)]
 pub struct Advice(Arc<Mutex<Places>>);
 
-/// A place that was taken. It is given back when this is dropped before it was kept: by a request that
-/// publishes nothing, so that a producer of invalid events takes no turns from the others.
+/// A place that was taken. It is given back when this is dropped before it was kept: by a request
+/// that publishes nothing, so that a producer of invalid events takes no turns from the others.
 pub(crate) struct Place {
     advice: Advice,
     taken: Option<(TopicName, Tier)>,
@@ -57,7 +57,10 @@ impl Advice {
     /// Takes the place of the topic's tier, if it is free.
     fn take(&self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> Option<Place> {
         let is_taken = self.places(|places| places.take(topic, tier, delay, now));
-        is_taken.then(|| Place { advice: self.clone(), taken: Some((topic.clone(), tier)) })
+        is_taken.then(|| Place {
+            advice: self.clone(),
+            taken: Some((topic.clone(), tier)),
+        })
     }
 
     /// The lock is held for a look at a map, never while something is awaited.
@@ -82,8 +85,8 @@ impl Drop for Place {
 }
 
 impl Admission<'_> {
-    /// Applies the decision, and reserves the room for the body. The place of the topic is taken last, by a
-    /// request that has everything else it needs to go on.
+    /// Applies the decision, and reserves the room for the body. The place of the topic is taken
+    /// last, by a request that has everything else it needs to go on.
     pub(crate) fn enter(
         &self,
         topic: &Topic,
@@ -103,8 +106,8 @@ impl Admission<'_> {
                 }
                 (wait, None)
             }
-            // The wait of every acknowledgement at rest is not advised: a producer that came back would get
-            // it again.
+            // The wait of every acknowledgement at rest is not advised: a producer that came back
+            // would get it again.
             (pressure::Admission::Delay(wait), Tarpit::Advise) if admitted.is_held_back() => {
                 let Some(place) = self.advice.take(&topic.name, tier, wait, self.now) else {
                     meter::delayed(&topic.name, tier);
@@ -113,12 +116,24 @@ impl Admission<'_> {
                 (Duration::ZERO, Some(place))
             }
             (pressure::Admission::Delay(_), Tarpit::Advise)
-            | (pressure::Admission::Accept | pressure::Admission::Refuse { .. }, _) => (Duration::ZERO, None),
+            | (pressure::Admission::Accept | pressure::Admission::Refuse { .. }, _) => {
+                (Duration::ZERO, None)
+            }
         };
-        Ok(Entered { wait, pressure: admitted.header, dehydrate: admitted.dehydrate, room, place })
+        Ok(Entered {
+            wait,
+            pressure: admitted.header,
+            dehydrate: admitted.dehydrate,
+            room,
+            place,
+        })
     }
 }
 
 fn turned_away(admitted: Admitted, retry_after: Duration) -> Box<TurnedAway> {
-    Box::new(TurnedAway { retry_after, header: admitted.header, pressing: admitted.pressing })
+    Box::new(TurnedAway {
+        retry_after,
+        header: admitted.header,
+        pressing: admitted.pressing,
+    })
 }

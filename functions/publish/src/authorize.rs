@@ -1,4 +1,5 @@
-//! Authorization: the tier to which a publish key, or a token that was signed with one, opens the topic.
+//! Authorization: the tier to which a publish key, or a token that was signed with one, opens the
+//! topic.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -16,49 +17,75 @@ const AEG_SAS_KEY: &str = "aeg-sas-key";
 /// The header in which Event Grid's clients send a shared access signature.
 const AEG_SAS_TOKEN: &str = "aeg-sas-token";
 
-/// The schemes of `Authorization`, written in any case: for a key, and for a shared access signature.
+/// The schemes of `Authorization`, written in any case: for a key, and for a shared access
+/// signature.
 const BEARER: &str = "Bearer ";
 const SHARED_ACCESS_SIGNATURE: &str = "SharedAccessSignature ";
 
 /// The tier to which a key or token in the headers opens the topic.
-pub(crate) fn authorize(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Result<Tier, PublishError> {
+pub(crate) fn authorize(
+    topic: &Topic,
+    headers: &HeaderMap,
+    now: Timestamp,
+) -> Result<Tier, PublishError> {
     let has_expired = || has_expired_token(topic, headers, now);
-    let why = || if has_expired() { PublishError::Expired } else { PublishError::Unauthorized };
+    let why = || {
+        if has_expired() {
+            PublishError::Expired
+        } else {
+            PublishError::Unauthorized
+        }
+    };
     tier(topic, headers, now).ok_or_else(why)
 }
 
-/// The tier that a producer declares, written in any case. An unknown one is refused: a producer that meant
-/// to step back would publish like the others, and never learn it.
+/// The tier that a producer declares, written in any case. An unknown one is refused: a producer
+/// that meant to step back would publish like the others, and never learn it.
 pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<Tier>, PublishError> {
-    let Some(value) = headers.get(TIER_HEADER).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let tier = value.to_str().ok().and_then(|text| Tier::parse(&text.to_ascii_lowercase()));
+    let Some(value) = headers.get(TIER_HEADER).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let tier = value
+        .to_str()
+        .ok()
+        .and_then(|text| Tier::parse(&text.to_ascii_lowercase()));
     tier.map(Some).ok_or(PublishError::Tier)
 }
 
-/// The tier whose key, or a token signed with it, one of the headers carries: the most privileged one where
-/// several do, and `None` where none does. Every offered key is compared with every key of the topic, in
-/// constant time, so that the time of the answer tells nothing.
+/// The tier whose key, or a token signed with it, one of the headers carries: the most privileged
+/// one where several do, and `None` where none does. Every offered key is compared with every key
+/// of the topic, in constant time, so that the time of the answer tells nothing.
 fn tier(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> Option<Tier> {
     let by_key = [header(headers, AEG_SAS_KEY), authorization(headers, BEARER)]
         .into_iter()
         .flatten()
         .filter(|key| !key.is_empty())
         .map(|key| topic.keys.tier_of(key));
-    let by_token =
-        tokens(headers).map(|token| topic.keys.tier_where(|key| token.opens(key, &topic.name, now)));
+    let by_token = tokens(headers).map(|token| {
+        topic
+            .keys
+            .tier_where(|key| token.opens(key, &topic.name, now))
+    });
     by_key.chain(by_token).fold(None, most_privileged)
 }
 
-/// Tells whether one of the headers carries a token that was signed with a key of the topic, and whose time
-/// is over.
+/// Tells whether one of the headers carries a token that was signed with a key of the topic, and
+/// whose time is over.
 fn has_expired_token(topic: &Topic, headers: &HeaderMap, now: Timestamp) -> bool {
-    let has_expired =
-        |token: SasToken<'_>| topic.keys.tier_where(|key| token.has_expired(key, &topic.name, now)).is_some();
+    let has_expired = |token: SasToken<'_>| {
+        topic
+            .keys
+            .tier_where(|key| token.has_expired(key, &topic.name, now))
+            .is_some()
+    };
     tokens(headers).any(has_expired)
 }
 
 fn tokens(headers: &HeaderMap) -> impl Iterator<Item = SasToken<'_>> {
-    let offered = [header(headers, AEG_SAS_TOKEN), authorization(headers, SHARED_ACCESS_SIGNATURE)];
+    let offered = [
+        header(headers, AEG_SAS_TOKEN),
+        authorization(headers, SHARED_ACCESS_SIGNATURE),
+    ];
     offered.into_iter().flatten().filter_map(SasToken::parse)
 }
 
@@ -69,7 +96,9 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 fn authorization<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (written, credentials) = value.split_at_checked(scheme.len())?;
-    written.eq_ignore_ascii_case(scheme).then(|| credentials.trim_start())
+    written
+        .eq_ignore_ascii_case(scheme)
+        .then(|| credentials.trim_start())
 }
 
 #[cfg(test)]
@@ -110,16 +139,28 @@ mod tests {
 
     fn check(headers: &[(&'static str, &str)], expected: Option<Tier>) {
         let headers = headers.iter().map(|(name, value)| {
-            (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            )
         });
-        assert_eq!(tier(&topic("first", "second"), &headers.collect(), Timestamp::EPOCH), expected);
+        assert_eq!(
+            tier(
+                &topic("first", "second"),
+                &headers.collect(),
+                Timestamp::EPOCH
+            ),
+            expected
+        );
     }
 
     #[test]
     fn every_key_opens_its_tier_in_either_header() {
-        for (keys, tier) in
-            [(["first", "second"], STANDARD), (["inner", "within"], INTERNAL), (["much", "more"], BULK)]
-        {
+        for (keys, tier) in [
+            (["first", "second"], STANDARD),
+            (["inner", "within"], INTERNAL),
+            (["much", "more"], BULK),
+        ] {
             for key in keys {
                 check(&[("aeg-sas-key", key)], tier);
                 check(&[("authorization", &format!("Bearer {key}"))], tier);
@@ -130,9 +171,18 @@ mod tests {
 
     #[test]
     fn of_several_right_keys_the_most_privileged_counts() {
-        check(&[("aeg-sas-key", "first"), ("authorization", "Bearer inner")], INTERNAL);
-        check(&[("aeg-sas-key", "inner"), ("authorization", "Bearer much")], INTERNAL);
-        check(&[("aeg-sas-key", "more"), ("authorization", "Bearer second")], STANDARD);
+        check(
+            &[("aeg-sas-key", "first"), ("authorization", "Bearer inner")],
+            INTERNAL,
+        );
+        check(
+            &[("aeg-sas-key", "inner"), ("authorization", "Bearer much")],
+            INTERNAL,
+        );
+        check(
+            &[("aeg-sas-key", "more"), ("authorization", "Bearer second")],
+            STANDARD,
+        );
     }
 
     #[test]
@@ -142,31 +192,60 @@ mod tests {
             check(&[("aeg-sas-key", wrong)], None);
             check(&[("authorization", &format!("Bearer {wrong}"))], None);
         }
-        for other in ["first", "Basic first", "Bearer", "Bearerfirst", "Bearér first"] {
+        for other in [
+            "first",
+            "Basic first",
+            "Bearer",
+            "Bearerfirst",
+            "Bearér first",
+        ] {
             check(&[("authorization", other)], None);
         }
     }
 
     #[test]
     fn a_wrong_key_beside_a_right_one_does_no_harm() {
-        check(&[("aeg-sas-key", "wrong"), ("authorization", "Bearer second")], STANDARD);
-        check(&[("aeg-sas-key", "first"), ("authorization", "Basic d3Jvbmc=")], STANDARD);
+        check(
+            &[("aeg-sas-key", "wrong"), ("authorization", "Bearer second")],
+            STANDARD,
+        );
+        check(
+            &[
+                ("aeg-sas-key", "first"),
+                ("authorization", "Basic d3Jvbmc="),
+            ],
+            STANDARD,
+        );
     }
 
     #[test]
     fn an_empty_key_of_the_topic_opens_nothing() {
-        let headers = [(HeaderName::from_static(AEG_SAS_KEY), HeaderValue::from_static(""))];
-        assert_eq!(tier(&topic("", ""), &headers.into_iter().collect(), Timestamp::EPOCH), None);
+        let headers = [(
+            HeaderName::from_static(AEG_SAS_KEY),
+            HeaderValue::from_static(""),
+        )];
+        assert_eq!(
+            tier(
+                &topic("", ""),
+                &headers.into_iter().collect(),
+                Timestamp::EPOCH
+            ),
+            None
+        );
     }
 
     #[test]
     fn a_token_has_the_tier_of_the_key_that_signed_it() {
         let now = Timestamp::parse("2026-11-21T20:00:00Z").unwrap();
-        let headers =
-            [(AEG_SAS_TOKEN, TOKEN.to_owned()), ("authorization", format!("SharedAccessSignature {TOKEN}"))];
+        let headers = [
+            (AEG_SAS_TOKEN, TOKEN.to_owned()),
+            ("authorization", format!("SharedAccessSignature {TOKEN}")),
+        ];
         for (name, value) in headers {
             let value = HeaderValue::try_from(value).unwrap();
-            let headers: HeaderMap = [(HeaderName::from_static(name), value)].into_iter().collect();
+            let headers: HeaderMap = [(HeaderName::from_static(name), value)]
+                .into_iter()
+                .collect();
             let signed = |name: KeyName| {
                 let mut record = record("first", "second");
                 record.set_key(name, SecretText::new(KEY));
@@ -182,10 +261,19 @@ mod tests {
     #[test]
     fn a_token_that_has_expired_is_told_from_a_wrong_one() {
         let check = |key: &str, time: &str, expected: (Option<Tier>, bool)| {
-            let headers = [(HeaderName::from_static(AEG_SAS_TOKEN), HeaderValue::from_static(TOKEN))];
-            let (topic, headers) = (record(key, "second").compile().unwrap(), headers.into_iter().collect());
+            let headers = [(
+                HeaderName::from_static(AEG_SAS_TOKEN),
+                HeaderValue::from_static(TOKEN),
+            )];
+            let (topic, headers) = (
+                record(key, "second").compile().unwrap(),
+                headers.into_iter().collect(),
+            );
             let now = Timestamp::parse(time).unwrap();
-            let found = (tier(&topic, &headers, now), has_expired_token(&topic, &headers, now));
+            let found = (
+                tier(&topic, &headers, now),
+                has_expired_token(&topic, &headers, now),
+            );
             assert_eq!(found, expected, "{time}");
         };
         check(KEY, "2026-11-21T20:29:59Z", (STANDARD, false));

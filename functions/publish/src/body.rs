@@ -1,5 +1,5 @@
-//! Bodies of requests, read within a size, within a time, and within the memory that all bodies together may
-//! take.
+//! Bodies of requests, read within a size, within a time, and within the memory that all bodies
+//! together may take.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +29,9 @@ pub enum BodyError {
     Crowded,
 }
 
-/// The memory that the bodies of requests in progress may take together. Under the tarpit a body is held for
-/// as long as its acknowledgement waits, so that without a bound slow answers would cost memory instead of
-/// saving it.
+/// The memory that the bodies of requests in progress may take together. Under the tarpit a body is
+/// held for as long as its acknowledgement waits, so that without a bound slow answers would cost
+/// memory instead of saving it.
 #[derive(Debug)]
 pub struct BodyBudget(Arc<Semaphore>);
 
@@ -41,9 +41,9 @@ impl BodyBudget {
         Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Takes the room for a body until the answer is dropped: its length, or where that is not known the
-    /// largest. A request that finds no room is refused at once, because others may hold the room for a
-    /// minute.
+    /// Takes the room for a body until the answer is dropped: its length, or where that is not
+    /// known the largest. A request that finds no room is refused at once, because others may
+    /// hold the room for a minute.
     pub(crate) fn reserve(&self, body: &Body) -> Result<OwnedSemaphorePermit, BodyError> {
         let bytes = match body.size_hint().exact() {
             Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
@@ -53,12 +53,19 @@ impl BodyBudget {
             return Err(BodyError::TooLarge);
         }
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
-        Arc::clone(&self.0).try_acquire_many_owned(permits).map_err(|_| BodyError::Crowded)
+        Arc::clone(&self.0)
+            .try_acquire_many_owned(permits)
+            .map_err(|_| BodyError::Crowded)
     }
 
-    /// Takes room for the bytes that were made of a body. In all a request takes no more than the largest
-    /// body does, so that a budget with room for one always has room for a body that became larger.
-    pub(crate) fn grow(&self, room: &mut OwnedSemaphorePermit, bytes: usize) -> Result<(), BodyError> {
+    /// Takes room for the bytes that were made of a body. In all a request takes no more than the
+    /// largest body does, so that a budget with room for one always has room for a body that
+    /// became larger.
+    pub(crate) fn grow(
+        &self,
+        room: &mut OwnedSemaphorePermit,
+        bytes: usize,
+    ) -> Result<(), BodyError> {
         let bytes = bytes.min(REQUEST_BYTES_MAX.saturating_sub(room.num_permits()));
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
         let more = Arc::clone(&self.0).try_acquire_many_owned(permits);
@@ -68,16 +75,26 @@ impl BodyBudget {
 }
 
 /// Reads a body whole. One that arrived in one piece is not copied.
-pub(crate) async fn read<C: Clock>(body: &mut Body, clock: &C, length: Duration) -> Result<Bytes, BodyError> {
-    timeout(clock, length, gather(body)).await.unwrap_or(Err(BodyError::TimedOut(length)))
+pub(crate) async fn read<C: Clock>(
+    body: &mut Body,
+    clock: &C,
+    length: Duration,
+) -> Result<Bytes, BodyError> {
+    timeout(clock, length, gather(body))
+        .await
+        .unwrap_or(Err(BodyError::TimedOut(length)))
 }
 
 async fn gather(body: &mut Body) -> Result<Bytes, BodyError> {
     let whole = body.size_hint().lower();
-    let whole = usize::try_from(whole).unwrap_or(usize::MAX).min(REQUEST_BYTES_MAX);
+    let whole = usize::try_from(whole)
+        .unwrap_or(usize::MAX)
+        .min(REQUEST_BYTES_MAX);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(BodyError::Broken)?.into_data() else { continue };
+        let Ok(data) = frame.map_err(BodyError::Broken)?.into_data() else {
+            continue;
+        };
         if first.len().max(all.len()) + data.len() > REQUEST_BYTES_MAX {
             return Err(BodyError::TooLarge);
         }
@@ -104,7 +121,9 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_mins(1);
 
     fn pieces(pieces: Vec<Vec<u8>>) -> Body {
-        Body::from_stream(stream::iter(pieces.into_iter().map(Ok::<_, std::io::Error>)))
+        Body::from_stream(stream::iter(
+            pieces.into_iter().map(Ok::<_, std::io::Error>),
+        ))
     }
 
     async fn read_now(mut body: Body) -> Result<Bytes, BodyError> {
@@ -114,7 +133,12 @@ mod tests {
     #[tokio::test]
     async fn pieces_become_one_body() {
         let check = async |input: &[&str], expected: &str| {
-            let body = pieces(input.iter().map(|piece| piece.as_bytes().to_vec()).collect());
+            let body = pieces(
+                input
+                    .iter()
+                    .map(|piece| piece.as_bytes().to_vec())
+                    .collect(),
+            );
             assert_eq!(read_now(body).await.unwrap(), expected);
         };
         check(&[], "").await;
@@ -133,7 +157,9 @@ mod tests {
     async fn the_limit_is_exact_and_the_rest_is_not_read() {
         let full = read_now(pieces(vec![vec![b'x'; REQUEST_BYTES_MAX - 1], vec![b'x']])).await;
         assert_eq!(full.unwrap().len(), REQUEST_BYTES_MAX);
-        let endless = Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b'x'; 4096])));
+        let endless = Body::from_stream(stream::repeat_with(|| {
+            Ok::<_, std::io::Error>(vec![b'x'; 4096])
+        }));
         assert!(matches!(read_now(endless).await, Err(BodyError::TooLarge)));
     }
 
@@ -141,14 +167,22 @@ mod tests {
     async fn a_body_that_never_ends_is_given_up() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let mut silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        let (read, ()) = tokio::join!(read(&mut silent, &clock, TIMEOUT), async { clock.advance(TIMEOUT) });
+        let (read, ()) = tokio::join!(read(&mut silent, &clock, TIMEOUT), async {
+            clock.advance(TIMEOUT)
+        });
         assert!(matches!(read, Err(BodyError::TimedOut(TIMEOUT))));
     }
 
     #[tokio::test]
     async fn a_connection_that_breaks_is_no_body() {
-        let broken = stream::iter([Ok("ab"), Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))]);
-        assert!(matches!(read_now(Body::from_stream(broken)).await, Err(BodyError::Broken(_))));
+        let broken = stream::iter([
+            Ok("ab"),
+            Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset)),
+        ]);
+        assert!(matches!(
+            read_now(Body::from_stream(broken)).await,
+            Err(BodyError::Broken(_))
+        ));
     }
 
     #[test]
@@ -157,9 +191,16 @@ mod tests {
         let unknown = pieces(vec![]);
         let held = budget.reserve(&unknown).unwrap();
         let small = budget.reserve(&Body::from("0123456789")).unwrap();
-        assert!(matches!(budget.reserve(&Body::from("x")), Err(BodyError::Crowded)));
+        assert!(matches!(
+            budget.reserve(&Body::from("x")),
+            Err(BodyError::Crowded)
+        ));
         drop((held, small));
-        assert!(budget.reserve(&Body::from(vec![b'x'; REQUEST_BYTES_MAX])).is_ok());
+        assert!(
+            budget
+                .reserve(&Body::from(vec![b'x'; REQUEST_BYTES_MAX]))
+                .is_ok()
+        );
         let large = Body::from(vec![b'x'; REQUEST_BYTES_MAX + 1]);
         assert!(matches!(budget.reserve(&large), Err(BodyError::TooLarge)));
     }

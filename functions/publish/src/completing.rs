@@ -1,4 +1,5 @@
-//! Work that runs to its end, also when its client is gone: a server drops the future of such a request.
+//! Work that runs to its end, also when its client is gone: a server drops the future of such a
+//! request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,8 +7,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tracing::Instrument;
 
-/// Work that goes on as a task of its own where this is dropped before its end. Until then it is done by
-/// the task that waits for it, so that a request does not move between threads.
+/// Work that goes on as a task of its own where this is dropped before its end. Until then it is
+/// done by the task that waits for it, so that a request does not move between threads.
 pub(crate) struct Completing<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> Completing<T> {
@@ -22,7 +23,9 @@ impl<T: Send + 'static> Future for Completing<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         // Work that panics is gone, and is not polled again.
-        let Some(mut work) = self.0.take() else { return Poll::Pending };
+        let Some(mut work) = self.0.take() else {
+            return Poll::Pending;
+        };
         let polled = work.as_mut().poll(context);
         if polled.is_pending() {
             self.0 = Some(work);

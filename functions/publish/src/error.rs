@@ -1,4 +1,5 @@
-//! The reasons for which a request is not published, and the problems that producers get as answers.
+//! The reasons for which a request is not published, and the problems that producers get as
+//! answers.
 
 use std::time::Duration;
 
@@ -25,7 +26,8 @@ pub struct TurnedAway {
     pub retry_after: Duration,
     /// The value of the header `Posthaste-Pressure`.
     pub header: Option<String>,
-    /// The resource behind it; `None` where nothing delays producers any more and the wait only runs out.
+    /// The resource behind it; `None` where nothing delays producers any more and the wait only
+    /// runs out.
     pub pressing: Option<ResourceState>,
 }
 
@@ -47,7 +49,8 @@ pub enum PublishError {
     /// Back pressure refuses this producer.
     #[error("refused by back pressure")]
     Refused(Box<TurnedAway>),
-    /// Back pressure asks this producer to wait by itself, instead of letting its acknowledgement wait.
+    /// Back pressure asks this producer to wait by itself, instead of letting its acknowledgement
+    /// wait.
     #[error("asked by back pressure to come back later")]
     Advised(Box<TurnedAway>),
     /// The body was not read.
@@ -86,7 +89,8 @@ pub enum PublishError {
 }
 
 impl PublishError {
-    /// Tells whether a part of posthaste failed. A refusal under pressure is no failure but the purpose.
+    /// Tells whether a part of posthaste failed. A refusal under pressure is no failure but the
+    /// purpose.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Registry(_) | Self::Claim(_) | Self::Write(_))
     }
@@ -160,13 +164,17 @@ fn write_problem(error: &PortError) -> Problem {
     let (kind, retry_after) = match error.kind {
         // A message over a limit is a fault of this program, and trying again does not mend it.
         ErrorKind::Invalid => {
-            return Problem::new(ProblemKind::Internal).detail("not every delivery could be stored");
+            return Problem::new(ProblemKind::Internal)
+                .detail("not every delivery could be stored");
         }
         ErrorKind::Full => (ProblemKind::StorageFull, RETRY_AFTER_DEFAULT),
-        ErrorKind::Throttled { retry_after: Some(wait) } => (ProblemKind::Unavailable, wait),
+        ErrorKind::Throttled {
+            retry_after: Some(wait),
+        } => (ProblemKind::Unavailable, wait),
         _ => (ProblemKind::Unavailable, RETRY_AFTER_DEFAULT),
     };
-    let detail = "not every delivery could be stored; publish the request again, which may duplicate events";
+    let detail =
+        "not every delivery could be stored; publish the request again, which may duplicate events";
     Problem::new(kind).detail(detail).retry_after(retry_after)
 }
 
@@ -196,8 +204,12 @@ fn input_problem(error: &PublishInputError) -> Problem {
         PublishInputError::RequestTooLarge { .. }
         | PublishInputError::TooManyEvents { .. }
         | PublishInputError::EnvelopesTooLarge => problem(ProblemKind::TooLarge),
-        PublishInputError::EventTooLarge { index, .. } => problem(ProblemKind::TooLarge).index(*index),
-        PublishInputError::UnsupportedMediaType { .. } => problem(ProblemKind::UnsupportedMediaType),
+        PublishInputError::EventTooLarge { index, .. } => {
+            problem(ProblemKind::TooLarge).index(*index)
+        }
+        PublishInputError::UnsupportedMediaType { .. } => {
+            problem(ProblemKind::UnsupportedMediaType)
+        }
     }
 }
 
@@ -208,7 +220,10 @@ mod tests {
     #[test]
     fn a_body_that_does_not_arrive_in_time_is_a_request_timeout() {
         let late = PublishError::Body(BodyError::TimedOut(Duration::from_mins(1))).problem();
-        assert_eq!((late.status.as_u16(), late.kind.title()), (408, "Request Timeout"));
+        assert_eq!(
+            (late.status.as_u16(), late.kind.title()),
+            (408, "Request Timeout")
+        );
         assert_eq!(late.detail.as_deref(), Some("body: expected within 60 s"));
     }
 }

@@ -1,16 +1,18 @@
-//! Publishing a request at most once: a producer that names its request may repeat it without publishing it
-//! again.
+//! Publishing a request at most once: a producer that names its request may repeat it without
+//! publishing it again.
 //!
-//! The name is claimed before anything is written, by one conditional put, and marked as published after
-//! everything is durable. A claim whose holder died lapses, and the request is then published again: it may
-//! duplicate, never lose.
+//! The name is claimed before anything is written, by one conditional put, and marked as published
+//! after everything is durable. A claim whose holder died lapses, and the request is then published
+//! again: it may duplicate, never lose.
 
 use std::error::Error;
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use posthaste_core::model::{IDEMPOTENCY_CLAIM_LENGTH, Matched};
-use posthaste_core::stored::{Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest};
+use posthaste_core::stored::{
+    Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
+};
 use posthaste_ports::{Clock, ETag, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, UpdateError, create_or_update};
 
@@ -61,7 +63,10 @@ pub(crate) struct Idempotency<'a, P: Ports> {
 impl RequestName {
     /// The name under which a request's claim is kept in `object`.
     pub(crate) fn new(object: String, headers: &HeaderMap, body: &[u8]) -> Self {
-        Self { object, digest: digest(headers, body) }
+        Self {
+            object,
+            digest: digest(headers, body),
+        }
     }
 }
 
@@ -75,10 +80,12 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Idempot
     }
 }
 
-/// The digest of all that distinguishes a request from others: its body, the content type, the time to live,
-/// and in binary mode the attributes.
+/// The digest of all that distinguishes a request from others: its body, the content type, the time
+/// to live, and in binary mode the attributes.
 fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
-    let says = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let says = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()));
     let counts = |name: &str| {
         name == CONTENT_TYPE || name == TIME_TO_LIVE_HEADER || name.starts_with(ATTRIBUTE_PREFIX)
     };
@@ -87,8 +94,13 @@ fn digest(headers: &HeaderMap, body: &[u8]) -> RequestDigest {
 
 impl<P: Ports> Idempotency<'_, P> {
     /// Claims the name, unless its request was published or is being so.
-    pub(crate) async fn claim(&self, name: Option<&RequestName>) -> Result<RequestClaim, PublishError> {
-        let Some(RequestName { object, digest }) = name else { return Ok(RequestClaim::Unnamed) };
+    pub(crate) async fn claim(
+        &self,
+        name: Option<&RequestName>,
+    ) -> Result<RequestClaim, PublishError> {
+        let Some(RequestName { object, digest }) = name else {
+            return Ok(RequestClaim::Unnamed);
+        };
         let mut matched_before = None;
         let claimed = create_or_update(self.store, object, |found| {
             let now = self.clock.now();
@@ -109,20 +121,37 @@ impl<P: Ports> Idempotency<'_, P> {
         });
         let updated = claimed.await.map_err(not_claimed)?;
         Ok(match updated.answer.zip(updated.etag) {
-            Some((record, etag)) => RequestClaim::Claimed { object: object.clone(), record, etag },
-            None => RequestClaim::Published { matched: matched_before },
+            Some((record, etag)) => RequestClaim::Claimed {
+                object: object.clone(),
+                record,
+                etag,
+            },
+            None => RequestClaim::Published {
+                matched: matched_before,
+            },
         })
     }
 
-    /// Marks the name as published with these matches, or gives it back without them. If that fails the claim
-    /// lapses by itself; the events are durable all the same, and the answer says so.
+    /// Marks the name as published with these matches, or gives it back without them. If that fails
+    /// the claim lapses by itself; the events are durable all the same, and the answer says so.
     pub(crate) async fn settle(&self, claim: RequestClaim, published: Option<Matched>) {
-        let RequestClaim::Claimed { object, record, etag } = claim else { return };
+        let RequestClaim::Claimed {
+            object,
+            record,
+            etag,
+        } = claim
+        else {
+            return;
+        };
         let record = match published {
             Some(matched) => record.published(matched, self.clock.now()),
             None => record.given_back(),
         };
-        if let Err(error) = self.store.put(&object, record.render(), PutCondition::IfMatch(etag)).await {
+        if let Err(error) = self
+            .store
+            .put(&object, record.render(), PutCondition::IfMatch(etag))
+            .await
+        {
             tracing::warn!(
                 error = &error as &dyn Error,
                 is_published = published.is_some(),
@@ -136,6 +165,8 @@ fn not_claimed(error: UpdateError<PublishError>) -> PublishError {
     match error {
         UpdateError::Read(error) | UpdateError::Write(error) => PublishError::Claim(error),
         UpdateError::Edit(error) => error,
-        UpdateError::Contended => PublishError::InProgress { retry_after: IDEMPOTENCY_CLAIM_LENGTH },
+        UpdateError::Contended => PublishError::InProgress {
+            retry_after: IDEMPOTENCY_CLAIM_LENGTH,
+        },
     }
 }

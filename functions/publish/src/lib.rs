@@ -16,7 +16,9 @@ mod time_to_live;
 pub use crate::admission::Advice;
 pub use crate::body::{BodyBudget, BodyError};
 pub use crate::error::{PublishError, RETRY_AFTER_DEFAULT, TurnedAway};
-pub use crate::headers::{IDEMPOTENCY_KEY_HEADER, PRESSURE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER};
+pub use crate::headers::{
+    IDEMPOTENCY_KEY_HEADER, PRESSURE_HEADER, TIER_HEADER, TIME_TO_LIVE_HEADER,
+};
 pub use crate::publish::{Publish, Published};
 pub use crate::router::{router, routes};
 pub use crate::settings::{PublishSettings, Tarpit};

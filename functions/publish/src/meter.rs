@@ -1,19 +1,19 @@
 //! The metrics of the function, under Event Grid's names, all with the label `topic`.
 //!
-//! Everything is counted in events, as Event Grid does. A request that was refused before its events were
-//! known counts as one failed event; one for a topic that does not exist is not counted, so that no client
-//! can make up labels.
+//! Everything is counted in events, as Event Grid does. A request that was refused before its
+//! events were known counts as one failed event; one for a topic that does not exist is not
+//! counted, so that no client can make up labels.
 //!
-//! The effects of back pressure are counted in requests, with the label `tier`: it decides before their
-//! events are known.
+//! The effects of back pressure are counted in requests, with the label `tier`: it decides before
+//! their events are known.
 
 use std::time::Duration;
 
 use posthaste_core::model::TopicName;
 use posthaste_core::pressure::Tier;
 
-/// Counts a request that was published: its events, the events that at least one subscription receives, and
-/// the time it took, the tarpit's wait included.
+/// Counts a request that was published: its events, the events that at least one subscription
+/// receives, and the time it took, the tarpit's wait included.
 pub(crate) fn published(topic: &TopicName, events: usize, matched: usize, took: Duration) {
     count("PublishSuccessCount", topic, events);
     metrics::histogram!("PublishSuccessLatencyInMs", "topic" => topic.shared())

@@ -72,10 +72,10 @@ struct Received {
 }
 
 impl<P: Ports> Publish<P> {
-    /// Publishes one request to the topic of this name. `Ok` means that every matching subscription's
-    /// delivery is durable. A future that is dropped before its wait is over has published nothing. One that
-    /// is dropped later is published to the end all the same, so that no half of a request and no unsettled
-    /// name is left behind.
+    /// Publishes one request to the topic of this name. `Ok` means that every matching
+    /// subscription's delivery is durable. A future that is dropped before its wait is over has
+    /// published nothing. One that is dropped later is published to the end all the same, so
+    /// that no half of a request and no unsettled name is left behind.
     ///
     /// Every outcome is logged and counted here.
     pub async fn publish(
@@ -85,7 +85,10 @@ impl<P: Ports> Publish<P> {
     ) -> Result<Published, PublishError> {
         let (head, mut body) = request.into_parts();
         let started = self.clock.monotonic();
-        let topic = self.topic(topic).await.inspect_err(|error| log(topic, error))?;
+        let topic = self
+            .topic(topic)
+            .await
+            .inspect_err(|error| log(topic, error))?;
         let received = self.receive(&topic, &head.headers, &mut body).await;
         let received = received.map_err(|error| failed(&topic.name, 1, error))?;
         let this = Arc::clone(self);
@@ -100,29 +103,62 @@ impl<P: Ports> Publish<P> {
         started: Duration,
     ) -> Result<Published, PublishError> {
         let (name, events) = (&topic.name, received.events.len());
-        let Self { deliveries, payloads, clock, entropy, .. } = self;
-        let idempotency = Idempotency::<P> { store: payloads, clock, entropy };
+        let Self {
+            deliveries,
+            payloads,
+            clock,
+            entropy,
+            ..
+        } = self;
+        let idempotency = Idempotency::<P> {
+            store: payloads,
+            clock,
+            entropy,
+        };
         let claim = idempotency.claim(received.name.as_ref()).await;
         let claim = claim.map_err(|error| failed(name, events, error))?;
         if let RequestClaim::Published { matched } = claim {
             tracing::debug!(topic = %name, events, "published before");
             let answer = PublishAnswer::new(events, matched);
-            return Ok(Published { answer, pressure: received.pressure });
+            return Ok(Published {
+                answer,
+                pressure: received.pressure,
+            });
         }
         // First, so that the topic does not count as idle while its events are being written.
-        self.activity.of_topic(&self.payloads, topic, self.clock.now()).await;
+        self.activity
+            .of_topic(&self.payloads, topic, self.clock.now())
+            .await;
         if let Some(length) = received.time_to_live {
             let end = clock.now() + length;
-            received.events.iter_mut().for_each(|event| event.expire_by(end));
+            received
+                .events
+                .iter_mut()
+                .for_each(|event| event.expire_by(end));
         }
-        let fan_out = FanOut { deliveries, payloads, clock, entropy };
-        let origin = Origin { hops: received.hops, ..Origin::default() };
+        let fan_out = FanOut {
+            deliveries,
+            payloads,
+            clock,
+            entropy,
+        };
+        let origin = Origin {
+            hops: received.hops,
+            ..Origin::default()
+        };
         let inline = self.inline(topic, received.dehydrate);
         let written = fan_out.write(topic, &received.events, inline, origin).await;
-        idempotency.settle(claim, written.as_ref().ok().map(|written| written.matched)).await;
+        idempotency
+            .settle(claim, written.as_ref().ok().map(|written| written.matched))
+            .await;
         let written = written.map_err(|error| failed(name, events, PublishError::Write(error)))?;
         let matched = written.matched;
-        meter::published(name, events, matched.events, self.clock.monotonic().saturating_sub(started));
+        meter::published(
+            name,
+            events,
+            matched.events,
+            self.clock.monotonic().saturating_sub(started),
+        );
         tracing::debug!(
             topic = %name,
             events,
@@ -131,13 +167,20 @@ impl<P: Ports> Publish<P> {
             messages = written.messages,
             "published"
         );
-        Ok(Published { answer: PublishAnswer::new(events, Some(matched)), pressure: received.pressure })
+        Ok(Published {
+            answer: PublishAnswer::new(events, Some(matched)),
+            pressure: received.pressure,
+        })
     }
 
-    /// The events that travel in their messages. A larger one is stored once, and then it can also be sent
-    /// again by its record of the delivery log.
+    /// The events that travel in their messages. A larger one is stored once, and then it can also
+    /// be sent again by its record of the delivery log.
     fn inline(&self, topic: &Topic, dehydrate: bool) -> Inline {
-        let PublishSettings { delivery_log, stores_for_log, .. } = self.settings;
+        let PublishSettings {
+            delivery_log,
+            stores_for_log,
+            ..
+        } = self.settings;
         let log = topic.delivery_log.unwrap_or(delivery_log);
         match (dehydrate, stores_for_log && log.keeps_payloads()) {
             (true, _) => Inline::Tiny,
@@ -148,46 +191,86 @@ impl<P: Ports> Publish<P> {
 
     async fn topic(&self, name: &str) -> Result<Arc<Topic>, PublishError> {
         let name = TopicName::parse(name).map_err(|_| PublishError::UnknownTopic)?;
-        let topic = self.registry.topic(&name).await.map_err(PublishError::Registry)?;
+        let topic = self
+            .registry
+            .topic(&name)
+            .await
+            .map_err(PublishError::Registry)?;
         topic.ok_or(PublishError::UnknownTopic)
     }
 
-    /// The key, back pressure, the body, the wait, the events. The body is read before the wait, because only
-    /// a connection that has nothing left to read shows that its client is gone; it is looked at after the
-    /// wait.
+    /// The key, back pressure, the body, the wait, the events. The body is read before the wait,
+    /// because only a connection that has nothing left to read shows that its client is gone;
+    /// it is looked at after the wait.
     async fn receive(
         &self,
         topic: &Topic,
         headers: &HeaderMap,
         body: &mut Body,
     ) -> Result<Received, PublishError> {
-        let tier = authorize(topic, headers, self.clock.now())?.stepping_back(declared_tier(headers)?);
+        let tier =
+            authorize(topic, headers, self.clock.now())?.stepping_back(declared_tier(headers)?);
         let hops = Hops::of_request(headers).map_err(PublishError::Hops)?;
         let key = idempotency::key(headers).map_err(PublishError::Key)?;
         let time_to_live = time_to_live(headers).map_err(PublishError::TimeToLive)?;
         let admitted = self.pressure.admit(tier).await;
-        let Entered { wait, pressure, dehydrate, mut room, place } =
-            self.admission().enter(topic, tier, admitted, body)?;
+        let Entered {
+            wait,
+            pressure,
+            dehydrate,
+            mut room,
+            place,
+        } = self.admission().enter(topic, tier, admitted, body)?;
         let body = body::read(body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
         if wait > Duration::ZERO {
             self.clock.sleep(wait).await;
         }
-        let request = PublishRequest { topic: &topic.name, input: self.input(topic), headers, body: &body };
+        let request = PublishRequest {
+            topic: &topic.name,
+            input: self.input(topic),
+            headers,
+            body: &body,
+        };
         let events = parse_request(&request).map_err(PublishError::Input)?;
-        let envelopes = events.iter().filter_map(Event::envelope).map(|envelope| envelope.bytes()).sum();
-        self.bodies.grow(&mut room, envelopes).map_err(PublishError::Body)?;
+        let envelopes = events
+            .iter()
+            .filter_map(Event::envelope)
+            .map(|envelope| envelope.bytes())
+            .sum();
+        self.bodies
+            .grow(&mut room, envelopes)
+            .map_err(PublishError::Body)?;
         let name = key.map(|key| RequestName::new(key.object(topic), headers, &body));
         if let Some(place) = place {
             place.keep();
         }
-        Ok(Received { events, name, hops, pressure, dehydrate, time_to_live, _room: room })
+        Ok(Received {
+            events,
+            name,
+            hops,
+            pressure,
+            dehydrate,
+            time_to_live,
+            _room: room,
+        })
     }
 
     /// The door of this function at this moment.
     fn admission(&self) -> Admission<'_> {
-        let Self { bodies, advice, settings, clock, .. } = self;
-        Admission { bodies, advice, tarpit: settings.tarpit, now: clock.monotonic() }
+        let Self {
+            bodies,
+            advice,
+            settings,
+            clock,
+            ..
+        } = self;
+        Admission {
+            bodies,
+            advice,
+            tarpit: settings.tarpit,
+            now: clock.monotonic(),
+        }
     }
 
     /// The input that the topic accepts. Chance is drawn only where something is made of it.
@@ -196,8 +279,14 @@ impl<P: Ports> Publish<P> {
             Schema::CloudEvents => Input::CloudEvents,
             Schema::EventGrid => Input::EventGrid,
             Schema::Custom => {
-                let made = Made { at: self.clock.now(), seed: self.entropy.uuid().into_bytes() };
-                Input::Custom { mapping: &topic.input_mapping, made }
+                let made = Made {
+                    at: self.clock.now(),
+                    seed: self.entropy.uuid().into_bytes(),
+                };
+                Input::Custom {
+                    mapping: &topic.input_mapping,
+                    made,
+                }
             }
         }
     }

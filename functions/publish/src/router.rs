@@ -22,12 +22,15 @@ pub fn router<P: Ports>(publish: Arc<Publish<P>>) -> Router {
     routes(publish).method_not_allowed_fallback(method_not_allowed)
 }
 
-/// The function's routes, for a router that has other methods on the same paths and answers all others.
-/// Success is 200 with the counts of events and subscriptions, whose body Event Grid's clients ignore;
-/// everything else is a problem document (RFC 9457).
+/// The function's routes, for a router that has other methods on the same paths and answers all
+/// others. Success is 200 with the counts of events and subscriptions, whose body Event Grid's
+/// clients ignore; everything else is a problem document (RFC 9457).
 pub fn routes<P: Ports>(publish: Arc<Publish<P>>) -> Router {
     let events = || -> MethodRouter<_> { post(events::<P>) };
-    Router::new().route(EVENTS_PATH, events()).route(API_EVENTS_PATH, events()).with_state(publish)
+    Router::new()
+        .route(EVENTS_PATH, events())
+        .route(API_EVENTS_PATH, events())
+        .with_state(publish)
 }
 
 async fn events<P: Ports>(

@@ -10,9 +10,9 @@ pub enum Tarpit {
     /// The producer's acknowledgement waits.
     #[default]
     Delay,
-    /// The producer is asked to come back after the wait (429), and nothing of its request is accepted; but
-    /// one request of each topic goes on in that time. Used where a held acknowledgement costs money and
-    /// concurrency, as in Lambda.
+    /// The producer is asked to come back after the wait (429), and nothing of its request is
+    /// accepted; but one request of each topic goes on in that time. Used where a held
+    /// acknowledgement costs money and concurrency, as in Lambda.
     Advise,
 }
 
@@ -26,7 +26,8 @@ pub struct PublishSettings {
     /// How much the delivery log keeps of topics that do not say so.
     pub delivery_log: DeliveryLogMode,
     /// Whether events are stored for the delivery log that it only refers to. They stay for
-    /// [`PAYLOAD_KEPT`](posthaste_core::model::PAYLOAD_KEPT), so this is for stores that grow without end.
+    /// [`PAYLOAD_KEPT`](posthaste_core::model::PAYLOAD_KEPT), so this is for stores that grow
+    /// without end.
     pub stores_for_log: bool,
 }
 

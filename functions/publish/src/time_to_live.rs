@@ -20,8 +20,16 @@ pub(crate) fn time_to_live(headers: &HeaderMap) -> Result<Option<Duration>, Time
         (Some(value), None) => value,
         (Some(_), Some(_)) => return Err(TimeToLiveError),
     };
-    let length = value.to_str().ok().and_then(|text| parse_duration(text).ok()).ok_or(TimeToLiveError)?;
-    if length.as_millis() == 0 { Err(TimeToLiveError) } else { Ok(Some(length)) }
+    let length = value
+        .to_str()
+        .ok()
+        .and_then(|text| parse_duration(text).ok())
+        .ok_or(TimeToLiveError)?;
+    if length.as_millis() == 0 {
+        Err(TimeToLiveError)
+    } else {
+        Ok(Some(length))
+    }
 }
 
 #[cfg(test)]
@@ -43,7 +51,16 @@ mod tests {
         check(&["PT10M"], Ok(Some(Duration::from_mins(10))));
         check(&["P1D"], Ok(Some(Duration::from_hours(24))));
         check(&["PT0.001S"], Ok(Some(Duration::from_millis(1))));
-        for wrong in ["", "60", "PT0S", "PT0.0001S", "-PT1M", "P1M", "soon", "PT1M PT2M"] {
+        for wrong in [
+            "",
+            "60",
+            "PT0S",
+            "PT0.0001S",
+            "-PT1M",
+            "P1M",
+            "soon",
+            "PT1M PT2M",
+        ] {
             check(&[wrong], Err(TimeToLiveError));
         }
         check(&["PT1M", "PT1M"], Err(TimeToLiveError));

@@ -1,5 +1,5 @@
-//! Busy hours. Where the schedule of the merge comes too seldom for the files that are written, the writers
-//! merge themselves.
+//! Busy hours. Where the schedule of the merge comes too seldom for the files that are written, the
+//! writers merge themselves.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::record::Record;
 const TRY_PERIOD: Duration = Duration::from_secs(1);
 
 impl<P: Ports> Record<P> {
-    /// Merges the hours of which this process has written many files, if they have too many. While another
-    /// run merges, it waits and writes nothing, so that no hour gets more than its files. What there is no
-    /// time for is left to the next batch.
+    /// Merges the hours of which this process has written many files, if they have too many. While
+    /// another run merges, it waits and writes nothing, so that no hour gets more than its
+    /// files. What there is no time for is left to the next batch.
     pub(crate) async fn merge_busy_hours(&self, deadline: Duration) {
         if !self.settings.merges_busy_hours {
             return;
@@ -28,14 +28,22 @@ impl<P: Ports> Record<P> {
                 Ok(false) => {}
                 Err(error) => {
                     let (hour, error) = (hour.prefix(), &error as &dyn Error);
-                    tracing::warn!(hour, error, "a busy hour of the delivery log is left to the next batch");
+                    tracing::warn!(
+                        hour,
+                        error,
+                        "a busy hour of the delivery log is left to the next batch"
+                    );
                 }
             }
         }
     }
 
     /// Answers whether the hour has no more files than it may have.
-    async fn merge_when_free(&self, hour: LogHour, deadline: Duration) -> Result<bool, RecordError> {
+    async fn merge_when_free(
+        &self,
+        hour: LogHour,
+        deadline: Duration,
+    ) -> Result<bool, RecordError> {
         let clock = &self.ports.clock;
         while clock.monotonic() + BEGUN_BEFORE < deadline {
             let report = self.merge_hour(hour, deadline).await?;

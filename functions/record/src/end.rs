@@ -27,21 +27,34 @@ pub struct Ended {
 impl<P: Ports> Record<P> {
     /// Deletes files as the settings say. Nothing is deleted for its size if the disk is not known.
     pub async fn end(&self, disk: Option<LogDisk>) -> Result<Ended, RecordError> {
-        let first_kept =
-            self.settings.retention.map(|retention| first_kept_hour(self.ports.clock.now(), retention));
+        let first_kept = self
+            .settings
+            .retention
+            .map(|retention| first_kept_hour(self.ports.clock.now(), retention));
         if first_kept.is_none() && self.settings.size_max.is_none() {
             return Ok(Ended::default());
         }
         let is_old = |file: &ListedFile| first_kept.is_some_and(|first| file.hour < first);
         let (old, kept): (Vec<_>, Vec<_>) = self.files().await?.into_iter().partition(is_old);
         let bytes = kept.iter().map(|file| file.bytes).sum();
-        let bytes_max = self.settings.size_max.zip(disk).map(|(size, disk)| log_bytes_max(size, disk, bytes));
+        let bytes_max = self
+            .settings
+            .size_max
+            .zip(disk)
+            .map(|(size, disk)| log_bytes_max(size, disk, bytes));
         let over = files_over(&kept, bytes_max.unwrap_or(u64::MAX));
-        self.end_files(&old.iter().collect::<Vec<_>>(), "retention").await?;
+        self.end_files(&old.iter().collect::<Vec<_>>(), "retention")
+            .await?;
         self.end_files(&over, "disk").await?;
-        let left = kept.iter().filter(|file| !over.contains(file)).map(|file| file.hour);
-        let ended =
-            Ended { old: old.len(), over: over.len(), reaches_back_to: left.min().map(LogHour::start) };
+        let left = kept
+            .iter()
+            .filter(|file| !over.contains(file))
+            .map(|file| file.hour);
+        let ended = Ended {
+            old: old.len(),
+            over: over.len(),
+            reaches_back_to: left.min().map(LogHour::start),
+        };
         ended.log();
         Ok(ended)
     }
@@ -56,9 +69,19 @@ impl<P: Ports> Record<P> {
         Ok(files)
     }
 
-    async fn end_files(&self, files: &[&ListedFile], reason: &'static str) -> Result<(), RecordError> {
-        let ends: Vec<_> = files.iter().map(|file| self.end_file(file.key.clone(), reason)).collect();
-        stream::iter(ends).buffer_unordered(DELETED_AT_ONCE).try_collect().await
+    async fn end_files(
+        &self,
+        files: &[&ListedFile],
+        reason: &'static str,
+    ) -> Result<(), RecordError> {
+        let ends: Vec<_> = files
+            .iter()
+            .map(|file| self.end_file(file.key.clone(), reason))
+            .collect();
+        stream::iter(ends)
+            .buffer_unordered(DELETED_AT_ONCE)
+            .try_collect()
+            .await
     }
 
     async fn end_file(&self, key: String, reason: &'static str) -> Result<(), RecordError> {
@@ -70,13 +93,25 @@ impl<P: Ports> Record<P> {
 
 impl Ended {
     fn log(&self) {
-        let Self { old, over, reaches_back_to } = *self;
+        let Self {
+            old,
+            over,
+            reaches_back_to,
+        } = *self;
         let reaches_back_to = reaches_back_to.map(tracing::field::display);
         if old > 0 {
-            tracing::info!(files = old, reaches_back_to, "old files of the delivery log deleted");
+            tracing::info!(
+                files = old,
+                reaches_back_to,
+                "old files of the delivery log deleted"
+            );
         }
         if over > 0 {
-            tracing::warn!(files = over, reaches_back_to, "files of the delivery log deleted to make room");
+            tracing::warn!(
+                files = over,
+                reaches_back_to,
+                "files of the delivery log deleted to make room"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The steps for a batch: read it, write a file for each hour, settle what is written, and put off what the
-//! store has refused for long.
+//! The steps for a batch: read it, write a file for each hour, settle what is written, and put off
+//! what the store has refused for long.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,12 +11,14 @@ use crate::record::Record;
 use crate::refused::Refused;
 use crate::work::blocking;
 
-/// Time before the deadline from which on no file is written, where messages may have to be put off.
+/// Time before the deadline from which on no file is written, where messages may have to be put
+/// off.
 const PUT_OFF_BEFORE: Duration = Duration::from_secs(10);
 
 impl<P: Ports> Record<P> {
-    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the messages
-    /// with records that are not durable. All of their records are written again when they come back.
+    /// Handles a batch until `deadline`, a time of the clock's `monotonic`. The answer names the
+    /// messages with records that are not durable. All of their records are written again when
+    /// they come back.
     pub async fn handle(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> BatchResponse {
         let refused = self.write_batch(batch, deadline).await;
         self.merge_busy_hours(deadline).await;
@@ -25,17 +27,28 @@ impl<P: Ports> Record<P> {
 
     async fn write_batch(&self, batch: Vec<ReceivedMessage>, deadline: Duration) -> Vec<MessageId> {
         let mut refused = Refused::new(&batch);
-        let write_by = if refused.may_put_off() { deadline.saturating_sub(PUT_OFF_BEFORE) } else { deadline };
+        let write_by = if refused.may_put_off() {
+            deadline.saturating_sub(PUT_OFF_BEFORE)
+        } else {
+            deadline
+        };
         let messages: Vec<_> = batch.iter().map(|message| message.id.clone()).collect();
         // A full batch takes some ten milliseconds to read.
         let received = match blocking(move || Ok(receive(batch))).await {
             Ok(received) => received,
             Err(error) => {
-                tracing::error!(error = &error as &dyn Error, "records not read, their messages come back");
+                tracing::error!(
+                    error = &error as &dyn Error,
+                    "records not read, their messages come back"
+                );
                 return messages;
             }
         };
-        let Received { hours, newer, malformed } = received;
+        let Received {
+            hours,
+            newer,
+            malformed,
+        } = received;
         malformed.iter().for_each(count_lost);
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
@@ -44,7 +57,8 @@ impl<P: Ports> Record<P> {
                 refused.add(unwritten, oldest);
             }
         }
-        self.oldest_unwritten.report(refused.oldest, self.ports.clock.now());
+        self.oldest_unwritten
+            .report(refused.oldest, self.ports.clock.now());
         let mut failures = self.put_off(refused, deadline).await;
         for (message, version) in newer {
             failures.extend(self.wait_for_newer(message, version, deadline).await);
@@ -52,7 +66,8 @@ impl<P: Ports> Record<P> {
         failures
     }
 
-    /// Sends a message of a newer version back to its queue, for a newer program. Answers it if that failed.
+    /// Sends a message of a newer version back to its queue, for a newer program. Answers it if
+    /// that failed.
     async fn wait_for_newer(
         &self,
         message: ReceivedMessage,

@@ -1,5 +1,5 @@
-//! The merge: a run looks for hours with files to merge, and merges them under a lease, the newest first.
-//! A run in which nothing is to be done takes no lease.
+//! The merge: a run looks for hours with files to merge, and merges them under a lease, the newest
+//! first. A run in which nothing is to be done takes no lease.
 
 mod files;
 mod hour;
@@ -23,12 +23,16 @@ pub use report::MergeReport;
 use report::Times;
 
 /// The lease that keeps two runs apart. It is longer than a run.
-const LEASE: LeaseObject = LeaseObject { key: RECORD_LEASE, length: Duration::from_secs(150) };
+const LEASE: LeaseObject = LeaseObject {
+    key: RECORD_LEASE,
+    length: Duration::from_secs(150),
+};
 
 /// Longest time of a run without a deadline of its own.
 const RUN_MAX: Duration = Duration::from_secs(110);
 
-/// Time before the deadline in which no merge begins: the longest takes less on a quarter of a processor.
+/// Time before the deadline in which no merge begins: the longest takes less on a quarter of a
+/// processor.
 pub(crate) const BEGUN_BEFORE: Duration = Duration::from_secs(45);
 
 /// Time before the deadline at which all work is given up, so that the lease is still given back.
@@ -37,7 +41,8 @@ const WORKED_BEFORE: Duration = Duration::from_secs(3);
 impl<P: Ports> Record<P> {
     /// Merges what is to be merged, for less than two minutes.
     pub async fn merge(&self) -> Result<MergeReport, RecordError> {
-        self.merge_until(self.ports.clock.monotonic() + RUN_MAX).await
+        self.merge_until(self.ports.clock.monotonic() + RUN_MAX)
+            .await
     }
 
     /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
@@ -59,9 +64,20 @@ impl<P: Ports> Record<P> {
         only: Option<LogHour>,
         deadline: Duration,
     ) -> Result<MergeReport, RecordError> {
-        let RecordPorts { state, clock, entropy, .. } = &self.ports;
-        let [begin, work] = [BEGUN_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
-        let find = async { LEASE.find::<MergeCheckpoint>(state).await.map_err(RecordError::Lease) };
+        let RecordPorts {
+            state,
+            clock,
+            entropy,
+            ..
+        } = &self.ports;
+        let [begin, work] =
+            [BEGUN_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
+        let find = async {
+            LEASE
+                .find::<MergeCheckpoint>(state)
+                .await
+                .map_err(RecordError::Lease)
+        };
         let found = self.in_time(work, find).await?;
         let look = match only {
             Some(_) => MergeLook::of_one_hour(clock.now()),
@@ -71,11 +87,23 @@ impl<P: Ports> Record<P> {
         if hours.is_empty() && !look.is_whole {
             return Ok(MergeReport::default());
         }
-        let take = async { found.take(state, clock, entropy).await.map_err(RecordError::Lease) };
-        let Some(lease) = self.in_time(work, take).await? else {
-            return Ok(MergeReport { was_busy: true, ..MergeReport::default() });
+        let take = async {
+            found
+                .take(state, clock, entropy)
+                .await
+                .map_err(RecordError::Lease)
         };
-        let times = Times { begin, work, lapses_at: lease.lapses_at };
+        let Some(lease) = self.in_time(work, take).await? else {
+            return Ok(MergeReport {
+                was_busy: true,
+                ..MergeReport::default()
+            });
+        };
+        let times = Times {
+            begin,
+            work,
+            lapses_at: lease.lapses_at,
+        };
         let report = Box::pin(self.merge_hours(hours, look, times)).await;
         let checkpoint = look.checkpoint(&lease.checkpoint, report.hours_left == 0);
         // If this hangs the lease lapses by itself.
@@ -105,14 +133,23 @@ impl<P: Ports> Record<P> {
     }
 
     /// Merges hours, the newest first, while there is time. An hour that fails holds up no other.
-    async fn merge_hours(&self, hours: BTreeSet<LogHour>, look: MergeLook, times: Times) -> MergeReport {
+    async fn merge_hours(
+        &self,
+        hours: BTreeSet<LogHour>,
+        look: MergeLook,
+        times: Times,
+    ) -> MergeReport {
         let mut report = MergeReport::default();
         for hour in hours.into_iter().rev() {
             let mut merge = HourMerge::new(self, hour, look.is_closed(hour), times, &mut report);
             if let Err(error) = self.in_time(times.work, Box::pin(merge.run())).await {
                 report.hours_left += 1;
                 let (hour, error) = (hour.prefix(), &error as &dyn Error);
-                tracing::warn!(hour, error, "an hour of the delivery log is left to the next merge");
+                tracing::warn!(
+                    hour,
+                    error,
+                    "an hour of the delivery log is left to the next merge"
+                );
             }
         }
         report

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::mem::take;
 
-use posthaste_core::delivery_log::{LogHour, Record, count_records, parse_records, without_duplicates};
+use posthaste_core::delivery_log::{
+    LogHour, Record, count_records, parse_records, without_duplicates,
+};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::FormatError;
 use posthaste_ports::{MessageId, ReceivedMessage};
@@ -56,13 +58,19 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
             Err(panicked) => received.put_aside(message, Unreadable::Panicked(panicked)),
         }
     }
-    let hours = read.iter().flat_map(|(_, records)| records).map(|record| LogHour::of(record.time));
+    let hours = read
+        .iter()
+        .flat_map(|(_, records)| records)
+        .map(|record| LogHour::of(record.time));
     let counts = hours.fold(BTreeMap::new(), |mut counts, hour| {
         *counts.entry(hour).or_default() += 1;
         counts
     });
     for (hour, count) in counts {
-        let gathered = Gathered { records: Vec::with_capacity(count), messages: Vec::new() };
+        let gathered = Gathered {
+            records: Vec::with_capacity(count),
+            messages: Vec::new(),
+        };
         received.hours.insert(hour, gathered);
     }
     for (message, records) in read {
@@ -94,6 +102,10 @@ impl Received {
 
     fn put_aside(&mut self, message: ReceivedMessage, error: Unreadable) {
         let records = count_records(&message.body).max(1);
-        self.malformed.push(Malformed { id: message.id, records, error });
+        self.malformed.push(Malformed {
+            id: message.id,
+            records,
+            error,
+        });
     }
 }

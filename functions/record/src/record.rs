@@ -68,11 +68,16 @@ impl Default for RecordSettings {
 }
 
 impl RecordSettings {
-    /// The settings of AWS: the bucket's lifecycle deletes old files, and the schedule of the merge comes
-    /// seldom.
+    /// The settings of AWS: the bucket's lifecycle deletes old files, and the schedule of the merge
+    /// comes seldom.
     #[must_use]
     pub fn on_aws(self) -> Self {
-        Self { retention: None, size_max: None, merges_busy_hours: true, ..self }
+        Self {
+            retention: None,
+            size_max: None,
+            merges_busy_hours: true,
+            ..self
+        }
     }
 }
 
@@ -100,16 +105,22 @@ impl<P: Ports> Record<P> {
 
     /// Deletes a file of the log.
     pub(crate) async fn delete(&self, key: String) -> Result<(), RecordError> {
-        self.ports.log.delete(&key).await.map_err(RecordError::Store)
+        self.ports
+            .log
+            .delete(&key)
+            .await
+            .map_err(RecordError::Store)
     }
 
-    /// The result of a call, or an error at `deadline`. After that it is not known whether the call had an
-    /// effect.
+    /// The result of a call, or an error at `deadline`. After that it is not known whether the call
+    /// had an effect.
     pub(crate) async fn in_time<T>(
         &self,
         deadline: Duration,
         call: impl Future<Output = Result<T, RecordError>> + Send,
     ) -> Result<T, RecordError> {
-        timeout_at(&self.ports.clock, deadline, call).await.unwrap_or(Err(RecordError::OutOfTime))
+        timeout_at(&self.ports.clock, deadline, call)
+            .await
+            .unwrap_or(Err(RecordError::OutOfTime))
     }
 }

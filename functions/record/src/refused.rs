@@ -1,5 +1,5 @@
-//! Messages whose records the store of the log refused. They come back, and after some receives a fresh
-//! message takes the place of each, so that an outage of any length uses up no receives.
+//! Messages whose records the store of the log refused. They come back, and after some receives a
+//! fresh message takes the place of each, so that an outage of any length uses up no receives.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -14,8 +14,8 @@ use posthaste_ports::{
 use crate::error::RecordError;
 use crate::record::Record;
 
-/// Receives after which a refused message is put off: about an hour, and far fewer than the 50 after which
-/// the queue gives it up.
+/// Receives after which a refused message is put off: about an hour, and far fewer than the 50
+/// after which the queue gives it up.
 const RECEIVES_MAX: u32 = 10;
 
 /// Messages that are put off at once.
@@ -42,8 +42,15 @@ pub(crate) struct Unwritten {
 impl Refused {
     /// Nothing of the batch was refused yet.
     pub(crate) fn new(batch: &[ReceivedMessage]) -> Self {
-        let tired = batch.iter().filter(|message| message.receive_count >= RECEIVES_MAX).cloned().collect();
-        Self { tired, ..Self::default() }
+        let tired = batch
+            .iter()
+            .filter(|message| message.receive_count >= RECEIVES_MAX)
+            .cloned()
+            .collect();
+        Self {
+            tired,
+            ..Self::default()
+        }
     }
 
     /// Whether messages of the batch are put off if they are refused.
@@ -51,10 +58,13 @@ impl Refused {
         !self.tired.is_empty()
     }
 
-    /// Adds the messages of an hour that was not written. Those that no store can help are not put off, so
-    /// that their receives end.
+    /// Adds the messages of an hour that was not written. Those that no store can help are not put
+    /// off, so that their receives end.
     pub(crate) fn add(&mut self, unwritten: Unwritten, oldest: Option<Timestamp>) {
-        let Unwritten { messages, may_be_written } = unwritten;
+        let Unwritten {
+            messages,
+            may_be_written,
+        } = unwritten;
         if !may_be_written {
             self.tired.retain(|message| !messages.contains(&message.id));
         }
@@ -64,16 +74,31 @@ impl Refused {
 }
 
 impl<P: Ports> Record<P> {
-    /// Puts off what was refused often. Answers the rest of what was refused, and what could not be put off.
+    /// Puts off what was refused often. Answers the rest of what was refused, and what could not be
+    /// put off.
     pub(crate) async fn put_off(&self, refused: Refused, deadline: Duration) -> Vec<MessageId> {
-        let Refused { tired, mut messages, .. } = refused;
+        let Refused {
+            tired,
+            mut messages,
+            ..
+        } = refused;
         let failed: HashSet<_> = messages.iter().cloned().collect();
-        let tired = tired.into_iter().filter(|message| failed.contains(&message.id));
-        let calls: Vec<_> = tired.map(|message| self.put_one_off(message, deadline)).collect();
-        let fresh: Vec<_> = stream::iter(calls).buffer_unordered(PUT_OFF_AT_ONCE).collect().await;
+        let tired = tired
+            .into_iter()
+            .filter(|message| failed.contains(&message.id));
+        let calls: Vec<_> = tired
+            .map(|message| self.put_one_off(message, deadline))
+            .collect();
+        let fresh: Vec<_> = stream::iter(calls)
+            .buffer_unordered(PUT_OFF_AT_ONCE)
+            .collect()
+            .await;
         let fresh: HashSet<MessageId> = fresh.into_iter().flatten().collect();
         if !fresh.is_empty() {
-            tracing::warn!(messages = fresh.len(), "records that the store refuses wait in fresh messages");
+            tracing::warn!(
+                messages = fresh.len(),
+                "records that the store refuses wait in fresh messages"
+            );
         }
         messages.retain(|message| !fresh.contains(message));
         messages
@@ -81,7 +106,9 @@ impl<P: Ports> Record<P> {
 
     async fn put_one_off(&self, message: ReceivedMessage, deadline: Duration) -> Option<MessageId> {
         let message_id = message.id.clone();
-        let Err(error) = self.send_back(message, deadline).await else { return Some(message_id) };
+        let Err(error) = self.send_back(message, deadline).await else {
+            return Some(message_id);
+        };
         tracing::warn!(
             message_id = %message_id.0, error = &error as &dyn Error,
             "records that the store refuses left to their visibility timeout"
@@ -95,10 +122,21 @@ impl<P: Ports> Record<P> {
         message: ReceivedMessage,
         deadline: Duration,
     ) -> Result<(), RecordError> {
-        let again = OutgoingMessage { body: message.body, group: None, delay_secs: SQS_DELAY_SECS_MAX };
-        let successors = vec![Successor { to: QueueName::Records, message: again }];
+        let again = OutgoingMessage {
+            body: message.body,
+            group: None,
+            delay_secs: SQS_DELAY_SECS_MAX,
+        };
+        let successors = vec![Successor {
+            to: QueueName::Records,
+            message: again,
+        }];
         let replace = async {
-            self.ports.records.replace(&message.receipt, successors).await.map_err(RecordError::Store)
+            self.ports
+                .records
+                .replace(&message.receipt, successors)
+                .await
+                .map_err(RecordError::Store)
         };
         self.in_time(deadline, replace).await
     }
@@ -111,13 +149,29 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_not_put_off_and_its_receives_end() {
-        let tired = |id| ReceivedMessage { receive_count: RECEIVES_MAX, ..message(id, "") };
+        let tired = |id| ReceivedMessage {
+            receive_count: RECEIVES_MAX,
+            ..message(id, "")
+        };
         let mut refused = Refused::new(&[tired("a"), tired("b"), message("young", "")]);
         for (id, may_be_written) in [("a", true), ("b", false)] {
-            refused.add(Unwritten { messages: vec![MessageId(id.into())], may_be_written }, None);
+            refused.add(
+                Unwritten {
+                    messages: vec![MessageId(id.into())],
+                    may_be_written,
+                },
+                None,
+            );
         }
-        let ids =
-            |messages: &[ReceivedMessage]| messages.iter().map(|it| it.id.0.clone()).collect::<Vec<_>>();
-        assert_eq!((ids(&refused.tired), refused.messages.len()), (vec!["a".into()], 2));
+        let ids = |messages: &[ReceivedMessage]| {
+            messages
+                .iter()
+                .map(|it| it.id.0.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (ids(&refused.tired), refused.messages.len()),
+            (vec!["a".into()], 2)
+        );
     }
 }

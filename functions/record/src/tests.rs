@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record as LogRecord, RecordFilter, record_id,
-    render_records,
+    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record as LogRecord, RecordFilter,
+    record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, write_file};
@@ -52,22 +52,46 @@ impl Kit {
     /// The same, in which calls fail by a plan.
     pub(crate) fn with(plan: &Plan) -> Self {
         let clock = ManualClock::new(at("2026-03-07T03:10:00Z"));
-        let (log, state, queue) = (MemoryStore::like_s3(7), MemoryStore::like_s3(7), MemoryQueue::default());
+        let (log, state, queue) = (
+            MemoryStore::like_s3(7),
+            MemoryStore::like_s3(7),
+            MemoryQueue::default(),
+        );
         let record = wire(&clock, (&log, &state, &queue), plan, 1);
-        Self { clock, log, state, queue, record, plan: plan.clone(), runs: 1 }
+        Self {
+            clock,
+            log,
+            state,
+            queue,
+            record,
+            plan: plan.clone(),
+            runs: 1,
+        }
     }
 
     /// Another process over the same stores, as after a kill.
     pub(crate) fn start_again(&mut self) {
         self.runs += 1;
-        self.record = wire(&self.clock, (&self.log, &self.state, &self.queue), &self.plan, self.runs);
+        self.record = wire(
+            &self.clock,
+            (&self.log, &self.state, &self.queue),
+            &self.plan,
+            self.runs,
+        );
     }
 
     /// Handles messages of these records, until all are settled.
     pub(crate) async fn handle(&self, id: &str, records: &[LogRecord]) {
-        let mut batch: Vec<_> = render_records(records).into_iter().map(|body| message(id, body)).collect();
+        let mut batch: Vec<_> = render_records(records)
+            .into_iter()
+            .map(|body| message(id, body))
+            .collect();
         for _ in 0..3 {
-            let failures = self.record.handle(batch.clone(), self.deadline()).await.failures;
+            let failures = self
+                .record
+                .handle(batch.clone(), self.deadline())
+                .await
+                .failures;
             batch.retain(|message| failures.contains(&message.id));
         }
         assert!(batch.is_empty(), "a message never settled");
@@ -81,8 +105,16 @@ impl Kit {
     pub(crate) fn put_fresh(&self, minute: u8, records: &[LogRecord]) -> String {
         let hour = LogHour::of(records[0].time);
         let id = records[0].record_id.clone();
-        let key = FileKey { hour, name: FileName::Fresh { minute, id } }.render();
-        self.log.write_at(&key, write_file(records, RowGroups::default()).unwrap(), self.clock.now());
+        let key = FileKey {
+            hour,
+            name: FileName::Fresh { minute, id },
+        }
+        .render();
+        self.log.write_at(
+            &key,
+            write_file(records, RowGroups::default()).unwrap(),
+            self.clock.now(),
+        );
         key
     }
 
@@ -101,17 +133,26 @@ impl Kit {
     /// The files, as a reader's listing has them.
     pub(crate) fn log_files(&self) -> Vec<LogFile> {
         let files = self.log.under("date=").into_iter();
-        files.filter_map(|(key, bytes)| LogFile::new(key, bytes.len() as u64)).collect()
+        files
+            .filter_map(|(key, bytes)| LogFile::new(key, bytes.len() as u64))
+            .collect()
     }
 
     /// The ids of all records, each once, as the log's reader finds them.
     pub(crate) async fn ids(&self) -> BTreeSet<String> {
         let files = self.log_files();
         let reader = LogReader::new(&self.log, 1 << 20);
-        let page = reader.list(&files, &RecordFilter::default(), 100_000).await.unwrap();
+        let page = reader
+            .list(&files, &RecordFilter::default(), 100_000)
+            .await
+            .unwrap();
         assert!(page.damaged.is_empty(), "{:?}", page.damaged);
         let ids: BTreeSet<_> = page.records.iter().map(|it| it.record_id.clone()).collect();
-        assert_eq!(ids.len(), page.records.len(), "a reader shows a record twice");
+        assert_eq!(
+            ids.len(),
+            page.records.len(),
+            "a reader shows a record twice"
+        );
         ids
     }
 }
@@ -172,10 +213,15 @@ pub(crate) fn record(n: u64, time: Timestamp) -> LogRecord {
 /// Records of these events, a second apart, from three o'clock.
 pub(crate) fn records(events: std::ops::Range<u64>) -> Vec<LogRecord> {
     let start = at("2026-03-07T03:00:00Z");
-    events.map(|n| record(n, start + Duration::from_secs(n % 3_000))).collect()
+    events
+        .map(|n| record(n, start + Duration::from_secs(n % 3_000)))
+        .collect()
 }
 
 /// The ids of records.
 pub(crate) fn ids_of(records: &[LogRecord]) -> BTreeSet<String> {
-    records.iter().map(|record| record.record_id.clone()).collect()
+    records
+        .iter()
+        .map(|record| record.record_id.clone())
+        .collect()
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 
-/// The gauge. A message that is put off is fresh, so that the queue's own age of its oldest message shows
-/// nothing.
+/// The gauge. A message that is put off is fresh, so that the queue's own age of its oldest message
+/// shows nothing.
 #[derive(Debug, Default)]
 pub(crate) struct OldestUnwritten {
     /// True while the gauge shows anything but zero.
@@ -14,7 +14,8 @@ pub(crate) struct OldestUnwritten {
 }
 
 impl OldestUnwritten {
-    /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is sent.
+    /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is
+    /// sent.
     pub(crate) fn report(&self, oldest: Option<Timestamp>, now: Timestamp) {
         if self.is_shown.swap(oldest.is_some(), Ordering::Relaxed) || oldest.is_some() {
             let age = oldest.map_or(Duration::ZERO, |oldest| now.since(oldest));

@@ -1,5 +1,5 @@
-//! Work on threads that may block, and files in progress. Those have no names, so that a crash leaves none
-//! behind.
+//! Work on threads that may block, and files in progress. Those have no names, so that a crash
+//! leaves none behind.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,8 +10,8 @@ use posthaste_services::catch_panic::Panicked;
 
 use crate::error::RecordError;
 
-/// Does work that computes for long, or waits for a disk, without holding up others. Dropping the future does
-/// not stop it.
+/// Does work that computes for long, or waits for a disk, without holding up others. Dropping the
+/// future does not stop it.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RecordError> + Send + 'static,
 ) -> Result<T, RecordError> {

@@ -17,8 +17,8 @@ use crate::work::blocking;
 const MINUTES: u64 = 60;
 
 impl<P: Ports> Record<P> {
-    /// Writes the records of an hour into one file. An `Err` has the messages with records that are not
-    /// durable.
+    /// Writes the records of an hour into one file. An `Err` has the messages with records that are
+    /// not durable.
     pub(crate) async fn write_hour(
         &self,
         hour: LogHour,
@@ -38,8 +38,12 @@ impl<P: Ports> Record<P> {
             }
             Err(error) => {
                 self.report_unwritten(&key, count as u64, &error);
-                let may_be_written = matches!(error, RecordError::Store(_) | RecordError::OutOfTime);
-                Err(Unwritten { messages, may_be_written })
+                let may_be_written =
+                    matches!(error, RecordError::Store(_) | RecordError::OutOfTime);
+                Err(Unwritten {
+                    messages,
+                    may_be_written,
+                })
             }
         }
     }
@@ -48,13 +52,21 @@ impl<P: Ports> Record<P> {
     fn report_unwritten(&self, key: &str, records: u64, error: &RecordError) {
         if let Some(records) = self.unwritten.add(records, self.ports.clock.monotonic()) {
             let error = error as &dyn Error;
-            tracing::error!(key, records, error, "records not written, their messages come back");
+            tracing::error!(
+                key,
+                records,
+                error,
+                "records not written, their messages come back"
+            );
         }
     }
 
     fn fresh_key(&self, hour: LogHour) -> String {
         let minute = u8::try_from(self.ports.clock.now().minute() % MINUTES).unwrap_or_default();
-        let name = FileName::Fresh { minute, id: self.ports.entropy.uuid().to_string() };
+        let name = FileName::Fresh {
+            minute,
+            id: self.ports.entropy.uuid().to_string(),
+        };
         FileKey { hour, name }.render()
     }
 
@@ -63,7 +75,11 @@ impl<P: Ports> Record<P> {
         let file = move || write_file(&records, RowGroups::default()).map_err(RecordError::Log);
         let file = blocking(file).await?;
         let bytes = file.len();
-        self.ports.log.put(key, file, PutCondition::Always).await.map_err(RecordError::Store)?;
+        self.ports
+            .log
+            .put(key, file, PutCondition::Always)
+            .await
+            .map_err(RecordError::Store)?;
         Ok(bytes)
     }
 }

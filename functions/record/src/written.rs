@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use posthaste_core::delivery_log::LogHour;
 
-/// Files of an hour that a process writes between two looks at it. 60 unmerged files begin a merge, and two
-/// processes write on AWS: with what each writes until it looks, an hour has far fewer than 120.
+/// Files of an hour that a process writes between two looks at it. 60 unmerged files begin a merge,
+/// and two processes write on AWS: with what each writes until it looks, an hour has far fewer
+/// than 120.
 const FILES_BETWEEN_LOOKS: u32 = 10;
 
 /// Files that this process wrote since it last looked at their hours.
@@ -22,7 +23,11 @@ impl WrittenFiles {
     /// The hours to look at.
     pub(crate) fn busy(&self) -> Vec<LogHour> {
         let written = self.0.lock();
-        written.iter().filter(|(_, files)| **files >= FILES_BETWEEN_LOOKS).map(|(hour, _)| *hour).collect()
+        written
+            .iter()
+            .filter(|(_, files)| **files >= FILES_BETWEEN_LOOKS)
+            .map(|(hour, _)| *hour)
+            .collect()
     }
 
     /// Begins to count anew.

@@ -1,5 +1,5 @@
-//! Batches of objects: several are read together, so that many small ones share requests to the queue, and no
-//! more is sent than was asked for.
+//! Batches of objects: several are read together, so that many small ones share requests to the
+//! queue, and no more is sent than was asked for.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -18,8 +18,9 @@ use crate::run::Run;
 /// An object and how many of its messages are sent now: the first ones.
 type Share = (Opened, usize);
 
-/// Releases deliveries of these objects, in order and as far as the quota goes. Keys of objects that are done
-/// with, or are tried again in the next run, leave; one that holds more than fits stays in front.
+/// Releases deliveries of these objects, in order and as far as the quota goes. Keys of objects
+/// that are done with, or are tried again in the next run, leave; one that holds more than fits
+/// stays in front.
 pub(crate) async fn release<P: Ports>(
     run: Run<'_, P>,
     keys: &mut VecDeque<String>,
@@ -38,9 +39,9 @@ pub(crate) async fn release<P: Ports>(
     released
 }
 
-/// Releases the deliveries of these objects that have expired, and nothing else. Keys of objects in which
-/// something is left stay, in order. Answers also the last key up to which everything was looked at, and the
-/// queue took what was to go.
+/// Releases the deliveries of these objects that have expired, and nothing else. Keys of objects in
+/// which something is left stay, in order. Answers also the last key up to which everything was
+/// looked at, and the queue took what was to go.
 pub(crate) async fn release_expired<P: Ports>(
     run: Run<'_, P>,
     keys: &mut VecDeque<String>,
@@ -82,7 +83,10 @@ async fn open<P: Ports>(
         room -= count;
         shares.push((object, count));
     }
-    unread.into_iter().rev().for_each(|key| keys.push_front(key));
+    unread
+        .into_iter()
+        .rev()
+        .for_each(|key| keys.push_front(key));
     shares
 }
 
@@ -95,32 +99,62 @@ async fn open_expired<P: Ports>(
     released: &mut Released,
 ) -> Vec<Share> {
     let mut shares = Vec::new();
-    for Opened { key, messages, etag } in read(run, some, released).await {
+    for Opened {
+        key,
+        messages,
+        etag,
+    } in read(run, some, released).await
+    {
         match expired_first(messages, now) {
             (_, 0) => left.push_back(key),
-            (messages, count) => shares.push((Opened { key, messages, etag }, count)),
+            (messages, count) => shares.push((
+                Opened {
+                    key,
+                    messages,
+                    etag,
+                },
+                count,
+            )),
         }
     }
     shares
 }
 
-/// Reads objects side by side. Leaves out objects that are gone, and objects that cannot be read, which it
-/// counts.
-async fn read<P: Ports>(run: Run<'_, P>, keys: Vec<String>, released: &mut Released) -> Vec<Opened> {
-    let opened = join_all(keys.iter().map(|key| catch_panic(objects::open(run.ports, key)))).await;
+/// Reads objects side by side. Leaves out objects that are gone, and objects that cannot be read,
+/// which it counts.
+async fn read<P: Ports>(
+    run: Run<'_, P>,
+    keys: Vec<String>,
+    released: &mut Released,
+) -> Vec<Opened> {
+    let opened = join_all(
+        keys.iter()
+            .map(|key| catch_panic(objects::open(run.ports, key))),
+    )
+    .await;
     let mut read = |(key, opened): (String, Result<_, _>)| {
-        opened.map_err(ReleaseError::Panicked).flatten().unwrap_or_else(|error| {
-            fail(released, &key, &error);
-            None
-        })
+        opened
+            .map_err(ReleaseError::Panicked)
+            .flatten()
+            .unwrap_or_else(|error| {
+                fail(released, &key, &error);
+                None
+            })
     };
     keys.into_iter().zip(opened).filter_map(&mut read).collect()
 }
 
-/// Sends the shares together, then closes each object. Keys of objects that hold more go back in front.
-async fn send<P: Ports>(run: Run<'_, P>, shares: Vec<Share>, keys: &mut VecDeque<String>) -> Released {
-    let messages: Vec<Bytes> =
-        shares.iter().flat_map(|(object, count)| object.messages[..*count].iter().cloned()).collect();
+/// Sends the shares together, then closes each object. Keys of objects that hold more go back in
+/// front.
+async fn send<P: Ports>(
+    run: Run<'_, P>,
+    shares: Vec<Share>,
+    keys: &mut VecDeque<String>,
+) -> Released {
+    let messages: Vec<Bytes> = shares
+        .iter()
+        .flat_map(|(object, count)| object.messages[..*count].iter().cloned())
+        .collect();
     let Sent { is_sent, first } = objects::send(run, &messages).await;
     let mut rest = is_sent.as_slice();
     let mut closing = Vec::new();
@@ -132,7 +166,11 @@ async fn send<P: Ports>(run: Run<'_, P>, shares: Vec<Share>, keys: &mut VecDeque
         closing.push(async move { (key, has_more, catch_panic(close).await) });
     }
     let sent = is_sent.iter().filter(|is_sent| **is_sent).count();
-    let mut released = Released { sent, objects: closing.len(), ..Released::default() };
+    let mut released = Released {
+        sent,
+        objects: closing.len(),
+        ..Released::default()
+    };
     // Without a filter only the last one can have more than fits.
     for (key, has_more, closed) in join_all(closing).await {
         match closed.map_err(ReleaseError::Panicked).flatten() {
@@ -163,7 +201,8 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// Releases deliveries of these objects within a quota; answers the result, and the keys that are left.
+    /// Releases deliveries of these objects within a quota; answers the result, and the keys that
+    /// are left.
     async fn release(
         kit: &Kit,
         keys: &[String],
@@ -171,14 +210,22 @@ mod tests {
         objects: usize,
     ) -> (Released, Vec<String>) {
         let mut left = VecDeque::from(keys.to_vec());
-        let quota = Quota { max: Amount { deliveries, objects }, at_once: 8 };
+        let quota = Quota {
+            max: Amount {
+                deliveries,
+                objects,
+            },
+            at_once: 8,
+        };
         let released = super::release(kit.run(), &mut left, quota).await;
         (released, left.into())
     }
 
     /// Objects of three deliveries each.
     fn park(kit: &Kit, count: u32) -> Vec<String> {
-        (0..count).map(|n| kit.park(n * MINUTE, &n.to_string(), 3)).collect()
+        (0..count)
+            .map(|n| kit.park(n * MINUTE, &n.to_string(), 3))
+            .collect()
     }
 
     #[tokio::test]
@@ -187,7 +234,10 @@ mod tests {
         let keys = park(&kit, 9);
         let (released, left) = release(&kit, &keys, 20, usize::MAX).await;
         assert_eq!((released.sent, released.objects, released.left), (20, 7, 0));
-        assert_eq!((left, kit.left(&keys[6]).await.len()), (keys[6..].to_vec(), 1));
+        assert_eq!(
+            (left, kit.left(&keys[6]).await.len()),
+            (keys[6..].to_vec(), 1)
+        );
         assert_eq!(kit.queue.take_bodies().len(), 20);
     }
 
@@ -196,7 +246,10 @@ mod tests {
         let kit = Kit::new();
         let keys = park(&kit, 4);
         let (released, left) = release(&kit, &keys, usize::MAX, 2).await;
-        assert_eq!((released.sent, released.objects, left), (6, 2, keys[2..].to_vec()));
+        assert_eq!(
+            (released.sent, released.objects, left),
+            (6, 2, keys[2..].to_vec())
+        );
     }
 
     #[tokio::test]
@@ -205,7 +258,10 @@ mod tests {
         let keys = park(&kit, 3);
         kit.store.write(&keys[0], "{");
         let (released, left) = release(&kit, &keys, 6, usize::MAX).await;
-        assert_eq!((released.sent, released.left, released.is_refused), (6, 1, false));
+        assert_eq!(
+            (released.sent, released.left, released.is_refused),
+            (6, 1, false)
+        );
         assert!(left.is_empty());
     }
 
@@ -214,7 +270,10 @@ mod tests {
         let kit = Kit::refusing(|_| true);
         let keys = park(&kit, 5);
         let (released, left) = release(&kit, &keys, 100, usize::MAX).await;
-        assert_eq!((released.sent, released.left, released.is_refused), (0, 1, true));
+        assert_eq!(
+            (released.sent, released.left, released.is_refused),
+            (0, 1, true)
+        );
         assert_eq!(left, keys[1..]);
     }
 
@@ -224,7 +283,10 @@ mod tests {
         let keys = park(&kit, 5);
         let mut left = VecDeque::from(keys.clone());
         let (released, last) = release_expired(kit.run(), &mut left, kit.clock.now(), 2).await;
-        assert_eq!((released, last.as_ref()), (Released::default(), keys.last()));
+        assert_eq!(
+            (released, last.as_ref()),
+            (Released::default(), keys.last())
+        );
         assert_eq!(Vec::from(left), keys);
     }
 }

@@ -1,5 +1,5 @@
-//! The jobs of a run. Each takes the run and its part of the checkpoint, ends by itself in time, and returns
-//! its part of the next checkpoint.
+//! The jobs of a run. Each takes the run and its part of the checkpoint, ends by itself in time,
+//! and returns its part of the next checkpoint.
 
 pub(crate) mod clean_up;
 pub(crate) mod disabled_notices;

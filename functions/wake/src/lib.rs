@@ -39,13 +39,16 @@ use run::Run;
 const RUN_MAX: Duration = Duration::from_secs(55);
 
 /// The lease that keeps two runs apart.
-const LEASE: LeaseObject = LeaseObject { key: WAKE_LEASE, length: Duration::from_secs(90) };
+const LEASE: LeaseObject = LeaseObject {
+    key: WAKE_LEASE,
+    length: Duration::from_secs(90),
+};
 
 /// Settings of the function.
 #[derive(Debug, Clone, Default)]
 pub struct WakeSettings {
-    /// The topic whose subscribers are notified of links that are down or up again, beside those that topics
-    /// name.
+    /// The topic whose subscribers are notified of links that are down or up again, beside those
+    /// that topics name.
     pub notices_topic: Option<TopicName>,
 }
 
@@ -61,19 +64,28 @@ impl<P: Ports> Wake<P> {
     /// Wires the function up.
     pub fn new(ports: WakePorts<P>) -> Self {
         let settings = WakeSettings::default();
-        Self { ports, deletes_payloads: true, settings, is_stopped: AtomicBool::new(false) }
+        Self {
+            ports,
+            deletes_payloads: true,
+            settings,
+            is_stopped: AtomicBool::new(false),
+        }
     }
 
-    /// Stops the release of held deliveries, for a process that is about to end. The rest waits for the next
-    /// process.
+    /// Stops the release of held deliveries, for a process that is about to end. The rest waits for
+    /// the next process.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// The same, for a state bucket whose lifecycle deletes old payloads, notes and idempotency keys.
+    /// The same, for a state bucket whose lifecycle deletes old payloads, notes and idempotency
+    /// keys.
     #[must_use]
     pub fn leaving_payloads(self) -> Self {
-        Self { deletes_payloads: false, ..self }
+        Self {
+            deletes_payloads: false,
+            ..self
+        }
     }
 
     /// The same, with these settings.
@@ -89,24 +101,52 @@ impl<P: Ports> Wake<P> {
 
     /// Runs once, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn run_until(&self, deadline: Duration) -> Result<WakeReport, WakeError> {
-        let WakePorts { state, clock, entropy, .. } = &self.ports;
+        let WakePorts {
+            state,
+            clock,
+            entropy,
+            ..
+        } = &self.ports;
         let found_work = AtomicBool::new(false);
         let run = Run::until(deadline, &self.ports, &self.is_stopped, &found_work);
         let began = clock.now();
         let found = run.in_time(LEASE.find::<Checkpoint>(state)).await;
-        let found = found.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)?;
-        if run.in_time(may_rest(state, &found, began)).await.unwrap_or_default() {
-            return Ok(WakeReport { rested: true, ..WakeReport::default() });
+        let found = found
+            .ok_or(WakeError::OutOfTime)?
+            .map_err(WakeError::Lease)?;
+        if run
+            .in_time(may_rest(state, &found, began))
+            .await
+            .unwrap_or_default()
+        {
+            return Ok(WakeReport {
+                rested: true,
+                ..WakeReport::default()
+            });
         }
         let taken = run.in_time(found.take(state, clock, entropy)).await;
-        let Some(lease) = taken.ok_or(WakeError::OutOfTime)?.map_err(WakeError::Lease)? else {
-            return Ok(WakeReport { was_busy: true, ..WakeReport::default() });
+        let Some(lease) = taken
+            .ok_or(WakeError::OutOfTime)?
+            .map_err(WakeError::Lease)?
+        else {
+            return Ok(WakeReport {
+                was_busy: true,
+                ..WakeReport::default()
+            });
         };
         let (checkpoint, report, ended) = self.run_jobs(run, &lease.checkpoint, began).await;
         // If this hangs the lease lapses by itself.
-        let _ = timeout_at(clock, deadline, Box::pin(lease.give_back(state, checkpoint))).await;
+        let _ = timeout_at(
+            clock,
+            deadline,
+            Box::pin(lease.give_back(state, checkpoint)),
+        )
+        .await;
         report.log();
-        ended.ok_or(WakeError::OutOfTime)?.map_err(WakeError::List).map(|()| report)
+        ended
+            .ok_or(WakeError::OutOfTime)?
+            .map_err(WakeError::List)
+            .map(|()| report)
     }
 
     /// Runs all jobs from this checkpoint; answers the next one.
@@ -117,7 +157,10 @@ impl<P: Ports> Wake<P> {
         began: Timestamp,
     ) -> (Checkpoint, WakeReport, Option<Result<(), PortError>>) {
         let set_back = Box::pin(SetBack::run(run, SetBackScan::resume(last, began))).await;
-        let mut report = WakeReport { pulled_in: set_back.moved, ..WakeReport::default() };
+        let mut report = WakeReport {
+            pulled_in: set_back.moved,
+            ..WakeReport::default()
+        };
         let awake_since = awake_since(rest::well_until(last), last.awake_since, began);
         let walk = ParkedWalk::resume(last, began);
         let temporary = Temporary::new(run, walk.begins_after(), awake_since);
@@ -125,15 +168,26 @@ impl<P: Ports> Wake<P> {
         let others = Box::pin(self.run_others(run, &temporary, last));
         let link_notices = Box::pin(send_link_notices(run, self.settings.notices_topic.as_ref()));
         let notices = join(link_notices, Box::pin(send_disabled_notices(run)));
-        let ((next, ended), TemporaryRun { swept_to, swept }, _) = join3(release, others, notices).await;
+        let ((next, ended), TemporaryRun { swept_to, swept }, _) =
+            join3(release, others, notices).await;
         report.deleted_topics = swept.topics;
         report.deleted_subscriptions = swept.subscriptions;
         let is_idle = run.was_idle() && matches!(ended, Some(Ok(())));
-        let next_due = [report.next_due, self.deletes_payloads.then(|| next_minute(began))];
+        let next_due = [
+            report.next_due,
+            self.deletes_payloads.then(|| next_minute(began)),
+        ];
         let next_due = next_due.into_iter().flatten().min();
         let rest_until = is_idle.then(|| rest::rest_until(began, next_due));
         let (look, began_at) = (set_back.scan, Some(began));
-        let checkpoint = Checkpoint { look, awake_since, began_at, swept_to, rest_until, ..next };
+        let checkpoint = Checkpoint {
+            look,
+            awake_since,
+            began_at,
+            swept_to,
+            rest_until,
+            ..next
+        };
         (checkpoint, report, ended)
     }
 
@@ -155,16 +209,19 @@ impl<P: Ports> Wake<P> {
 }
 
 /// Tells whether there can be no work. A signal that cannot be read may announce some.
-async fn may_rest(state: &impl ObjectStore, found: &FoundLease<Checkpoint>, now: Timestamp) -> bool {
+async fn may_rest(
+    state: &impl ObjectStore,
+    found: &FoundLease<Checkpoint>,
+    now: Timestamp,
+) -> bool {
     let last = &found.checkpoint;
     if !rest::may_rest(last, now) {
         return false;
     }
     match state.get(WAKE_SIGNAL).await {
         Ok(None) => true,
-        Ok(Some(object)) => {
-            WakeSignal::parse(&object.bytes).is_ok_and(|signal| rest::is_covered(last, signal.until))
-        }
+        Ok(Some(object)) => WakeSignal::parse(&object.bytes)
+            .is_ok_and(|signal| rest::is_covered(last, signal.until)),
         Err(_) => false,
     }
 }

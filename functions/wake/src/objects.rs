@@ -1,5 +1,6 @@
-//! Objects of parked and held deliveries: opened, their messages sent, and closed. An object is deleted only
-//! when all of its messages were sent, so a crash or a failed send makes copies and loses nothing.
+//! Objects of parked and held deliveries: opened, their messages sent, and closed. An object is
+//! deleted only when all of its messages were sent, so a crash or a failed send makes copies and
+//! loses nothing.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::release::messages::requeued;
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
-use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition};
+use posthaste_ports::{
+    Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition,
+};
 use posthaste_services::catch_panic::Panicked;
 use posthaste_services::send_all::{BATCHES_AT_ONCE_MAX, send_all};
 use posthaste_services::timeout_at;
@@ -72,23 +75,38 @@ pub(crate) struct Sent {
 
 /// Releases an object; answers how many messages were sent.
 pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usize, ReleaseError> {
-    let Some(opened) = open(run.ports, key).await? else { return Ok(0) };
+    let Some(opened) = open(run.ports, key).await? else {
+        return Ok(0);
+    };
     let sent = send(run, &opened.messages).await;
-    close(run.ports, opened, &sent.is_sent, sent.first).await.map(|()| sent.is_sent.len())
+    close(run.ports, opened, &sent.is_sent, sent.first)
+        .await
+        .map(|()| sent.is_sent.len())
 }
 
 /// Reads an object; `None` if it is gone.
-pub(crate) async fn open<P: Ports>(ports: &WakePorts<P>, key: &str) -> Result<Option<Opened>, ReleaseError> {
+pub(crate) async fn open<P: Ports>(
+    ports: &WakePorts<P>,
+    key: &str,
+) -> Result<Option<Opened>, ReleaseError> {
     Box::pin(waits::note_late(ports, key)).await;
-    let Some(object) = ports.state.get(key).await.map_err(ReleaseError::Store)? else { return Ok(None) };
+    let Some(object) = ports.state.get(key).await.map_err(ReleaseError::Store)? else {
+        return Ok(None);
+    };
     let messages = parse_parked(&object.bytes).map_err(ReleaseError::Object)?;
-    Ok(Some(Opened { key: key.to_owned(), etag: object.etag, messages }))
+    Ok(Some(Opened {
+        key: key.to_owned(),
+        etag: object.etag,
+        messages,
+    }))
 }
 
-/// Sends while there is time. A wave that is given up counts as not sent, although some of it may have been:
-/// at least once.
+/// Sends while there is time. A wave that is given up counts as not sent, although some of it may
+/// have been: at least once.
 pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent {
-    let WakePorts { deliveries, clock, .. } = run.ports;
+    let WakePorts {
+        deliveries, clock, ..
+    } = run.ports;
     let mut all = Sent::default();
     for wave in WAVE.cut(messages.iter().map(Bytes::len)) {
         let wave = &messages[wave];
@@ -96,9 +114,17 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
         if run.has_time() {
             let now = clock.now();
             let requeued = wave.iter().map(|message| requeued(message, now));
-            let outgoing = requeued.map(|(body, group)| OutgoingMessage { body, group, delay_secs: 0 });
+            let outgoing = requeued.map(|(body, group)| OutgoingMessage {
+                body,
+                group,
+                delay_secs: 0,
+            });
             let sent = send_all(deliveries, outgoing.collect());
-            for sent in timeout_at(clock, run.send, Box::pin(sent)).await.into_iter().flatten() {
+            for sent in timeout_at(clock, run.send, Box::pin(sent))
+                .await
+                .into_iter()
+                .flatten()
+            {
                 all.is_sent.push(sent.is_ok());
                 all.first = all.first.or_else(|| sent.err().map(Arc::new));
             }
@@ -108,31 +134,50 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
     all
 }
 
-/// Deletes an object all of whose messages were sent. In any other object it keeps the messages that were
-/// not: `is_sent` tells of the first ones, and the others were left for later.
+/// Deletes an object all of whose messages were sent. In any other object it keeps the messages
+/// that were not: `is_sent` tells of the first ones, and the others were left for later.
 pub(crate) async fn close<P: Ports>(
     ports: &WakePorts<P>,
     opened: Opened,
     is_sent: &[bool],
     first: Option<Arc<PortError>>,
 ) -> Result<(), ReleaseError> {
-    let Opened { key, etag, messages } = opened;
+    let Opened {
+        key,
+        etag,
+        messages,
+    } = opened;
     let all = messages.len();
     let is_unsent = |(index, _): &(usize, Bytes)| is_sent.get(*index) != Some(&true);
-    let unsent: Vec<_> =
-        messages.into_iter().enumerate().filter(is_unsent).map(|(_, message)| message).collect();
+    let unsent: Vec<_> = messages
+        .into_iter()
+        .enumerate()
+        .filter(is_unsent)
+        .map(|(_, message)| message)
+        .collect();
     if unsent.is_empty() {
         return ports.state.delete(&key).await.map_err(ReleaseError::Store);
     }
-    let kept = if unsent.len() < all { shorten(&ports.state, &key, &unsent, etag).await } else { Ok(()) };
+    let kept = if unsent.len() < all {
+        shorten(&ports.state, &key, &unsent, etag).await
+    } else {
+        Ok(())
+    };
     // A refusal of the queue matters more: it ends the run's releases.
     refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
 }
 
-/// Leaves in the object what was not sent, so that the next run does not send the rest again. If that fails
-/// it does: at least once.
-async fn shorten(store: &impl ObjectStore, key: &str, unsent: &[Bytes], etag: ETag) -> Result<(), PortError> {
-    let kept = store.put(key, render_parked(unsent), PutCondition::IfMatch(etag)).await;
+/// Leaves in the object what was not sent, so that the next run does not send the rest again. If
+/// that fails it does: at least once.
+async fn shorten(
+    store: &impl ObjectStore,
+    key: &str,
+    unsent: &[Bytes],
+    etag: ETag,
+) -> Result<(), PortError> {
+    let kept = store
+        .put(key, render_parked(unsent), PutCondition::IfMatch(etag))
+        .await;
     if let Err(error) = &kept {
         let error = error as &dyn Error;
         tracing::warn!(%key, error, "object not shortened, its messages are sent again");
@@ -141,9 +186,9 @@ async fn shorten(store: &impl ObjectStore, key: &str, unsent: &[Bytes], etag: ET
 }
 
 impl ReleaseError {
-    /// Tells whether the object will be no better in a minute. The daily scan of the list's start tries it
-    /// again: if the next lists began at it, they would walk for days past everything that was released
-    /// since.
+    /// Tells whether the object will be no better in a minute. The daily scan of the list's start
+    /// tries it again: if the next lists began at it, they would walk for days past everything
+    /// that was released since.
     pub(crate) fn is_lasting(&self) -> bool {
         // A newer program can read a newer object.
         match self {
@@ -153,7 +198,8 @@ impl ReleaseError {
         }
     }
 
-    /// Tells whether the queue did not take something, or not in time: it will not take anything else either.
+    /// Tells whether the queue did not take something, or not in time: it will not take anything
+    /// else either.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Send { .. } | Self::OutOfTime { .. })
     }
@@ -161,10 +207,20 @@ impl ReleaseError {
 
 /// The error of messages that were tried, if some were not sent.
 fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseError> {
-    let (failed, messages) = (is_sent.iter().filter(|is_sent| !**is_sent).count(), is_sent.len());
+    let (failed, messages) = (
+        is_sent.iter().filter(|is_sent| !**is_sent).count(),
+        is_sent.len(),
+    );
     (failed > 0).then(|| match first {
-        Some(first) => ReleaseError::Send { failed, messages, first },
-        None => ReleaseError::OutOfTime { unsent: failed, messages },
+        Some(first) => ReleaseError::Send {
+            failed,
+            messages,
+            first,
+        },
+        None => ReleaseError::OutOfTime {
+            unsent: failed,
+            messages,
+        },
     })
 }
 
@@ -175,19 +231,26 @@ mod tests {
     use super::*;
     use crate::testing::Kit;
 
-    /// Releases an object with this number of messages; answers the result, how many messages were sent, and
-    /// how many are left.
+    /// Releases an object with this number of messages; answers the result, how many messages were
+    /// sent, and how many are left.
     async fn release(kit: &Kit, deliveries: usize) -> (Result<usize, ReleaseError>, usize, usize) {
         let key = kit.park(Duration::ZERO, "x", deliveries);
         let released = super::release(kit.run(), &key).await;
-        (released, kit.queue.take_bodies().len(), kit.left(&key).await.len())
+        (
+            released,
+            kit.queue.take_bodies().len(),
+            kit.left(&key).await.len(),
+        )
     }
 
     #[tokio::test]
     async fn an_object_is_deleted_once_all_of_it_was_sent() {
         let kit = Kit::new();
         let (released, sent, _) = release(&kit, 25).await;
-        assert_eq!((released.unwrap(), sent, kit.store.keys("parked/").len()), (25, 25, 0));
+        assert_eq!(
+            (released.unwrap(), sent, kit.store.keys("parked/").len()),
+            (25, 25, 0)
+        );
     }
 
     #[tokio::test]
@@ -195,7 +258,17 @@ mod tests {
         let kit = Kit::refusing(|number| number == 1);
         let (released, sent, left) = release(&kit, 25).await;
         let error = released.unwrap_err();
-        assert!(matches!(&error, ReleaseError::Send { failed: 10, messages: 25, .. }), "{error}");
+        assert!(
+            matches!(
+                &error,
+                ReleaseError::Send {
+                    failed: 10,
+                    messages: 25,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         assert!(error.is_refusal() && !error.is_lasting());
         assert_eq!((sent, left), (15, 10));
     }
@@ -207,8 +280,20 @@ mod tests {
         let run = kit.run();
         kit.clock.advance(Duration::from_secs(42));
         let error = super::release(run, &key).await.unwrap_err();
-        assert!(matches!(error, ReleaseError::OutOfTime { unsent: 3, messages: 3 }), "{error}");
-        assert_eq!((kit.queue.take_bodies().len(), kit.left(&key).await.len()), (0, 3));
+        assert!(
+            matches!(
+                error,
+                ReleaseError::OutOfTime {
+                    unsent: 3,
+                    messages: 3
+                }
+            ),
+            "{error}"
+        );
+        assert_eq!(
+            (kit.queue.take_bodies().len(), kit.left(&key).await.len()),
+            (0, 3)
+        );
     }
 
     #[tokio::test]

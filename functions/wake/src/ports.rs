@@ -5,7 +5,9 @@ use std::time::Duration;
 use posthaste_delivery_log::DeliveryLog;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ErrorKind, ListPage, ObjectStore, PortError, Ports};
-use posthaste_services::{Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, timeout_at};
+use posthaste_services::{
+    Activity, FanOut, LinkHealth, Notifier, PressureReader, Registry, timeout_at,
+};
 
 /// The adapters and services of one wake.
 pub struct WakePorts<P: Ports> {
@@ -34,25 +36,52 @@ pub struct WakePorts<P: Ports> {
 }
 
 /// The notifier on these ports.
-type PortsNotifier<'a, P> =
-    Notifier<'a, <P as Ports>::Queue, <P as Ports>::Store, <P as Ports>::Clock, <P as Ports>::Entropy>;
+type PortsNotifier<'a, P> = Notifier<
+    'a,
+    <P as Ports>::Queue,
+    <P as Ports>::Store,
+    <P as Ports>::Clock,
+    <P as Ports>::Entropy,
+>;
 
 impl<P: Ports> WakePorts<P> {
     pub(crate) fn notifier(&self) -> PortsNotifier<'_, P> {
-        let Self { deliveries, state: payloads, registry, clock, entropy, .. } = self;
-        Notifier { registry, fan_out: FanOut { deliveries, payloads, clock, entropy } }
+        let Self {
+            deliveries,
+            state: payloads,
+            registry,
+            clock,
+            entropy,
+            ..
+        } = self;
+        Notifier {
+            registry,
+            fan_out: FanOut {
+                deliveries,
+                payloads,
+                clock,
+                entropy,
+            },
+        }
     }
 
-    /// A page of the objects under `prefix`, or an error if it has not come by `until`: nothing could be done
-    /// with it then.
+    /// A page of the objects under `prefix`, or an error if it has not come by `until`: nothing
+    /// could be done with it then.
     pub(crate) async fn list_until(
         &self,
         until: Duration,
         prefix: &str,
         after: Option<&str>,
     ) -> Result<ListPage, PortError> {
-        let late = || Err(PortError::new("list objects before the run's end", ErrorKind::TimedOut));
+        let late = || {
+            Err(PortError::new(
+                "list objects before the run's end",
+                ErrorKind::TimedOut,
+            ))
+        };
         let list = Box::pin(self.state.list(prefix, after, LIST_PAGE_MAX));
-        timeout_at(&self.clock, until, list).await.unwrap_or_else(late)
+        timeout_at(&self.clock, until, list)
+            .await
+            .unwrap_or_else(late)
     }
 }

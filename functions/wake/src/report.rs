@@ -49,7 +49,12 @@ pub enum WakeError {
 
 impl WakeReport {
     pub(crate) fn log(&self) {
-        let Self { sent, released, left, .. } = *self;
+        let Self {
+            sent,
+            released,
+            left,
+            ..
+        } = *self;
         if sent + released + left > 0 {
             tracing::info!(
                 deliveries = sent,
@@ -58,7 +63,12 @@ impl WakeReport {
                 "parked deliveries released"
             );
         }
-        let Self { held_sent, forced_sent, held_left, .. } = *self;
+        let Self {
+            held_sent,
+            forced_sent,
+            held_left,
+            ..
+        } = *self;
         if held_sent + forced_sent + held_left > 0 {
             tracing::info!(
                 deliveries = held_sent,
@@ -68,7 +78,10 @@ impl WakeReport {
             );
         }
         if self.pulled_in > 0 {
-            tracing::info!(objects = self.pulled_in, "the clock was set back: parked deliveries due earlier");
+            tracing::info!(
+                objects = self.pulled_in,
+                "the clock was set back: parked deliveries due earlier"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One run: its ports and its time. A run ends by itself before its deadline, because a run that is killed
-//! cannot write down what it sent, and the next run would send that again.
+//! One run: its ports and its time. A run ends by itself before its deadline, because a run that is
+//! killed cannot write down what it sent, and the next run would send that again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,14 +9,16 @@ use posthaste_services::timeout_at;
 
 use crate::ports::WakePorts;
 
-/// Time before the deadline in which nothing new begins: a request is answered in less, or not at all.
+/// Time before the deadline in which nothing new begins: a request is answered in less, or not at
+/// all.
 const BEGUN_BEFORE: Duration = Duration::from_secs(13);
 
-/// Time before the deadline at which the sends under way are given up, so that what was sent is still written
-/// down.
+/// Time before the deadline at which the sends under way are given up, so that what was sent is
+/// still written down.
 const SENT_BEFORE: Duration = Duration::from_secs(8);
 
-/// Time before the deadline at which everything else is given up, so that the lease is still given back.
+/// Time before the deadline at which everything else is given up, so that the lease is still given
+/// back.
 const WORKED_BEFORE: Duration = Duration::from_secs(3);
 
 /// One run. Its times are times of [`Clock::monotonic`].
@@ -42,24 +44,35 @@ impl<P: Ports> Clone for Run<'_, P> {
 }
 
 impl<'a, P: Ports> Run<'a, P> {
-    /// A run that must have ended by `deadline`. Once `is_stopped` is set it releases no held delivery.
-    /// `found_work` is set by the first job that finds something to do, or cannot look.
+    /// A run that must have ended by `deadline`. Once `is_stopped` is set it releases no held
+    /// delivery. `found_work` is set by the first job that finds something to do, or cannot
+    /// look.
     pub(crate) fn until(
         deadline: Duration,
         ports: &'a WakePorts<P>,
         is_stopped: &'a AtomicBool,
         found_work: &'a AtomicBool,
     ) -> Self {
-        let [begin, send, work] =
-            [BEGUN_BEFORE, SENT_BEFORE, WORKED_BEFORE].map(|before| deadline.saturating_sub(before));
-        Self { ports, begin, send, work, is_stopped, found_work }
+        let [begin, send, work] = [BEGUN_BEFORE, SENT_BEFORE, WORKED_BEFORE]
+            .map(|before| deadline.saturating_sub(before));
+        Self {
+            ports,
+            begin,
+            send,
+            work,
+            is_stopped,
+            found_work,
+        }
     }
 
-    /// The same run, which begins nothing after half of the time from now, so that something else has the
-    /// other half.
+    /// The same run, which begins nothing after half of the time from now, so that something else
+    /// has the other half.
     pub(crate) fn half(self) -> Self {
         let now = self.ports.clock.monotonic();
-        Self { begin: now + self.begin.saturating_sub(now) / 2, ..self }
+        Self {
+            begin: now + self.begin.saturating_sub(now) / 2,
+            ..self
+        }
     }
 
     /// Tells whether there is time to begin something.
@@ -67,24 +80,29 @@ impl<'a, P: Ports> Run<'a, P> {
         self.ports.clock.monotonic() < self.begin
     }
 
-    /// Tells whether there is time to begin something that a process which is about to end leaves to the
-    /// next.
+    /// Tells whether there is time to begin something that a process which is about to end leaves
+    /// to the next.
     pub(crate) fn may_begin(self) -> bool {
         self.has_time() && !self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Notes that there is work, or that a job could not find out, so that the next run does not rest.
+    /// Notes that there is work, or that a job could not find out, so that the next run does not
+    /// rest.
     pub(crate) fn note_work(self) {
         self.found_work.store(true, Ordering::Relaxed);
     }
 
-    /// Tells whether all jobs looked for work and found none. A run that ran out of time may not have looked.
+    /// Tells whether all jobs looked for work and found none. A run that ran out of time may not
+    /// have looked.
     pub(crate) fn was_idle(self) -> bool {
         self.may_begin() && !self.found_work.load(Ordering::Relaxed)
     }
 
     /// The output of `work`, or `None` if it has not ended when all work must.
-    pub(crate) fn in_time<T>(self, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    pub(crate) fn in_time<T>(
+        self,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = Option<T>> {
         timeout_at(&self.ports.clock, self.work, Box::pin(work))
     }
 }

@@ -39,9 +39,22 @@ impl Kit {
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
-        let ports = ports(&clock, (&store, store_plan), &MemoryStore::default(), (&queue, queue_plan), 1);
+        let ports = ports(
+            &clock,
+            (&store, store_plan),
+            &MemoryStore::default(),
+            (&queue, queue_plan),
+            1,
+        );
         let (is_stopped, found_work) = Default::default();
-        Self { clock, store, queue, ports, is_stopped, found_work }
+        Self {
+            clock,
+            store,
+            queue,
+            ports,
+            is_stopped,
+            found_work,
+        }
     }
 
     /// A kit whose queue refuses these sends, counted from 0.
@@ -69,26 +82,35 @@ impl Kit {
     pub(crate) fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
         let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
         let key = layout::parked(self.clock.now() + wait, &topic, &subscription, id);
-        self.store.write(&key, render_parked(&messages(id, deliveries)));
+        self.store
+            .write(&key, render_parked(&messages(id, deliveries)));
         key
     }
 
     /// Writes the topic `orders` with these settings, as if manage had done so now.
     pub(crate) fn topic(&self, settings: Value) {
-        let record = topic_record(topic_name("orders"), topic_settings(settings), self.clock.now());
+        let record = topic_record(
+            topic_name("orders"),
+            topic_settings(settings),
+            self.clock.now(),
+        );
         self.store.write("topics/orders.json", record.render());
     }
 
     /// The messages that an object holds.
     pub(crate) async fn left(&self, key: &str) -> Vec<Bytes> {
         let object = self.store.get(key).await.unwrap();
-        object.map(|object| parse_parked(&object.bytes).unwrap()).unwrap_or_default()
+        object
+            .map(|object| parse_parked(&object.bytes).unwrap())
+            .unwrap_or_default()
     }
 }
 
 /// Messages that cannot be read as deliveries, so that they go as they are.
 pub(crate) fn messages(id: &str, count: usize) -> Vec<Bytes> {
-    (0..count).map(|n| Bytes::from(format!(r#""{id}-{n}""#))).collect()
+    (0..count)
+        .map(|n| Bytes::from(format!(r#""{id}-{n}""#)))
+        .collect()
 }
 
 /// An active subscription at `https://a.example/` since the beginning of time, with these settings besides.
@@ -97,7 +119,9 @@ pub(crate) fn subscription(settings: Value) -> Value {
         "endpoint": { "url": "https://a.example/" },
         "status": { "state": "Active", "since": "1970-01-01T00:00:00Z" },
     });
-    let Value::Object(settings) = settings else { panic!("settings of a subscription: {settings}") };
+    let Value::Object(settings) = settings else {
+        panic!("settings of a subscription: {settings}")
+    };
     subscription.as_object_mut().unwrap().extend(settings);
     subscription
 }

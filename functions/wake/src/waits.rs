@@ -1,5 +1,5 @@
-//! Notes that an event waits for a subscription, written before the event goes to the queue, where the sweep
-//! of idle subscriptions does not see it.
+//! Notes that an event waits for a subscription, written before the event goes to the queue, where
+//! the sweep of idle subscriptions does not see it.
 
 use std::time::Duration;
 
@@ -15,22 +15,38 @@ use crate::ports::WakePorts;
 /// Longest time that a release waits for its note.
 const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Writes the note for the subscription of a parked object that is released late: deliver's note is old by
-/// then.
+/// Writes the note for the subscription of a parked object that is released late: deliver's note is
+/// old by then.
 pub(crate) async fn note_late<P: Ports>(ports: &WakePorts<P>, key: &str) {
     let now = ports.clock.now();
-    let owner = layout::parked_folder(key).filter(|_| is_late(key, now)).and_then(layout::folder_owner);
-    let Some((topic, subscription)) = owner else { return };
+    let owner = layout::parked_folder(key)
+        .filter(|_| is_late(key, now))
+        .and_then(layout::folder_owner);
+    let Some((topic, subscription)) = owner else {
+        return;
+    };
     let topic = ports.registry.topic(&topic).await.ok().flatten();
-    if let Some(found) = topic.as_ref().and_then(|topic| topic.subscription(&subscription)) {
+    if let Some(found) = topic
+        .as_ref()
+        .and_then(|topic| topic.subscription(&subscription))
+    {
         note(ports, found, now).await;
     }
 }
 
-/// Writes the note for this subscription, unless that takes long: without a note the sweep may delete an idle
-/// subscription early.
-pub(crate) async fn note<P: Ports>(ports: &WakePorts<P>, subscription: &Subscription, now: Timestamp) {
-    let WakePorts { state, activity, clock, .. } = ports;
+/// Writes the note for this subscription, unless that takes long: without a note the sweep may
+/// delete an idle subscription early.
+pub(crate) async fn note<P: Ports>(
+    ports: &WakePorts<P>,
+    subscription: &Subscription,
+    now: Timestamp,
+) {
+    let WakePorts {
+        state,
+        activity,
+        clock,
+        ..
+    } = ports;
     let noted = Box::pin(activity.of_subscription(state, subscription, wait_noted_at(now)));
     let _ = timeout(clock, NOTED_WITHIN, noted).await;
 }

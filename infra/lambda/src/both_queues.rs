@@ -1,5 +1,5 @@
-//! The two queues of deadletter: its own, and the redrive queue of messages that functions failed on many
-//! times. One Lambda function takes from both, and a batch comes from one of them.
+//! The two queues of deadletter: its own, and the redrive queue of messages that functions failed
+//! on many times. One Lambda function takes from both, and a batch comes from one of them.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ pub struct OneQueue<P: Ports>(pub DeadLetters<P>);
 
 impl<P: Ports> BatchHandler for OneQueue<P> {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
-        // the depth.
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a
+        // box ends the depth.
         Box::pin(self.0.handle(batch.messages, deadline)).await
     }
 }
@@ -29,23 +29,32 @@ impl<H> BothQueues<H> {
     /// A handler each, beside its queue's URL.
     pub fn new(dead_letters: (&str, H), redrive: (&str, H)) -> Self {
         let named = |(url, handler): (&str, H)| (name_of(url).to_owned(), handler);
-        Self { dead_letters: named(dead_letters), redrive: named(redrive) }
+        Self {
+            dead_letters: named(dead_letters),
+            redrive: named(redrive),
+        }
     }
 
     fn of(&self, queue: &str) -> Option<&H> {
-        [&self.dead_letters, &self.redrive].into_iter().find(|(name, _)| name == queue).map(|(_, h)| h)
+        [&self.dead_letters, &self.redrive]
+            .into_iter()
+            .find(|(name, _)| name == queue)
+            .map(|(_, h)| h)
     }
 }
 
 /// The last part of a queue's URL, which is its name, as in its ARN.
 pub(crate) fn name_of(url: &str) -> &str {
-    url.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+    url.trim_end_matches('/')
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
 }
 
 impl<H: BatchHandler> BatchHandler for BothQueues<H> {
-    /// A batch of another queue means that the function is wired to a queue that it does not know. Such a
-    /// batch fails as a whole and comes again: taking a delivery for a dead letter, or the reverse, would be
-    /// worse than waiting.
+    /// A batch of another queue means that the function is wired to a queue that it does not know.
+    /// Such a batch fails as a whole and comes again: taking a delivery for a dead letter, or
+    /// the reverse, would be worse than waiting.
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         if let Some(handler) = self.of(&batch.queue) {
             return handler.handle(batch, deadline).await;
@@ -56,7 +65,9 @@ impl<H: BatchHandler> BatchHandler for BothQueues<H> {
             messages = messages.len(),
             "messages of a queue that deadletter does not serve"
         );
-        BatchResponse { failures: messages.into_iter().map(|message| message.id).collect() }
+        BatchResponse {
+            failures: messages.into_iter().map(|message| message.id).collect(),
+        }
     }
 }
 
@@ -74,7 +85,9 @@ mod tests {
         async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
             let name = |id: &MessageId| format!("{}{} by {deadline:?}", id.0, self.0);
             let failed = |message: ReceivedMessage| MessageId(name(&message.id).into());
-            BatchResponse { failures: batch.messages.into_iter().map(failed).collect() }
+            BatchResponse {
+                failures: batch.messages.into_iter().map(failed).collect(),
+            }
         }
     }
 
@@ -94,9 +107,15 @@ mod tests {
                 "https://sqs.eu-central-1.amazonaws.com/123456789012/shop-deadletters",
                 Fails(" as dead letter"),
             ),
-            ("http://127.0.0.1:4566/000000000000/shop-redrive", Fails(" as redriven")),
+            (
+                "http://127.0.0.1:4566/000000000000/shop-redrive",
+                Fails(" as redriven"),
+            ),
         );
-        let batch = SqsBatch { queue: queue.to_owned(), messages: vec![message("a"), message("b")] };
+        let batch = SqsBatch {
+            queue: queue.to_owned(),
+            messages: vec![message("a"), message("b")],
+        };
         let response = BatchHandler::handle(&both, batch, Duration::from_secs(55)).await;
         let failures: Vec<_> = response.failures.iter().map(|id| &*id.0).collect();
         assert_eq!(failures, expected, "{queue}");
@@ -104,8 +123,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_goes_to_the_handler_of_its_queue() {
-        check("shop-deadletters", ["a as dead letter by 55s", "b as dead letter by 55s"]).await;
-        check("shop-redrive", ["a as redriven by 55s", "b as redriven by 55s"]).await;
+        check(
+            "shop-deadletters",
+            ["a as dead letter by 55s", "b as dead letter by 55s"],
+        )
+        .await;
+        check(
+            "shop-redrive",
+            ["a as redriven by 55s", "b as redriven by 55s"],
+        )
+        .await;
     }
 
     #[tokio::test]

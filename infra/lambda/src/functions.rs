@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http, run_scheduled,
-    run_scheduled_and_stack_changes,
+    BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http,
+    run_scheduled, run_scheduled_and_stack_changes,
 };
 use posthaste_ports::BatchResponse;
 use posthaste_services::DRAIN_POST_TIMEOUT;
@@ -28,33 +28,50 @@ pub async fn publish() -> ExitCode {
 pub async fn deliver() -> ExitCode {
     launch(async |environment, clients, state| {
         let handler = |deliver, post| Deliveries { deliver, post };
-        run_batches("deliver", wiring::deliver(&environment, &clients, state, handler), SystemClock).await
+        run_batches(
+            "deliver",
+            wiring::deliver(&environment, &clients, state, handler),
+            SystemClock,
+        )
+        .await
     })
     .await
 }
 
-/// deadletter: writes dead letters into their bucket, fed by the dead-letter queue and by the redrive queue.
+/// deadletter: writes dead letters into their bucket, fed by the dead-letter queue and by the
+/// redrive queue.
 pub async fn deadletter() -> ExitCode {
     launch(async |environment, clients, state| {
-        run_batches("deadletter", wiring::dead_letters(&environment, &clients, &state), SystemClock).await
+        run_batches(
+            "deadletter",
+            wiring::dead_letters(&environment, &clients, &state),
+            SystemClock,
+        )
+        .await
     })
     .await
 }
 
-/// monitor: samples the queues, for a minute while they are not calm, and writes the pressure, started by a
-/// schedule once a minute. CloudFormation starts it too, for the stack's claim to the state bucket.
+/// monitor: samples the queues, for a minute while they are not calm, and writes the pressure,
+/// started by a schedule once a minute. CloudFormation starts it too, for the stack's claim to the
+/// state bucket.
 pub async fn monitor() -> ExitCode {
     launch(async |environment, clients, state| {
         let answers = clients.stack_answers();
         let monitor = wiring::monitor(&environment, &clients, state)?;
         // Boxed, as the future of a request is large.
-        Box::pin(run_scheduled_and_stack_changes(monitor, answers, SystemClock)).await
+        Box::pin(run_scheduled_and_stack_changes(
+            monitor,
+            answers,
+            SystemClock,
+        ))
+        .await
     })
     .await
 }
 
-/// record: writes records into the delivery log, fed by the records queue, and merges the log's files,
-/// started by a schedule.
+/// record: writes records into the delivery log, fed by the records queue, and merges the log's
+/// files, started by a schedule.
 pub async fn record() -> ExitCode {
     launch(async |environment, clients, state| {
         let (files, merges) = wiring::record(&environment, &clients, state);
@@ -63,8 +80,8 @@ pub async fn record() -> ExitCode {
     .await
 }
 
-/// manage: topics, subscriptions, dead letters and the delivery log over HTTP, behind a Function URL of its
-/// own.
+/// manage: topics, subscriptions, dead letters and the delivery log over HTTP, behind a Function
+/// URL of its own.
 pub async fn manage() -> ExitCode {
     launch(async |environment, clients, state| {
         run_http(wiring::manage(&environment, &clients, state), SystemClock).await
@@ -75,7 +92,11 @@ pub async fn manage() -> ExitCode {
 /// wake: sends the parked deliveries whose minute has come, started by a schedule once a minute.
 pub async fn wake() -> ExitCode {
     launch(async |environment, clients, state| {
-        run_scheduled(Minute(wiring::wake(&environment, &clients, state)), SystemClock).await
+        run_scheduled(
+            Minute(wiring::wake(&environment, &clients, state)),
+            SystemClock,
+        )
+        .await
     })
     .await
 }
@@ -90,7 +111,8 @@ impl BatchHandler for Deliveries {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let deadline = deadline.saturating_sub(DRAIN_POST_TIMEOUT);
         let handled = Box::pin(self.deliver.handle(batch.messages, deadline));
-        // Nothing runs between invocations: late answers are heard only while this one lasts anyway.
+        // Nothing runs between invocations: late answers are heard only while this one lasts
+        // anyway.
         let heard = async {
             self.deliver.hear_late_answers().await;
             std::future::pending::<Infallible>().await

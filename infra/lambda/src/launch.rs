@@ -24,18 +24,27 @@ const FORMER_HANDLER: &str = "bootstrap";
 /// The end of a function's logical id in the template.
 const LOGICAL_ID_END: &str = "Function";
 
-/// The function that Lambda wants of this program, by the name of its `Handler`. Empty if nothing says it.
+/// The function that Lambda wants of this program, by the name of its `Handler`. Empty if nothing
+/// says it.
 ///
-/// An update from a release of [`FORMER_HANDLER`] changes a function's code and its handler one after the
-/// other. In between the function's name tells.
+/// An update from a release of [`FORMER_HANDLER`] changes a function's code and its handler one
+/// after the other. In between the function's name tells.
 pub fn handler() -> String {
-    let variable = |name| env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
+    let variable = |name| {
+        env::var_os(name)
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
     let handler = variable(HANDLER);
     if handler != FORMER_HANDLER {
         return handler;
     }
     let name = variable(FUNCTION_NAME);
-    let logical_id = name.rsplit('-').nth(1).and_then(|id| id.strip_suffix(LOGICAL_ID_END));
+    let logical_id = name
+        .rsplit('-')
+        .nth(1)
+        .and_then(|id| id.strip_suffix(LOGICAL_ID_END));
     logical_id.map_or(handler, str::to_lowercase)
 }
 
@@ -49,8 +58,8 @@ pub fn refuse_handler(name: &str, functions: &[&str]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Reads the environment, starts log and metrics, and runs a function. A function whose environment cannot be
-/// used ends at once, with one line that says why.
+/// Reads the environment, starts log and metrics, and runs a function. A function whose environment
+/// cannot be used ends at once, with one line that says why.
 ///
 /// The function gets its environment, the clients of this process, and the state bucket.
 pub(crate) async fn launch<E: Environment>(
@@ -58,7 +67,9 @@ pub(crate) async fn launch<E: Environment>(
 ) -> ExitCode {
     let ended = match start() {
         Ok((environment, clients, state)) => run(environment, clients, state).await,
-        Err(error) => Err(Error::from(format!("failed to read the environment: {error}"))),
+        Err(error) => Err(Error::from(format!(
+            "failed to read the environment: {error}"
+        ))),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,7 +93,10 @@ fn report(error: &Error) {
 fn start<E: Environment>() -> Result<(E, Clients, S3Store), Error> {
     let environment = E::from_env();
     // The default is for the log line about an environment that cannot be used.
-    let telemetry = environment.as_ref().map(|(common, _)| common.telemetry.clone()).unwrap_or_default();
+    let telemetry = environment
+        .as_ref()
+        .map(|(common, _)| common.telemetry.clone())
+        .unwrap_or_default();
     telemetry::start(&telemetry);
     let aws = AwsSettings::from_env(|name| env::var(name).ok());
     let (common, environment) = environment?;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
-// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this library.
+// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this
+// library.
 #![recursion_limit = "256"]
 
 pub mod both_queues;

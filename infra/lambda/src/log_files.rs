@@ -1,4 +1,5 @@
-//! The two tasks of record: its queue makes it write files of the delivery log, its schedule merge them.
+//! The two tasks of record: its queue makes it write files of the delivery log, its schedule merge
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;

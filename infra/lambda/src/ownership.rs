@@ -1,5 +1,5 @@
-//! monitor with the claim of its stack to the state bucket: it makes the claim when the stack is made, renews
-//! it before it samples, and gives it up when the stack is deleted.
+//! monitor with the claim of its stack to the state bucket: it makes the claim when the stack is
+//! made, renews it before it samples, and gives it up when the stack is deleted.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use posthaste_core::model::{Claim, STATE_OWNER_RENEWED, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PortError};
 use posthaste_services::{ClaimError, Ownership, UpdateError, timeout_at};
 
-/// The time for which a new role may be refused before that is an error. IAM needs some seconds until S3
-/// knows it. <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html>
+/// The time for which a new role may be refused before that is an error. IAM needs some seconds
+/// until S3 knows it. <https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html>
 const ROLE_UNKNOWN_MAX: Duration = Duration::from_secs(30);
 
 /// The time between two tries of a role that is refused.
@@ -26,8 +26,8 @@ pub struct Owned<R, S, C> {
     stack: Option<String>,
     bucket: String,
     clock: C,
-    /// The time of the last claim that this process wrote. It is the wall clock's, which goes on while Lambda
-    /// freezes the instance.
+    /// The time of the last claim that this process wrote. It is the wall clock's, which goes on
+    /// while Lambda freezes the instance.
     claimed_at: Mutex<Option<Timestamp>>,
 }
 
@@ -72,14 +72,28 @@ impl<R, S: ObjectStore, C: Clock> Owned<R, S, C> {
         // A claim of the future is of a clock that was set back since.
         let is_due = |at: Timestamp| now < at || now.since(at) >= STATE_OWNER_RENEWED;
         let claimed_at = *self.claimed_at.lock();
-        if claimed_at.is_none_or(is_due) { self.claim(stack).await } else { Ok(()) }
+        if claimed_at.is_none_or(is_due) {
+            self.claim(stack).await
+        } else {
+            Ok(())
+        }
     }
 
-    /// Gives up the claim. That may fail: a stack whose bucket, key or role is gone must still be deleted,
-    /// and a claim that stays ends by itself.
+    /// Gives up the claim. That may fail: a stack whose bucket, key or role is gone must still be
+    /// deleted, and a claim that stays ends by itself.
     async fn give_up(&self, stack: &str, deadline: Duration) {
-        let late = || Err(PortError::new("release the claim before the deadline", ErrorKind::TimedOut));
-        let released = timeout_at(&self.clock, deadline, Box::pin(self.ownership.release(stack))).await;
+        let late = || {
+            Err(PortError::new(
+                "release the claim before the deadline",
+                ErrorKind::TimedOut,
+            ))
+        };
+        let released = timeout_at(
+            &self.clock,
+            deadline,
+            Box::pin(self.ownership.release(stack)),
+        )
+        .await;
         if let Err(error) = released.unwrap_or_else(late) {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "claim to the state not given up, it ends by itself");
@@ -106,13 +120,18 @@ impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> Scheduled for Owned<R, S,
 }
 
 impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> StackResource for Owned<R, S, C> {
-    /// The claim is one to the bucket: an update that names another bucket claims that one, and the former
-    /// claim ends by itself.
+    /// The claim is one to the bucket: an update that names another bucket claims that one, and the
+    /// former claim ends by itself.
     fn id(&self) -> String {
         format!("claim:{}", self.bucket)
     }
 
-    async fn change(&self, change: StackChange, stack: &str, deadline: Duration) -> Result<(), Error> {
+    async fn change(
+        &self,
+        change: StackChange,
+        stack: &str,
+        deadline: Duration,
+    ) -> Result<(), Error> {
         match change {
             StackChange::Create | StackChange::Update => {
                 Ok(Box::pin(self.claim_patiently(stack, deadline)).await?)
@@ -128,7 +147,9 @@ impl<R: Scheduled, S: ObjectStore + 'static, C: Clock> StackResource for Owned<R
 }
 
 fn is_denied(error: &ClaimError) -> bool {
-    let (UpdateError::Read(error) | UpdateError::Write(error)) = error else { return false };
+    let (UpdateError::Read(error) | UpdateError::Write(error)) = error else {
+        return false;
+    };
     error.kind == ErrorKind::Denied
 }
 
@@ -161,7 +182,11 @@ mod tests {
     type World = (MemoryStore, ManualClock, Runs);
 
     fn world() -> World {
-        (MemoryStore::default(), ManualClock::new(Timestamp::from_millis(1_700_000_000_000)), Runs::default())
+        (
+            MemoryStore::default(),
+            ManualClock::new(Timestamp::from_millis(1_700_000_000_000)),
+            Runs::default(),
+        )
     }
 
     fn owned((store, clock, runs): &World, stack: &str) -> Owned<Runs, MemoryStore, ManualClock> {
@@ -170,23 +195,47 @@ mod tests {
     }
 
     fn deleted(bucket: &str) -> StackChange {
-        StackChange::Delete { id: format!("claim:{bucket}") }
+        StackChange::Delete {
+            id: format!("claim:{bucket}"),
+        }
     }
 
     #[tokio::test]
     async fn a_second_stack_is_neither_made_nor_run_while_the_first_lives() {
         let world = world();
         let (first, second) = (owned(&world, "first"), owned(&world, "second"));
-        first.change(StackChange::Create, "first", LATER).await.unwrap();
+        first
+            .change(StackChange::Create, "first", LATER)
+            .await
+            .unwrap();
         first.run(LATER).await.unwrap();
-        assert!(second.change(StackChange::Create, "second", LATER).await.is_err());
+        assert!(
+            second
+                .change(StackChange::Create, "second", LATER)
+                .await
+                .is_err()
+        );
         // CloudFormation takes back what it failed to make.
-        second.change(deleted("state"), "second", LATER).await.unwrap();
+        second
+            .change(deleted("state"), "second", LATER)
+            .await
+            .unwrap();
         let refused = second.run(LATER).await.unwrap_err();
-        assert!(refused.to_string().starts_with("the stack first works on this state"), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .starts_with("the stack first works on this state"),
+            "{refused}"
+        );
         assert_eq!(world.2.0.load(Ordering::Relaxed), 1);
-        first.change(deleted("state"), "first", LATER).await.unwrap();
-        second.change(StackChange::Create, "second", LATER).await.unwrap();
+        first
+            .change(deleted("state"), "first", LATER)
+            .await
+            .unwrap();
+        second
+            .change(StackChange::Create, "second", LATER)
+            .await
+            .unwrap();
         second.run(LATER).await.unwrap();
         assert_eq!(world.2.0.load(Ordering::Relaxed), 2);
     }
@@ -195,8 +244,14 @@ mod tests {
     async fn the_claim_of_a_bucket_that_is_used_no_more_is_left_alone() {
         let world = world();
         let stack = owned(&world, "first");
-        stack.change(StackChange::Update, "first", LATER).await.unwrap();
-        stack.change(deleted("another"), "first", LATER).await.unwrap();
+        stack
+            .change(StackChange::Update, "first", LATER)
+            .await
+            .unwrap();
+        stack
+            .change(deleted("another"), "first", LATER)
+            .await
+            .unwrap();
         assert!(world.0.get(OWNER).await.unwrap().is_some());
     }
 
@@ -213,10 +268,19 @@ mod tests {
         for (operation, fault) in faults {
             let world = world();
             let (store, clock, runs) = world.clone();
-            owned(&world, "first").change(StackChange::Create, "first", LATER).await.unwrap();
+            owned(&world, "first")
+                .change(StackChange::Create, "first", LATER)
+                .await
+                .unwrap();
             let plan = Plan::at(fault.clone(), move |effect| effect.operation == operation);
             let store = Faulty::new(store, "state", &plan);
-            let first = Owned::new(runs, Some("first".to_owned()), "state".to_owned(), store, clock.clone());
+            let first = Owned::new(
+                runs,
+                Some("first".to_owned()),
+                "state".to_owned(),
+                store,
+                clock.clone(),
+            );
             let (deleted, _) = tokio::join!(
                 biased;
                 first.change(deleted("state"), "first", LATER),
@@ -225,24 +289,43 @@ mod tests {
             deleted.unwrap();
             assert_eq!(plan.faults(), 1, "{operation:?} {fault:?}");
             let second = owned(&world, "second");
-            assert!(second.change(StackChange::Create, "second", LATER).await.is_err());
+            assert!(
+                second
+                    .change(StackChange::Create, "second", LATER)
+                    .await
+                    .is_err()
+            );
             clock.advance(Duration::from_mins(10));
-            second.change(StackChange::Create, "second", LATER).await.unwrap();
+            second
+                .change(StackChange::Create, "second", LATER)
+                .await
+                .unwrap();
         }
     }
 
-    /// Runs once a minute, and answers the minutes in which the state bucket was asked. Each of them is one
-    /// read and one write.
+    /// Runs once a minute, and answers the minutes in which the state bucket was asked. Each of
+    /// them is one read and one write.
     async fn renewals<C: Clock>((store, wall, runs): &World, clock: C, minutes: u64) -> Vec<u64> {
         let calls = Calls::default();
         let store = Recorded::new(store.clone(), "state", &calls);
-        let owned = Owned::new(runs.clone(), Some("first".to_owned()), "state".to_owned(), store, clock);
+        let owned = Owned::new(
+            runs.clone(),
+            Some("first".to_owned()),
+            "state".to_owned(),
+            store,
+            clock,
+        );
         let mut renewals = Vec::new();
         for minute in 0..minutes {
             owned.run(LATER).await.unwrap();
-            let made: Vec<_> = calls.take().into_iter().map(|call| (call.operation, call.key)).collect();
+            let made: Vec<_> = calls
+                .take()
+                .into_iter()
+                .map(|call| (call.operation, call.key))
+                .collect();
             if !made.is_empty() {
-                let claim = [Operation::Get, Operation::Put].map(|operation| (operation, OWNER.to_owned()));
+                let claim =
+                    [Operation::Get, Operation::Put].map(|operation| (operation, OWNER.to_owned()));
                 assert_eq!(made, claim, "minute {minute}");
                 renewals.push(minute);
             }
@@ -278,7 +361,10 @@ mod tests {
     #[tokio::test]
     async fn the_time_in_which_lambda_freezes_the_instance_counts() {
         let world = world();
-        assert_eq!(renewals(&world, Frozen(world.1.clone()), 12).await, [0, 5, 10]);
+        assert_eq!(
+            renewals(&world, Frozen(world.1.clone()), 12).await,
+            [0, 5, 10]
+        );
     }
 
     #[tokio::test]
@@ -296,7 +382,10 @@ mod tests {
     async fn a_function_without_a_stack_claims_nothing() {
         let world = world();
         let (store, clock, runs) = world.clone();
-        Owned::new(runs, None, "state".to_owned(), store, clock).run(LATER).await.unwrap();
+        Owned::new(runs, None, "state".to_owned(), store, clock)
+            .run(LATER)
+            .await
+            .unwrap();
         assert!(world.0.get(OWNER).await.unwrap().is_none());
         assert_eq!(world.2.0.load(Ordering::Relaxed), 1);
     }

@@ -1,6 +1,7 @@
-//! A rest for messages that are handed back, the same as embedded. Lambda's mapping leaves a message that a
-//! function reports as failed to the queue's visibility timeout, which is six times the function's own: a
-//! read that was throttled for a moment would hold healthy events for twelve minutes.
+//! A rest for messages that are handed back, the same as embedded. Lambda's mapping leaves a
+//! message that a function reports as failed to the queue's visibility timeout, which is six times
+//! the function's own: a read that was throttled for a moment would hold healthy events for twelve
+//! minutes.
 //!
 //! An invocation of deliver, backwards from the 120 s after which Lambda ends it:
 //!
@@ -27,7 +28,8 @@ use posthaste_services::DRAIN_POST_TIMEOUT;
 
 use crate::both_queues::name_of;
 
-/// Longest time for requests that let messages rest. Messages without one wait for the visibility timeout.
+/// Longest time for requests that let messages rest. Messages without one wait for the visibility
+/// timeout.
 pub const BACKOFF_TIME: Duration = Duration::from_secs(3);
 
 /// deliver's timeout, as template.yaml has it.
@@ -69,7 +71,11 @@ pub struct Source<Q> {
 impl<Q> Source<Q> {
     /// The queue at `url`, whose messages are hidden for `visibility` when they are received.
     pub fn new(url: &str, queue: Q, visibility: Duration) -> Self {
-        Self { name: name_of(url).to_owned(), queue, visibility }
+        Self {
+            name: name_of(url).to_owned(),
+            queue,
+            visibility,
+        }
     }
 }
 
@@ -80,11 +86,17 @@ where
 {
     /// A handler, and the queues that feed it.
     pub fn new(handler: H, queues: Vec<Source<Q>>, clock: C) -> Self {
-        Self { handler, queues, clock }
+        Self {
+            handler,
+            queues,
+            clock,
+        }
     }
 
     async fn rest(&self, source: &Source<Q>, failed: Vec<(Receipt, u32)>, deadline: Duration) {
-        let left = deadline.saturating_sub(self.clock.monotonic()).min(BACKOFF_TIME);
+        let left = deadline
+            .saturating_sub(self.clock.monotonic())
+            .min(BACKOFF_TIME);
         let tell = |(receipt, receive_count): (Receipt, u32)| async move {
             source.tell(&receipt, receive_count).await;
         };
@@ -108,11 +120,16 @@ impl<Q: QueueReceiver> Source<Q> {
         }
         match self.queue.change_visibility(receipt, rest).await {
             Ok(()) => {}
-            // The message is gone and its successors are durable; the handler ended before it could know.
+            // The message is gone and its successors are durable; the handler ended before it could
+            // know.
             Err(error) if error.kind == ErrorKind::NotFound => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(queue = self.name, error, "message left to its visibility timeout");
+                tracing::warn!(
+                    queue = self.name,
+                    error,
+                    "message left to its visibility timeout"
+                );
             }
         }
     }
@@ -126,14 +143,23 @@ where
 {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let source = self.queues.iter().find(|source| source.name == batch.queue);
-        let received: Vec<_> =
-            batch.messages.iter().map(|m| (m.id.clone(), m.receipt.clone(), m.receive_count)).collect();
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
-        // the depth.
-        let response = Box::pin(self.handler.handle(batch, deadline.saturating_sub(BACKOFF_TIME))).await;
+        let received: Vec<_> = batch
+            .messages
+            .iter()
+            .map(|m| (m.id.clone(), m.receipt.clone(), m.receive_count))
+            .collect();
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a
+        // box ends the depth.
+        let response = Box::pin(
+            self.handler
+                .handle(batch, deadline.saturating_sub(BACKOFF_TIME)),
+        )
+        .await;
         let named: HashSet<_> = response.failures.iter().collect();
         let failed = received.into_iter().filter(|(id, ..)| named.contains(id));
-        let failed: Vec<_> = failed.map(|(_, receipt, receive_count)| (receipt, receive_count)).collect();
+        let failed: Vec<_> = failed
+            .map(|(_, receipt, receive_count)| (receipt, receive_count))
+            .collect();
         if let Some(source) = source.filter(|_| !failed.is_empty()) {
             Box::pin(self.rest(source, failed, deadline)).await;
         }

@@ -1,5 +1,5 @@
-//! monitor's minute: a schedule can start a function once a minute at most, and the queues are looked at more
-//! often.
+//! monitor's minute: a schedule can start a function once a minute at most, and the queues are
+//! looked at more often.
 
 use std::future::Future;
 use std::time::Duration;
@@ -21,11 +21,13 @@ pub trait Sampler: Send + 'static {
     fn sample(&mut self) -> impl Future<Output = Result<PressureState, MonitorError>> + Send;
 }
 
-/// Samples for the length of an invocation: at once, and then at a fixed rate for as long as another sample
-/// falls before the deadline and before the next invocation, which begins with one of its own. It ends with
-/// the first sample that finds everything calm: an invocation is billed while it sleeps.
+/// Samples for the length of an invocation: at once, and then at a fixed rate for as long as
+/// another sample falls before the deadline and before the next invocation, which begins with one
+/// of its own. It ends with the first sample that finds everything calm: an invocation is billed
+/// while it sleeps.
 ///
-/// A sample that fails is logged, and the next one goes on; an invocation fails only where none succeeded.
+/// A sample that fails is logged, and the next one goes on; an invocation fails only where none
+/// succeeded.
 #[derive(Debug)]
 pub struct Sampling<M, C> {
     sampler: Mutex<M>,
@@ -36,11 +38,17 @@ pub struct Sampling<M, C> {
 impl<M: Sampler, C: Clock> Sampling<M, C> {
     /// Takes a sample every `interval`.
     pub fn new(sampler: M, interval: Duration, clock: C) -> Self {
-        Self { sampler: Mutex::new(sampler), interval, clock }
+        Self {
+            sampler: Mutex::new(sampler),
+            interval,
+            clock,
+        }
     }
 
     async fn sleep_until(&self, time: Duration) {
-        self.clock.sleep(time.saturating_sub(self.clock.monotonic())).await;
+        self.clock
+            .sleep(time.saturating_sub(self.clock.monotonic()))
+            .await;
     }
 }
 
@@ -59,7 +67,10 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
                 return Ok(());
             }
             if let Err(error) = &taken {
-                tracing::error!(error = &**error as &dyn std::error::Error, "resources not sampled");
+                tracing::error!(
+                    error = &**error as &dyn std::error::Error,
+                    "resources not sampled"
+                );
             }
             outcome = outcome.or(taken.map(drop));
             // A missed sample is not made up for.
@@ -71,8 +82,8 @@ impl<M: Sampler, C: Clock> Scheduled for Sampling<M, C> {
 
 impl<P: Ports, R: Probe + 'static, D: DrainSource + 'static> Sampler for Monitor<P, R, D> {
     async fn sample(&mut self) -> Result<PressureState, MonitorError> {
-        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a box ends
-        // the depth.
+        // The SDK's futures lie so deep in one another that the compiler refuses one more layer; a
+        // box ends the depth.
         Box::pin(Monitor::sample(self)).await
     }
 }
@@ -87,7 +98,8 @@ mod tests {
     use posthaste_ports::{ErrorKind, PortError};
     use posthaste_testkit::ManualClock;
 
-    /// Records when it was called, takes `takes`, and answers what `answers` says for the number of the call.
+    /// Records when it was called, takes `takes`, and answers what `answers` says for the number of
+    /// the call.
     struct Notes {
         clock: ManualClock,
         takes: Duration,
@@ -112,18 +124,27 @@ mod tests {
             if !self.takes.is_zero() {
                 self.clock.sleep(self.takes).await;
             }
-            let readings = Readings { visible: Some(0), ..Readings::default() };
+            let readings = Readings {
+                visible: Some(0),
+                ..Readings::default()
+            };
             let before = PressureState::normal(Timestamp::EPOCH);
             let (calm, _) = evaluate(&before, &readings, &PressureSettings::default(), before.at);
             match (self.answers)(count) {
                 Answer::Calm => Ok(calm),
-                Answer::Tarpit => Ok(PressureState { tarpit_ms: 5_000, ..calm }),
-                Answer::Failure => Err(MonitorError::Read(PortError::new("read", ErrorKind::Other))),
+                Answer::Tarpit => Ok(PressureState {
+                    tarpit_ms: 5_000,
+                    ..calm
+                }),
+                Answer::Failure => {
+                    Err(MonitorError::Read(PortError::new("read", ErrorKind::Other)))
+                }
             }
         }
     }
 
-    /// Runs one invocation from second 3 on, and answers when it sampled, when it ended, and its error.
+    /// Runs one invocation from second 3 on, and answers when it sampled, when it ended, and its
+    /// error.
     async fn run(
         interval: u64,
         deadline: u64,
@@ -134,9 +155,15 @@ mod tests {
         clock.advance(Duration::from_secs(3));
         let at = Arc::default();
         let takes = Duration::from_secs(takes);
-        let notes = Notes { clock: clock.clone(), takes, answers, at: Arc::clone(&at) };
+        let notes = Notes {
+            clock: clock.clone(),
+            takes,
+            answers,
+            at: Arc::clone(&at),
+        };
         let sampling = Sampling::new(notes, Duration::from_secs(interval), clock.clone());
-        let mut running = tokio::spawn(async move { sampling.run(Duration::from_secs(deadline)).await });
+        let mut running =
+            tokio::spawn(async move { sampling.run(Duration::from_secs(deadline)).await });
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -149,7 +176,11 @@ mod tests {
             }
         };
         let at = at.lock().unwrap().clone();
-        (at, clock.monotonic().as_secs(), outcome.err().map(|error| error.to_string()))
+        (
+            at,
+            clock.monotonic().as_secs(),
+            outcome.err().map(|error| error.to_string()),
+        )
     }
 
     const UNDER_PRESSURE: fn(usize) -> Answer = |_| Answer::Tarpit;
@@ -158,7 +189,11 @@ mod tests {
     async fn a_minute_holds_as_many_samples_as_the_deadline_allows() {
         let check = async |interval, deadline, expected: &[u64]| {
             let (at, _, error) = run(interval, deadline, 0, UNDER_PRESSURE).await;
-            assert_eq!((at.as_slice(), error), (expected, None), "every {interval} s until {deadline} s");
+            assert_eq!(
+                (at.as_slice(), error),
+                (expected, None),
+                "every {interval} s until {deadline} s"
+            );
         };
         check(10, 58, &[3, 13, 23, 33, 43, 53]).await;
         check(10, 53, &[3, 13, 23, 33, 43]).await;
@@ -173,11 +208,23 @@ mod tests {
     async fn an_invocation_ends_with_the_first_sample_that_finds_everything_calm() {
         let (at, ended, error) = run(10, 58, 0, |_| Answer::Calm).await;
         assert_eq!((at, ended, error), (vec![3], 3, None));
-        let calms_down = |count| if count < 3 { Answer::Tarpit } else { Answer::Calm };
+        let calms_down = |count| {
+            if count < 3 {
+                Answer::Tarpit
+            } else {
+                Answer::Calm
+            }
+        };
         let (at, ended, error) = run(10, 58, 0, calms_down).await;
         assert_eq!((at, ended, error), (vec![3, 13, 23], 23, None));
         // A sample that failed says nothing.
-        let recovers = |count| if count < 2 { Answer::Failure } else { Answer::Calm };
+        let recovers = |count| {
+            if count < 2 {
+                Answer::Failure
+            } else {
+                Answer::Calm
+            }
+        };
         let (at, _, error) = run(10, 58, 0, recovers).await;
         assert_eq!((at, error), (vec![3, 13], None));
     }
@@ -203,16 +250,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_sample_that_fails_does_not_end_the_others() {
-        let (at, _, error) =
-            run(10, 58, 0, |count| if count == 4 { Answer::Tarpit } else { Answer::Failure }).await;
+        let (at, _, error) = run(10, 58, 0, |count| {
+            if count == 4 {
+                Answer::Tarpit
+            } else {
+                Answer::Failure
+            }
+        })
+        .await;
         assert_eq!((at.len(), error), (6, None));
     }
 
     #[tokio::test]
     async fn an_invocation_without_a_good_sample_fails() {
         let (at, _, error) = run(10, 58, 0, |_| Answer::Failure).await;
-        assert_eq!((at.len(), error.as_deref()), (6, Some("failed to read the pressure state")));
+        assert_eq!(
+            (at.len(), error.as_deref()),
+            (6, Some("failed to read the pressure state"))
+        );
         let (at, _, error) = run(10, 3, 0, UNDER_PRESSURE).await;
-        assert_eq!((at.len(), error.as_deref()), (0, Some("no time was left for a sample")));
+        assert_eq!(
+            (at.len(), error.as_deref()),
+            (0, Some("no time was left for a sample"))
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! A guard of the build: a program that ends at a panic is not made.
 //!
-//! The glue catches a panic and reports the messages it concerns. Under `panic = "abort"`, which cargo-lambda
-//! sets unless `CargoLambda.toml` says otherwise, one bad record would end the process and take its whole
-//! batch along.
+//! The glue catches a panic and reports the messages it concerns. Under `panic = "abort"`, which
+//! cargo-lambda sets unless `CargoLambda.toml` says otherwise, one bad record would end the process
+//! and take its whole batch along.
 
 #[cfg(panic = "abort")]
 compile_error!(

@@ -1,5 +1,6 @@
-//! The webhook client, made at the first request. Reading the platform's root certificates takes longer than
-//! all the rest of a program's start, and an instance may be started for a batch that posts nothing.
+//! The webhook client, made at the first request. Reading the platform's root certificates takes
+//! longer than all the rest of a program's start, and an instance may be started for a batch that
+//! posts nothing.
 
 use std::time::Duration;
 
@@ -19,7 +20,11 @@ pub struct LazyWebhooks<C> {
 impl<C: Clock> LazyWebhooks<C> {
     /// A client that is not made yet.
     pub fn new(settings: ClientSettings, clock: C) -> Self {
-        Self { settings, clock, client: OnceCell::new() }
+        Self {
+            settings,
+            clock,
+            client: OnceCell::new(),
+        }
     }
 }
 
@@ -27,13 +32,23 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
     /// A client that cannot be made is no attempt: the event goes back and is tried again.
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
         #[cfg(feature = "panic-probe")]
-        assert!(!request.url.as_str().contains("/panic-probe"), "the endpoint asks for a panic");
+        assert!(
+            !request.url.as_str().contains("/panic-probe"),
+            "the endpoint asks for a panic"
+        );
         let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
         match self.client.get_or_try_init(make).await {
             Ok(client) => client.send(request).await,
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "no webhook client");
-                WebhookAnswer { result: Err(SendFailure::Exhausted), took: Duration::ZERO, late: None }
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "no webhook client"
+                );
+                WebhookAnswer {
+                    result: Err(SendFailure::Exhausted),
+                    took: Duration::ZERO,
+                    late: None,
+                }
             }
         }
     }
@@ -66,8 +81,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_cannot_be_made_is_no_attempt() {
-        let settings =
-            ClientSettings { extra_root_file: Some("/no/such/file".into()), ..ClientSettings::default() };
+        let settings = ClientSettings {
+            extra_root_file: Some("/no/such/file".into()),
+            ..ClientSettings::default()
+        };
         check(settings, SendFailure::Exhausted).await;
     }
 }

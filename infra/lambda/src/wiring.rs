@@ -1,5 +1,5 @@
-//! The functions over SQS and S3: each gets its queue, store and client. `posthaste serve` does the same over
-//! the embedded adapters. Nothing here waits for the network.
+//! The functions over SQS and S3: each gets its queue, store and client. `posthaste serve` does the
+//! same over the embedded adapters. Nothing here waits for the network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,12 @@ use crate::redelivery_backoff::{RedeliveryBackoff, Source};
 use crate::sampling::{MINUTE, Sampling};
 use crate::webhooks::LazyWebhooks;
 
-/// Greatest age of the cached pressure. The monitor writes every ten seconds here at most, so that more reads
-/// would cost requests and bring no news.
+/// Greatest age of the cached pressure. The monitor writes every ten seconds here at most, so that
+/// more reads would cost requests and bring no news.
 const PRESSURE_MAX_AGE: Duration = Duration::from_secs(5);
 
-/// wake looks topics up a few times a minute, for replays, held deliveries and notices; a stale topic would
-/// mislead it.
+/// wake looks topics up a few times a minute, for replays, held deliveries and notices; a stale
+/// topic would mislead it.
 const WAKE_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 /// monitor looks the topic of its notices up only when there is something to tell.
@@ -53,8 +53,8 @@ const MONITOR_TOPIC_MAX_AGE: Duration = Duration::ZERO;
 /// Idle connections that deliver keeps to endpoints; each is a file descriptor.
 const IDLE_CONNECTIONS_MAX: usize = 128;
 
-/// Time between two refreshes of a live page of the console. Each of them costs a request and some reads of
-/// S3, for every page that is open.
+/// Time between two refreshes of a live page of the console. Each of them costs a request and some
+/// reads of S3, for every page that is open.
 const CONSOLE_REFRESH: Duration = Duration::from_secs(30);
 
 /// The visibility timeouts of the queues that feed functions, as template.yaml has them.
@@ -92,9 +92,13 @@ pub type AwsSampling = Owned<Sampling<AwsMonitor, SystemClock>, S3Store, SystemC
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
-    let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
+    let urls = QueueUrls::from([(
+        QueueName::Deliveries,
+        environment.deliveries_queue_url.clone(),
+    )]);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    // Only publish reads the pressure here. There are no names and connections of endpoints to give up.
+    // Only publish reads the pressure here. There are no names and connections of endpoints to give
+    // up.
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
@@ -114,11 +118,21 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
 
 /// manage, as the routes of its Function URL.
 pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store) -> Router {
-    let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
+    let urls = QueueUrls::from([(
+        QueueName::Deliveries,
+        environment.deliveries_queue_url.clone(),
+    )]);
     // A handshake comes once, so that an idle connection would be of no use.
-    let client = ClientSettings { idle_max: 0, ..environment.client.clone() };
-    let access =
-        Arc::new(Access::new(state.clone(), SystemClock, SystemEntropy, environment.admin_key.clone()));
+    let client = ClientSettings {
+        idle_max: 0,
+        ..environment.client.clone()
+    };
+    let access = Arc::new(Access::new(
+        state.clone(),
+        SystemClock,
+        SystemEntropy,
+        environment.admin_key.clone(),
+    ));
     let manage = Manage::<Aws> {
         links: links(&state, &environment.links),
         state,
@@ -144,8 +158,8 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
     posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }
 
-/// deliver with its queue: the handler that `handler` makes of the function and of the report of its drain
-/// rate.
+/// deliver with its queue: the handler that `handler` makes of the function and of the report of
+/// its drain rate.
 pub fn deliver<H: BatchHandler>(
     environment: &DeliverEnvironment,
     clients: &Clients,
@@ -153,15 +167,28 @@ pub fn deliver<H: BatchHandler>(
     handler: impl FnOnce(AwsDeliver, AwsDrainPost) -> H,
 ) -> AwsBackoff<H> {
     let urls = QueueUrls::from([
-        (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
-        (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+        (
+            QueueName::Deliveries,
+            environment.deliveries_queue_url.clone(),
+        ),
+        (
+            QueueName::DeadLetters,
+            environment.dead_letters_queue_url.clone(),
+        ),
         (QueueName::Records, environment.records_queue_url.clone()),
     ]);
-    let client = ClientSettings { idle_max: IDLE_CONNECTIONS_MAX, ..environment.client.clone() };
+    let client = ClientSettings {
+        idle_max: IDLE_CONNECTIONS_MAX,
+        ..environment.client.clone()
+    };
     let drain = DrainMeter::default();
     let instance = SystemEntropy.uuid().to_string();
     let queue = clients.queue(QueueName::Deliveries, urls.clone(), SystemClock);
-    let source = Source::new(&environment.deliveries_queue_url, queue.clone(), DELIVERIES_VISIBILITY);
+    let source = Source::new(
+        &environment.deliveries_queue_url,
+        queue.clone(),
+        DELIVERIES_VISIBILITY,
+    );
     let ports = DeliverPorts {
         queue,
         records: clients.queue(QueueName::Records, urls, SystemClock),
@@ -180,26 +207,36 @@ pub fn deliver<H: BatchHandler>(
 
 /// deadletter, over both of its queues.
 ///
-/// Messages carry no trace header here. While the bucket refuses, a letter is sent to deadletter's own queue
-/// many times, at last every 15 minutes, for as long as its subscription allows. Lambda would take that for a
-/// loop after about 16 turns, some hours into an outage, and the letter would end in the redrive queue under
-/// a wrong reason.
+/// Messages carry no trace header here. While the bucket refuses, a letter is sent to deadletter's
+/// own queue many times, at last every 15 minutes, for as long as its subscription allows. Lambda
+/// would take that for a loop after about 16 turns, some hours into an outage, and the letter would
+/// end in the redrive queue under a wrong reason.
 pub fn dead_letters(
     environment: &DeadLetterEnvironment,
     clients: &Clients,
     state: &S3Store,
 ) -> AwsBackoff<BothQueues<AwsDeadLetters>> {
     let urls = QueueUrls::from([
-        (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
-        (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+        (
+            QueueName::Deliveries,
+            environment.deliveries_queue_url.clone(),
+        ),
+        (
+            QueueName::DeadLetters,
+            environment.dead_letters_queue_url.clone(),
+        ),
         (QueueName::Redrive, environment.redrive_queue_url.clone()),
         (QueueName::Records, environment.records_queue_url.clone()),
     ]);
     let clients = clients.untraced();
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
-    let [deliveries, dead_letters, redrive, records] =
-        [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive, QueueName::Records]
-            .map(|name| clients.queue(name, urls.clone(), SystemClock));
+    let [deliveries, dead_letters, redrive, records] = [
+        QueueName::Deliveries,
+        QueueName::DeadLetters,
+        QueueName::Redrive,
+        QueueName::Records,
+    ]
+    .map(|name| clients.queue(name, urls.clone(), SystemClock));
     let over = |source, queue: &Queue| {
         OneQueue(DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
@@ -215,11 +252,21 @@ pub fn dead_letters(
         }))
     };
     let both = BothQueues::new(
-        (&environment.dead_letters_queue_url, over(QueueName::DeadLetters, &dead_letters)),
-        (&environment.redrive_queue_url, over(QueueName::Redrive, &redrive)),
+        (
+            &environment.dead_letters_queue_url,
+            over(QueueName::DeadLetters, &dead_letters),
+        ),
+        (
+            &environment.redrive_queue_url,
+            over(QueueName::Redrive, &redrive),
+        ),
     );
     let sources = vec![
-        Source::new(&environment.dead_letters_queue_url, dead_letters, DEAD_LETTERS_VISIBILITY),
+        Source::new(
+            &environment.dead_letters_queue_url,
+            dead_letters,
+            DEAD_LETTERS_VISIBILITY,
+        ),
         Source::new(&environment.redrive_queue_url, redrive, REDRIVE_VISIBILITY),
     ];
     RedeliveryBackoff::new(both, sources, SystemClock)
@@ -227,7 +274,10 @@ pub fn dead_letters(
 
 /// wake, without the right to delete old payloads: the state bucket's lifecycle does that.
 pub fn wake(environment: &WakeEnvironment, clients: &Clients, state: S3Store) -> AwsWake {
-    let urls = QueueUrls::from([(QueueName::Deliveries, environment.deliveries_queue_url.clone())]);
+    let urls = QueueUrls::from([(
+        QueueName::Deliveries,
+        environment.deliveries_queue_url.clone(),
+    )]);
     Wake::new(WakePorts {
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         state: state.clone(),
@@ -252,8 +302,14 @@ pub fn monitor(
     state: S3Store,
 ) -> Result<AwsSampling, SettingsError> {
     let urls = QueueUrls::from([
-        (QueueName::Deliveries, environment.deliveries_queue_url.clone()),
-        (QueueName::DeadLetters, environment.dead_letters_queue_url.clone()),
+        (
+            QueueName::Deliveries,
+            environment.deliveries_queue_url.clone(),
+        ),
+        (
+            QueueName::DeadLetters,
+            environment.dead_letters_queue_url.clone(),
+        ),
     ]);
     let ports = MonitorPorts {
         deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
@@ -268,7 +324,11 @@ pub fn monitor(
     let pressure = &environment.settings.pressure;
     let monitor = Monitor::new(ports, environment.settings.clone())?;
     // With nothing to sample, one look per invocation is enough.
-    let interval = if pressure.enable_resource_monitoring { pressure.interval } else { MINUTE };
+    let interval = if pressure.enable_resource_monitoring {
+        pressure.interval
+    } else {
+        MINUTE
+    };
     let sampling = Sampling::new(monitor, interval, SystemClock);
     let (stack, bucket) = (environment.stack.clone(), state.bucket().to_owned());
     Ok(Owned::new(sampling, stack, bucket, state, SystemClock))
@@ -276,8 +336,8 @@ pub fn monitor(
 
 /// record, with its queue and its schedule. Old files are left to the bucket's lifecycle.
 ///
-/// As those of deadletter, messages carry no trace header: one of a newer version goes back into the queue
-/// until the newer version runs, and Lambda would take that for a loop.
+/// As those of deadletter, messages carry no trace header: one of a newer version goes back into
+/// the queue until the newer version runs, and Lambda would take that for a loop.
 pub fn record(
     environment: &RecordEnvironment,
     clients: &Clients,
@@ -289,7 +349,9 @@ pub fn record(
     let ports = RecordPorts {
         records: records.clone(),
         state,
-        log: clients.store(&environment.log_bucket).with_objects_up_to(LOG_OBJECT_BYTES_MAX),
+        log: clients
+            .store(&environment.log_bucket)
+            .with_objects_up_to(LOG_OBJECT_BYTES_MAX),
         clock: SystemClock,
         entropy: SystemEntropy,
     };
@@ -306,7 +368,9 @@ fn links(state: &S3Store, settings: &HealthSettings) -> LinkHealth<S3Store, Syst
 
 /// The answer of publish to any other path. In `posthaste serve` manage's routes end with the same.
 async fn not_found() -> Response<Body> {
-    Problem::new(ProblemKind::NotFound).into_response().map(Body::from)
+    Problem::new(ProblemKind::NotFound)
+        .into_response()
+        .map(Body::from)
 }
 
 #[cfg(test)]
@@ -321,7 +385,9 @@ mod tests {
     fn variable(name: &str) -> Option<String> {
         let value = match name {
             "STATE_BUCKET" => "state",
-            "DELIVERIES_QUEUE_URL" | "DEADLETTERS_QUEUE_URL" => "http://127.0.0.1:1/000000000000/queue",
+            "DELIVERIES_QUEUE_URL" | "DEADLETTERS_QUEUE_URL" => {
+                "http://127.0.0.1:1/000000000000/queue"
+            }
             "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => "anything",
             _ => return None,
         };
@@ -336,18 +402,34 @@ mod tests {
 
     async fn check(method: &str, path: &str, status: StatusCode) {
         let (clients, state) = clients();
-        let router = publish(&PublishEnvironment::read(&variable).unwrap().1, &clients, state);
-        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let router = publish(
+            &PublishEnvironment::read(&variable).unwrap().1,
+            &clients,
+            state,
+        );
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .body(Body::empty())
+            .unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), status);
-        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        assert_eq!(
+            response.headers()["content-type"],
+            "application/problem+json"
+        );
     }
 
     #[tokio::test]
     async fn whoever_asks_publish_for_something_else_gets_a_problem() {
         check("GET", "/", StatusCode::NOT_FOUND).await;
         check("POST", "/topics/orders", StatusCode::NOT_FOUND).await;
-        check("GET", "/topics/orders/events", StatusCode::METHOD_NOT_ALLOWED).await;
+        check(
+            "GET",
+            "/topics/orders/events",
+            StatusCode::METHOD_NOT_ALLOWED,
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -358,8 +440,13 @@ mod tests {
                 name => variable(name),
             };
             let (clients, state) = clients();
-            let sampling = monitor(&MonitorEnvironment::read(&read).unwrap().1, &clients, state).unwrap();
-            assert_eq!(sampling.run.interval, Duration::from_secs(secs), "{profile}");
+            let sampling =
+                monitor(&MonitorEnvironment::read(&read).unwrap().1, &clients, state).unwrap();
+            assert_eq!(
+                sampling.run.interval,
+                Duration::from_secs(secs),
+                "{profile}"
+            );
         };
         check("scaled", 10);
         check("off", 60);

@@ -1,7 +1,10 @@
-//! The chain of invocations in requests to SQS. The programs run as processes under a fake of the Runtime
-//! API, which names the chain, and a fake of SQS, both at one address.
+//! The chain of invocations in requests to SQS. The programs run as processes under a fake of the
+//! Runtime API, which names the chain, and a fake of SQS, both at one address.
 
-#![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, helpers included, an error is a failed test"
+)]
 
 use std::future::pending;
 use std::process::{Child, Command, Stdio};
@@ -16,8 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-const TRACE: &str =
-    "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0;Lineage=1:5c3a1f:15";
+const TRACE: &str = "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419;Sampled=0;Lineage=1:5c3a1f:15";
 
 /// Nothing here takes a second; a program that hangs must not hang the tests.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -55,11 +57,16 @@ fn start(function: &str, address: &str) -> Program {
         ("RECORDS_QUEUE_URL", queue("records")),
     ];
     let mut command = Command::new(env!("CARGO_BIN_EXE_posthaste-delivery"));
-    command.env_clear().envs(environment).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .env_clear()
+        .envs(environment)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     Program(command.spawn().unwrap())
 }
 
-/// An invocation in a chain, with a message of a newer version, which always goes back to its queue.
+/// An invocation in a chain, with a message of a newer version, which always goes back to its
+/// queue.
 fn invocation(queue: &str) -> impl IntoResponse {
     let event = json!({ "Records": [{
         "messageId": "a", "receiptHandle": "AQEB", "body": "{\"v\":4294967295}", "eventSource": "aws:sqs",
@@ -68,16 +75,22 @@ fn invocation(queue: &str) -> impl IntoResponse {
     }] });
     let headers = [
         ("content-type", "application/json"),
-        ("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd"),
+        (
+            "lambda-runtime-aws-request-id",
+            "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
+        ),
         ("lambda-runtime-deadline-ms", "4102444800000"),
         ("lambda-runtime-trace-id", TRACE),
-        ("lambda-runtime-invoked-function-arn", "arn:aws:lambda:eu-west-1:000000000000:function:test"),
+        (
+            "lambda-runtime-invoked-function-arn",
+            "arn:aws:lambda:eu-west-1:000000000000:function:test",
+        ),
     ];
     (headers, event.to_string())
 }
 
-/// Invokes a function with a message of `queue` and answers the headers of its first request to SQS. That
-/// request gets no answer, so that there is neither a second one nor another invocation.
+/// Invokes a function with a message of `queue` and answers the headers of its first request to
+/// SQS. That request gets no answer, so that there is neither a second one nor another invocation.
 async fn first_request(function: &str, queue: &'static str) -> HeaderMap {
     let (heard, mut requests) = mpsc::channel(1);
     let hear = async move |headers: HeaderMap| {
@@ -85,7 +98,10 @@ async fn first_request(function: &str, queue: &'static str) -> HeaderMap {
         pending::<()>().await;
     };
     let router = Router::new()
-        .route("/2018-06-01/runtime/invocation/next", get(async || invocation(queue)))
+        .route(
+            "/2018-06-01/runtime/invocation/next",
+            get(async || invocation(queue)),
+        )
         .route("/", post(hear));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let _program = start(function, &listener.local_addr().unwrap().to_string());
@@ -97,8 +113,13 @@ async fn first_request(function: &str, queue: &'static str) -> HeaderMap {
 
 async fn check(function: &str, queue: &'static str, expected: Option<&str>) {
     let request = first_request(function, queue).await;
-    assert_eq!(request["x-amz-target"], "AmazonSQS.SendMessageBatch", "{function}");
-    let trace = request.get("x-amzn-trace-id").map(|trace| trace.to_str().unwrap());
+    assert_eq!(
+        request["x-amz-target"], "AmazonSQS.SendMessageBatch",
+        "{function}"
+    );
+    let trace = request
+        .get("x-amzn-trace-id")
+        .map(|trace| trace.to_str().unwrap());
     assert_eq!(trace, expected, "{function}");
 }
 

@@ -1,7 +1,10 @@
-//! The programs as processes, in environments that cannot be used: each ends at once, with one line that says
-//! why.
+//! The programs as processes, in environments that cannot be used: each ends at once, with one line
+//! that says why.
 
-#![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, helpers included, an error is a failed test"
+)]
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -37,8 +40,14 @@ fn refusal<V: AsRef<OsStr>>(function: &str, environment: &[(&str, V)]) -> String
 
 fn check(function: &str, environment: &[(&str, &str)], expected: &[&str]) {
     let problems = refusal(function, environment);
-    let problems = problems.strip_prefix("failed to read the environment: ").unwrap();
-    assert_eq!(problems.split("; ").collect::<Vec<_>>(), expected, "{function}");
+    let problems = problems
+        .strip_prefix("failed to read the environment: ")
+        .unwrap();
+    assert_eq!(
+        problems.split("; ").collect::<Vec<_>>(),
+        expected,
+        "{function}"
+    );
 }
 
 #[test]
@@ -50,8 +59,7 @@ fn a_function_without_an_environment_names_what_it_needs() {
     let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
     let records = "RECORDS_QUEUE_URL is not set, expected the URL of a queue";
     let log = "LOG_BUCKET is not set, expected the name of a bucket";
-    let key =
-        "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
+    let key = "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
     check("publish", &[], &[state, deliveries]);
     check("deliver", &[], &[state, deliveries, dead_letters, records]);
     check("wake", &[], &[state, bucket, log, deliveries]);
@@ -88,25 +96,40 @@ fn a_function_whose_log_is_off_says_all_the_same_why_it_ends() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(output.stdout.is_empty(), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("failed to read the environment: AWS_REGION is not set"), "{said}");
+    assert!(
+        said.starts_with("failed to read the environment: AWS_REGION is not set"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_value_that_is_not_utf_8_is_refused_by_its_name() {
     let queue = OsString::from(QUEUE);
     let level = OsString::from_vec(b"inf\xff".to_vec());
-    let environment =
-        [("STATE_BUCKET", "state".into()), ("DELIVERIES_QUEUE_URL", queue), ("LOG_LEVEL", level)];
+    let environment = [
+        ("STATE_BUCKET", "state".into()),
+        ("DELIVERIES_QUEUE_URL", queue),
+        ("LOG_LEVEL", level),
+    ];
     let refusal = refusal("wake", &environment);
-    assert!(refusal.contains("LOG_LEVEL is \"inf\u{fffd}\", expected off, error, warn"), "{refusal}");
+    assert!(
+        refusal.contains("LOG_LEVEL is \"inf\u{fffd}\", expected off, error, warn"),
+        "{refusal}"
+    );
 }
 
 #[test]
 fn a_secret_that_is_refused_is_not_logged() {
-    let environment =
-        [("STATE_BUCKET", "state"), ("DEAD_LETTER_BUCKET", "dead"), ("ADMIN_KEY_SHA256", "hunter2")];
+    let environment = [
+        ("STATE_BUCKET", "state"),
+        ("DEAD_LETTER_BUCKET", "dead"),
+        ("ADMIN_KEY_SHA256", "hunter2"),
+    ];
     let refusal = refusal("manage", &environment);
-    assert!(refusal.contains("ADMIN_KEY_SHA256 is not usable") && !refusal.contains("hunter2"), "{refusal}");
+    assert!(
+        refusal.contains("ADMIN_KEY_SHA256 is not usable") && !refusal.contains("hunter2"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -114,7 +137,10 @@ fn a_program_without_the_function_of_the_handler_names_those_that_it_has() {
     let environment: [(&str, &str); 0] = [];
     let refused = refusal("bootstrap", &environment);
     let expected = "expected one of publish, deliver, deadletter, monitor: correct Handler";
-    assert_eq!(refused, format!("the handler \"bootstrap\" is not in this program, {expected}"));
+    assert_eq!(
+        refused,
+        format!("the handler \"bootstrap\" is not in this program, {expected}")
+    );
 }
 
 #[test]
@@ -122,8 +148,13 @@ fn during_an_update_the_name_tells_what_the_former_handler_does_not() {
     let refused = |name| refusal("bootstrap", &[("AWS_LAMBDA_FUNCTION_NAME", name)]);
     let environment = "failed to read the environment: STATE_BUCKET is not set";
     assert!(refused("posthaste-PublishFunction-1A2B3C").starts_with(environment));
-    assert!(refused("my-stack-DeliverFunction-1A2B3C").contains("DEADLETTERS_QUEUE_URL is not set"));
+    assert!(
+        refused("my-stack-DeliverFunction-1A2B3C").contains("DEADLETTERS_QUEUE_URL is not set")
+    );
     for other in ["posthaste", "publish", "posthaste-publish-1A2B3C"] {
-        assert!(refused(other).starts_with("the handler \"bootstrap\" is not in this program"), "{other}");
+        assert!(
+            refused(other).starts_with("the handler \"bootstrap\" is not in this program"),
+            "{other}"
+        );
     }
 }

@@ -18,12 +18,12 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use dead_letters::{
-    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs, ReplayRunArgs,
-    ReplaysCommand, SelectedArgs,
+    DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs,
+    ReplayRunArgs, ReplaysCommand, SelectedArgs,
 };
 pub use events::{
-    AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsReplayArgs, EventsShowArgs,
-    RecordsArgs, ResendArgs,
+    AttemptsCommand, AttemptsListArgs, EventsCommand, EventsListArgs, EventsReplayArgs,
+    EventsShowArgs, RecordsArgs, ResendArgs,
 };
 pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use listen::ListenArgs;
@@ -62,12 +62,14 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Reads a command line, the program's name included. An empty variable of the environment counts as not
-    /// set: compose files and service units leave such variables behind.
+    /// Reads a command line, the program's name included. An empty variable of the environment
+    /// counts as not set: compose files and service units leave such variables behind.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
         let mut cli = Self::from_arg_matches(&matches)?;
-        if let (Command::Publish(publish), Some((_, given))) = (&mut cli.command, matches.subcommand()) {
+        if let (Command::Publish(publish), Some((_, given))) =
+            (&mut cli.command, matches.subcommand())
+        {
             publish.forget_ambient_admin_key(given);
         }
         Ok(cli)
@@ -75,19 +77,31 @@ impl Cli {
 }
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let is_empty = |arg: &Arg| arg.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
+    let is_empty = |arg: &Arg| {
+        arg.get_env()
+            .and_then(env::var_os)
+            .is_some_and(|value| value.is_empty())
+    };
     command
-        .mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg })
+        .mut_args(|arg| {
+            if is_empty(&arg) {
+                arg.env(Resettable::Reset)
+            } else {
+                arg
+            }
+        })
         .mut_subcommands(without_empty_variables)
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the server: accept events, deliver them, keep dead letters, and serve the management API.
+    /// Run the server: accept events, deliver them, keep dead letters, and serve the management
+    /// API.
     #[command(after_help = examples::SERVE)]
     Serve(Box<ServeArgs>),
-    /// Read everything in a data folder and name what is damaged. No server may run on it; nothing changes.
+    /// Read everything in a data folder and name what is damaged. No server may run on it; nothing
+    /// changes.
     #[command(after_help = examples::CHECK)]
     Check {
         /// The data folder [default: that of --data-dir].
@@ -99,11 +113,12 @@ pub enum Command {
     /// Receive webhooks on this machine: verify their signatures, print them, and answer.
     #[command(after_help = examples::LISTEN)]
     Listen(ListenArgs),
-    /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as they are.
+    /// Create or replace the topics and subscriptions that a YAML file declares. Others stay as
+    /// they are.
     #[command(after_help = examples::APPLY)]
     Apply {
-        /// The YAML file, or - for standard input. May be given more than once; all files are checked before
-        /// anything is sent.
+        /// The YAML file, or - for standard input. May be given more than once; all files are
+        /// checked before anything is sent.
         #[arg(short, long = "file", required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Only say what would change, member by member. The exit code is 0 then too.
@@ -112,7 +127,8 @@ pub enum Command {
         #[command(flatten)]
         admin: AdminKey,
     },
-    /// Publish the events of a file to a topic: in one request, or with --rate as fast as the server allows.
+    /// Publish the events of a file to a topic: in one request, or with --rate as fast as the
+    /// server allows.
     #[command(after_help = examples::PUBLISH)]
     Publish(PublishArgs),
     /// List topics, show or delete one, and handle its publish keys.
@@ -123,7 +139,8 @@ pub enum Command {
         #[command(flatten)]
         admin: AdminKey,
     },
-    /// List a topic's subscriptions, show one, or act on it: test, pause, resume, rotate its secret and more.
+    /// List a topic's subscriptions, show one, or act on it: test, pause, resume, rotate its secret
+    /// and more.
     Subscriptions {
         #[command(subcommand)]
         command: SubscriptionsCommand,
@@ -186,7 +203,9 @@ mod tests {
     fn a_key_may_begin_with_a_hyphen() {
         let read = |line: &str| Cli::read(line.split(' ').map(OsString::from)).is_ok();
         assert!(read("posthaste topics --key -k"));
-        assert!(read("posthaste publish orders --file - --key -k --admin-key --k"));
+        assert!(read(
+            "posthaste publish orders --file - --key -k --admin-key --k"
+        ));
     }
 
     #[test]

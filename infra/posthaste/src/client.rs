@@ -1,6 +1,6 @@
-//! The client of a running server's HTTP API, as the commands use it: one request, one answer, blocking.
-//! Outbound webhooks have their own client in `posthaste-http`; its rules on addresses would be wrong for an
-//! operator's tool.
+//! The client of a running server's HTTP API, as the commands use it: one request, one answer,
+//! blocking. Outbound webhooks have their own client in `posthaste-http`; its rules on addresses
+//! would be wrong for an operator's tool.
 
 mod agent;
 mod problem;
@@ -23,12 +23,12 @@ pub use problem::Refusal;
 /// Longest time of one request …
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// … and of one that publishes. Back pressure may hold its acknowledgement for as long as any settings allow,
-/// and a client that leaves before has published nothing.
+/// … and of one that publishes. Back pressure may hold its acknowledgement for as long as any
+/// settings allow, and a client that leaves before has published nothing.
 pub const PUBLISH_TIMEOUT: Duration = TARPIT_LIMIT.saturating_add(Duration::from_mins(1));
 
-/// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold one event
-/// more.
+/// Most bytes of an answer that are read. Dead-letter objects are gathered up to 8 MiB and may hold
+/// one event more.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A running server.
@@ -117,7 +117,8 @@ impl<'a> Call<'a> {
 
     /// Adds a query parameter, if there is a value.
     pub fn query(mut self, name: &'a str, value: Option<impl ToString>) -> Self {
-        self.query.extend(value.map(|value| (name, value.to_string())));
+        self.query
+            .extend(value.map(|value| (name, value.to_string())));
         self
     }
 
@@ -129,7 +130,8 @@ impl<'a> Call<'a> {
 
     /// Adds a header, if there is a value.
     pub fn header(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
-        self.headers.extend(value.map(|value| (name, value.to_string())));
+        self.headers
+            .extend(value.map(|value| (name, value.to_string())));
         self
     }
 
@@ -155,12 +157,21 @@ impl<'a> Call<'a> {
 impl Client {
     /// A client of the server at `url`. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Self, ClientError> {
-        let refuse = || ClientError::Address { url: url.to_owned() };
+        let refuse = || ClientError::Address {
+            url: url.to_owned(),
+        };
         let base = Url::parse(url).map_err(|_| refuse())?;
-        if !matches!(base.scheme(), "http" | "https") || base.query().is_some() || base.fragment().is_some() {
+        if !matches!(base.scheme(), "http" | "https")
+            || base.query().is_some()
+            || base.fragment().is_some()
+        {
             return Err(refuse());
         }
-        Ok(Self { agent: agent(&base), base, was_heard: Arc::default() })
+        Ok(Self {
+            agent: agent(&base),
+            base,
+            was_heard: Arc::default(),
+        })
     }
 
     /// The server's address.
@@ -188,13 +199,21 @@ impl Client {
             request = request.header(name, value);
         }
         let response = match call.body {
-            Some((content_type, bytes)) => {
-                self.run(request.header(header::CONTENT_TYPE, content_type).body(bytes), call.timeout)
-            }
+            Some((content_type, bytes)) => self.run(
+                request
+                    .header(header::CONTENT_TYPE, content_type)
+                    .body(bytes),
+                call.timeout,
+            ),
             None => self.run(request.body(()), call.timeout),
         };
-        let (head, body) = response.map_err(|error| self.unreachable(error))?.into_parts();
-        let body = body.into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let (head, body) = response
+            .map_err(|error| self.unreachable(error))?
+            .into_parts();
+        let body = body
+            .into_with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .read_to_vec();
         let body = body.map_err(|error| self.unreachable(error))?;
         if scheme::is_foreign(head.status.as_u16(), &head.headers)
             && let Some(url) = self.other_scheme()
@@ -203,9 +222,17 @@ impl Client {
         }
         self.was_heard.store(true, Ordering::Relaxed);
         if head.status.is_success() {
-            return Ok(Answer { status: head.status.as_u16(), headers: head.headers, body });
+            return Ok(Answer {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body,
+            });
         }
-        Err(ClientError::Refused(Box::new(Refusal::read(head.status.as_u16(), &head.headers, &body))))
+        Err(ClientError::Refused(Box::new(Refusal::read(
+            head.status.as_u16(),
+            &head.headers,
+            &body,
+        ))))
     }
 
     /// Sends a request and returns the JSON of its success, as the type that is expected.
@@ -214,9 +241,15 @@ impl Client {
     }
 
     /// The same, and the JSON as it was written.
-    pub fn json_and_text<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<(T, String), ClientError> {
+    pub fn json_and_text<T: DeserializeOwned>(
+        &self,
+        call: Call<'_>,
+    ) -> Result<(T, String), ClientError> {
         let body = self.send(call)?.body;
-        let unreadable = |source| ClientError::Answer { url: self.base.clone(), source };
+        let unreadable = |source| ClientError::Answer {
+            url: self.base.clone(),
+            source,
+        };
         let json = serde_json::from_slice(&body).map_err(unreadable)?;
         Ok((json, String::from_utf8_lossy(&body).into_owned()))
     }
@@ -226,30 +259,53 @@ impl Client {
         request: http::Result<Request<impl AsSendBody>>,
         timeout: Duration,
     ) -> Result<Response<Body>, ureq::Error> {
-        let request = self.agent.configure_request(request?).timeout_global(Some(timeout)).build();
+        let request = self
+            .agent
+            .configure_request(request?)
+            .timeout_global(Some(timeout))
+            .build();
         self.agent.run(request)
     }
 
     fn unreachable(&self, source: ureq::Error) -> ClientError {
-        match scheme::is_in_doubt(&source).then(|| self.other_scheme()).flatten() {
+        match scheme::is_in_doubt(&source)
+            .then(|| self.other_scheme())
+            .flatten()
+        {
             Some(url) => ClientError::OtherScheme { url },
-            None => ClientError::Unreachable { url: self.base.clone(), source: Box::new(source) },
+            None => ClientError::Unreachable {
+                url: self.base.clone(),
+                source: Box::new(source),
+            },
         }
     }
 
     /// The server's address with the other scheme, if it answers there and never answered here.
     fn other_scheme(&self) -> Option<Url> {
-        if self.was_heard.load(Ordering::Relaxed) { None } else { scheme::other(&self.base) }
+        if self.was_heard.load(Ordering::Relaxed) {
+            None
+        } else {
+            scheme::other(&self.base)
+        }
     }
 
-    /// The address of a request. It is no `Url`, which would take a segment of dots for a step in the path.
+    /// The address of a request. It is no `Url`, which would take a segment of dots for a step in
+    /// the path.
     fn uri(&self, call: &Call<'_>) -> String {
-        let path = call.path.iter().map(|segment| format!("/{}", escaped(segment)));
-        let uri = path.fold(self.base.as_str().trim_end_matches('/').to_owned(), |uri, part| uri + &part);
+        let path = call
+            .path
+            .iter()
+            .map(|segment| format!("/{}", escaped(segment)));
+        let uri = path.fold(
+            self.base.as_str().trim_end_matches('/').to_owned(),
+            |uri, part| uri + &part,
+        );
         if call.query.is_empty() {
             return uri;
         }
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&call.query).finish();
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(&call.query)
+            .finish();
         format!("{uri}?{query}")
     }
 }
@@ -274,17 +330,28 @@ mod tests {
 
     #[test]
     fn path_segments_and_queries_are_escaped() {
-        let call =
-            Call::new(Method::GET, &["topics", "a/b?c"]).query("from", Some("1+2")).query("to", None::<u8>);
-        assert_eq!(url("http://h:1", &call), "http://h:1/topics/a%2Fb%3Fc?from=1%2B2");
-        assert_eq!(url("https://h/base/", &Call::new(Method::GET, &["health"])), "https://h/base/health");
+        let call = Call::new(Method::GET, &["topics", "a/b?c"])
+            .query("from", Some("1+2"))
+            .query("to", None::<u8>);
+        assert_eq!(
+            url("http://h:1", &call),
+            "http://h:1/topics/a%2Fb%3Fc?from=1%2B2"
+        );
+        assert_eq!(
+            url("https://h/base/", &Call::new(Method::GET, &["health"])),
+            "https://h/base/health"
+        );
     }
 
     #[test]
     fn every_segment_is_one_in_the_path() {
         let check = |segment: &str, expected: &str| {
             let call = Call::new(Method::GET, &["events", segment, "resend"]);
-            assert_eq!(url("http://h:1", &call), format!("http://h:1/events/{expected}/resend"), "{segment}");
+            assert_eq!(
+                url("http://h:1", &call),
+                format!("http://h:1/events/{expected}/resend"),
+                "{segment}"
+            );
         };
         check("a b+c", "a%20b%2Bc");
         check("ü", "%C3%BC");
@@ -302,28 +369,47 @@ mod tests {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = Client::new(&format!("http://{}", silent.local_addr().unwrap())).unwrap();
         let call = Call::new(Method::GET, &["health"]).timeout(Duration::from_millis(1));
-        let Err(ClientError::Unreachable { source, .. }) = client.send(call) else { panic!("an answer") };
-        assert!(matches!(*source, ureq::Error::Timeout(ureq::Timeout::Global)), "{source}");
+        let Err(ClientError::Unreachable { source, .. }) = client.send(call) else {
+            panic!("an answer")
+        };
+        assert!(
+            matches!(*source, ureq::Error::Timeout(ureq::Timeout::Global)),
+            "{source}"
+        );
     }
 
     #[test]
     fn what_is_not_a_server_s_address_is_refused() {
         for bad in ["", "localhost:8080", "ftp://h", "http://h/?a=b", "/topics"] {
-            assert!(matches!(Client::new(bad), Err(ClientError::Address { .. })), "{bad}");
+            assert!(
+                matches!(Client::new(bad), Err(ClientError::Address { .. })),
+                "{bad}"
+            );
         }
     }
 
     #[test]
     fn this_machine_is_told_by_the_address() {
         let check = |url: &str, expected| {
-            assert_eq!(Client::new(url).unwrap().is_on_this_machine(), expected, "{url}");
+            assert_eq!(
+                Client::new(url).unwrap().is_on_this_machine(),
+                expected,
+                "{url}"
+            );
         };
-        for here in ["http://127.0.0.1:8080", "http://127.1.2.3", "http://[::1]:1", "https://LOCALHOST/x"] {
+        for here in [
+            "http://127.0.0.1:8080",
+            "http://127.1.2.3",
+            "http://[::1]:1",
+            "https://LOCALHOST/x",
+        ] {
             check(here, true);
         }
-        for elsewhere in
-            ["https://x.lambda-url.eu-central-1.on.aws", "http://10.0.0.1", "http://localhost.example.com"]
-        {
+        for elsewhere in [
+            "https://x.lambda-url.eu-central-1.on.aws",
+            "http://10.0.0.1",
+            "http://localhost.example.com",
+        ] {
             check(elsewhere, false);
         }
     }

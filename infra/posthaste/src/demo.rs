@@ -1,6 +1,6 @@
-//! `demo`: the README's first command. A server, subscribers and real sample events on this machine: every
-//! attempt as it happens, a summary, and a dead letter. The demo uses the server over its HTTP API, as any
-//! program would.
+//! `demo`: the README's first command. A server, subscribers and real sample events on this
+//! machine: every attempt as it happens, a summary, and a dead letter. The demo uses the server
+//! over its HTTP API, as any program would.
 
 mod folder;
 mod plan;
@@ -86,22 +86,46 @@ struct Demo {
 
 /// Runs the demo and returns its summary.
 pub fn run(global: &Global) -> Result<Reply, CommandError> {
-    let data_dir = global.data_dir.clone().unwrap_or_else(|| PathBuf::from(DATA_DIR));
+    let data_dir = global
+        .data_dir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(DATA_DIR));
     folder::prepare(&data_dir).map_err(DemoError::Folder)?;
     log::start(Some(LogFormat::Pretty), LOG_FILTER);
-    let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(DemoError::Start)?;
-    let addresses = AddressPolicy { allowed: vec![loopback()], ..AddressPolicy::default() };
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(DemoError::Start)?;
+    let addresses = AddressPolicy {
+        allowed: vec![loopback()],
+        ..AddressPolicy::default()
+    };
     let settings = ServeSettings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         data_dir: data_dir.clone(),
-        client: ClientSettings { addresses, ..ClientSettings::default() },
+        client: ClientSettings {
+            addresses,
+            ..ClientSettings::default()
+        },
         ..ServeSettings::default()
     };
     let app = runtime.block_on(App::start(&settings))?;
     let (story, seen) = mpsc::unbounded_channel();
-    let subscribers = runtime.block_on(start_subscribers(&story)).map_err(DemoError::Start)?;
-    let session = Session { client: Client::new(&app.url())?, key: app.admin_key().clone() };
-    let mut demo = Demo { runtime, session, subscribers, seen, printer: Printer::new(global.json), data_dir };
+    let subscribers = runtime
+        .block_on(start_subscribers(&story))
+        .map_err(DemoError::Start)?;
+    let session = Session {
+        client: Client::new(&app.url())?,
+        key: app.admin_key().clone(),
+    };
+    let mut demo = Demo {
+        runtime,
+        session,
+        subscribers,
+        seen,
+        printer: Printer::new(global.json),
+        data_dir,
+    };
     let story = demo.play();
     let drained = demo.runtime.block_on(app.drain(DRAIN_TIMEOUT));
     let story = story?;
@@ -132,21 +156,34 @@ impl Demo {
         self.publish()?;
         let mut story = Story::default();
         let began = SystemClock.monotonic();
-        while !self.is_over(&mut story)? && SystemClock.monotonic().saturating_sub(began) < STORY_MAX {
+        while !self.is_over(&mut story)?
+            && SystemClock.monotonic().saturating_sub(began) < STORY_MAX
+        {
             self.watch(&mut story);
         }
         Ok(story)
     }
 
-    /// Declares topics and subscriptions, and gives every subscriber the secret that was made for it.
+    /// Declares topics and subscriptions, and gives every subscriber the secret that was made for
+    /// it.
     fn subscribe(&self) -> Result<(), CommandError> {
-        let url_of = |name: &str| self.subscribers.get(name).map(|it| it.url.clone()).unwrap_or_default();
+        let url_of = |name: &str| {
+            self.subscribers
+                .get(name)
+                .map(|it| it.url.clone())
+                .unwrap_or_default()
+        };
         let file = plan::declaration(url_of).map_err(DemoError::Declaration)?;
         let mut applied = Applied::default();
         put(&self.session, &file, &mut applied)?;
         for secret in &applied.secrets {
-            let Ok(signing) = SigningSecret::parse(&secret.value) else { continue };
-            let name = secret.of.split_once('/').map_or("", |(_, subscription)| subscription);
+            let Ok(signing) = SigningSecret::parse(&secret.value) else {
+                continue;
+            };
+            let name = secret
+                .of
+                .split_once('/')
+                .map_or("", |(_, subscription)| subscription);
             if let Some(subscriber) = self.subscribers.get(name) {
                 subscriber.trust(signing);
             }
@@ -156,11 +193,15 @@ impl Demo {
 
     fn publish(&self) -> Result<(), CommandError> {
         for sample in &SAMPLES {
-            let keys: TopicKeysView = self.session.ask(Method::GET, &["topics", sample.topic, "keys"])?;
+            let keys: TopicKeysView = self
+                .session
+                .ask(Method::GET, &["topics", sample.topic, "keys"])?;
             let key = Secret::new(keys.key1.expose());
             let path = ["topics", sample.topic, "events"];
             let call = Call::new(Method::POST, &path).key(&key);
-            self.session.client.send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
+            self.session
+                .client
+                .send(call.body(sample.content_type, sample.bytes.as_bytes().to_vec()))?;
             self.printer.published(sample);
         }
         Ok(())
@@ -198,29 +239,52 @@ impl Demo {
     }
 
     fn dead_letters(&self, role: &Role) -> Result<Vec<DeadLetter>, ClientError> {
-        let path = ["topics", role.topic, "subscriptions", role.subscription, "dead-letters"];
+        let path = [
+            "topics",
+            role.topic,
+            "subscriptions",
+            role.subscription,
+            "dead-letters",
+        ];
         let page: DeadLetterPage = self.session.ask(Method::GET, &path)?;
-        let keys: BTreeSet<String> = page.dead_letters.into_iter().map(|letter| letter.object).collect();
+        let keys: BTreeSet<String> = page
+            .dead_letters
+            .into_iter()
+            .map(|letter| letter.object)
+            .collect();
         let mut dead = Vec::new();
         for key in keys {
             for event in self.events_in(&key)? {
                 let members: Value = serde_json::from_str(event.get()).unwrap_or_default();
-                let reason =
-                    ["deadletterreason", "deadLetterReason"].iter().find_map(|name| members.get(name));
-                let reason = reason.and_then(Value::as_str).unwrap_or_default().to_owned();
-                dead.push(DeadLetter { key: key.clone(), reason, text: event.get().to_owned() });
+                let reason = ["deadletterreason", "deadLetterReason"]
+                    .iter()
+                    .find_map(|name| members.get(name));
+                let reason = reason
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
+                dead.push(DeadLetter {
+                    key: key.clone(),
+                    reason,
+                    text: event.get().to_owned(),
+                });
             }
         }
         Ok(dead)
     }
 
     fn events_in(&self, key: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
-        let path: Vec<&str> = std::iter::once("dead-letters").chain(key.split('/')).collect();
+        let path: Vec<&str> = std::iter::once("dead-letters")
+            .chain(key.split('/'))
+            .collect();
         self.session.ask(Method::GET, &path)
     }
 
     fn end(self, story: &Story) -> Result<Reply, CommandError> {
-        let faults: Vec<String> = ROLES.iter().flat_map(|role| story.ending(role).faults).collect();
+        let faults: Vec<String> = ROLES
+            .iter()
+            .flat_map(|role| story.ending(role).faults)
+            .collect();
         if !faults.is_empty() {
             return Err(DemoError::Faults(faults).into());
         }

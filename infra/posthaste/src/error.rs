@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::client::{ClientError, Refusal};
 use crate::output::Reply;
 
-/// An error of one area of the program, with what users get beside its text. Where it says nothing itself,
-/// the server's refusal among its causes does, or the reason for no answer.
+/// An error of one area of the program, with what users get beside its text. Where it says nothing
+/// itself, the server's refusal among its causes does, or the reason for no answer.
 pub trait Failure: Error + Send + Sync + 'static {
     /// The exit code, as `--help` documents it.
     fn exit_code(&self) -> Option<u8> {
@@ -33,19 +33,28 @@ pub struct CommandError {
 
 impl<F: Failure> From<F> for CommandError {
     fn from(failure: F) -> Self {
-        Self { failure: Box::new(failure), done: None }
+        Self {
+            failure: Box::new(failure),
+            done: None,
+        }
     }
 }
 
 impl CommandError {
     /// The same, with what was done before the failure. It is shown too.
     pub fn after(self, done: Reply) -> Self {
-        Self { done: Some(done), ..self }
+        Self {
+            done: Some(done),
+            ..self
+        }
     }
 
     /// The exit code, as `--help` documents it.
     pub fn exit_code(&self) -> u8 {
-        self.failure.exit_code().or_else(|| self.client()?.exit_code()).unwrap_or(1)
+        self.failure
+            .exit_code()
+            .or_else(|| self.client()?.exit_code())
+            .unwrap_or(1)
     }
 
     /// The reply to what was done before the failure.
@@ -109,11 +118,13 @@ impl Failure for ClientError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreachable { .. } => Some(
-                "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look".to_owned(),
+                "is `posthaste serve` running there? --url or POSTHASTE_URL says where to look"
+                    .to_owned(),
             ),
-            Self::OtherScheme { url } => {
-                Some(format!("{}:// instead: --url {url} or POSTHASTE_URL={url}", url.scheme()))
-            }
+            Self::OtherScheme { url } => Some(format!(
+                "{}:// instead: --url {url} or POSTHASTE_URL={url}",
+                url.scheme()
+            )),
             Self::Refused(refusal) => refused_hint(refusal),
             Self::Address { .. } | Self::Answer { .. } => None,
         }
@@ -133,20 +144,24 @@ fn refused_exit_code(refusal: &Refusal) -> u8 {
 
 fn refused_hint(refusal: &Refusal) -> Option<String> {
     if let Some(wait) = &refusal.retry_after {
-        let more =
-            if refusal.is_back_pressure() { "; `posthaste pressure` shows what is scarce" } else { "" };
+        let more = if refusal.is_back_pressure() {
+            "; `posthaste pressure` shows what is scarce"
+        } else {
+            ""
+        };
         return Some(format!("again after {wait} s{more}"));
     }
     let is = |kind: ProblemKind| refusal.type_uri == kind.type_uri();
     match refusal.status {
-        404 if is(ProblemKind::UnknownTopic) => {
-            Some("`posthaste topics`, which lists the topics; `posthaste apply` creates one".to_owned())
-        }
+        404 if is(ProblemKind::UnknownTopic) => Some(
+            "`posthaste topics`, which lists the topics; `posthaste apply` creates one".to_owned(),
+        ),
         404 if is(ProblemKind::UnknownSubscription) => {
             Some("`posthaste subscriptions list TOPIC`, which lists those of a topic".to_owned())
         }
         401 => Some(
-            "another key: management takes the admin key, publishing one of the topic's own keys".to_owned(),
+            "another key: management takes the admin key, publishing one of the topic's own keys"
+                .to_owned(),
         ),
         412 => Some("apply again: something else writes this topic at the same time".to_owned()),
         507 => Some("free space on the disk that holds the data folder".to_owned()),
@@ -196,7 +211,9 @@ mod tests {
     #[test]
     fn a_refusal_among_the_causes_decides_the_exit_code_and_the_advice() {
         let refusal = Refusal::read(401, &HeaderMap::new(), b"");
-        let error = CommandError::from(Partly { source: ClientError::Refused(Box::new(refusal)) });
+        let error = CommandError::from(Partly {
+            source: ClientError::Refused(Box::new(refusal)),
+        });
         let expected = "error: not everything was done\n  because: HTTP status 401 (401)\n  try: another \
             key: management takes the admin key, publishing one of the topic's own keys";
         assert_eq!((error.report().as_str(), error.exit_code()), (expected, 5));
@@ -208,37 +225,53 @@ mod tests {
     fn a_report_says_nothing_twice() {
         let file = "topics: { a: { subscriptions: { b: { endpoint: { url: 'https://a.example/', timeout: \
             PT2M } } } } }";
-        let report =
-            |file: &str| CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report();
-        let expected =
-            "error: a.yaml:1:86: topics.a.subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
+        let report = |file: &str| {
+            CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report()
+        };
+        let expected = "error: a.yaml:1:86: topics.a.subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
         assert_eq!(report(file), expected);
         let unknown = "topics:\n  a:\n    filters: 1\n";
         let report = report(unknown);
         let expected =
             "error: a.yaml:3:5: topics.a.filters: unknown member `filters`, expected one of `name`";
         assert!(report.starts_with(expected), "{report}");
-        assert!(!report.contains("line") && !report.contains("column"), "{report}");
+        assert!(
+            !report.contains("line") && !report.contains("column"),
+            "{report}"
+        );
     }
 
     #[test]
     fn a_report_says_what_to_do() {
-        let expected = "error: No (503)\n  try: again after 7 s; `posthaste pressure` shows what is scarce";
-        assert_eq!(refused(503, "urn:posthaste:problem:back-pressure").report(), expected);
         let expected =
-            "error: No (412)\n  try: apply again: something else writes this topic at the same time";
+            "error: No (503)\n  try: again after 7 s; `posthaste pressure` shows what is scarce";
+        assert_eq!(
+            refused(503, "urn:posthaste:problem:back-pressure").report(),
+            expected
+        );
+        let expected = "error: No (412)\n  try: apply again: something else writes this topic at the same time";
         assert_eq!(refused(412, "about:blank").report(), expected);
         let expected = "error: No (404)\n  try: `posthaste topics`, which lists the topics; `posthaste \
             apply` creates one";
-        assert_eq!(refused(404, "urn:posthaste:problem:unknown-topic").report(), expected);
+        assert_eq!(
+            refused(404, "urn:posthaste:problem:unknown-topic").report(),
+            expected
+        );
         let expected = "error: No (503)\n  try: again after 7 s";
-        assert_eq!(refused(503, "urn:posthaste:problem:unavailable").report(), expected);
+        assert_eq!(
+            refused(503, "urn:posthaste:problem:unavailable").report(),
+            expected
+        );
     }
 
     #[test]
     fn a_refusal_by_back_pressure_says_what_is_short_and_what_ends_it() {
-        let headers =
-            [("retry-after".parse().unwrap(), HeaderValue::from_static("30"))].into_iter().collect();
+        let headers = [(
+            "retry-after".parse().unwrap(),
+            HeaderValue::from_static("30"),
+        )]
+        .into_iter()
+        .collect();
         let body = json!({
             "type": "urn:posthaste:problem:back-pressure",
             "title": "Back pressure: events are not taken at the moment",

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 
 use crate::cli::{AdminKey, Cli, Command};
 use crate::commands::{
-    Session, apply, attempts, check, completions, data_dir, dead_letters, events, links, man, pressure,
-    publish, replays, subscriptions, topics,
+    Session, apply, attempts, check, completions, data_dir, dead_letters, events, links, man,
+    pressure, publish, replays, subscriptions, topics,
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
@@ -46,7 +46,11 @@ fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
         Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),
         Command::Demo => demo::run(&global),
         Command::Listen(arguments) => listen::run(&global, &arguments),
-        Command::Apply { files, dry_run, admin } => {
+        Command::Apply {
+            files,
+            dry_run,
+            admin,
+        } => {
             let files = apply::check_files(&files)?;
             apply::run(&open(admin)?, &files, dry_run)
         }
@@ -72,7 +76,11 @@ fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
     if let Some(done) = error.done() {
         show(done, style);
     }
-    let text = if style == Style::Json { error.json().to_string() } else { error.report() };
+    let text = if style == Style::Json {
+        error.json().to_string()
+    } else {
+        error.report()
+    };
     // With standard error closed, only the exit code is left to say it.
     let _ = writeln!(io::stderr(), "{text}");
     ExitCode::from(error.exit_code())
@@ -84,12 +92,18 @@ fn show(reply: &Reply, style: Style) -> ExitCode {
         let _ = writeln!(io::stderr(), "{note}");
     }
     let mut stdout = io::stdout();
-    match stdout.write_all(reply.render(style).as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(reply.render(style).as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, such as `head`, is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: failed to write to standard output: {error}");
+            let _ = writeln!(
+                io::stderr(),
+                "error: failed to write to standard output: {error}"
+            );
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,5 @@
-//! `listen`: a receiver on this machine. It verifies signatures, prints what arrives, and answers as the
-//! command line says. For a first webhook, and for people who write receivers.
+//! `listen`: a receiver on this machine. It verifies signatures, prints what arrives, and answers
+//! as the command line says. For a first webhook, and for people who write receivers.
 
 mod received;
 
@@ -53,7 +53,9 @@ impl Failure for ListenError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Secret(_) => Some("`apply` shows a subscription's secret when it is made".to_owned()),
+            Self::Secret(_) => {
+                Some("`apply` shows a subscription's secret when it is made".to_owned())
+            }
             Self::Port { .. } => Some("another --port, or 0 for a free one".to_owned()),
             Self::Process(_) => None,
         }
@@ -70,14 +72,21 @@ struct Receiver {
 
 /// Listens until a signal comes.
 pub(crate) fn run(global: &Global, arguments: &ListenArgs) -> Result<Reply, CommandError> {
-    let secrets = arguments.secrets.iter().map(|text| SigningSecret::parse(text)).collect::<Result<_, _>>();
+    let secrets = arguments
+        .secrets
+        .iter()
+        .map(|text| SigningSecret::parse(text))
+        .collect::<Result<_, _>>();
     let receiver = Receiver {
         secrets: secrets.map_err(ListenError::Secret)?,
         answer: arguments.answer,
         delay: arguments.delay,
         is_json: global.json,
     };
-    let runtime = runtime::Builder::new_multi_thread().enable_all().build().map_err(ListenError::Process)?;
+    let runtime = runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(ListenError::Process)?;
     runtime.block_on(listen(arguments.port, receiver))?;
     Ok(Reply::silent())
 }
@@ -85,10 +94,14 @@ pub(crate) fn run(global: &Global, arguments: &ListenArgs) -> Result<Reply, Comm
 async fn listen(port: u16, receiver: Receiver) -> Result<(), ListenError> {
     let mut signals = Signals::listen_with_hangup().map_err(ListenError::Process)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let bound = TcpListener::bind(address).await.and_then(|it| Ok((it.local_addr()?, it)));
+    let bound = TcpListener::bind(address)
+        .await
+        .and_then(|it| Ok((it.local_addr()?, it)));
     let (address, listener) = bound.map_err(|source| ListenError::Port { port, source })?;
     receiver.say_hello(address);
-    let router = Router::new().fallback(receive).layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+    let router = Router::new()
+        .fallback(receive)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
     let router = router.with_state(Arc::new(receiver));
     tokio::select! {
         served = axum::serve(listener, router) => served.map_err(ListenError::Process),
@@ -108,16 +121,35 @@ async fn receive(
         [] => Verdict::NotChecked,
         secrets => verify(secrets, &headers, &body, at).into(),
     };
-    let status = if let Verdict::Refused(_) = verdict { StatusCode::UNAUTHORIZED } else { receiver.answer };
-    let response = consent(&method, &headers, &body, status).unwrap_or_else(|| status.into_response());
+    let status = if let Verdict::Refused(_) = verdict {
+        StatusCode::UNAUTHORIZED
+    } else {
+        receiver.answer
+    };
+    let response =
+        consent(&method, &headers, &body, status).unwrap_or_else(|| status.into_response());
     // Before the wait: a client that gives up in it ends this call.
-    say(&Received { at, method, uri, headers, body, verdict, status }.render(receiver.is_json));
+    say(&Received {
+        at,
+        method,
+        uri,
+        headers,
+        body,
+        verdict,
+        status,
+    }
+    .render(receiver.is_json));
     SystemClock.sleep(receiver.delay).await;
     response
 }
 
 /// The consent that a handshake asks for, of CloudEvents or of Event Grid.
-fn consent(method: &Method, headers: &HeaderMap, body: &Bytes, status: StatusCode) -> Option<Response> {
+fn consent(
+    method: &Method,
+    headers: &HeaderMap,
+    body: &Bytes,
+    status: StatusCode,
+) -> Option<Response> {
     if method == Method::OPTIONS {
         let origin = headers.get(REQUEST_ORIGIN)?.clone();
         return Some((status, [(ALLOWED_ORIGIN, origin)]).into_response());
@@ -129,14 +161,19 @@ fn consent(method: &Method, headers: &HeaderMap, body: &Bytes, status: StatusCod
 
 impl Receiver {
     fn say_hello(&self, address: SocketAddr) {
-        let Self { secrets, answer, .. } = self;
+        let Self {
+            secrets, answer, ..
+        } = self;
         let signatures = match secrets.len() {
             0 => "not verified: --secret gives the subscription's secret".to_owned(),
             1 => "verified with one secret".to_owned(),
             several => format!("verified with {several} secrets"),
         };
         if self.is_json {
-            say(&json!({ "url": format!("http://{address}"), "secrets": secrets.len() }).to_string());
+            say(
+                &json!({ "url": format!("http://{address}"), "secrets": secrets.len() })
+                    .to_string(),
+            );
         } else {
             say(&format!(
                 "listening on http://{address}, answering {answer}; Ctrl-C ends it\nsignatures: {signatures}"

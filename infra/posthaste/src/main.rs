@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A delivery makes many short-lived values, and hands them from thread to thread. The allocator of the C
-/// library spends a fifth of the processor time on that (decision 0163).
+/// A delivery makes many short-lived values, and hands them from thread to thread. The allocator of
+/// the C library spends a fifth of the processor time on that (decision 0163).
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,4 +1,5 @@
-//! Replies of commands, and how they are shown: a table on a terminal, aligned text in a pipe, or JSON.
+//! Replies of commands, and how they are shown: a table on a terminal, aligned text in a pipe, or
+//! JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -43,14 +44,22 @@ pub struct Reply {
 
 #[derive(Debug)]
 enum Part {
-    Rows { header: Vec<&'static str>, rows: Vec<Vec<String>> },
+    Rows {
+        header: Vec<&'static str>,
+        rows: Vec<Vec<String>>,
+    },
     Line(String),
 }
 
 impl Reply {
     /// A reply that is `json`, still without text for people.
     pub fn new(json: Value) -> Self {
-        Self { json, exact: None, parts: Vec::new(), notes: Vec::new() }
+        Self {
+            json,
+            exact: None,
+            parts: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// A reply that is shown as JSON in every style, because JSON was asked for.
@@ -61,7 +70,10 @@ impl Reply {
 
     /// A reply that is this JSON text, whose members and numbers stay as they are written.
     pub fn exact(json: &str) -> Self {
-        Self { exact: Some(indent(json)), ..Self::silent() }
+        Self {
+            exact: Some(indent(json)),
+            ..Self::silent()
+        }
     }
 
     /// A reply without JSON: in every style, only its lines are shown.
@@ -76,9 +88,16 @@ impl Reply {
     }
 
     /// Adds a table. Each row has as many cells as the header.
-    pub fn table<const N: usize>(mut self, header: [&'static str; N], rows: Vec<[String; N]>) -> Self {
+    pub fn table<const N: usize>(
+        mut self,
+        header: [&'static str; N],
+        rows: Vec<[String; N]>,
+    ) -> Self {
         let rows = rows.into_iter().map(Vec::from).collect();
-        self.parts.push(Part::Rows { header: header.into(), rows });
+        self.parts.push(Part::Rows {
+            header: header.into(),
+            rows,
+        });
         self
     }
 
@@ -89,7 +108,11 @@ impl Reply {
         rows: Vec<[String; N]>,
         none: impl Into<String>,
     ) -> Self {
-        if rows.is_empty() { self.note(none) } else { self.table(header, rows) }
+        if rows.is_empty() {
+            self.note(none)
+        } else {
+            self.table(header, rows)
+        }
     }
 
     /// Adds a note for people. It goes to standard error, so that a pipe gets the answer alone.
@@ -100,7 +123,11 @@ impl Reply {
 
     /// The notes to print in this style.
     pub fn notes(&self, style: Style) -> impl Iterator<Item = String> {
-        let shown = if style == Style::Json { &[] } else { self.notes.as_slice() };
+        let shown = if style == Style::Json {
+            &[]
+        } else {
+            self.notes.as_slice()
+        };
         shown.iter().map(|note| clean(note))
     }
 
@@ -132,11 +159,17 @@ impl Reply {
 pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     let mut table = Table::new();
     table.set_content_arrangement(ContentArrangement::Disabled);
-    table.load_style(if style == Style::Terminal { presets::UTF8_FULL_CONDENSED } else { presets::NOTHING });
+    table.load_style(if style == Style::Terminal {
+        presets::UTF8_FULL_CONDENSED
+    } else {
+        presets::NOTHING
+    });
     table.set_header(header.iter().map(|title| title.to_uppercase()));
-    table.add_rows(
-        rows.iter().map(|row| row.iter().map(|cell| clean(cell).replace('\n', CONTROL)).collect::<Vec<_>>()),
-    );
+    table.add_rows(rows.iter().map(|row| {
+        row.iter()
+            .map(|cell| clean(cell).replace('\n', CONTROL))
+            .collect::<Vec<_>>()
+    }));
     if style != Style::Terminal {
         for column in table.column_iter_mut() {
             column.set_padding((0, 2));
@@ -152,11 +185,19 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
 
 /// Text from outside without control characters, which must not steer the terminal. Lines stay.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
-/// A JSON text with a line for every member and item. Only the white space between them changes: members keep
-/// their order, and numbers their form.
+/// A JSON text with a line for every member and item. Only the white space between them changes:
+/// members keep their order, and numbers their form.
 pub fn indent(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
@@ -219,8 +260,13 @@ mod tests {
     use super::*;
 
     fn reply() -> Reply {
-        let rows = vec![["orders".to_owned(), "2".to_owned()], ["ops\u{1b}[2J".to_owned(), "10".to_owned()]];
-        Reply::new(json!({ "topics": [] })).table(["topic", "subscriptions"], rows).line("2 topics")
+        let rows = vec![
+            ["orders".to_owned(), "2".to_owned()],
+            ["ops\u{1b}[2J".to_owned(), "10".to_owned()],
+        ];
+        Reply::new(json!({ "topics": [] }))
+            .table(["topic", "subscriptions"], rows)
+            .line("2 topics")
     }
 
     #[test]
@@ -234,9 +280,18 @@ mod tests {
         let header = ["topic", "schema"];
         let reply = Reply::new(json!({ "topics": [] })).list(header, vec![], "no topics\u{1b}");
         assert_eq!(reply.render(Style::Plain), "");
-        assert_eq!(reply.notes(Style::Terminal).collect::<Vec<_>>(), ["no topics\u{fffd}"]);
+        assert_eq!(
+            reply.notes(Style::Terminal).collect::<Vec<_>>(),
+            ["no topics\u{fffd}"]
+        );
         assert_eq!(reply.notes(Style::Json).count(), 0);
-        assert_eq!(Reply::silent().table(header, vec![]).line("end").render(Style::Plain), "end\n");
+        assert_eq!(
+            Reply::silent()
+                .table(header, vec![])
+                .line("end")
+                .render(Style::Plain),
+            "end\n"
+        );
     }
 
     #[test]
@@ -266,7 +321,10 @@ mod tests {
     #[test]
     fn an_exact_reply_keeps_the_numbers_of_its_json() {
         let reply = Reply::exact(r#"{"b":1.00,"a":18446744073709551616}"#).line("b and a");
-        assert_eq!(reply.render(Style::Json), "{\n  \"b\": 1.00,\n  \"a\": 18446744073709551616\n}\n");
+        assert_eq!(
+            reply.render(Style::Json),
+            "{\n  \"b\": 1.00,\n  \"a\": 18446744073709551616\n}\n"
+        );
         assert_eq!(reply.render(Style::Plain), "b and a\n");
     }
 

@@ -32,19 +32,33 @@ pub(crate) fn verify(
     now: Timestamp,
 ) -> Result<(), SignatureError> {
     let text = |name: &'static str| {
-        headers.get(name).and_then(|value| value.to_str().ok()).ok_or(SignatureError::Header(name))
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .ok_or(SignatureError::Header(name))
     };
     let (id, signatures) = (text("webhook-id")?, text("webhook-signature")?);
-    let secs: u64 =
-        text("webhook-timestamp")?.parse().map_err(|_| SignatureError::Header("webhook-timestamp"))?;
+    let secs: u64 = text("webhook-timestamp")?
+        .parse()
+        .map_err(|_| SignatureError::Header("webhook-timestamp"))?;
     let at = Timestamp::from_millis(secs.saturating_mul(1000));
     if now.since(at).max(at.since(now)) > TOLERANCE {
         return Err(SignatureError::Time);
     }
-    let expected =
-        |secret| signature::header(std::slice::from_ref(secret), id, at, std::slice::from_ref(body));
+    let expected = |secret| {
+        signature::header(
+            std::slice::from_ref(secret),
+            id,
+            at,
+            std::slice::from_ref(body),
+        )
+    };
     let is_signed_with = |secret| signatures.split(' ').any(|it| it == expected(secret));
-    if secrets.iter().any(is_signed_with) { Ok(()) } else { Err(SignatureError::Wrong) }
+    if secrets.iter().any(is_signed_with) {
+        Ok(())
+    } else {
+        Err(SignatureError::Wrong)
+    }
 }
 
 #[cfg(test)]
@@ -65,15 +79,24 @@ mod tests {
             ("webhook-timestamp", "1614265330"),
             ("webhook-signature", &signatures),
         ];
-        headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+        headers
+            .into_iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]
     fn one_of_the_secrets_and_one_of_the_signatures_is_enough() {
         let body = Bytes::from_static(b"{}");
         let headers = signed(&[secret(1), secret(2)], &body);
-        assert_eq!(verify(&[secret(3), secret(2)], &headers, &body, NOW), Ok(()));
-        assert_eq!(verify(&[secret(3)], &headers, &body, NOW), Err(SignatureError::Wrong));
+        assert_eq!(
+            verify(&[secret(3), secret(2)], &headers, &body, NOW),
+            Ok(())
+        );
+        assert_eq!(
+            verify(&[secret(3)], &headers, &body, NOW),
+            Err(SignatureError::Wrong)
+        );
         assert_eq!(
             verify(&[secret(2)], &headers, &Bytes::from_static(b"[]"), NOW),
             Err(SignatureError::Wrong)
@@ -86,8 +109,14 @@ mod tests {
         let mut headers = signed(&[secret(1)], &body);
         let later = |minutes: u64| Timestamp::from_millis(NOW.as_millis() + minutes * 60_000);
         assert_eq!(verify(&[secret(1)], &headers, &body, later(5)), Ok(()));
-        assert_eq!(verify(&[secret(1)], &headers, &body, later(6)), Err(SignatureError::Time));
+        assert_eq!(
+            verify(&[secret(1)], &headers, &body, later(6)),
+            Err(SignatureError::Time)
+        );
         headers.remove("webhook-id");
-        assert_eq!(verify(&[secret(1)], &headers, &body, NOW), Err(SignatureError::Header("webhook-id")));
+        assert_eq!(
+            verify(&[secret(1)], &headers, &body, NOW),
+            Err(SignatureError::Header("webhook-id"))
+        );
     }
 }

@@ -5,4 +5,6 @@ mod setting;
 pub mod table;
 
 pub use parse::{LogFormat, PublicUrlError};
-pub use setting::{Choice, Form, Function, Refusal, ServeOption, Setting, Values, Variable, WhenAbsent};
+pub use setting::{
+    Choice, Form, Function, Refusal, ServeOption, Setting, Values, Variable, WhenAbsent,
+};

@@ -47,7 +47,9 @@ struct NotAnAddress;
 
 /// Error of a text that is neither a network nor an address.
 #[derive(Debug, thiserror::Error)]
-#[error("expected a network such as 10.0.0.0/8, or an address such as 127.0.0.1; names are not looked up")]
+#[error(
+    "expected a network such as 10.0.0.0/8, or an address such as 127.0.0.1; names are not looked up"
+)]
 struct NotANetwork;
 
 /// Error of a length of time that is no retention.
@@ -86,9 +88,14 @@ pub(crate) fn network(text: &str) -> Result<IpNet, Refusal> {
 
 /// An address and port. A port alone, or with the name `localhost`, is one of IPv4's loopback.
 pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
-    let port = text.strip_prefix("localhost:").unwrap_or(text).parse::<u16>();
+    let port = text
+        .strip_prefix("localhost:")
+        .unwrap_or(text)
+        .parse::<u16>();
     let address = port.map(|port| (Ipv4Addr::LOCALHOST, port).into());
-    Ok(address.or_else(|_| text.parse()).map_err(|_| NotAnAddress)?)
+    Ok(address
+        .or_else(|_| text.parse())
+        .map_err(|_| NotAnAddress)?)
 }
 
 /// Settings in one variable.
@@ -98,19 +105,29 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
 
 pub(crate) fn bucket(text: &str) -> Result<String, Refusal> {
     let is_name = BUCKET_CHARS.contains(&text.len())
-        && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-'));
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-'));
     expected(is_name.then(|| text.to_owned()))
 }
 
-/// A queue's URL ends in `/{account}/{name}`. A bare host would look like a queue, and fail at every call.
+/// A queue's URL ends in `/{account}/{name}`. A bare host would look like a queue, and fail at
+/// every call.
 pub(crate) fn queue_url(text: &str) -> Result<String, Refusal> {
     let url = web_url(text)?;
-    let has_name = url.path_segments().and_then(|mut path| path.next_back()).is_some_and(|it| !it.is_empty());
+    let has_name = url
+        .path_segments()
+        .and_then(|mut path| path.next_back())
+        .is_some_and(|it| !it.is_empty());
     expected(has_name.then(|| text.to_owned()))
 }
 
 pub(crate) fn web_url(text: &str) -> Result<Url, Refusal> {
-    expected(Url::parse(text).ok().filter(|url| matches!(url.scheme(), "https" | "http")))
+    expected(
+        Url::parse(text)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "https" | "http")),
+    )
 }
 
 /// Endpoints can only call a URL of the web.
@@ -128,7 +145,9 @@ pub(crate) fn key_digest(text: &str) -> Result<KeyDigest, Refusal> {
 
 pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
     let is_name = text.len() <= NAMESPACE_CHARS_MAX
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_/#:".contains(&byte));
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-_/#:".contains(&byte));
     expected(is_name.then(|| text.to_owned()))
 }
 
@@ -159,7 +178,10 @@ pub(crate) fn on_off(text: &str) -> Result<bool, Refusal> {
 }
 
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Refusal> {
-    named(text, [("json", LogFormat::Json), ("pretty", LogFormat::Pretty)])
+    named(
+        text,
+        [("json", LogFormat::Json), ("pretty", LogFormat::Pretty)],
+    )
 }
 
 /// The defaults of a profile. `off` is no profile: it switches the monitoring off.
@@ -171,12 +193,20 @@ pub(crate) fn pressure_profile(text: &str) -> Result<PressureSettings, Refusal> 
         ("off", (Profile::default(), false)),
     ];
     let (profile, enable_resource_monitoring) = named(text, profiles)?;
-    Ok(PressureSettings { profile, enable_resource_monitoring, ..PressureSettings::default() })
+    Ok(PressureSettings {
+        profile,
+        enable_resource_monitoring,
+        ..PressureSettings::default()
+    })
 }
 
 /// The value with this name.
 fn named<T, const N: usize>(text: &str, values: [(&str, T); N]) -> Result<T, Refusal> {
-    expected(values.into_iter().find_map(|(name, value)| (name == text).then_some(value)))
+    expected(
+        values
+            .into_iter()
+            .find_map(|(name, value)| (name == text).then_some(value)),
+    )
 }
 
 fn expected<T>(value: Option<T>) -> Result<T, Refusal> {
@@ -189,20 +219,38 @@ mod tests {
 
     #[test]
     fn a_network_may_be_one_address() {
-        assert_eq!(network("127.0.0.1").unwrap(), "127.0.0.1/32".parse::<IpNet>().unwrap());
-        assert_eq!(network("fd00::1").unwrap(), "fd00::1/128".parse::<IpNet>().unwrap());
-        assert_eq!(network("10.0.0.0/8").unwrap(), "10.0.0.0/8".parse::<IpNet>().unwrap());
+        assert_eq!(
+            network("127.0.0.1").unwrap(),
+            "127.0.0.1/32".parse::<IpNet>().unwrap()
+        );
+        assert_eq!(
+            network("fd00::1").unwrap(),
+            "fd00::1/128".parse::<IpNet>().unwrap()
+        );
+        assert_eq!(
+            network("10.0.0.0/8").unwrap(),
+            "10.0.0.0/8".parse::<IpNet>().unwrap()
+        );
         assert!(network("10.0.0").is_err() && network("").is_err());
     }
 
     #[test]
     fn a_port_alone_is_one_of_loopback() {
         for text in ["8093", "localhost:8093", "127.0.0.1:8093"] {
-            assert_eq!(listen_address(text).unwrap(), "127.0.0.1:8093".parse().unwrap(), "{text}");
+            assert_eq!(
+                listen_address(text).unwrap(),
+                "127.0.0.1:8093".parse().unwrap(),
+                "{text}"
+            );
         }
-        assert_eq!(listen_address("[::1]:8093").unwrap(), "[::1]:8093".parse().unwrap());
+        assert_eq!(
+            listen_address("[::1]:8093").unwrap(),
+            "[::1]:8093".parse().unwrap()
+        );
         assert!(
-            ["localhost", "65536", "example.com:80", ""].iter().all(|text| listen_address(text).is_err())
+            ["localhost", "65536", "example.com:80", ""]
+                .iter()
+                .all(|text| listen_address(text).is_err())
         );
     }
 }

@@ -12,14 +12,15 @@ pub struct Setting<T> {
     pub option: Option<ServeOption>,
     /// Variable of the Lambda programs, if it has one.
     pub variable: Option<Variable>,
-    /// Reads one value. Each host first checks a number against its bounds, and a choice against its list.
+    /// Reads one value. Each host first checks a number against its bounds, and a choice against
+    /// its list.
     pub parse: fn(&str) -> Result<T, Refusal>,
 }
 
 /// The values that were given, on a command line or in an environment.
 pub trait Values {
-    /// The value of a setting, or its default in this place. `None` if it has no value, or is not offered
-    /// here. A value that is refused is recorded as an error of its own.
+    /// The value of a setting, or its default in this place. `None` if it has no value, or is not
+    /// offered here. A value that is refused is recorded as an error of its own.
     fn get<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Option<T>;
 
     /// The values of a setting that is a list, in the same way.
@@ -84,7 +85,8 @@ pub enum Form {
     Text(&'static str),
     /// A text that is never shown.
     Secret(&'static str),
-    /// Texts with commas between them, as they fit "expected …". The option can be given more than once.
+    /// Texts with commas between them, as they fit "expected …". The option can be given more than
+    /// once.
     List(&'static str),
     /// The path of a file.
     File,
@@ -123,11 +125,23 @@ impl ServeOption {
         value: &'static str,
         help: &'static str,
     ) -> Self {
-        Self { name, variable, value, default: None, form: Form::Text(""), heading: None, help, more: "" }
+        Self {
+            name,
+            variable,
+            value,
+            default: None,
+            form: Form::Text(""),
+            heading: None,
+            help,
+            more: "",
+        }
     }
 
     pub(crate) const fn default(self, default: &'static str) -> Self {
-        Self { default: Some(default), ..self }
+        Self {
+            default: Some(default),
+            ..self
+        }
     }
 
     pub(crate) const fn form(self, form: Form) -> Self {
@@ -135,7 +149,10 @@ impl ServeOption {
     }
 
     pub(crate) const fn under(self, heading: &'static str) -> Self {
-        Self { heading: Some(heading), ..self }
+        Self {
+            heading: Some(heading),
+            ..self
+        }
     }
 
     pub(crate) const fn more(self, more: &'static str) -> Self {
@@ -146,19 +163,34 @@ impl ServeOption {
 impl Variable {
     /// A variable that must be given, and that no parameter sets.
     pub(crate) const fn new(name: &'static str, form: Form, readers: &'static [Function]) -> Self {
-        Self { name, parameter: None, when_absent: WhenAbsent::Refuse, form, readers }
+        Self {
+            name,
+            parameter: None,
+            when_absent: WhenAbsent::Refuse,
+            form,
+            readers,
+        }
     }
 
     pub(crate) const fn parameter(self, parameter: &'static str) -> Self {
-        Self { parameter: Some(parameter), ..self }
+        Self {
+            parameter: Some(parameter),
+            ..self
+        }
     }
 
     pub(crate) const fn default(self, default: &'static str) -> Self {
-        Self { when_absent: WhenAbsent::Default(default), ..self }
+        Self {
+            when_absent: WhenAbsent::Default(default),
+            ..self
+        }
     }
 
     pub(crate) const fn optional(self) -> Self {
-        Self { when_absent: WhenAbsent::Nothing, ..self }
+        Self {
+            when_absent: WhenAbsent::Nothing,
+            ..self
+        }
     }
 }
 
@@ -172,7 +204,9 @@ impl Form {
                 let (last, others) = names.split_last().unwrap_or((&"", &[]));
                 format!("{} or {last}", others.join(", "))
             }
-            Self::Text(expected) | Self::Secret(expected) | Self::List(expected) => (*expected).to_owned(),
+            Self::Text(expected) | Self::Secret(expected) | Self::List(expected) => {
+                (*expected).to_owned()
+            }
             Self::File | Self::Files => "the path of a file".to_owned(),
             Self::Json => "one line of JSON".to_owned(),
         }
@@ -222,7 +256,10 @@ mod tests {
         }
         let check = |form: Form, expected: &str| assert_eq!(form.expected(), expected);
         check(Form::Number(0, 300), "a whole number from 0 to 300");
-        check(Form::Choice(const { &[choice("advise"), choice("delay")] }), "advise or delay");
+        check(
+            Form::Choice(const { &[choice("advise"), choice("delay")] }),
+            "advise or delay",
+        );
         check(
             Form::Choice(const { &[choice("stack"), choice("topic"), choice("subscription")] }),
             "stack, topic or subscription",

@@ -36,10 +36,10 @@ pub trait Visitor {
 /// The bounds of a number of 16 bits that is not zero.
 const COUNT: Form = Form::Number(1, u16::MAX as i64);
 
-/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A request takes
-/// one, or two while it tries a second address of its endpoint; 128 are kept for idle connections. The rest
-/// is for the payloads that are read, the topics that are looked up (32 each), the queue and the process
-/// itself. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+/// Most requests open at once that may be set. Lambda gives a process 1,024 file descriptors. A
+/// request takes one, or two while it tries a second address of its endpoint; 128 are kept for idle
+/// connections. The rest is for the payloads that are read, the topics that are looked up (32
+/// each), the queue and the process itself. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const LAMBDA_REQUESTS: Form = Form::Number(1, 400);
 
 /// An invocation has at most 1,000 requests under way, so that this bound never allows one more.
@@ -51,22 +51,32 @@ const MAX_AGE_SECS: Form = Form::Number(0, 300);
 /// The schedule starts monitor once a minute.
 const INTERVAL_SECS: Form = Form::Number(1, 60);
 
-const NETWORKS: Form = Form::List("networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas");
+const NETWORKS: Form =
+    Form::List("networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas");
 const QUEUE_URL: Form = Form::Text("the URL of a queue");
 const BUCKET: Form = Form::Text("the name of a bucket");
 const WEB_URL: Form = Form::Text("a URL that begins with https:// or http://");
-const KEY_DIGEST: Form = Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
+const KEY_DIGEST: Form =
+    Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
 const ADMIN_KEY_FORM: Form = Form::Secret("the admin key, 16 or more visible ASCII characters");
 const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
 
 const PRESSURE_PROFILES: Form = Form::Choice(&[
-    choice("scaled", "The queue's length counts only while it drains slowly"),
+    choice(
+        "scaled",
+        "The queue's length counts only while it drains slowly",
+    ),
     choice("exchange-2013", "Exchange 2013's table to the letter"),
-    choice("exchange-2013-german", "The same with the version buckets of the older, German page"),
+    choice(
+        "exchange-2013-german",
+        "The same with the version buckets of the older, German page",
+    ),
     choice("off", "Nothing is measured, and no producer is slowed"),
 ]);
-const LOG_FORMATS: Form =
-    Form::Choice(&[choice("json", "One JSON object per line"), choice("pretty", "For people")]);
+const LOG_FORMATS: Form = Form::Choice(&[
+    choice("json", "One JSON object per line"),
+    choice("pretty", "For people"),
+]);
 const LOG_LEVELS: Form = Form::Choice(&[
     choice("off", ""),
     choice("error", ""),
@@ -78,12 +88,18 @@ const LOG_LEVELS: Form = Form::Choice(&[
 const DELIVERY_LOG_MODES: Form = Form::Choice(&[
     choice("off", "Nothing"),
     choice("attempts", "Attempts and their answers, without payloads"),
-    choice("payloads", "Also the payload of each event, so that it can be sent again"),
+    choice(
+        "payloads",
+        "Also the payload of each event, so that it can be sent again",
+    ),
 ]);
 const ON_OFF: Form = Form::Choice(&[choice("on", ""), choice("off", "")]);
 const TARPITS: Form = Form::Choice(&[choice("advise", ""), choice("delay", "")]);
-const METRICS_PER: Form =
-    Form::Choice(&[choice("stack", ""), choice("topic", ""), choice("subscription", "")]);
+const METRICS_PER: Form = Form::Choice(&[
+    choice("stack", ""),
+    choice("topic", ""),
+    choice("subscription", ""),
+]);
 
 const DELIVERY: &str = "Delivery";
 const DELIVERY_LOG_HEADING: &str = "Delivery log";
@@ -363,12 +379,17 @@ pub fn record_settings(values: &mut impl Values, base: RecordSettings) -> Record
 
 /// The settings of wake.
 pub fn wake_settings(values: &mut impl Values) -> WakeSettings {
-    WakeSettings { notices_topic: values.get(&NOTICES_TOPIC) }
+    WakeSettings {
+        notices_topic: values.get(&NOTICES_TOPIC),
+    }
 }
 
 /// The settings of monitor, with those of back pressure, which each host reads in its own way.
 pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) -> MonitorSettings {
-    MonitorSettings { pressure, notices_topic: values.get(&NOTICES_TOPIC) }
+    MonitorSettings {
+        pressure,
+        notices_topic: values.get(&NOTICES_TOPIC),
+    }
 }
 
 /// The settings of manage: `base`, changed by what is given.
@@ -387,7 +408,9 @@ fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
     let days = values.get(&DELIVERY_LOG_RETENTION_DAYS);
     LogSettings {
         mode: values.get(&DELIVERY_LOG).unwrap_or(base.mode),
-        retention: days.map(|days| Duration::from_hours(24) * u32::from(days)).or(base.retention),
+        retention: days
+            .map(|days| Duration::from_hours(24) * u32::from(days))
+            .or(base.retention),
         ..base.clone()
     }
 }
@@ -395,7 +418,10 @@ fn log_settings(values: &mut impl Values, base: &LogSettings) -> LogSettings {
 /// The settings of the webhook client: `base`, changed by what is given.
 pub fn client_settings(values: &mut impl Values, base: ClientSettings) -> ClientSettings {
     ClientSettings {
-        addresses: AddressPolicy { allowed: values.list(&ALLOW_ENDPOINTS), ..base.addresses },
+        addresses: AddressPolicy {
+            allowed: values.list(&ALLOW_ENDPOINTS),
+            ..base.addresses
+        },
         extra_root_file: values.get(&EXTRA_CA),
         dns_server: values.get(&DNS_SERVER),
         ..base

@@ -1,7 +1,8 @@
-//! The clients of SQS and S3, made once per process and by hand. Each of their waits is bounded in `limits`.
+//! The clients of SQS and S3, made once per process and by hand. Each of their waits is bounded in
+//! `limits`.
 //!
-//! There is no `aws-config`: its chain of providers reads files and asks the instance metadata service, and
-//! costs more than all the rest of a cold start.
+//! There is no `aws-config`: its chain of providers reads files and asks the instance metadata
+//! service, and costs more than all the rest of a cold start.
 
 mod answers;
 mod connector;
@@ -56,7 +57,8 @@ struct Shared {
 }
 
 impl Clients {
-    /// Prepares the clients. Each is made when it is first asked for, and connects at its first request.
+    /// Prepares the clients. Each is made when it is first asked for, and connects at its first
+    /// request.
     pub fn new(settings: &AwsSettings) -> Self {
         let sleep = SharedAsyncSleep::new(TokioSleep::new());
         let shared = Shared {
@@ -67,16 +69,24 @@ impl Clients {
             sqs: OnceLock::new(),
             s3: OnceLock::new(),
         };
-        Self { shared: Arc::new(shared) }
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
-    /// Clients whose messages do not tell Lambda which chain of invocations sent them. Lambda counts each
-    /// function's turns in a chain and stops the function after about 16 of them, unless its `RecursiveLoop`
-    /// is `Allow`. Use them in a function that sends to its own queue on purpose and sets the pace of that
-    /// itself. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
+    /// Clients whose messages do not tell Lambda which chain of invocations sent them. Lambda
+    /// counts each function's turns in a chain and stops the function after about 16 of them,
+    /// unless its `RecursiveLoop` is `Allow`. Use them in a function that sends to its own
+    /// queue on purpose and sets the pace of that itself. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html>
     pub fn untraced(&self) -> Self {
-        let shared = Shared { is_traced: false, sqs: OnceLock::new(), ..Shared::clone(&self.shared) };
-        Self { shared: Arc::new(shared) }
+        let shared = Shared {
+            is_traced: false,
+            sqs: OnceLock::new(),
+            ..Shared::clone(&self.shared)
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// The queue `name`, whose successors may go to the queues that `urls` knows.
@@ -128,8 +138,8 @@ impl Shared {
         let mut config = aws_sdk_s3::config::Builder::from(&self.config)
             // An emulator has no name for each bucket.
             .force_path_style(self.settings.s3_endpoint.is_some())
-            // TLS guards the bytes on their way. A CRC in a trailer besides would cost CPU for each object
-            // and a chunked form that not every emulator reads.
+            // TLS guards the bytes on their way. A CRC in a trailer besides would cost CPU for each
+            // object and a chunked form that not every emulator reads.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         config.set_endpoint_url(self.settings.s3_endpoint.clone());

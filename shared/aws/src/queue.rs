@@ -1,5 +1,5 @@
-//! SQS as the queue: standard queues, whose limits are checked before any request, because emulators do not
-//! check them.
+//! SQS as the queue: standard queues, whose limits are checked before any request, because
+//! emulators do not check them.
 
 mod batch;
 mod calls;
@@ -28,8 +28,8 @@ const REPLACING: &str = "replace a message";
 const CHANGING: &str = "change a visibility timeout";
 const COUNTING: &str = "count a queue";
 
-/// An SQS queue. Clones share the requests of concurrent `replace` calls, so one is made per queue and
-/// process.
+/// An SQS queue. Clones share the requests of concurrent `replace` calls, so one is made per queue
+/// and process.
 ///
 /// The clock must run by itself: a `replace` waits a moment for others to share its requests.
 #[derive(Debug, Clone)]
@@ -41,7 +41,10 @@ pub struct SqsQueue<C> {
 impl<C: Clock> SqsQueue<C> {
     pub(crate) fn new(client: Client, name: QueueName, urls: QueueUrls, clock: C) -> Self {
         let calls = SqsCalls::new(client, name, urls);
-        Self { replacer: Arc::new(Replacer::new(calls.clone(), clock)), calls }
+        Self {
+            replacer: Arc::new(Replacer::new(calls.clone(), clock)),
+            calls,
+        }
     }
 
     /// Checks successors before anything is sent: one bad successor refuses all.
@@ -62,9 +65,16 @@ impl<C: Clock> QueueSender for SqsQueue<C> {
         validate::batch(&entries).map_err(|refusal| refusal.at(SENDING))?;
         self.calls.own_url(SENDING)?;
         let checks: Vec<_> = entries.iter().map(validate::message).collect();
-        let good = entries.into_iter().zip(&checks).filter(|(_, check)| check.is_ok());
+        let good = entries
+            .into_iter()
+            .zip(&checks)
+            .filter(|(_, check)| check.is_ok());
         let good: Vec<_> = good.map(|(entry, _)| entry).collect();
-        let sent = if good.is_empty() { Vec::new() } else { self.calls.send(self.calls.name, good).await? };
+        let sent = if good.is_empty() {
+            Vec::new()
+        } else {
+            self.calls.send(self.calls.name, good).await?
+        };
         Ok(in_place(checks, sent))
     }
 }
@@ -88,19 +98,30 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
         receive::receive(&self.calls, request).await
     }
 
-    /// Sends no request: the event source mapping deletes the messages that an invocation does not report as
-    /// failed.
-    fn acknowledge(&self, _receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send {
+    /// Sends no request: the event source mapping deletes the messages that an invocation does not
+    /// report as failed.
+    fn acknowledge(
+        &self,
+        _receipt: &Receipt,
+    ) -> impl Future<Output = Result<(), PortError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         self.validate_successors(&successors)?;
         self.calls.own_url(REPLACING)?;
         self.replacer.replace(receipt.clone(), successors).await
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         validate::visibility(visibility).map_err(|refusal| refusal.at(CHANGING))?;
         let request = self.calls.client.change_message_visibility();
         let request = request
@@ -112,7 +133,11 @@ impl<C: Clock> QueueReceiver for SqsQueue<C> {
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        let request = self.calls.client.get_queue_attributes().queue_url(self.calls.own_url(COUNTING)?);
+        let request = self
+            .calls
+            .client
+            .get_queue_attributes()
+            .queue_url(self.calls.own_url(COUNTING)?);
         let request = request
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessages)
             .attribute_names(QueueAttributeName::ApproximateNumberOfMessagesDelayed)

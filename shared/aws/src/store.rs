@@ -1,7 +1,9 @@
-//! S3 as the object store: one bucket of whole objects, changed only by puts that tell whether they won.
+//! S3 as the object store: one bucket of whole objects, changed only by puts that tell whether they
+//! won.
 //!
-//! An `ETag` of S3 is the content's: an object that is written over with the very same bytes keeps its
-//! version. A writer that must tell two such writes apart (a lease) writes its own name into the object.
+//! An `ETag` of S3 is the content's: an object that is written over with the very same bytes keeps
+//! its version. A writer that must tell two such writes apart (a lease) writes its own name into
+//! the object.
 
 mod body;
 mod bucket;
@@ -32,7 +34,12 @@ pub struct S3Store(Bucket);
 
 impl S3Store {
     pub(crate) fn new(client: Client, bucket: &str, sleep: SharedAsyncSleep) -> Self {
-        Self(Bucket { client, name: bucket.to_owned(), sleep, object_bytes_max: OBJECT_BYTES_MAX })
+        Self(Bucket {
+            client,
+            name: bucket.to_owned(),
+            sleep,
+            object_bytes_max: OBJECT_BYTES_MAX,
+        })
     }
 
     /// The bucket's name.
@@ -44,7 +51,10 @@ impl S3Store {
     #[must_use]
     pub fn with_objects_up_to(self, bytes: u64) -> Self {
         let object_bytes_max = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Self(Bucket { object_bytes_max, ..self.0 })
+        Self(Bucket {
+            object_bytes_max,
+            ..self.0
+        })
     }
 }
 
@@ -55,9 +65,11 @@ impl ObjectStore for S3Store {
             Revalidated::Changed(object) => Ok(Some(object)),
             Revalidated::Missing => Ok(None),
             // There was no condition.
-            Revalidated::Unchanged => {
-                Err(PortError::caused(GETTING, ErrorKind::Other, "the answer makes no sense"))
-            }
+            Revalidated::Unchanged => Err(PortError::caused(
+                GETTING,
+                ErrorKind::Other,
+                "the answer makes no sense",
+            )),
         }
     }
 
@@ -70,14 +82,29 @@ impl ObjectStore for S3Store {
         range::read(&self.0, key, &range).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(PUTTING))?;
         let most = self.0.object_bytes_max;
         if bytes.len() > most {
-            let cause = format!("an object of {} bytes, expected at most {most}", bytes.len());
+            let cause = format!(
+                "an object of {} bytes, expected at most {most}",
+                bytes.len()
+            );
             return Err(PortError::caused(PUTTING, ErrorKind::Invalid, cause));
         }
-        Put { bucket: &self.0, key, bytes, condition }.run().await
+        Put {
+            bucket: &self.0,
+            key,
+            bytes,
+            condition,
+        }
+        .run()
+        .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
@@ -87,7 +114,12 @@ impl ObjectStore for S3Store {
         Ok(())
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         list::page(&self.0, prefix, after, max).await
     }
 }

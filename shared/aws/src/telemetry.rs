@@ -1,5 +1,5 @@
-//! Telemetry of a Lambda program, all on standard output: log lines as JSON, and metrics in CloudWatch's
-//! embedded metric format.
+//! Telemetry of a Lambda program, all on standard output: log lines as JSON, and metrics in
+//! CloudWatch's embedded metric format.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -42,7 +42,8 @@ static RECORDER: OnceLock<Emf> = OnceLock::new();
 /// Starts the log and the metrics of this process. A second start, in tests, changes nothing.
 pub fn start(settings: &TelemetrySettings) {
     log::start(settings.log_level);
-    let recorder = RECORDER.get_or_init(|| Emf::new(&settings.metrics_namespace, settings.metrics_by));
+    let recorder =
+        RECORDER.get_or_init(|| Emf::new(&settings.metrics_namespace, settings.metrics_by));
     // An error means that there is a recorder already: this one, or a test's own.
     let _ = metrics::set_global_recorder(recorder);
 }

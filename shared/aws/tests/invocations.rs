@@ -8,8 +8,8 @@ use axum::Router;
 use axum::routing::{get, post};
 use lambda_runtime::Error;
 use posthaste_aws::lambda::{
-    ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule, run_http,
-    run_scheduled,
+    ANSWER_MARGIN, BatchHandler, Scheduled, SqsBatch, run_batches, run_batches_and_schedule,
+    run_http, run_scheduled,
 };
 use posthaste_aws::telemetry::{self, MetricsBy, TelemetrySettings};
 use posthaste_ports::Clock;
@@ -45,7 +45,10 @@ fn event(records: &[Value]) -> Value {
 }
 
 fn failed(ids: &[&str]) -> Answer {
-    let failures: Vec<Value> = ids.iter().map(|id| json!({ "itemIdentifier": id })).collect();
+    let failures: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({ "itemIdentifier": id }))
+        .collect();
     Answer::Response(json!({ "batchItemFailures": failures }))
 }
 
@@ -56,7 +59,10 @@ impl BatchHandler for Obedient {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         let left = deadline.saturating_sub(SystemClock.monotonic());
         // The process may take a while to look at its clock.
-        assert!(left + ANSWER_MARGIN <= TIMEOUT && left > TIMEOUT / 2, "{left:?}");
+        assert!(
+            left + ANSWER_MARGIN <= TIMEOUT && left > TIMEOUT / 2,
+            "{left:?}"
+        );
         assert_eq!(batch.queue, "deliveries");
         let mut response = BatchResponse::default();
         for message in batch.messages {
@@ -82,8 +88,14 @@ fn obedient(test: &str) -> Function {
 fn a_batch_is_answered_message_by_message() {
     let function = obedient("a_batch_is_answered_message_by_message");
     let odd = json!({ "messageId": "odd" });
-    assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "fail"), odd])), failed(&["b", "odd"]));
-    assert_eq!(function.invoke(event(&[json!({ "messageId": "alone" })])), failed(&["alone"]));
+    assert_eq!(
+        function.invoke(event(&[record("a", "ok"), record("b", "fail"), odd])),
+        failed(&["b", "odd"])
+    );
+    assert_eq!(
+        function.invoke(event(&[json!({ "messageId": "alone" })])),
+        failed(&["alone"])
+    );
     assert_eq!(function.invoke(event(&[])), failed(&[]));
     assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
 }
@@ -91,13 +103,33 @@ fn a_batch_is_answered_message_by_message() {
 #[test]
 fn a_panic_fails_its_batch_and_leaves_the_process_usable() {
     let function = obedient("a_panic_fails_its_batch_and_leaves_the_process_usable");
-    assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "panic")])), failed(&["a", "b"]));
+    assert_eq!(
+        function.invoke(event(&[record("a", "ok"), record("b", "panic")])),
+        failed(&["a", "b"])
+    );
     let (answer, lines) = function.invoke_and_end(event(&[record("c", "ok")]));
     assert_eq!(answer, failed(&[]));
-    let panics: Vec<_> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
-    let [panic] = &panics[..] else { panic!("{lines:#?}") };
-    assert!(panic["message"].as_str().unwrap().starts_with("panicked: assertion"), "{panic}");
-    assert!(panic["location"].as_str().unwrap().contains("invocations.rs"), "{panic}");
+    let panics: Vec<_> = lines
+        .iter()
+        .filter(|line| line["level"] == "ERROR")
+        .collect();
+    let [panic] = &panics[..] else {
+        panic!("{lines:#?}")
+    };
+    assert!(
+        panic["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("panicked: assertion"),
+        "{panic}"
+    );
+    assert!(
+        panic["location"]
+            .as_str()
+            .unwrap()
+            .contains("invocations.rs"),
+        "{panic}"
+    );
 }
 
 #[test]
@@ -108,23 +140,45 @@ fn an_event_that_is_not_a_queue_s_fails_and_leaves_the_process_usable() {
     }
     let nameless = event(&[record("a", "ok"), json!({ "body": "x" })]);
     let message = "record 1 of the event has no messageId".to_owned();
-    assert_eq!(function.invoke(nameless), Answer::Error("BadEvent".to_owned(), message));
+    assert_eq!(
+        function.invoke(nameless),
+        Answer::Error("BadEvent".to_owned(), message)
+    );
     assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
 }
 
 #[test]
 fn metrics_are_written_before_the_answer_and_every_line_names_its_request() {
-    let function = obedient("metrics_are_written_before_the_answer_and_every_line_names_its_request");
+    let function =
+        obedient("metrics_are_written_before_the_answer_and_every_line_names_its_request");
     function.invoke(event(&[record("a", "panic")]));
     let (_, lines) = function.invoke_and_end(event(&[record("a", "ok"), record("b", "ok")]));
-    let handled: Vec<_> = lines.iter().filter(|line| line.get("Handled").is_some()).collect();
-    assert_eq!(handled.iter().map(|line| &line["Handled"]).collect::<Vec<_>>(), [1, 2]);
+    let handled: Vec<_> = lines
+        .iter()
+        .filter(|line| line.get("Handled").is_some())
+        .collect();
+    assert_eq!(
+        handled
+            .iter()
+            .map(|line| &line["Handled"])
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
     assert_eq!(handled[0]["topic"], "orders");
-    assert_eq!(handled[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"], "test");
+    assert_eq!(
+        handled[0]["_aws"]["CloudWatchMetrics"][0]["Namespace"],
+        "test"
+    );
     for line in lines.iter().filter(|line| line.get("_aws").is_none()) {
-        assert_eq!(line["span"]["requestId"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd", "{line}");
+        assert_eq!(
+            line["span"]["requestId"], "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
+            "{line}"
+        );
     }
-    assert!(lines.iter().any(|line| line["message"] == "handled"), "{lines:#?}");
+    assert!(
+        lines.iter().any(|line| line["message"] == "handled"),
+        "{lines:#?}"
+    );
 }
 
 #[test]
@@ -135,9 +189,14 @@ fn messages_that_are_handed_back_are_shown_at_once_by_their_age_and_their_functi
         function.invoke(event(&[record("a", body)]));
     }
     let (_, lines) = function.invoke_and_end(event(&[json!({ "messageId": "odd" })]));
-    let shown: Vec<_> =
-        lines.iter().filter(|line| line.get("OldestReturnedMessageInSeconds").is_some()).collect();
-    let ages: Vec<_> = shown.iter().map(|line| line["OldestReturnedMessageInSeconds"].as_f64()).collect();
+    let shown: Vec<_> = lines
+        .iter()
+        .filter(|line| line.get("OldestReturnedMessageInSeconds").is_some())
+        .collect();
+    let ages: Vec<_> = shown
+        .iter()
+        .map(|line| line["OldestReturnedMessageInSeconds"].as_f64())
+        .collect();
     // The records are of 2018. The third value is that of the rest.
     assert!(
         matches!(ages[..], [Some(failed), Some(panicked), Some(0.0)] if failed.min(panicked) > 2e8),
@@ -145,15 +204,20 @@ fn messages_that_are_handed_back_are_shown_at_once_by_their_age_and_their_functi
     );
     for line in shown {
         assert_eq!(line["function"], "deliver");
-        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["function"]]));
+        assert_eq!(
+            line["_aws"]["CloudWatchMetrics"][0]["Dimensions"],
+            json!([["function"]])
+        );
     }
 }
 
 #[test]
 fn an_event_is_not_logged_whatever_the_level() {
     let function = obedient("an_event_is_not_logged_whatever_the_level");
-    let (_, lines) = function
-        .invoke_and_end(event(&[record("a", "s3cr3t"), json!({ "messageId": "b", "body": ["s3cr3t"] })]));
+    let (_, lines) = function.invoke_and_end(event(&[
+        record("a", "s3cr3t"),
+        json!({ "messageId": "b", "body": ["s3cr3t"] }),
+    ]));
     assert!(!lines.is_empty());
     for line in lines {
         assert!(!line.to_string().contains("s3cr3t"), "{line}");
@@ -166,7 +230,8 @@ struct InTurn(std::sync::atomic::AtomicUsize);
 impl Scheduled for InTurn {
     async fn run(&self, deadline: Duration) -> Result<(), Error> {
         assert!(deadline > SystemClock.monotonic());
-        // A gauge is written with its invocation, whatever the answer is; a counter may wait for a later one.
+        // A gauge is written with its invocation, whatever the answer is; a counter may wait for a
+        // later one.
         metrics::gauge!("Run").set(1.0);
         match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 3 {
             0 => Ok(()),
@@ -196,26 +261,54 @@ fn a_run_that_fails_fails_its_invocation() {
         run_scheduled(InTurn(0.into()), SystemClock)
     });
     let schedule = schedule();
-    assert_eq!(function.invoke(schedule.clone()), Answer::Response(Value::Null));
-    assert_eq!(function.invoke(json!({})), error("RunFailed", "the run failed: the store does not answer"));
-    assert_eq!(function.invoke(schedule.clone()), error("Panicked", "the run failed: the handler panicked"));
+    assert_eq!(
+        function.invoke(schedule.clone()),
+        Answer::Response(Value::Null)
+    );
+    assert_eq!(
+        function.invoke(json!({})),
+        error("RunFailed", "the run failed: the store does not answer")
+    );
+    assert_eq!(
+        function.invoke(schedule.clone()),
+        error("Panicked", "the run failed: the handler panicked")
+    );
     let (answer, lines) = function.invoke_and_end(schedule);
     assert_eq!(answer, Answer::Response(Value::Null));
-    assert_eq!(lines.iter().filter(|line| line["Run"] == 1.0).count(), 4, "{lines:#?}");
+    assert_eq!(
+        lines.iter().filter(|line| line["Run"] == 1.0).count(),
+        4,
+        "{lines:#?}"
+    );
 }
 
 #[test]
 fn a_function_of_a_queue_and_a_schedule_answers_each_in_its_form() {
-    let function = Function::start("a_function_of_a_queue_and_a_schedule_answers_each_in_its_form", || {
-        start_telemetry();
-        run_batches_and_schedule("record", Obedient, InTurn(0.into()), SystemClock)
-    });
-    assert_eq!(function.invoke(event(&[record("a", "ok"), record("b", "fail")])), failed(&["b"]));
+    let function = Function::start(
+        "a_function_of_a_queue_and_a_schedule_answers_each_in_its_form",
+        || {
+            start_telemetry();
+            run_batches_and_schedule("record", Obedient, InTurn(0.into()), SystemClock)
+        },
+    );
+    assert_eq!(
+        function.invoke(event(&[record("a", "ok"), record("b", "fail")])),
+        failed(&["b"])
+    );
     assert_eq!(function.invoke(schedule()), Answer::Response(Value::Null));
     assert_eq!(function.invoke(event(&[])), failed(&[]));
-    assert_eq!(function.invoke(schedule()), error("RunFailed", "the run failed: the store does not answer"));
-    assert_eq!(function.invoke(event(&[record("a", "panic")])), failed(&["a"]));
-    assert!(matches!(function.invoke(json!({ "Records": {} })), Answer::Error(..)));
+    assert_eq!(
+        function.invoke(schedule()),
+        error("RunFailed", "the run failed: the store does not answer")
+    );
+    assert_eq!(
+        function.invoke(event(&[record("a", "panic")])),
+        failed(&["a"])
+    );
+    assert!(matches!(
+        function.invoke(json!({ "Records": {} })),
+        Answer::Error(..)
+    ));
     assert_eq!(function.invoke(event(&[record("a", "ok")])), failed(&[]));
 }
 
@@ -230,7 +323,12 @@ fn a_function_url_is_answered_by_the_router() {
     let function = Function::start("a_function_url_is_answered_by_the_router", || {
         start_telemetry();
         let echo = post(|body: axum::body::Bytes| async { body });
-        run_http(Router::new().route("/echo", echo).route("/panic", get(panics)), SystemClock)
+        run_http(
+            Router::new()
+                .route("/echo", echo)
+                .route("/panic", get(panics)),
+            SystemClock,
+        )
     });
     let request = |method: &str, path: &str, body: Option<&str>| {
         json!({
@@ -244,11 +342,23 @@ fn a_function_url_is_answered_by_the_router() {
         Answer::Error(..) => None,
     };
     let echoed = function.invoke(request("POST", "/echo", Some("AP/+gA==")));
-    let Answer::Response(response) = &echoed else { panic!("{echoed:?}") };
-    assert_eq!((&response["body"], &response["isBase64Encoded"]), (&json!("AP/+gA=="), &json!(true)));
-    assert_eq!(status(&function.invoke(request("GET", "/panic", None))), Some(500));
+    let Answer::Response(response) = &echoed else {
+        panic!("{echoed:?}")
+    };
+    assert_eq!(
+        (&response["body"], &response["isBase64Encoded"]),
+        (&json!("AP/+gA=="), &json!(true))
+    );
+    assert_eq!(
+        status(&function.invoke(request("GET", "/panic", None))),
+        Some(500)
+    );
     assert_eq!(status(&function.invoke(json!({ "Records": [] }))), None);
     let (answer, lines) = function.invoke_and_end(request("GET", "/nothing", None));
     assert_eq!(status(&answer), Some(404));
-    assert_eq!(lines.iter().filter(|line| line["Asked"] == 1).count(), 1, "{lines:#?}");
+    assert_eq!(
+        lines.iter().filter(|line| line["Asked"] == 1).count(),
+        1,
+        "{lines:#?}"
+    );
 }

@@ -1,8 +1,8 @@
-//! The objects that users write and read: topics and subscriptions as JSON and YAML, with Event Grid's names
-//! where it has one.
+//! The objects that users write and read: topics and subscriptions as JSON and YAML, with Event
+//! Grid's names where it has one.
 //!
-//! The API and `apply -f` accept the same object, and show it back with its secrets masked. [`compile`] turns
-//! it once into the domain's [`crate::model::Topic`]; nothing else looks at it.
+//! The API and `apply -f` accept the same object, and show it back with its secrets masked.
+//! [`compile`] turns it once into the domain's [`crate::model::Topic`]; nothing else looks at it.
 
 mod compile;
 mod dead_letters;
@@ -48,16 +48,16 @@ pub use mistakes::{Mistake, Notation, Written, mistakes, read_written};
 pub use pressure::{PressureFreshness, PressureResource, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{
-    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest, ReplayResult,
-    ReplaySource, ReplayState, ReplayView,
+    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest,
+    ReplayResult, ReplaySource, ReplayState, ReplayView,
 };
 pub use request_headers::RequestHeader;
 pub use resend::{DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
-    AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings, EndpointSettings,
-    FilterSettings, HandshakeView, RetryPolicySettings, StatusState, StatusView, SubscriptionSettings,
-    TopicSettings, Validation,
+    AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,
+    EndpointSettings, FilterSettings, HandshakeView, RetryPolicySettings, StatusState, StatusView,
+    SubscriptionSettings, TopicSettings, Validation,
 };
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};

@@ -24,4 +24,6 @@ pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
 pub use request::{AttemptContext, Outgoing, webhook_id_of};
 pub use retry::{JITTER_MAX, Jitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
 pub use settle::{EntryVerdict, Settlement, Wait};
-pub use signature::{MADE_SECRET_BYTES, PublicKey, SignatureKind, SigningSecret, SigningSecretError};
+pub use signature::{
+    MADE_SECRET_BYTES, PublicKey, SignatureKind, SigningSecret, SigningSecretError,
+};

@@ -1,8 +1,8 @@
-//! Whether endpoints can be reached, and what that means for what waits for them: Exchange's queue states,
-//! for links and for subscriptions, as data and pure decisions.
+//! Whether endpoints can be reached, and what that means for what waits for them: Exchange's queue
+//! states, for links and for subscriptions, as data and pure decisions.
 //!
-//! A target that fails again and again gets no requests for a while. Then one request, the probe, asks it. A
-//! target that is well has no record.
+//! A target that fails again and again gets no requests for a while. Then one request, the probe,
+//! asks it. A target that is well has no record.
 //!
 //! | phase | observation | becomes | what waits |
 //! |---|---|---|---|
@@ -16,8 +16,9 @@
 //! | Glitch, Retry | the same | the same hold, until then at least | as before |
 //! | pause | its probe fails, or asks for the tenth in a row | Glitch, 60 s at least | in the queue |
 //!
-//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing. [`observe`]
-//! decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the notices.
+//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing.
+//! [`observe`] decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the
+//! notices.
 
 mod condition;
 mod consecutive_failures;
@@ -43,7 +44,8 @@ pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};
 pub use target::Target;
 
-/// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event 4000).
+/// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event
+/// 4000).
 pub const LINK_FAILED: u32 = 4000;
 
 /// The log id of a delivery that failed after its link was reached (Exchange's event 4001).

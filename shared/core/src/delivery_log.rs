@@ -1,8 +1,8 @@
-//! The delivery log: records of attempts and of what became of events, their columns, their way through the
-//! queue, the names of their files, and the answers that are read from them.
+//! The delivery log: records of attempts and of what became of events, their columns, their way
+//! through the queue, the names of their files, and the answers that are read from them.
 //!
-//! The log is a folder of Parquet files. This room says what is in them and what it means; the crate
-//! `posthaste-delivery-log` writes, searches and merges them.
+//! The log is a folder of Parquet files. This room says what is in them and what it means; the
+//! crate `posthaste-delivery-log` writes, searches and merges them.
 
 mod again;
 mod answer;
@@ -42,8 +42,8 @@ pub use self::message::{
 pub use self::record::{Payload, Record, log_text};
 pub use self::record_id::record_id;
 pub use self::retention::{
-    DAMAGED, ListedFile, LogDisk, LogSize, files_over, first_kept_hour, has_room_to_merge, log_bytes_max,
-    records_waiting_bytes_max,
+    DAMAGED, ListedFile, LogDisk, LogSize, files_over, first_kept_hour, has_room_to_merge,
+    log_bytes_max, records_waiting_bytes_max,
 };
 pub use self::status::StatusRange;
 pub use self::words::{DeliveryState, Kind, LogResult, Origin};

@@ -1,5 +1,5 @@
-//! Events: requests become events in [`parse_request`], events become requests in [`output`], and are
-//! converted from one schema into another on the way.
+//! Events: requests become events in [`parse_request`], events become requests in [`output`], and
+//! are converted from one schema into another on the way.
 
 mod binary;
 mod cloud_events;

@@ -1,5 +1,5 @@
-//! Filters that decide which events of a topic a subscription receives: by type, by subject, and by Event
-//! Grid's advanced filters.
+//! Filters that decide which events of a topic a subscription receives: by type, by subject, and by
+//! Event Grid's advanced filters.
 
 mod key;
 mod names;

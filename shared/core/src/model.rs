@@ -1,5 +1,5 @@
-//! Values that everything else is about: names, times, secrets, endpoints, topics, deliveries, and the
-//! limits.
+//! Values that everything else is about: names, times, secrets, endpoints, topics, deliveries, and
+//! the limits.
 
 mod address;
 pub mod delivery;
@@ -26,7 +26,9 @@ pub mod time;
 pub mod topic;
 
 pub use address::AddressPolicy;
-pub use delivery::{DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group};
+pub use delivery::{
+    DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group,
+};
 pub use delivery_log::DeliveryLogMode;
 pub use endpoint::{EndpointUrl, EndpointUrlError, Link};
 pub use hops::{HOPS_HEADER, Hops, HopsError};

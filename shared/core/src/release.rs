@@ -1,5 +1,6 @@
-//! Release of deliveries that wait outside the queue: parked, held and forced ones, and dead letters that are
-//! replayed. Which of them may be sent, how many at a time, and what a run remembers for the next.
+//! Release of deliveries that wait outside the queue: parked, held and forced ones, and dead
+//! letters that are replayed. Which of them may be sent, how many at a time, and what a run
+//! remembers for the next.
 
 mod allotment;
 pub mod folder;
@@ -24,7 +25,8 @@ pub use link_shares::LinkShares;
 pub use parked::ParkedWalk;
 pub use quota::{Quota, Released};
 pub use replay::{
-    LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable, SentAgain,
+    LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable,
+    SentAgain,
 };
 pub use room::Room;
 pub use speed::{Amount, Order, RunAccount, Speed, Waiting};

@@ -1,5 +1,5 @@
-//! Persistent formats: messages in the queues, and objects in the state bucket and the dead-letter bucket.
-//! Each file names its key, its versions, writers, readers, lifetime and fixtures.
+//! Persistent formats: messages in the queues, and objects in the state bucket and the dead-letter
+//! bucket. Each file names its key, its versions, writers, readers, lifetime and fixtures.
 
 mod activity;
 mod console_key;
@@ -35,7 +35,9 @@ pub use disabled::DisabledMark;
 pub use force_request::ForceRequest;
 pub(crate) use format::Format;
 pub use format::FormatError;
-pub use idempotency::{Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest};
+pub use idempotency::{
+    Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
+};
 pub use layout::{DRAIN, PAYLOADS, RECORD_LEASE, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
 pub use pressure::{PRESSURE_KEY, StateError};

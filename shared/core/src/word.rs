@@ -20,7 +20,8 @@ mod tests {
 
     #[test]
     fn a_value_is_shown_by_the_word_that_is_stored() {
-        let check = |shown: &dyn std::fmt::Display, expected| assert_eq!(shown.to_string(), expected);
+        let check =
+            |shown: &dyn std::fmt::Display, expected| assert_eq!(shown.to_string(), expected);
         check(&OutcomeName::SocketError, "SocketError");
         check(&DeadLetterReason::EndpointGone, "EndpointGone");
         check(&Phase::Glitch, "glitch");

@@ -1,5 +1,5 @@
-//! A day of the log, made by the real writer, merged, and asked: how long it takes, and what is read. Run by
-//! hand:
+//! A day of the log, made by the real writer, merged, and asked: how long it takes, and what is
+//! read. Run by hand:
 //!
 //! ```sh
 //! cargo run --release -p posthaste-delivery-log --example day -- FOLDER RECORDS PAYLOAD_BYTES
@@ -18,7 +18,9 @@ use posthaste_core::delivery_log::{
     parse_records, record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file};
+use posthaste_delivery_log::{
+    LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file,
+};
 use posthaste_local::FileStore;
 use posthaste_testkit::{Calls, Recorded};
 
@@ -30,9 +32,15 @@ const LOOK_UPS: u64 = 500;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let folder = PathBuf::from(args.first().map_or("/tmp/posthaste-day", String::as_str));
-    let number = |index: usize, default| args.get(index).and_then(|it| it.parse().ok()).unwrap_or(default);
+    let number = |index: usize, default| {
+        args.get(index)
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(default)
+    };
     let (records, payload_bytes) = (number(1, 1_000_000), number(2, 0));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     if records == 0 {
         let ids = runtime.block_on(some_ids(&folder));
         return runtime.block_on(questions("files as they lie", &folder, &ids, LOOK_UPS));
@@ -72,8 +80,13 @@ impl Numbers {
 
 /// An attempt at an event: one in twenty fails, and is tried again in the next minute.
 fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
-    let (key, random) =
-        (format!("{:032x}-0", u128::from(numbers.next()) << 64 | u128::from(numbers.next())), numbers.next());
+    let (key, random) = (
+        format!(
+            "{:032x}-0",
+            u128::from(numbers.next()) << 64 | u128::from(numbers.next())
+        ),
+        numbers.next(),
+    );
     let failed = random.is_multiple_of(20);
     let owner = random >> 8 & 0xff;
     let time = Timestamp::from_millis(time);
@@ -93,11 +106,19 @@ fn attempt(numbers: &mut Numbers, time: u64, payload_bytes: usize) -> Record {
         schema: Some("CloudEvents".to_owned()),
         attempt: 1,
         origin: Origin::First,
-        result: if failed { LogResult::Retry } else { LogResult::Delivered },
+        result: if failed {
+            LogResult::Retry
+        } else {
+            LogResult::Delivered
+        },
         reason: failed.then(|| "Busy".to_owned()),
         status: Some(if failed { 503 } else { 200 }),
         duration_ms: Some(u32::try_from(20 + (random >> 40) % 400).unwrap()),
-        answer: Some(if failed { "try later".to_owned() } else { "{\"ok\":true}".to_owned() }),
+        answer: Some(if failed {
+            "try later".to_owned()
+        } else {
+            "{\"ok\":true}".to_owned()
+        }),
         answer_type: Some("application/json".to_owned()),
         next_attempt_at: failed.then(|| time + Duration::from_secs(30)),
         endpoint: Some(format!("https://{owner}.example.com/hook")),
@@ -145,12 +166,17 @@ fn again(record: &Record, time: u64) -> Record {
 /// Renders messages of ten records, and reads them.
 fn messages(payload_bytes: usize) {
     let mut numbers = Numbers(3);
-    let records: Vec<_> = (0..50_000).map(|_| attempt(&mut numbers, DAY, payload_bytes)).collect();
+    let records: Vec<_> = (0..50_000)
+        .map(|_| attempt(&mut numbers, DAY, payload_bytes))
+        .collect();
     let begun = processor_time();
     let bodies: Vec<_> = records.chunks(10).flat_map(render_records).collect();
     let rendered = processor_time().saturating_sub(begun);
     let begun = processor_time();
-    let read: usize = bodies.iter().map(|body| parse_records(body).unwrap().len()).sum();
+    let read: usize = bodies
+        .iter()
+        .map(|body| parse_records(body).unwrap().len())
+        .sum();
     let parsed = processor_time().saturating_sub(begun);
     let bytes: usize = bodies.iter().map(Bytes::len).sum();
     println!(
@@ -168,23 +194,43 @@ fn write_day(folder: &Path, records: u64, payload_bytes: usize) -> Vec<String> {
     let per_minute = records / MINUTES;
     for minute in 0..MINUTES {
         let start = DAY + minute * MINUTE_MS;
-        let mut batch: Vec<Record> = waiting.drain(..).map(|it: Record| again(&it, start + 500)).collect();
+        let mut batch: Vec<Record> = waiting
+            .drain(..)
+            .map(|it: Record| again(&it, start + 500))
+            .collect();
         while (batch.len() as u64) < per_minute {
             let time = start + numbers.next() % MINUTE_MS;
             batch.push(attempt(&mut numbers, time, payload_bytes));
         }
-        waiting.extend(batch.iter().filter(|it| it.result == LogResult::Retry).cloned());
-        ids.extend(batch.iter().step_by(1 + batch.len() / 3).filter_map(|it| it.event_id.clone()));
+        waiting.extend(
+            batch
+                .iter()
+                .filter(|it| it.result == LogResult::Retry)
+                .cloned(),
+        );
+        ids.extend(
+            batch
+                .iter()
+                .step_by(1 + batch.len() / 3)
+                .filter_map(|it| it.event_id.clone()),
+        );
         count += batch.len();
         let hour = LogHour::of(Timestamp::from_millis(start));
-        let name = FileName::Fresh { minute: u8::try_from(minute % 60).unwrap(), id: numbers.uuid() };
+        let name = FileName::Fresh {
+            minute: u8::try_from(minute % 60).unwrap(),
+            id: numbers.uuid(),
+        };
         let begun = processor_time();
         let file = write_file(&batch, RowGroups::default()).unwrap();
         spent += processor_time().saturating_sub(begun);
         bytes += file.len();
         put(folder, &FileKey { hour, name }.render(), &file);
     }
-    println!("written: {count} records, {:.2} µs and {} bytes a record", micros(spent, count), bytes / count);
+    println!(
+        "written: {count} records, {:.2} µs and {} bytes a record",
+        micros(spent, count),
+        bytes / count
+    );
     ids
 }
 
@@ -196,7 +242,10 @@ fn merge_day(folder: &Path, records: u64) {
     let mut numbers = Numbers(99);
     for hour in 0..24 {
         let hour = LogHour::of(Timestamp::from_millis(DAY + hour * 60 * MINUTE_MS));
-        let files: Vec<LogFile> = listing(folder).into_iter().filter(|file| file.hour == hour).collect();
+        let files: Vec<LogFile> = listing(folder)
+            .into_iter()
+            .filter(|file| file.hour == hour)
+            .collect();
         let input = |file: &LogFile| {
             MergeInput::on_disk(
                 file.key.rsplit('/').next().unwrap().to_owned(),
@@ -207,7 +256,16 @@ fn merge_day(folder: &Path, records: u64) {
         let inputs = files.iter().map(input).collect();
         let parts = merge(inputs, MergeLimits::default(), |part| {
             File::create(
-                folder.join(FileKey { hour, name: FileName::Merged { id: id.clone(), part } }.render()),
+                folder.join(
+                    FileKey {
+                        hour,
+                        name: FileName::Merged {
+                            id: id.clone(),
+                            part,
+                        },
+                    }
+                    .render(),
+                ),
             )
         });
         bytes += parts.unwrap().iter().map(|part| part.bytes).sum::<u64>();
@@ -232,7 +290,10 @@ async fn questions(what: &str, folder: &Path, ids: &[String], look_ups: u64) {
     let log = Log::open(folder);
     let reader = &log.reader;
     let cold = ask(&log, &files, &ids[ids.len() / 2]).await;
-    println!("look-up, cold: {cold}; footers take {} KB", reader.footer_bytes() / 1024);
+    println!(
+        "look-up, cold: {cold}; footers take {} KB",
+        reader.footer_bytes() / 1024
+    );
     let mut answers = Vec::new();
     for index in 0..look_ups {
         let place = usize::try_from(index).unwrap() * 7919 % ids.len();
@@ -242,12 +303,25 @@ async fn questions(what: &str, folder: &Path, ids: &[String], look_ups: u64) {
     report("look-up, footers cold", &mut answers);
     let mut answers = Vec::new();
     for index in 0..look_ups {
-        answers.push(ask(&log, &files, &ids[usize::try_from(index).unwrap() * 104_729 % ids.len()]).await);
+        answers.push(
+            ask(
+                &log,
+                &files,
+                &ids[usize::try_from(index).unwrap() * 104_729 % ids.len()],
+            )
+            .await,
+        );
     }
     report("look-up, footers kept", &mut answers);
     reader.forget_footers();
-    println!("newest 50 failures of a subscription, cold: {}", failures(&log, &files).await);
-    println!("newest 50 failures of a subscription: {}", failures(&log, &files).await);
+    println!(
+        "newest 50 failures of a subscription, cold: {}",
+        failures(&log, &files).await
+    );
+    println!(
+        "newest 50 failures of a subscription: {}",
+        failures(&log, &files).await
+    );
 }
 
 /// Ids of all hours of a day that was made before.
@@ -255,10 +329,19 @@ async fn some_ids(folder: &Path) -> Vec<String> {
     let (files, log) = (listing(folder), Log::open(folder));
     let mut ids = Vec::new();
     for hour in 0..24 {
-        let to = Some(Timestamp::from_millis(DAY + hour * 60 * MINUTE_MS + 30 * MINUTE_MS));
-        let filter = RecordFilter { to, ..RecordFilter::default() };
+        let to = Some(Timestamp::from_millis(
+            DAY + hour * 60 * MINUTE_MS + 30 * MINUTE_MS,
+        ));
+        let filter = RecordFilter {
+            to,
+            ..RecordFilter::default()
+        };
         let page = log.reader.list(&files, &filter, 200).await.unwrap();
-        ids.extend(page.records.into_iter().filter_map(|record| record.event_id));
+        ids.extend(
+            page.records
+                .into_iter()
+                .filter_map(|record| record.event_id),
+        );
     }
     ids
 }
@@ -272,19 +355,43 @@ struct Asked {
 
 impl std::fmt::Display for Asked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { reads, bytes, spent, found } = self;
-        write!(f, "{found} found, {reads} reads, {} KB, {:.1} ms", bytes / 1024, spent.as_secs_f64() * 1000.0)
+        let Self {
+            reads,
+            bytes,
+            spent,
+            found,
+        } = self;
+        write!(
+            f,
+            "{found} found, {reads} reads, {} KB, {:.1} ms",
+            bytes / 1024,
+            spent.as_secs_f64() * 1000.0
+        )
     }
 }
 
 async fn ask(log: &Log, files: &[LogFile], id: &str) -> Asked {
-    let look_up = LookUp { event_id: Some(id.to_owned()), ..LookUp::default() };
+    let look_up = LookUp {
+        event_id: Some(id.to_owned()),
+        ..LookUp::default()
+    };
     log.take();
     let begun = Instant::now();
-    let found = log.reader.look_up(files, &look_up).await.unwrap().records.len();
+    let found = log
+        .reader
+        .look_up(files, &look_up)
+        .await
+        .unwrap()
+        .records
+        .len();
     assert!(found > 0);
     let ((reads, bytes), spent) = (log.take(), begun.elapsed());
-    Asked { reads, bytes, spent, found }
+    Asked {
+        reads,
+        bytes,
+        spent,
+        found,
+    }
 }
 
 async fn failures(log: &Log, files: &[LogFile]) -> Asked {
@@ -296,14 +403,30 @@ async fn failures(log: &Log, files: &[LogFile]) -> Asked {
     };
     log.take();
     let begun = Instant::now();
-    let found = log.reader.list(files, &filter, 50).await.unwrap().records.len();
+    let found = log
+        .reader
+        .list(files, &filter, 50)
+        .await
+        .unwrap()
+        .records
+        .len();
     let ((reads, bytes), spent) = (log.take(), begun.elapsed());
-    Asked { reads, bytes, spent, found }
+    Asked {
+        reads,
+        bytes,
+        spent,
+        found,
+    }
 }
 
 fn report(what: &str, answers: &mut [Asked]) {
     answers.sort_by_key(|answer| answer.spent);
-    let at = |share: usize| answers[(answers.len() - 1) * share / 100].spent.as_secs_f64() * 1000.0;
+    let at = |share: usize| {
+        answers[(answers.len() - 1) * share / 100]
+            .spent
+            .as_secs_f64()
+            * 1000.0
+    };
     let most = |of: fn(&Asked) -> usize| answers.iter().map(of).max().unwrap();
     println!(
         "{what}: {} times, p50 {:.1} ms, p99 {:.1} ms; at most {} reads, {} KB",
@@ -325,7 +448,10 @@ impl Log {
     fn open(folder: &Path) -> Self {
         let calls = Calls::default();
         let store = Recorded::new(FileStore::open(folder).unwrap(), "log", &calls);
-        Self { reader: LogReader::new(store, 1 << 30), calls }
+        Self {
+            reader: LogReader::new(store, 1 << 30),
+            calls,
+        }
     }
 
     /// The number of reads and of bytes since this was asked last.
@@ -340,7 +466,13 @@ fn listing(folder: &Path) -> Vec<LogFile> {
     for date in fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()) {
         for hour in fs::read_dir(date).unwrap().map(|it| it.unwrap().path()) {
             for file in fs::read_dir(hour).unwrap().map(|it| it.unwrap()) {
-                let key = file.path().strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
+                let key = file
+                    .path()
+                    .strip_prefix(folder)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .to_owned();
                 files.extend(LogFile::new(key, file.metadata().unwrap().len()));
             }
         }
@@ -367,6 +499,9 @@ fn processor_time() -> Duration {
 /// The most memory that this process ever had, in KB.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -2,7 +2,9 @@
 
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
-use posthaste_core::delivery_log::{Kind, LogResult, LookUp, RecordFilter, StatusRange, Value, column};
+use posthaste_core::delivery_log::{
+    Kind, LogResult, LookUp, RecordFilter, StatusRange, Value, column,
+};
 use posthaste_core::model::Timestamp;
 
 use crate::cells::Cells;
@@ -37,7 +39,11 @@ impl<'a> From<&'a LookUp> for Ask<'a> {
             ("event_id", &ask.event_id),
             ("webhook_id", &ask.webhook_id),
         ];
-        Self::new(texts.into_iter().filter_map(text).collect(), ask.earliest(), ask.to)
+        Self::new(
+            texts.into_iter().filter_map(text).collect(),
+            ask.earliest(),
+            ask.to,
+        )
     }
 }
 
@@ -50,11 +56,25 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
             ("webhook_id", &ask.webhook_id),
             ("run_id", &ask.run_id),
         ];
-        let kind = ask.kind.map(Kind::as_str).map(|word| ("kind", Value::Text(word)));
-        let result = ask.result.map(LogResult::as_str).map(|word| ("result", Value::Text(word)));
+        let kind = ask
+            .kind
+            .map(Kind::as_str)
+            .map(|word| ("kind", Value::Text(word)));
+        let result = ask
+            .result
+            .map(LogResult::as_str)
+            .map(|word| ("result", Value::Text(word)));
         let texts = texts.into_iter().filter_map(text);
-        let asked = Self::new(texts.chain(kind).chain(result).collect(), ask.from, ask.latest());
-        Self { status: ask.status, without_payload: ask.without_payload, ..asked }
+        let asked = Self::new(
+            texts.chain(kind).chain(result).collect(),
+            ask.from,
+            ask.latest(),
+        );
+        Self {
+            status: ask.status,
+            without_payload: ask.without_payload,
+            ..asked
+        }
     }
 }
 
@@ -63,16 +83,31 @@ fn text<'a>((name, text): (&'static str, &'a Option<String>)) -> Option<(&'stati
 }
 
 impl<'a> Ask<'a> {
-    fn new(equal: Vec<(&'static str, Value<'a>)>, from: Option<Timestamp>, to: Option<Timestamp>) -> Self {
+    fn new(
+        equal: Vec<(&'static str, Value<'a>)>,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Self {
         let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let (from, to) = (from.map_or(i64::MIN, ms), to.map_or(i64::MAX, ms));
-        Self { equal, from, to, status: None, without_payload: false }
+        Self {
+            equal,
+            from,
+            to,
+            status: None,
+            without_payload: false,
+        }
     }
 
-    /// The columns to look at: first that of statuses, where it is needed, and at last that of times.
+    /// The columns to look at: first that of statuses, where it is needed, and at last that of
+    /// times.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &'static str> + '_ {
         let equal = self.equal.iter().map(|(name, _)| *name);
-        self.status.map(|_| STATUS).into_iter().chain(equal).chain([TIME])
+        self.status
+            .map(|_| STATUS)
+            .into_iter()
+            .chain(equal)
+            .chain([TIME])
     }
 
     /// Whether the records that are found have the values of a column.
@@ -95,15 +130,19 @@ impl<'a> Ask<'a> {
             chunk(name).is_some_and(|chunk| may_contain(chunk, *value))
         };
         self.equal.iter().all(holds)
-            && self.status.is_none_or(|asked| chunk(STATUS).is_some_and(|it| may_have_status(it, asked)))
+            && self
+                .status
+                .is_none_or(|asked| chunk(STATUS).is_some_and(|it| may_have_status(it, asked)))
             && chunk(TIME).is_some_and(|chunk| self.may_be_at(chunk))
     }
 
     /// Whether a row is such a row. `cells` are those of [`Self::columns`].
     pub(crate) fn holds(&self, cells: &[Cells], row: usize) -> bool {
         let (status, cells) = cells.split_at(usize::from(self.status.is_some()));
-        let has_status = |asked: StatusRange| status.iter().all(|cells| has_status(cells, row, asked));
-        let is_equal = |((_, value), cells): (&(&'static str, Value<'a>), &Cells)| cells.is(row, *value);
+        let has_status =
+            |asked: StatusRange| status.iter().all(|cells| has_status(cells, row, asked));
+        let is_equal =
+            |((_, value), cells): (&(&'static str, Value<'a>), &Cells)| cells.is(row, *value);
         self.status.is_none_or(has_status)
             && self.equal.iter().zip(cells).all(is_equal)
             && self.is_at(time(cells, row))
@@ -114,24 +153,36 @@ impl<'a> Ask<'a> {
     }
 
     fn may_be_at(&self, chunk: &ColumnChunkMetaData) -> bool {
-        let Some(Statistics::Int64(times)) = chunk.statistics() else { return true };
+        let Some(Statistics::Int64(times)) = chunk.statistics() else {
+            return true;
+        };
         times.max_opt().is_none_or(|max| *max >= self.from)
             && times.min_opt().is_none_or(|min| *min < self.to)
     }
 }
 
 fn has_status(cells: &Cells, row: usize, asked: StatusRange) -> bool {
-    let Cells::Int(statuses) = cells else { return false };
-    let status = statuses.get(row).copied().flatten().and_then(|status| u16::try_from(status).ok());
+    let Cells::Int(statuses) = cells else {
+        return false;
+    };
+    let status = statuses
+        .get(row)
+        .copied()
+        .flatten()
+        .and_then(|status| u16::try_from(status).ok());
     status.is_some_and(|status| asked.contains(status))
 }
 
 fn may_have_status(chunk: &ColumnChunkMetaData, asked: StatusRange) -> bool {
     let (first, last) = asked.bounds();
-    let Some(Statistics::Int32(statuses)) = chunk.statistics() else { return true };
+    let Some(Statistics::Int32(statuses)) = chunk.statistics() else {
+        return true;
+    };
     let has_some = statuses.null_count_opt() != u64::try_from(chunk.num_values()).ok();
     has_some
-        && statuses.max_opt().is_none_or(|max| *max >= i32::from(first))
+        && statuses
+            .max_opt()
+            .is_none_or(|max| *max >= i32::from(first))
         && statuses.min_opt().is_none_or(|min| *min <= i32::from(last))
 }
 
@@ -143,9 +194,12 @@ pub(crate) fn time(cells: &[Cells], row: usize) -> i64 {
     }
 }
 
-/// A smallest value that is cut short is smaller still, and a greatest one greater: both stay bounds.
+/// A smallest value that is cut short is smaller still, and a greatest one greater: both stay
+/// bounds.
 fn may_contain(chunk: &ColumnChunkMetaData, value: Value<'_>) -> bool {
-    let Some(statistics) = chunk.statistics() else { return true };
+    let Some(statistics) = chunk.statistics() else {
+        return true;
+    };
     if statistics.null_count_opt() == u64::try_from(chunk.num_values()).ok() {
         return false;
     }
@@ -156,7 +210,8 @@ fn may_contain(chunk: &ColumnChunkMetaData, value: Value<'_>) -> bool {
                 && texts.max_opt().is_none_or(|max| text <= max.data())
         }
         (Statistics::Int32(ints), Value::Int(int)) => {
-            ints.min_opt().is_none_or(|min| *min <= int) && ints.max_opt().is_none_or(|max| int <= *max)
+            ints.min_opt().is_none_or(|min| *min <= int)
+                && ints.max_opt().is_none_or(|max| int <= *max)
         }
         _ => true,
     }

@@ -1,4 +1,5 @@
-//! Bloom filters, of which one block of 32 bytes is read. The whole filter of a row group is 128 KB.
+//! Bloom filters, of which one block of 32 bytes is read. The whole filter of a row group is 128
+//! KB.
 
 use std::ops::Range;
 
@@ -9,8 +10,8 @@ use twox_hash::XxHash64;
 /// Bytes of a block: all bits of a value lie in one.
 const BLOCK_BYTES: u64 = 32;
 
-/// The place of the block that a value would be in. `None` if the column has no filter, or one that is none
-/// of ours: a filter is its header, which is shorter than a block, and whole blocks.
+/// The place of the block that a value would be in. `None` if the column has no filter, or one that
+/// is none of ours: a filter is its header, which is shorter than a block, and whole blocks.
 pub(crate) fn block_range(chunk: &ColumnChunkMetaData, value: &str) -> Option<Range<u64>> {
     let offset = u64::try_from(chunk.bloom_filter_offset()?).ok()?;
     let length = u64::try_from(chunk.bloom_filter_length()?).ok()?;
@@ -20,7 +21,9 @@ pub(crate) fn block_range(chunk: &ColumnChunkMetaData, value: &str) -> Option<Ra
     }
     let hash = XxHash64::oneshot(0, value.as_bytes());
     let block = ((hash >> 32) * blocks) >> 32;
-    let start = offset.checked_add(header)?.checked_add(block * BLOCK_BYTES)?;
+    let start = offset
+        .checked_add(header)?
+        .checked_add(block * BLOCK_BYTES)?;
     Some(start..start.checked_add(BLOCK_BYTES)?)
 }
 

@@ -103,10 +103,15 @@ fn write<T: DataType>(
         return Err(broken("a required value is missing"));
     }
     let levels = (!required).then_some(levels.as_slice());
-    column.typed::<T>().write_batch(&values, levels, None).map(drop)
+    column
+        .typed::<T>()
+        .write_batch(&values, levels, None)
+        .map(drop)
 }
 
-fn shared<'a>(texts: impl ExactSizeIterator<Item = Option<&'a str>> + Clone) -> Vec<Option<ByteArray>> {
+fn shared<'a>(
+    texts: impl ExactSizeIterator<Item = Option<&'a str>> + Clone,
+) -> Vec<Option<ByteArray>> {
     let bytes = texts.clone().flatten().map(str::len).sum();
     let (mut arena, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(texts.len()));
     for text in texts {

@@ -15,8 +15,8 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use crate::cells::Cells;
 use crate::error::broken;
 
-/// A column of a row group, with the places of its pages. Without those, the Parquet reader would walk from
-/// page to page instead of skipping those that are not needed.
+/// A column of a row group, with the places of its pages. Without those, the Parquet reader would
+/// walk from page to page instead of skipping those that are not needed.
 #[derive(Debug)]
 pub(crate) struct ColumnPages<'a> {
     pub(crate) chunk: &'a ColumnChunkMetaData,
@@ -30,12 +30,25 @@ impl ColumnPages<'_> {
         let (start, _) = self.chunk.byte_range();
         let mut ranges = Vec::new();
         for (index, page) in self.pages.iter().enumerate() {
-            if rows.iter().any(|rows| overlap(rows, &self.page_rows(index))) {
-                let (at, len) = (u64::try_from(page.offset)?, u64::try_from(page.compressed_page_size)?);
-                ranges.push(at..at.checked_add(len).ok_or_else(|| broken("a page ends nowhere"))?);
+            if rows
+                .iter()
+                .any(|rows| overlap(rows, &self.page_rows(index)))
+            {
+                let (at, len) = (
+                    u64::try_from(page.offset)?,
+                    u64::try_from(page.compressed_page_size)?,
+                );
+                ranges.push(
+                    at..at
+                        .checked_add(len)
+                        .ok_or_else(|| broken("a page ends nowhere"))?,
+                );
             }
         }
-        let first = self.pages.first().map_or(Ok(start), |page| u64::try_from(page.offset))?;
+        let first = self
+            .pages
+            .first()
+            .map_or(Ok(start), |page| u64::try_from(page.offset))?;
         if first > start {
             ranges.push(start..first);
         }
@@ -44,7 +57,8 @@ impl ColumnPages<'_> {
 
     /// The rows of a page.
     fn page_rows(&self, index: usize) -> Range<usize> {
-        let first = |page: &PageLocation| usize::try_from(page.first_row_index).unwrap_or(usize::MAX);
+        let first =
+            |page: &PageLocation| usize::try_from(page.first_row_index).unwrap_or(usize::MAX);
         let end = self.pages.get(index + 1).map_or(self.group_rows, first);
         first(&self.pages[index])..end
     }
@@ -58,7 +72,9 @@ impl ColumnPages<'_> {
         let pages = Some(self.pages.to_vec());
         let pages = SerializedPageReader::new(bytes.clone(), self.chunk, self.group_rows, pages)?;
         match get_column_reader(self.chunk.column_descr_ptr(), Box::new(pages)) {
-            ColumnReader::ByteArrayColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Text),
+            ColumnReader::ByteArrayColumnReader(mut reader) => {
+                read(&mut reader, rows).map(Cells::Text)
+            }
             ColumnReader::Int32ColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Int),
             ColumnReader::Int64ColumnReader(mut reader) => read(&mut reader, rows).map(Cells::Time),
             _ => Err(broken("a column is of a type that the log does not have")),
@@ -66,8 +82,8 @@ impl ColumnPages<'_> {
     }
 }
 
-/// The places of a column's pages. `index` has the bytes that [`ColumnChunkMetaData::offset_index_range`]
-/// names.
+/// The places of a column's pages. `index` has the bytes that
+/// [`ColumnChunkMetaData::offset_index_range`] names.
 pub(crate) fn page_locations<R: ChunkReader>(
     chunk: &ColumnChunkMetaData,
     index: &R,
@@ -80,11 +96,19 @@ pub(crate) fn page_index<R: ChunkReader>(
     chunk: &ColumnChunkMetaData,
     index: &R,
 ) -> Result<OffsetIndexMetaData, ParquetError> {
-    let range = chunk.offset_index_range().ok_or_else(|| broken("a column has no offset index"))?;
+    let range = chunk
+        .offset_index_range()
+        .ok_or_else(|| broken("a column has no offset index"))?;
     let len = usize::try_from(range.end.saturating_sub(range.start))?;
     let index = decode_offset_index(&index.get_bytes(range.start, len)?)?;
-    let is_sorted = index.page_locations().is_sorted_by(|a, b| a.first_row_index < b.first_row_index);
-    if is_sorted { Ok(index) } else { Err(broken("pages are not in order")) }
+    let is_sorted = index
+        .page_locations()
+        .is_sorted_by(|a, b| a.first_row_index < b.first_row_index);
+    if is_sorted {
+        Ok(index)
+    } else {
+        Err(broken("pages are not in order"))
+    }
 }
 
 fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
@@ -121,7 +145,11 @@ fn read_range<T: DataType>(
     if levels.is_empty() {
         cells.extend(values.map(Some));
     } else {
-        cells.extend(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }));
+        cells.extend(
+            levels
+                .into_iter()
+                .map(|level| if level > 0 { values.next() } else { None }),
+        );
     }
     Ok(())
 }

@@ -13,14 +13,16 @@ use posthaste_services::pages::objects;
 
 use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage};
 
-/// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB (measured).
+/// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB
+/// (measured).
 const FOOTER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Most files of the log that a request looks for. An hour has one after its merge, and 120 at the most
-/// before it.
+/// Most files of the log that a request looks for. An hour has one after its merge, and 120 at the
+/// most before it.
 const FILES_MAX: usize = 100_000;
 
-/// Hours that a list reads side by side, at most: as many as it has read before without finding enough.
+/// Hours that a list reads side by side, at most: as many as it has read before without finding
+/// enough.
 const HOURS_AT_ONCE_MAX: usize = 8;
 
 /// Files of which a list reads the footers, before it answers what it has and where to go on.
@@ -40,18 +42,22 @@ type Hour = (LogHour, Vec<LogFile>);
 
 impl<S> Clone for DeliveryLog<S> {
     fn clone(&self) -> Self {
-        Self { reader: Arc::clone(&self.reader) }
+        Self {
+            reader: Arc::clone(&self.reader),
+        }
     }
 }
 
 impl<S: ObjectStore> DeliveryLog<S> {
     /// The log in this store, which has nothing else.
     pub fn new(store: S) -> Self {
-        Self { reader: Arc::new(LogReader::new(store, FOOTER_BYTES_MAX)) }
+        Self {
+            reader: Arc::new(LogReader::new(store, FOOTER_BYTES_MAX)),
+        }
     }
 
-    /// The records of an event, searched while `has_time`. If there are none since the time in its id, all
-    /// are searched: the clock of its producer may be ahead.
+    /// The records of an event, searched while `has_time`. If there are none since the time in its
+    /// id, all are searched: the clock of its producer may be ahead.
     pub async fn event(
         &self,
         look_up: LookUp,
@@ -62,7 +68,14 @@ impl<S: ObjectStore> DeliveryLog<S> {
         if !found.records.is_empty() || found.searched_from.is_some() || !has_time_in_id {
             return Ok(found);
         }
-        self.look_up(&LookUp { whole: true, ..look_up }, &has_time).await
+        self.look_up(
+            &LookUp {
+                whole: true,
+                ..look_up
+            },
+            &has_time,
+        )
+        .await
     }
 
     async fn look_up(
@@ -80,8 +93,8 @@ impl<S: ObjectStore> DeliveryLog<S> {
         Err(LogError::Changing)
     }
 
-    /// The newest records that a filter selects, at most `limit`. Hours are read from the newest back, until
-    /// there are enough. While `has_time`, the walk goes on.
+    /// The newest records that a filter selects, at most `limit`. Hours are read from the newest
+    /// back, until there are enough. While `has_time`, the walk goes on.
     pub async fn list(
         &self,
         filter: &RecordFilter,
@@ -91,8 +104,15 @@ impl<S: ObjectStore> DeliveryLog<S> {
         for _ in 0..=LISTED_AGAIN_MAX {
             let files = self.files(filter.from, filter.latest()).await?;
             let page = match filter.webhook_id {
-                Some(_) => self.reader.list_request(&files, filter, limit, &has_time).await,
-                None => self.walk(&hours(files, filter), filter, limit, &has_time).await,
+                Some(_) => {
+                    self.reader
+                        .list_request(&files, filter, limit, &has_time)
+                        .await
+                }
+                None => {
+                    self.walk(&hours(files, filter), filter, limit, &has_time)
+                        .await
+                }
             };
             match page {
                 Err(error) if error.is_gone() => {}
@@ -113,8 +133,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
         while !rest.is_empty() {
             let at_once = (hours.len() - rest.len()).clamp(1, HOURS_AT_ONCE_MAX);
             let (step, later) = rest.split_at(at_once.min(rest.len()));
-            for (page, left) in
-                self.list_hours(step, filter, limit).await?.into_iter().zip((0..step.len()).rev())
+            for (page, left) in self
+                .list_hours(step, filter, limit)
+                .await?
+                .into_iter()
+                .zip((0..step.len()).rev())
             {
                 if add(&mut listed, page, limit, left > 0 || !later.is_empty()) {
                     return Ok(listed);
@@ -136,8 +159,14 @@ impl<S: ObjectStore> DeliveryLog<S> {
         filter: &RecordFilter,
         limit: usize,
     ) -> Result<Vec<RecordPage>, LogError> {
-        let pages: Vec<_> = hours.iter().map(|(_, files)| self.reader.list(files, filter, limit)).collect();
-        stream::iter(pages).buffered(HOURS_AT_ONCE_MAX).try_collect().await
+        let pages: Vec<_> = hours
+            .iter()
+            .map(|(_, files)| self.reader.list(files, filter, limit))
+            .collect();
+        stream::iter(pages)
+            .buffered(HOURS_AT_ONCE_MAX)
+            .try_collect()
+            .await
     }
 
     /// The time before which the log has nothing; `None` if it is empty.
@@ -149,7 +178,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
     }
 
     /// The files that may have records of this time.
-    async fn files(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Vec<LogFile>, LogError> {
+    async fn files(
+        &self,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<LogFile>, LogError> {
         let after = from.map(|from| LogHour::of(from).prefix());
         let end = to.map(|to| LogHour::of(LogHour::of(to).end()).prefix());
         let files: Vec<_> = objects(self.reader.store(), "", after)
@@ -159,7 +192,11 @@ impl<S: ObjectStore> DeliveryLog<S> {
             .try_collect()
             .await
             .map_err(LogError::List)?;
-        if files.len() > FILES_MAX { Err(LogError::TooManyFiles(FILES_MAX)) } else { Ok(files) }
+        if files.len() > FILES_MAX {
+            Err(LogError::TooManyFiles(FILES_MAX))
+        } else {
+            Ok(files)
+        }
     }
 }
 
@@ -171,7 +208,11 @@ fn add(listed: &mut RecordPage, hour: RecordPage, limit: usize, has_older: bool)
     listed.records.truncate(limit);
     let is_full = listed.records.len() == limit || hour.next.is_some();
     let has_more = is_over || hour.next.is_some() || has_older;
-    listed.next = listed.records.last().filter(|_| is_full && has_more).map(Cursor::behind);
+    listed.next = listed
+        .records
+        .last()
+        .filter(|_| is_full && has_more)
+        .map(Cursor::behind);
     is_full
 }
 

@@ -58,10 +58,14 @@ impl LogError {
     }
 
     pub(crate) fn damaged(file: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::Damaged { file: file.to_owned(), source: source.into() }
+        Self::Damaged {
+            file: file.to_owned(),
+            source: source.into(),
+        }
     }
 
-    /// An error of the Parquet crate. What the operating system refuses says nothing about the bytes.
+    /// An error of the Parquet crate. What the operating system refuses says nothing about the
+    /// bytes.
     fn of_parquet(file: &str, error: ParquetError) -> Self {
         match error {
             ParquetError::External(source) if is_of_system(source.as_ref()) => Self::Read {
@@ -79,12 +83,17 @@ impl LogError {
 
 /// Whether the operating system made an error, and not a decoder, which uses the same type.
 fn is_of_system(error: &(dyn Error + 'static)) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.raw_os_error().is_some())
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.raw_os_error().is_some())
 }
 
-/// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes; the panic hook has
-/// logged where, and the file counts as damaged.
-pub(crate) fn decode<T>(file: &str, decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, LogError> {
+/// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes; the panic
+/// hook has logged where, and the file counts as damaged.
+pub(crate) fn decode<T>(
+    file: &str,
+    decode: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, LogError> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(|error| LogError::of_parquet(file, error)),
         Err(_) => Err(LogError::damaged(file, "its bytes make no sense")),
@@ -101,7 +110,10 @@ pub(crate) fn without_damaged<T>(
         match result {
             Ok(value) => kept.push(value),
             Err(error) if error.damaged_file().is_none() => return Err(error),
-            Err(error) if damaged.iter().any(|known| known.damaged_file() == error.damaged_file()) => {}
+            Err(error)
+                if damaged
+                    .iter()
+                    .any(|known| known.damaged_file() == error.damaged_file()) => {}
             Err(error) => damaged.push(error),
         }
     }

@@ -16,7 +16,8 @@ use posthaste_core::delivery_log::{MergeNote, SCHEMA_VERSION};
 use crate::error::broken;
 use crate::schema::check_types;
 
-/// Bytes at the end of a file that are read at first: enough for the footer of a file of some minutes.
+/// Bytes at the end of a file that are read at first: enough for the footer of a file of some
+/// minutes.
 const TAIL_BYTES_MIN: u64 = 32 * 1024;
 
 /// Most such bytes: enough for a file of about half a million records.
@@ -53,7 +54,9 @@ pub(crate) fn missing_range(size: u64, tail: &Bytes) -> Result<Option<Range<u64>
         .and_then(|at| tail[at..].try_into().ok())
         .ok_or_else(|| broken("the file is too short"))?;
     let footer = FooterTail::try_new(&end)?.metadata_length() as u64 + FOOTER_SIZE as u64;
-    let start = size.checked_sub(footer).ok_or_else(|| broken("the footer is longer than the file"))?;
+    let start = size
+        .checked_sub(footer)
+        .ok_or_else(|| broken("the footer is longer than the file"))?;
     let tail_start = size.saturating_sub(tail.len() as u64);
     Ok((start < tail_start).then_some(start..tail_start))
 }
@@ -62,18 +65,27 @@ pub(crate) fn missing_range(size: u64, tail: &Bytes) -> Result<Option<Range<u64>
 pub(crate) fn parse(missing: Option<Bytes>, tail: &Bytes) -> Result<Footer, ParquetError> {
     let bytes = joined(missing, tail);
     let end = bytes.len().saturating_sub(FOOTER_SIZE);
-    let footer: [u8; FOOTER_SIZE] = bytes[end..].try_into().map_err(|_| broken("the file is too short"))?;
+    let footer: [u8; FOOTER_SIZE] = bytes[end..]
+        .try_into()
+        .map_err(|_| broken("the file is too short"))?;
     let length = FooterTail::try_new(&footer)?.metadata_length();
-    let start = end.checked_sub(length).ok_or_else(|| broken("the footer is longer than the file"))?;
+    let start = end
+        .checked_sub(length)
+        .ok_or_else(|| broken("the footer is longer than the file"))?;
     // Nothing here looks at these; without them a footer takes a good part less memory.
     let options = ParquetMetaDataOptions::new()
         .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
-    Footer::new(ParquetMetaDataReader::decode_metadata_with_options(&bytes[start..end], Some(&options))?)
+    Footer::new(ParquetMetaDataReader::decode_metadata_with_options(
+        &bytes[start..end],
+        Some(&options),
+    )?)
 }
 
 fn joined(missing: Option<Bytes>, tail: &Bytes) -> Bytes {
-    let Some(missing) = missing else { return tail.clone() };
+    let Some(missing) = missing else {
+        return tail.clone();
+    };
     let mut bytes = BytesMut::from(missing.as_ref());
     bytes.extend_from_slice(tail);
     bytes.freeze()
@@ -102,7 +114,8 @@ impl Footer {
 
     /// A column of a row group.
     pub(crate) fn chunk(&self, group: usize, name: &str) -> Option<&ColumnChunkMetaData> {
-        self.column(name).map(|column| self.meta.row_group(group).column(column))
+        self.column(name)
+            .map(|column| self.meta.row_group(group).column(column))
     }
 
     /// The number of rows of a row group.
@@ -114,10 +127,22 @@ impl Footer {
     pub(crate) fn offset_indexes(&self, group: usize) -> Result<Range<u64>, ParquetError> {
         let mut ranges = Vec::new();
         for chunk in self.meta.row_group(group).columns() {
-            ranges.push(chunk.offset_index_range().ok_or_else(|| broken("a column has no offset index"))?);
+            ranges.push(
+                chunk
+                    .offset_index_range()
+                    .ok_or_else(|| broken("a column has no offset index"))?,
+            );
         }
-        let start = ranges.iter().map(|range| range.start).min().unwrap_or_default();
-        let end = ranges.iter().map(|range| range.end).max().unwrap_or_default();
+        let start = ranges
+            .iter()
+            .map(|range| range.start)
+            .min()
+            .unwrap_or_default();
+        let end = ranges
+            .iter()
+            .map(|range| range.end)
+            .max()
+            .unwrap_or_default();
         Ok(start..end)
     }
 

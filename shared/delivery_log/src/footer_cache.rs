@@ -1,4 +1,5 @@
-//! Footers that were read before. Files never change, so a footer stays true until its file is gone.
+//! Footers that were read before. Files never change, so a footer stays true until its file is
+//! gone.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,17 +25,28 @@ struct Cached {
 
 impl FooterCache {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { cached: Mutex::default(), bytes_max }
+        Self {
+            cached: Mutex::default(),
+            bytes_max,
+        }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Footer>> {
-        self.cached.lock().footers.get(key).map(|(footer, _)| footer.clone())
+        self.cached
+            .lock()
+            .footers
+            .get(key)
+            .map(|(footer, _)| footer.clone())
     }
 
     pub(crate) fn put(&self, key: &str, footer: &Arc<Footer>) {
         let bytes = footer.meta.memory_size() + key.len();
         let mut cached = self.cached.lock();
-        if cached.footers.insert(key.to_owned(), (footer.clone(), bytes)).is_none() {
+        if cached
+            .footers
+            .insert(key.to_owned(), (footer.clone(), bytes))
+            .is_none()
+        {
             cached.order.push_back(key.to_owned());
             cached.bytes += bytes;
         }
@@ -48,13 +60,18 @@ impl FooterCache {
 
     pub(crate) fn clear(&self) -> Evicted {
         let cached = std::mem::take(&mut *self.cached.lock());
-        Evicted { entries: cached.footers.len(), bytes: cached.bytes }
+        Evicted {
+            entries: cached.footers.len(),
+            bytes: cached.bytes,
+        }
     }
 }
 
 impl Cached {
     fn drop_oldest(&mut self) -> bool {
-        let Some(key) = self.order.pop_front() else { return false };
+        let Some(key) = self.order.pop_front() else {
+            return false;
+        };
         if let Some((_, bytes)) = self.footers.remove(&key) {
             self.bytes -= bytes;
         }

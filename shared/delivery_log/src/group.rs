@@ -1,4 +1,5 @@
-//! A row group that is read: first the columns that decide, then whole records of the rows that were found.
+//! A row group that is read: first the columns that decide, then whole records of the rows that
+//! were found.
 
 use std::ops::Range;
 use std::slice::from_ref;
@@ -36,17 +37,28 @@ pub(crate) struct Found {
 impl Group {
     /// The time of the newest row, as far as statistics say.
     pub(crate) fn newest(&self) -> i64 {
-        let times = self.footer.chunk(self.index, ask::TIME).and_then(|chunk| chunk.statistics());
-        let Some(Statistics::Int64(times)) = times else { return i64::MAX };
+        let times = self
+            .footer
+            .chunk(self.index, ask::TIME)
+            .and_then(|chunk| chunk.statistics());
+        let Some(Statistics::Int64(times)) = times else {
+            return i64::MAX;
+        };
         times.max_opt().copied().unwrap_or(i64::MAX)
     }
 
     /// The ranges to read to find rows: the deciding columns, and the places of pages.
     pub(crate) fn deciding_ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
         let range = |name| {
-            let chunk = self.footer.chunk(self.index, name).ok_or_else(|| broken("a column is missing"))?;
+            let chunk = self
+                .footer
+                .chunk(self.index, name)
+                .ok_or_else(|| broken("a column is missing"))?;
             let (start, len) = chunk.byte_range();
-            start.checked_add(len).map(|end| start..end).ok_or_else(|| broken("a column ends nowhere"))
+            start
+                .checked_add(len)
+                .map(|end| start..end)
+                .ok_or_else(|| broken("a column ends nowhere"))
         };
         let indexes = self.footer.offset_indexes(self.index);
         ask.columns().map(range).chain([indexes]).collect()
@@ -56,21 +68,35 @@ impl Group {
     pub(crate) fn find(self, ask: &Ask<'_>, bytes: Segments) -> Result<Found, ParquetError> {
         let (bytes, rows) = (Arc::new(bytes), self.footer.rows(self.index));
         let chunks = self.footer.meta.row_group(self.index).columns();
-        let pages: Vec<_> =
-            chunks.iter().map(|chunk| page_locations(chunk, bytes.as_ref())).collect::<Result<_, _>>()?;
+        let pages: Vec<_> = chunks
+            .iter()
+            .map(|chunk| page_locations(chunk, bytes.as_ref()))
+            .collect::<Result<_, _>>()?;
         let column = |name| {
-            let column = self.footer.column(name).ok_or_else(|| broken("a column is missing"))?;
-            self.column(&pages, column).read(&bytes, from_ref(&(0..rows)))
+            let column = self
+                .footer
+                .column(name)
+                .ok_or_else(|| broken("a column is missing"))?;
+            self.column(&pages, column)
+                .read(&bytes, from_ref(&(0..rows)))
         };
         let cells: Vec<_> = ask.columns().map(column).collect::<Result<_, _>>()?;
         let found = (0..rows).filter(|row| ask.holds(&cells, *row));
         let rows = found.map(|row| (row, ask::time(&cells, row))).collect();
-        Ok(Found { group: self, rows, pages })
+        Ok(Found {
+            group: self,
+            rows,
+            pages,
+        })
     }
 
     fn column<'a>(&'a self, pages: &'a [Vec<PageLocation>], column: usize) -> ColumnPages<'a> {
         let chunk = self.footer.meta.row_group(self.index).column(column);
-        ColumnPages { chunk, pages: &pages[column], group_rows: self.footer.rows(self.index) }
+        ColumnPages {
+            chunk,
+            pages: &pages[column],
+            group_rows: self.footer.rows(self.index),
+        }
     }
 }
 
@@ -85,13 +111,19 @@ impl Found {
     }
 
     /// The records of the rows. `bytes` are those of [`Self::ranges`].
-    pub(crate) fn records(&self, ask: &Ask<'_>, bytes: Segments) -> Result<Vec<Record>, ParquetError> {
+    pub(crate) fn records(
+        &self,
+        ask: &Ask<'_>,
+        bytes: Segments,
+    ) -> Result<Vec<Record>, ParquetError> {
         let (bytes, rows) = (Arc::new(bytes), self.row_ranges());
         let mut records = vec![Record::default(); self.rows.len()];
         for (set, column) in self.columns(ask) {
             let cells = column.read(&bytes, &rows)?;
             for (row, record) in records.iter_mut().enumerate() {
-                let Some(value) = cells.value(row)? else { continue };
+                let Some(value) = cells.value(row)? else {
+                    continue;
+                };
                 if !set(record, value) {
                     return Err(broken("a value is out of range"));
                 }
@@ -102,10 +134,13 @@ impl Found {
 
     /// The columns that this program knows and wants, of those that the file has.
     fn columns(&self, ask: &Ask<'_>) -> impl Iterator<Item = (SetMember, ColumnPages<'_>)> {
-        COLUMNS.iter().filter(|column| ask.wants(column.name)).filter_map(|column| {
-            let position = self.group.footer.column(column.name)?;
-            Some((column.set, self.group.column(&self.pages, position)))
-        })
+        COLUMNS
+            .iter()
+            .filter(|column| ask.wants(column.name))
+            .filter_map(|column| {
+                let position = self.group.footer.column(column.name)?;
+                Some((column.set, self.group.column(&self.pages, position)))
+            })
     }
 
     fn row_ranges(&self) -> Vec<Range<usize>> {

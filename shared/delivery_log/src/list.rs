@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use posthaste_core::delivery_log::{Cursor, LogHour, Record, RecordFilter, newest_first, without_duplicates};
+use posthaste_core::delivery_log::{
+    Cursor, LogHour, Record, RecordFilter, newest_first, without_duplicates,
+};
 use posthaste_ports::ObjectStore;
 
 use crate::ask::Ask;
@@ -18,7 +20,8 @@ const GROUPS_AT_ONCE: usize = 8;
 /// A page of a list.
 #[derive(Debug, Default)]
 pub struct RecordPage {
-    /// The records, the newest first, each once. A page may be shorter than its limit though there are more.
+    /// The records, the newest first, each once. A page may be shorter than its limit though there
+    /// are more.
     pub records: Vec<Record>,
     /// The place to list on from, if there may be more.
     pub next: Option<Cursor>,
@@ -27,8 +30,8 @@ pub struct RecordPage {
 }
 
 impl<S: ObjectStore> LogReader<S> {
-    /// The newest `limit` records that a filter selects. `files` are those of a listing. Hours are read from
-    /// the newest back, until there are enough.
+    /// The newest `limit` records that a filter selects. `files` are those of a listing. Hours are
+    /// read from the newest back, until there are enough.
     pub async fn list(
         &self,
         files: &[LogFile],
@@ -46,8 +49,8 @@ impl<S: ObjectStore> LogReader<S> {
         Ok(page(records, limit, damaged, None))
     }
 
-    /// At least the newest records of an hour that are selected: one more than the limit, if there are. Then
-    /// also the place behind them. They are fewer where a file is damaged.
+    /// At least the newest records of an hour that are selected: one more than the limit, if there
+    /// are. Then also the place behind them. They are fewer where a file is damaged.
     async fn list_hour(
         &self,
         files: Vec<LogFile>,
@@ -59,9 +62,15 @@ impl<S: ObjectStore> LogReader<S> {
         let mut groups = self.groups(files, &ask, damaged).await?;
         groups.sort_by_key(|group| std::cmp::Reverse(group.newest()));
         let mut found = Vec::new();
-        while groups.first().is_some_and(|next| !are_enough(&found, filter, limit, next.newest())) {
+        while groups
+            .first()
+            .is_some_and(|next| !are_enough(&found, filter, limit, next.newest()))
+        {
             let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
-            found.extend(self.find(std::mem::replace(&mut groups, rest), &ask, damaged).await?);
+            found.extend(
+                self.find(std::mem::replace(&mut groups, rest), &ask, damaged)
+                    .await?,
+            );
         }
         let behind = keep_newest(&mut found, filter.after.as_ref(), limit.saturating_add(1));
         let mut records = self.records(found, &ask, damaged).await?;
@@ -82,10 +91,14 @@ fn hours(files: &[LogFile], filter: &RecordFilter) -> BTreeMap<LogHour, Vec<LogF
 /// Whether a page is full of rows that are newer than all that are still to be read.
 fn are_enough(found: &[Found], filter: &RecordFilter, limit: usize, next: i64) -> bool {
     let at_cursor = filter.after.as_ref().map(cursor_time);
-    times(found).filter(|time| *time > next && Some(*time) != at_cursor).count() > limit
+    times(found)
+        .filter(|time| *time > next && Some(*time) != at_cursor)
+        .count()
+        > limit
 }
 
-/// The page of records that are sorted. `behind`: the place behind all of them, if there may be older ones.
+/// The page of records that are sorted. `behind`: the place behind all of them, if there may be
+/// older ones.
 pub(crate) fn page(
     mut records: Vec<Record>,
     limit: usize,
@@ -94,6 +107,14 @@ pub(crate) fn page(
 ) -> RecordPage {
     let has_more = records.len() > limit;
     records.truncate(limit);
-    let next = records.last().filter(|_| has_more).map(Cursor::behind).or(behind);
-    RecordPage { records: without_duplicates(records), next, damaged }
+    let next = records
+        .last()
+        .filter(|_| has_more)
+        .map(Cursor::behind)
+        .or(behind);
+    RecordPage {
+        records: without_duplicates(records),
+        next,
+        damaged,
+    }
 }

@@ -14,11 +14,12 @@ use crate::log_file::LogFile;
 use crate::newest::{cursor_time, keep_newest, times};
 use crate::reader::LogReader;
 
-/// Files whose footers are held at once. Those of the largest files that merges make take less than 32 MB.
+/// Files whose footers are held at once. Those of the largest files that merges make take less than
+/// 32 MB.
 const FILES_AT_ONCE: usize = 32;
 
-/// Row groups that are searched side by side, before rows that are too old are dropped. An id is in few of
-/// them, unless a producer gives many events the same one.
+/// Row groups that are searched side by side, before rows that are too old are dropped. An id is in
+/// few of them, unless a producer gives many events the same one.
 const GROUPS_AT_ONCE: usize = 16;
 
 /// The records of an id.
@@ -56,8 +57,9 @@ struct Searched {
 }
 
 impl<S: ObjectStore> LogReader<S> {
-    /// The records of an event's or a request's id, the newest, at most [`LOG_LOOK_UP_RECORDS_MAX`]. `files`
-    /// are those of a listing; those of hours that cannot have such a record are not opened.
+    /// The records of an event's or a request's id, the newest, at most
+    /// [`LOG_LOOK_UP_RECORDS_MAX`]. `files` are those of a listing; those of hours that cannot
+    /// have such a record are not opened.
     pub async fn look_up(&self, files: &[LogFile], look_up: &LookUp) -> Result<LookedUp, LogError> {
         self.look_up_while(files, look_up, || true).await
     }
@@ -69,17 +71,34 @@ impl<S: ObjectStore> LogReader<S> {
         look_up: &LookUp,
         has_time: impl Fn() -> bool,
     ) -> Result<LookedUp, LogError> {
-        let files = files.iter().filter(|file| look_up.may_be_in(file.hour)).cloned().collect();
-        let search = Search { ask: Ask::from(look_up), after: None, rows_max: LOG_LOOK_UP_RECORDS_MAX };
+        let files = files
+            .iter()
+            .filter(|file| look_up.may_be_in(file.hour))
+            .cloned()
+            .collect();
+        let search = Search {
+            ask: Ask::from(look_up),
+            after: None,
+            rows_max: LOG_LOOK_UP_RECORDS_MAX,
+        };
         let (mut records, searched) = self.search(files, &search, has_time).await?;
         let is_cut = searched.is_cut || records.len() > LOG_LOOK_UP_RECORDS_MAX;
         records.truncate(LOG_LOOK_UP_RECORDS_MAX);
-        let (records, searched_from) = (without_duplicates(records), searched.ended_at.map(LogHour::start));
-        Ok(LookedUp { records, is_cut, searched_from, damaged: searched.damaged })
+        let (records, searched_from) = (
+            without_duplicates(records),
+            searched.ended_at.map(LogHour::start),
+        );
+        Ok(LookedUp {
+            records,
+            is_cut,
+            searched_from,
+            damaged: searched.damaged,
+        })
     }
 
-    /// The newest `limit` records that a filter selects, of all hours at once. It names a request, so that
-    /// bloom filters say where to look. Where the time is over, the page is short, and has a next one.
+    /// The newest `limit` records that a filter selects, of all hours at once. It names a request,
+    /// so that bloom filters say where to look. Where the time is over, the page is short, and
+    /// has a next one.
     pub async fn list_request(
         &self,
         files: &[LogFile],
@@ -87,12 +106,22 @@ impl<S: ObjectStore> LogReader<S> {
         limit: usize,
         has_time: impl Fn() -> bool,
     ) -> Result<RecordPage, LogError> {
-        let files = files.iter().filter(|file| filter.may_be_in(file.hour)).cloned().collect();
+        let files = files
+            .iter()
+            .filter(|file| filter.may_be_in(file.hour))
+            .cloned()
+            .collect();
         let (ask, after) = (Ask::from(filter), filter.after.as_ref());
-        let search = Search { ask, after, rows_max: limit.saturating_add(1) };
+        let search = Search {
+            ask,
+            after,
+            rows_max: limit.saturating_add(1),
+        };
         let (mut records, searched) = self.search(files, &search, has_time).await?;
         records.retain(|record| filter.matches(record));
-        let behind = searched.behind.or(searched.ended_at.map(Cursor::behind_hour));
+        let behind = searched
+            .behind
+            .or(searched.ended_at.map(Cursor::behind_hour));
         Ok(page(records, limit, searched.damaged, behind))
     }
 
@@ -103,19 +132,27 @@ impl<S: ObjectStore> LogReader<S> {
         search: &Search<'_>,
         has_time: impl Fn() -> bool,
     ) -> Result<(Vec<Record>, Searched), LogError> {
-        files.sort_by(|one, other| other.hour.cmp(&one.hour).then_with(|| one.key.cmp(&other.key)));
+        files.sort_by(|one, other| {
+            other
+                .hour
+                .cmp(&one.hour)
+                .then_with(|| one.key.cmp(&other.key))
+        });
         let mut searched = Searched::default();
         let mut rest = &files[..];
         while !rest.is_empty() {
             let (step, later) = rest.split_at(FILES_AT_ONCE.min(rest.len()));
-            self.search_files(step.to_vec(), search, &mut searched).await?;
+            self.search_files(step.to_vec(), search, &mut searched)
+                .await?;
             if searched.is_over(search, step, later, &has_time) {
                 break;
             }
             rest = later;
         }
         let found = std::mem::take(&mut searched.found);
-        let mut records = self.records(found, &search.ask, &mut searched.damaged).await?;
+        let mut records = self
+            .records(found, &search.ask, &mut searched.damaged)
+            .await?;
         records.sort_by(newest_first);
         Ok((records, searched))
     }
@@ -126,11 +163,15 @@ impl<S: ObjectStore> LogReader<S> {
         search: &Search<'_>,
         searched: &mut Searched,
     ) -> Result<(), LogError> {
-        let mut groups: Vec<Group> = self.groups(files, &search.ask, &mut searched.damaged).await?;
+        let mut groups: Vec<Group> = self
+            .groups(files, &search.ask, &mut searched.damaged)
+            .await?;
         while !groups.is_empty() {
             let rest = groups.split_off(GROUPS_AT_ONCE.min(groups.len()));
             let groups = std::mem::replace(&mut groups, rest);
-            let found = self.find(groups, &search.ask, &mut searched.damaged).await?;
+            let found = self
+                .find(groups, &search.ask, &mut searched.damaged)
+                .await?;
             searched.add(found, search);
         }
         Ok(())
@@ -146,8 +187,8 @@ impl Searched {
         self.found.retain(|found| !found.rows.is_empty());
     }
 
-    /// Whether `later` need not be searched, or cannot be. Files of one hour may have each other's times, so
-    /// an hour is searched wholly.
+    /// Whether `later` need not be searched, or cannot be. Files of one hour may have each other's
+    /// times, so an hour is searched wholly.
     fn is_over(
         &mut self,
         search: &Search<'_>,
@@ -155,7 +196,9 @@ impl Searched {
         later: &[LogFile],
         has_time: impl Fn() -> bool,
     ) -> bool {
-        let (Some(last), Some(next)) = (step.last(), later.first()) else { return false };
+        let (Some(last), Some(next)) = (step.last(), later.first()) else {
+            return false;
+        };
         if last.hour == next.hour {
             return false;
         }
@@ -167,6 +210,9 @@ impl Searched {
 
     fn is_full(&self, search: &Search<'_>) -> bool {
         let at_cursor = search.after.map(cursor_time);
-        times(&self.found).filter(|time| Some(*time) != at_cursor).count() >= search.rows_max
+        times(&self.found)
+            .filter(|time| Some(*time) != at_cursor)
+            .count()
+            >= search.rows_max
     }
 }

@@ -1,8 +1,9 @@
 //! One file of many: sorted, each record once, in bounded memory.
 //!
-//! The order of all rows is found from four columns. Then row group after row group is written, column by
-//! column: the rows of one column are gathered from all inputs, written, and dropped. Pages that are not
-//! needed are skipped and not decoded. Columns that this program does not know are kept.
+//! The order of all rows is found from four columns. Then row group after row group is written,
+//! column by column: the rows of one column are gathered from all inputs, written, and dropped.
+//! Pages that are not needed are skipped and not decoded. Columns that this program does not know
+//! are kept.
 
 mod input;
 mod order;
@@ -33,7 +34,10 @@ pub struct MergeLimits {
 
 impl Default for MergeLimits {
     fn default() -> Self {
-        Self { groups: RowGroups::default(), file_bytes_max: LOG_FILE_BYTES_MAX }
+        Self {
+            groups: RowGroups::default(),
+            file_bytes_max: LOG_FILE_BYTES_MAX,
+        }
     }
 }
 
@@ -48,19 +52,31 @@ pub struct MergedPart<W> {
     pub bytes: u64,
 }
 
-/// Merges files into as few parts as fit. `open` makes the sink of a part. The last part names all inputs
-/// ([`MergeNote`](posthaste_core::delivery_log::MergeNote)): once it is stored, they may be deleted.
+/// Merges files into as few parts as fit. `open` makes the sink of a part. The last part names all
+/// inputs ([`MergeNote`](posthaste_core::delivery_log::MergeNote)): once it is stored, they may be
+/// deleted.
 ///
-/// The memory that it takes is 48 bytes a row, one column of a row group, and the inputs that are in memory.
+/// The memory that it takes is 48 bytes a row, one column of a row group, and the inputs that are
+/// in memory.
 pub fn merge<W: Write + Send>(
     inputs: Vec<MergeInput>,
     limits: MergeLimits,
     open: impl FnMut(u16) -> io::Result<W>,
 ) -> Result<Vec<MergedPart<W>>, LogError> {
-    let inputs: Vec<Opened> = inputs.into_iter().map(Opened::open).collect::<Result<_, _>>()?;
+    let inputs: Vec<Opened> = inputs
+        .into_iter()
+        .map(Opened::open)
+        .collect::<Result<_, _>>()?;
     let columns = input::union(&inputs)?;
     let order = order(&inputs)?;
-    let mut merge = Merge { inputs: &inputs, columns, limits, open, parts: Vec::new(), current: None };
+    let mut merge = Merge {
+        inputs: &inputs,
+        columns,
+        limits,
+        open,
+        parts: Vec::new(),
+        current: None,
+    };
     for group in groups(&order, &inputs, limits.groups) {
         merge.write_group(group)?;
     }
@@ -95,13 +111,18 @@ impl<W: Write + Send, O: FnMut(u16) -> io::Result<W>> Merge<'_, W, O> {
         let part = u16::try_from(self.parts.len()).unwrap_or(u16::MAX);
         let sink = (self.open)(part).map_err(|error| LogError::Write(error.into()))?;
         let group_records = self.limits.groups.records_max;
-        FileWriter::new(sink, self.columns.clone(), group_records, notes(Some(part))).map_err(LogError::write)
+        FileWriter::new(sink, self.columns.clone(), group_records, notes(Some(part)))
+            .map_err(LogError::write)
     }
 
     fn close(&mut self) -> Result<(), ParquetError> {
         if let Some((file, records)) = self.current.take() {
             let (sink, bytes) = file.finish()?;
-            self.parts.push(MergedPart { sink, records, bytes });
+            self.parts.push(MergedPart {
+                sink,
+                records,
+                bytes,
+            });
         }
         Ok(())
     }
@@ -130,7 +151,11 @@ fn groups<'a>(
             bytes += inputs[place.input()].row_bytes(place.row());
             fitted
         };
-        let len = rest.iter().take(limits.records_max).take_while(fits).count();
+        let len = rest
+            .iter()
+            .take(limits.records_max)
+            .take_while(fits)
+            .count();
         let (group, behind) = rest.split_at(len);
         rest = behind;
         (!group.is_empty()).then_some(group)

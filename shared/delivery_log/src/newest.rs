@@ -10,21 +10,33 @@ pub(crate) fn cursor_time(cursor: &Cursor) -> i64 {
     i64::try_from(cursor.time.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Drops rows that are too old for the page. Which of the rows of one moment come first is said by their ids,
-/// which are not read yet; so all of those stay, and all of the cursor's moment. Answers the place behind the
-/// rows of a full page: there may be older ones.
-pub(crate) fn keep_newest(found: &mut [Found], after: Option<&Cursor>, limit: usize) -> Option<Cursor> {
+/// Drops rows that are too old for the page. Which of the rows of one moment come first is said by
+/// their ids, which are not read yet; so all of those stay, and all of the cursor's moment. Answers
+/// the place behind the rows of a full page: there may be older ones.
+pub(crate) fn keep_newest(
+    found: &mut [Found],
+    after: Option<&Cursor>,
+    limit: usize,
+) -> Option<Cursor> {
     let at_cursor = after.map(cursor_time);
-    let mut times: Vec<i64> = times(found).filter(|time| Some(*time) != at_cursor).collect();
+    let mut times: Vec<i64> = times(found)
+        .filter(|time| Some(*time) != at_cursor)
+        .collect();
     times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
     let oldest = times.get(limit.saturating_sub(1)).copied()?;
     for found in found {
-        found.rows.retain(|(_, time)| *time >= oldest || Some(*time) == at_cursor);
+        found
+            .rows
+            .retain(|(_, time)| *time >= oldest || Some(*time) == at_cursor);
     }
-    u64::try_from(oldest).ok().map(|ms| Cursor::behind_moment(Timestamp::from_millis(ms)))
+    u64::try_from(oldest)
+        .ok()
+        .map(|ms| Cursor::behind_moment(Timestamp::from_millis(ms)))
 }
 
 /// The times of rows, in the order in which they were found.
 pub(crate) fn times(found: &[Found]) -> impl Iterator<Item = i64> + '_ {
-    found.iter().flat_map(|found| found.rows.iter().map(|(_, time)| *time))
+    found
+        .iter()
+        .flat_map(|found| found.rows.iter().map(|(_, time)| *time))
 }

@@ -31,7 +31,10 @@ pub struct LogReader<S> {
 impl<S: ObjectStore> LogReader<S> {
     /// A reader that keeps footers of at most this number of bytes.
     pub fn new(store: S, footer_bytes_max: usize) -> Self {
-        Self { store, footers: FooterCache::new(footer_bytes_max) }
+        Self {
+            store,
+            footers: FooterCache::new(footer_bytes_max),
+        }
     }
 
     /// The store.
@@ -68,20 +71,32 @@ impl<S: ObjectStore> LogReader<S> {
         let footers = without_damaged(footers.await, damaged)?;
         let groups = footers.into_iter().flat_map(|(file, footer)| {
             let indexes = (0..footer.meta.num_row_groups()).collect::<Vec<_>>();
-            indexes.into_iter().map(move |index| Group { file: file.clone(), footer: footer.clone(), index })
+            indexes.into_iter().map(move |index| Group {
+                file: file.clone(),
+                footer: footer.clone(),
+                index,
+            })
         });
         let groups = groups.filter(|group| ask.may_be_in(&group.footer, group.index));
-        let groups = side_by_side(
-            groups.map(|group| async move { Ok(self.may_have(&group, ask).await?.then_some(group)) }),
-        );
-        Ok(without_damaged(groups.await, damaged)?.into_iter().flatten().collect())
+        let groups =
+            side_by_side(groups.map(|group| async move {
+                Ok(self.may_have(&group, ask).await?.then_some(group))
+            }));
+        Ok(without_damaged(groups.await, damaged)?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     /// Whether the bloom filter of a row group lets the value pass that is asked for.
     async fn may_have(&self, group: &Group, ask: &Ask<'_>) -> Result<bool, LogError> {
-        let Some((name, value)) = ask.bloom() else { return Ok(true) };
+        let Some((name, value)) = ask.bloom() else {
+            return Ok(true);
+        };
         let chunk = group.footer.chunk(group.index, name);
-        let Some(range) = chunk.and_then(|chunk| bloom::block_range(chunk, value)) else { return Ok(true) };
+        let Some(range) = chunk.and_then(|chunk| bloom::block_range(chunk, value)) else {
+            return Ok(true);
+        };
         let block = self.read(&group.file, range).await?;
         Ok(bloom::may_contain(&block, value))
     }
@@ -116,7 +131,10 @@ impl<S: ObjectStore> LogReader<S> {
             let bytes = self.fetch(file, ranges).await?;
             decode(&file.key, || found.records(ask, bytes))
         }));
-        Ok(without_damaged(records.await, damaged)?.into_iter().flatten().collect())
+        Ok(without_damaged(records.await, damaged)?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     async fn footer(&self, file: &LogFile) -> Result<Arc<Footer>, LogError> {
@@ -142,18 +160,27 @@ impl<S: ObjectStore> LogReader<S> {
                 .into_iter()
                 .map(|range| async move { Ok((range.start, self.read(file, range).await?)) }),
         );
-        Ok(Segments::new(parts.await.into_iter().collect::<Result<_, _>>()?, file.size))
+        Ok(Segments::new(
+            parts.await.into_iter().collect::<Result<_, _>>()?,
+            file.size,
+        ))
     }
 
     /// Reads a range of a file. A range past its end can only be named by damaged bytes.
     async fn read(&self, file: &LogFile, range: Range<u64>) -> Result<Bytes, LogError> {
         if range.start >= range.end || range.end > file.size {
-            return Err(LogError::damaged(&file.key, "it names bytes behind its end"));
+            return Err(LogError::damaged(
+                &file.key,
+                "it names bytes behind its end",
+            ));
         }
         let mut read = Vec::new();
         for piece in pieces(range) {
             let bytes = self.store.get_range(&file.key, piece).await;
-            read.push(bytes.map_err(|source| LogError::Read { file: file.key.clone(), source })?);
+            read.push(bytes.map_err(|source| LogError::Read {
+                file: file.key.clone(),
+                source,
+            })?);
         }
         Ok(joined(read))
     }
@@ -177,5 +204,8 @@ async fn side_by_side<U>(
     all: impl Iterator<Item = impl Future<Output = Result<U, LogError>> + Send>,
 ) -> Vec<Result<U, LogError>> {
     // Collected, because the compiler sees no `Send` in a stream of closures that borrow.
-    stream::iter(all.collect::<Vec<_>>()).buffered(CONCURRENCY).collect().await
+    stream::iter(all.collect::<Vec<_>>())
+        .buffered(CONCURRENCY)
+        .collect()
+        .await
 }

@@ -8,7 +8,8 @@ use parquet::basic::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, KeyValue, SortingColumn};
 use parquet::file::properties::{
-    BloomFilterPosition, EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr,
+    BloomFilterPosition, EnabledStatistics, WriterProperties, WriterPropertiesBuilder,
+    WriterPropertiesPtr,
 };
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type as SchemaType, TypePtr};
 use posthaste_core::delivery_log::{COLUMNS, Column, ColumnType, Encoding};
@@ -44,8 +45,19 @@ pub(crate) struct StoredColumn {
 
 impl From<&Column> for StoredColumn {
     fn from(column: &Column) -> Self {
-        let Column { name, column_type, required, encoding, .. } = *column;
-        Self { name: name.to_owned(), column_type, required, encoding }
+        let Column {
+            name,
+            column_type,
+            required,
+            encoding,
+            ..
+        } = *column;
+        Self {
+            name: name.to_owned(),
+            column_type,
+            required,
+            encoding,
+        }
     }
 }
 
@@ -56,24 +68,37 @@ pub(crate) fn own_columns() -> Vec<StoredColumn> {
 
 /// The type of a column of a file. `None` if it is of none that the log has.
 pub(crate) fn column_type(column: &ColumnDescriptor) -> Option<ColumnType> {
-    if column.path().parts().len() != 1 || column.max_rep_level() != 0 || column.max_def_level() > 1 {
+    if column.path().parts().len() != 1 || column.max_rep_level() != 0 || column.max_def_level() > 1
+    {
         return None;
     }
     let of_type = |column_type: &ColumnType| {
         physical(*column_type) == column.physical_type()
             && logical(*column_type).as_ref() == column.logical_type_ref()
     };
-    [ColumnType::Text, ColumnType::Int, ColumnType::Time].into_iter().find(of_type)
+    [ColumnType::Text, ColumnType::Int, ColumnType::Time]
+        .into_iter()
+        .find(of_type)
 }
 
 /// The schema of a file with these columns.
 pub(crate) fn schema(columns: &[StoredColumn]) -> Result<TypePtr, ParquetError> {
-    let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>()?;
-    SchemaType::group_type_builder("record").with_fields(fields).build().map(Arc::new)
+    let fields = columns
+        .iter()
+        .map(|column| field(column).map(Arc::new))
+        .collect::<Result<_, _>>()?;
+    SchemaType::group_type_builder("record")
+        .with_fields(fields)
+        .build()
+        .map(Arc::new)
 }
 
 fn field(column: &StoredColumn) -> Result<SchemaType, ParquetError> {
-    let repetition = if column.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+    let repetition = if column.required {
+        Repetition::REQUIRED
+    } else {
+        Repetition::OPTIONAL
+    };
     SchemaType::primitive_type_builder(&column.name, physical(column.column_type))
         .with_repetition(repetition)
         .with_logical_type(logical(column.column_type))
@@ -120,8 +145,8 @@ pub(crate) fn properties(
     Ok(Arc::new(columns.iter().fold(base, with).build()))
 }
 
-/// Numbers of words, and differences of numbers, are small already: zstd takes 1 % off them, and a quarter of
-/// the time.
+/// Numbers of words, and differences of numbers, are small already: zstd takes 1 % off them, and a
+/// quarter of the time.
 fn compression(encoding: Encoding, zstd: Compression) -> Compression {
     match encoding {
         Encoding::Words | Encoding::Repeated | Encoding::Ordered => Compression::UNCOMPRESSED,
@@ -158,7 +183,11 @@ fn sorting(columns: &[StoredColumn]) -> Option<Vec<SortingColumn>> {
     let sorting = SORTED_BY.iter().map(|(name, descending)| {
         let position = columns.iter().position(|column| column.name == *name)?;
         let column_idx = i32::try_from(position).ok()?;
-        Some(SortingColumn { column_idx, descending: *descending, nulls_first: false })
+        Some(SortingColumn {
+            column_idx,
+            descending: *descending,
+            nulls_first: false,
+        })
     });
     sorting.collect()
 }
@@ -182,7 +211,10 @@ pub(crate) fn check_types<'a>(
     for column in columns {
         let own = posthaste_core::delivery_log::column(column.name());
         if own.is_some_and(|own| column_type(column) != Some(own.column_type)) {
-            return Err(broken(&format!("column {} is of another type", column.name())));
+            return Err(broken(&format!(
+                "column {} is of another type",
+                column.name()
+            )));
         }
     }
     Ok(())

@@ -9,12 +9,12 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::broken;
 
-/// Greatest gap between two ranges that are read as one, in bytes: a read costs about as much time as that
-/// many bytes more of it.
+/// Greatest gap between two ranges that are read as one, in bytes: a read costs about as much time
+/// as that many bytes more of it.
 const GAP_MAX: u64 = 64 * 1024;
 
-/// Longest range that is read at once, in bytes. On AWS a longer answer than 32 MiB is refused, and a
-/// question holds several at a time.
+/// Longest range that is read at once, in bytes. On AWS a longer answer than 32 MiB is refused, and
+/// a question holds several at a time.
 pub(crate) const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Parts of a file, in order and apart. Bytes between them are an error.
@@ -64,8 +64,8 @@ impl ChunkReader for Segments {
     }
 }
 
-/// Joins ranges that overlap or lie near each other, up to [`READ_BYTES_MAX`]. Those that overlap are joined
-/// in any case, so that a part has all bytes of each.
+/// Joins ranges that overlap or lie near each other, up to [`READ_BYTES_MAX`]. Those that overlap
+/// are joined in any case, so that a part has all bytes of each.
 pub(crate) fn coalesce(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();
@@ -103,7 +103,10 @@ mod tests {
         let ranges = vec![far + 5..far + 9, 50..99, 0..10, 5..7, 20..20];
         assert_eq!(coalesce(ranges), [0..99, far + 5..far + 9]);
         let at_the_limit = vec![0..1, 1 + GAP_MAX..2 + GAP_MAX, 5 * GAP_MAX..5 * GAP_MAX + 1];
-        assert_eq!(coalesce(at_the_limit), [0..2 + GAP_MAX, 5 * GAP_MAX..5 * GAP_MAX + 1]);
+        assert_eq!(
+            coalesce(at_the_limit),
+            [0..2 + GAP_MAX, 5 * GAP_MAX..5 * GAP_MAX + 1]
+        );
         assert_eq!(coalesce(Vec::new()), []);
     }
 
@@ -112,12 +115,26 @@ mod tests {
         let (half, most) = (READ_BYTES_MAX / 2, READ_BYTES_MAX);
         let one = |range| std::iter::once(range).collect::<Vec<_>>();
         assert_eq!(coalesce(vec![0..half, half..most]), one(0..most));
-        assert_eq!(coalesce(vec![0..half, half..most + 1]), [0..half, half..most + 1]);
+        assert_eq!(
+            coalesce(vec![0..half, half..most + 1]),
+            [0..half, half..most + 1]
+        );
         let overlapping = vec![0..most, most - 1..most + 1];
-        assert_eq!(coalesce(overlapping), one(0..most + 1), "a part has all of a range");
+        assert_eq!(
+            coalesce(overlapping),
+            one(0..most + 1),
+            "a part has all of a range"
+        );
         let all = |range| pieces(range).collect::<Vec<_>>();
         assert_eq!(all(7..most + 7), one(7..most + 7));
-        assert_eq!(all(7..2 * most + 8), [7..most + 7, most + 7..2 * most + 7, 2 * most + 7..2 * most + 8]);
+        assert_eq!(
+            all(7..2 * most + 8),
+            [
+                7..most + 7,
+                most + 7..2 * most + 7,
+                2 * most + 7..2 * most + 8
+            ]
+        );
         assert_eq!(all(7..7), []);
     }
 
@@ -128,7 +145,15 @@ mod tests {
         let bytes = |start, len| segments.get_bytes(start, len).ok();
         assert_eq!(bytes(10, 3).unwrap(), "abc");
         assert_eq!(bytes(21, 2).unwrap(), "ef");
-        for (start, len) in [(0, 1), (9, 2), (11, 3), (13, 1), (15, 1), (24, 1), (u64::MAX, 1)] {
+        for (start, len) in [
+            (0, 1),
+            (9, 2),
+            (11, 3),
+            (13, 1),
+            (15, 1),
+            (24, 1),
+            (u64::MAX, 1),
+        ] {
             assert_eq!(bytes(start, len), None, "{start} {len}");
         }
         assert_eq!(segments.len(), 100);

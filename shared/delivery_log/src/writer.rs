@@ -30,7 +30,10 @@ pub struct RowGroups {
 
 impl Default for RowGroups {
     fn default() -> Self {
-        Self { records_max: LOG_ROW_GROUP_RECORDS_MAX, bytes_max: LOG_ROW_GROUP_BYTES_MAX }
+        Self {
+            records_max: LOG_ROW_GROUP_RECORDS_MAX,
+            bytes_max: LOG_ROW_GROUP_BYTES_MAX,
+        }
     }
 }
 
@@ -46,20 +49,28 @@ struct Counted<W> {
     bytes: u64,
 }
 
-/// The bytes of a file of records. In it they are sorted by topic, subscription and time, the newest first.
+/// The bytes of a file of records. In it they are sorted by topic, subscription and time, the
+/// newest first.
 pub fn write_file(records: &[Record], groups: RowGroups) -> Result<Bytes, LogError> {
-    write(&sorted(records), groups).map(Bytes::from).map_err(LogError::write)
+    write(&sorted(records), groups)
+        .map(Bytes::from)
+        .map_err(LogError::write)
 }
 
-/// Records in their places. Many share topic and subscription, which are compared once for each record.
+/// Records in their places. Many share topic and subscription, which are compared once for each
+/// record.
 fn sorted(records: &[Record]) -> Vec<&Record> {
     let mut subscriptions: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
     for record in records {
-        subscriptions.entry((&*record.topic, &*record.subscription)).or_default().push(record);
+        subscriptions
+            .entry((&*record.topic, &*record.subscription))
+            .or_default()
+            .push(record);
     }
     let mut sorted = Vec::with_capacity(records.len());
     for mut own in subscriptions.into_values() {
-        // A record has some 700 bytes, so that sorting them themselves would take longer than all else.
+        // A record has some 700 bytes, so that sorting them themselves would take longer than all
+        // else.
         own.sort_unstable_by(|one, other| one.place_within().cmp(&other.place_within()));
         sorted.append(&mut own);
     }
@@ -71,7 +82,9 @@ fn write(records: &[&Record], groups: RowGroups) -> Result<Vec<u8>, ParquetError
     for range in group_ranges(records, groups) {
         let records = &records[range];
         file.write_group(|index, _| {
-            records.chunks(ROWS_AT_ONCE).map(move |rows| Ok(Cells::of(rows, &COLUMNS[index])))
+            records
+                .chunks(ROWS_AT_ONCE)
+                .map(move |rows| Ok(Cells::of(rows, &COLUMNS[index])))
         })?;
     }
     file.finish().map(|(file, _)| file)
@@ -93,7 +106,10 @@ fn group_ranges(records: &[&Record], groups: RowGroups) -> Vec<Range<usize>> {
 }
 
 fn long_text_bytes(record: &Record) -> usize {
-    record.payload.as_ref().map_or(0, |payload| payload.as_str().len())
+    record
+        .payload
+        .as_ref()
+        .map_or(0, |payload| payload.as_str().len())
 }
 
 impl<W: Write + Send> FileWriter<W> {
@@ -105,17 +121,23 @@ impl<W: Write + Send> FileWriter<W> {
     ) -> Result<Self, ParquetError> {
         let properties = properties(&columns, group_records, notes)?;
         let sink = Counted { sink, bytes: 0 };
-        Ok(Self { writer: SerializedFileWriter::new(sink, schema(&columns)?, properties)?, columns })
+        Ok(Self {
+            writer: SerializedFileWriter::new(sink, schema(&columns)?, properties)?,
+            columns,
+        })
     }
 
-    /// Writes a row group. `cells` makes the values of a column, one column at a time, in runs of rows.
+    /// Writes a row group. `cells` makes the values of a column, one column at a time, in runs of
+    /// rows.
     pub(crate) fn write_group<R: IntoIterator<Item = Result<Cells, ParquetError>>>(
         &mut self,
         mut cells: impl FnMut(usize, &StoredColumn) -> R,
     ) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         for (index, column) in self.columns.iter().enumerate() {
-            let mut writer = group.next_column()?.ok_or_else(|| broken("a column is missing"))?;
+            let mut writer = group
+                .next_column()?
+                .ok_or_else(|| broken("a column is missing"))?;
             for cells in cells(index, column) {
                 cells?.write(&mut writer, column.required)?;
             }

@@ -10,8 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
 
-/// A request body of slices, sent one after the other without copying them together. Its size is known, so it
-/// is never sent in chunks.
+/// A request body of slices, sent one after the other without copying them together. Its size is
+/// known, so it is never sent in chunks.
 pub(crate) struct SlicesBody {
     slices: vec::IntoIter<Bytes>,
     bytes_left: u64,
@@ -20,7 +20,10 @@ pub(crate) struct SlicesBody {
 impl SlicesBody {
     pub(crate) fn new(slices: Vec<Bytes>) -> Self {
         let bytes_left = slices.iter().map(|slice| slice.len() as u64).sum();
-        Self { slices: slices.into_iter(), bytes_left }
+        Self {
+            slices: slices.into_iter(),
+            bytes_left,
+        }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -50,8 +53,8 @@ impl Body for SlicesBody {
     }
 }
 
-/// The first bytes of a response body, at most [`RESPONSE_BODY_BYTES_MAX`]. They are kept apart from the task
-/// that reads, so that they stay when the deadline ends the reading.
+/// The first bytes of a response body, at most [`RESPONSE_BODY_BYTES_MAX`]. They are kept apart
+/// from the task that reads, so that they stay when the deadline ends the reading.
 #[derive(Default)]
 pub(crate) struct Received {
     /// The body so far, if it came in one piece: most are small, and this one is not copied.
@@ -63,10 +66,13 @@ pub(crate) struct Received {
 impl Received {
     /// Reads `body` and answers whether it was read to its end.
     pub(crate) async fn read(&mut self, body: &mut Incoming) -> bool {
-        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
+        {
             let Ok(frame) = frame else { return false };
             // Trailers have no use here.
-            let Ok(data) = frame.into_data() else { continue };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
             if !self.push(data) {
                 return false;
             }
@@ -82,7 +88,8 @@ impl Received {
         if self.len() == 0 {
             self.first = piece;
         } else {
-            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
+            self.joined
+                .extend_from_slice(&std::mem::take(&mut self.first));
             self.joined.extend_from_slice(&piece);
         }
         fits
@@ -94,7 +101,11 @@ impl Received {
 
     /// The bytes that were read.
     pub(crate) fn into_bytes(self) -> Bytes {
-        if self.joined.is_empty() { self.first } else { self.joined.freeze() }
+        if self.joined.is_empty() {
+            self.first
+        } else {
+            self.joined.freeze()
+        }
     }
 }
 

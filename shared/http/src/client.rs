@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{AddressPolicy, Link};
 use posthaste_ports::{
-    Clock, Evict, Evicted, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    Clock, Evict, Evicted, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest,
+    WebhookResponse,
 };
 use tokio_rustls::TlsConnector;
 
@@ -26,14 +27,18 @@ use crate::request::render;
 use crate::settings::ClientSettings;
 use crate::tls::{self, TlsSetupError};
 
-/// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and names.
+/// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and
+/// names.
 ///
-/// - A request goes only to an address that was validated together with every other address of its host, at
-///   most `names_kept` ago; an idle connection is reused only while its address is among those.
-/// - A request on a reused connection that ends before any byte of an answer is sent once more, on a fresh
-///   one: the peer closed the idle connection at that moment. The endpoint may then see the request twice.
+/// - A request goes only to an address that was validated together with every other address of its
+///   host, at most `names_kept` ago; an idle connection is reused only while its address is among
+///   those.
+/// - A request on a reused connection that ends before any byte of an answer is sent once more, on
+///   a fresh one: the peer closed the idle connection at that moment. The endpoint may then see the
+///   request twice.
 /// - A connection whose answer was not read to its end is closed.
-/// - Each new connection to a host starts at the next of its addresses, so that all of them get their share.
+/// - Each new connection to a host starts at the next of its addresses, so that all of them get
+///   their share.
 /// - Neither redirects nor proxies of the environment are followed.
 pub struct HyperWebhookClient<C, N = SystemNames<C>> {
     clock: C,
@@ -48,8 +53,8 @@ struct Shared<N> {
 }
 
 impl<C: Clock> HyperWebhookClient<C> {
-    /// A client that resolves names by the name server of its settings, or as the system does. Reads the root
-    /// certificates, and nothing else, at once.
+    /// A client that resolves names by the name server of its settings, or as the system does.
+    /// Reads the root certificates, and nothing else, at once.
     pub fn new(settings: ClientSettings, clock: C) -> Result<Self, TlsSetupError> {
         let names = SystemNames::new(settings.dns_server, clock.clone());
         Self::with_names(settings, clock, names)
@@ -91,7 +96,9 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             return Err(Unanswered::in_time(begun));
         };
         // An answer exists only after the exchange has begun.
-        let Some(Exchange { mut connection, .. }) = begun else { return Err(SendFailure::Socket.into()) };
+        let Some(Exchange { mut connection, .. }) = begun else {
+            return Err(SendFailure::Socket.into());
+        };
         let (response, is_whole) = read(&mut connection, response, deadline).await;
         if is_whole && connection.is_usable() {
             self.pool.put(link, connection, &self.clock);
@@ -99,8 +106,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         Ok(response)
     }
 
-    /// Sends the request and waits for the head of the answer. The exchange under way is in `begun`, also
-    /// when this call is dropped.
+    /// Sends the request and waits for the head of the answer. The exchange under way is in
+    /// `begun`, also when this call is dropped.
     async fn head(
         &self,
         link: &Link,
@@ -122,7 +129,11 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         let start = self.shared.names.next_turn(&link.host);
         let addresses = in_turn(&addresses, start);
         let connection = Box::pin(dial(&self.shared.tls, &self.clock, link, &addresses)).await?;
-        head(begun.insert(Exchange::begin(connection, rendered(request)?)), request).await
+        head(
+            begun.insert(Exchange::begin(connection, rendered(request)?)),
+            request,
+        )
+        .await
     }
 
     /// All addresses of the link's host, every one of them allowed.
@@ -132,10 +143,12 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             Some(known) => known.into(),
             None => Box::pin(self.shared.names.addresses(&link.host, &self.clock)).await?,
         };
-        policy.check_addresses(link, &addresses).map_err(|refusal| {
-            tracing::warn!(%link, error = %refusal, "an endpoint's address is refused");
-            SendFailure::AddressRefused
-        })?;
+        policy
+            .check_addresses(link, &addresses)
+            .map_err(|refusal| {
+                tracing::warn!(%link, error = %refusal, "an endpoint's address is refused");
+                SendFailure::AddressRefused
+            })?;
         Ok(addresses)
     }
 }
@@ -147,17 +160,27 @@ struct Unanswered {
 }
 
 impl Unanswered {
-    /// The time has run out: a request that was begun goes on, and one without a connection is not sent any
-    /// more.
+    /// The time has run out: a request that was begun goes on, and one without a connection is not
+    /// sent any more.
     fn in_time(begun: Option<Exchange>) -> Self {
-        let failure = if begun.is_some() { SendFailure::TimedOut } else { SendFailure::ConnectTimedOut };
-        Self { failure, late: begun.map(late) }
+        let failure = if begun.is_some() {
+            SendFailure::TimedOut
+        } else {
+            SendFailure::ConnectTimedOut
+        };
+        Self {
+            failure,
+            late: begun.map(late),
+        }
     }
 }
 
 impl From<SendFailure> for Unanswered {
     fn from(failure: SendFailure) -> Self {
-        Self { failure, late: None }
+        Self {
+            failure,
+            late: None,
+        }
     }
 }
 
@@ -169,7 +192,10 @@ fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendF
     })
 }
 
-async fn head(exchange: &mut Exchange, request: &WebhookRequest) -> Result<Response<Incoming>, SendFailure> {
+async fn head(
+    exchange: &mut Exchange,
+    request: &WebhookRequest,
+) -> Result<Response<Incoming>, SendFailure> {
     exchange.head().await.map_err(|error| {
         tracing::debug!(
             link = %request.url.link(),
@@ -194,7 +220,15 @@ async fn read(
         () = end => false,
     };
     let (status, headers) = (head.status, head.headers);
-    (WebhookResponse { status, headers, body: received.into_bytes(), body_is_whole: is_whole }, is_whole)
+    (
+        WebhookResponse {
+            status,
+            headers,
+            body: received.into_bytes(),
+            body_is_whole: is_whole,
+        },
+        is_whole,
+    )
 }
 
 /// The rest of a request whose time has run out. Its connection is not used again.
@@ -213,12 +247,21 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
         let answered = self.attempt(&request, deadline).await;
         let took = self.clock.monotonic().saturating_sub(started);
         match answered {
-            Ok(response) => WebhookAnswer { result: Ok(response), took, late: None },
-            Err(Unanswered { failure, late }) => WebhookAnswer { result: Err(failure), took, late },
+            Ok(response) => WebhookAnswer {
+                result: Ok(response),
+                took,
+                late: None,
+            },
+            Err(Unanswered { failure, late }) => WebhookAnswer {
+                result: Err(failure),
+                took,
+                late,
+            },
         }
     }
 
-    /// Closes the link's idle connections and forgets its host's addresses, also for its other links.
+    /// Closes the link's idle connections and forgets its host's addresses, also for its other
+    /// links.
     fn drop_link(&self, link: &Link) {
         self.pool.drop_link(link);
         self.shared.names.forget(&link.host);
@@ -226,16 +269,19 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
 }
 
 impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
-    /// Closes idle connections and forgets expired names. The bytes count only the names: the memory of a
-    /// connection in hyper, rustls and the kernel is unknown.
+    /// Closes idle connections and forgets expired names. The bytes count only the names: the
+    /// memory of a connection in hyper, rustls and the kernel is unknown.
     fn trim(&self) -> Evicted {
-        let connections = Evicted { entries: self.pool.trim(), bytes: 0 };
+        let connections = Evicted {
+            entries: self.pool.trim(),
+            bytes: 0,
+        };
         let names = self.shared.names.trim(self.clock.monotonic());
         [connections, names].into_iter().sum()
     }
 
-    /// Forgets every resolved name, and the resolver's configuration. Idle connections stay: they are used
-    /// only while the name still has their address.
+    /// Forgets every resolved name, and the resolver's configuration. Idle connections stay: they
+    /// are used only while the name still has their address.
     fn flush_dns(&self) -> usize {
         self.shared.names.flush()
     }
@@ -243,6 +289,10 @@ impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
 
 impl<C: Clone, N> Clone for HyperWebhookClient<C, N> {
     fn clone(&self) -> Self {
-        Self { clock: self.clock.clone(), shared: self.shared.clone(), pool: self.pool.clone() }
+        Self {
+            clock: self.clock.clone(),
+            shared: self.shared.clone(),
+            pool: self.pool.clone(),
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! An HTTP/1 connection, pinned to a validated address.
 //!
-//! The task that waits for an answer drives the connection itself. A separate task per connection, hyper's
-//! usual way, costs two wake-ups per request, and leaves a moment after each answer in which it is unknown
-//! whether the connection can be used again. HTTP/1 has one request at a time, so nothing is lost; an idle
-//! connection is checked when it is taken out of the pool, and every few seconds in it.
+//! The task that waits for an answer drives the connection itself. A separate task per connection,
+//! hyper's usual way, costs two wake-ups per request, and leaves a moment after each answer in
+//! which it is unknown whether the connection can be used again. HTTP/1 has one request at a time,
+//! so nothing is lost; an idle connection is checked when it is taken out of the pool, and every
+//! few seconds in it.
 
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
@@ -46,9 +47,17 @@ impl Connection {
             }
         };
         let io = TokioIo::new(Listening::new(wire, Box::new(note)));
-        let (sender, driver) =
-            http1::Builder::new().max_buf_size(RESPONSE_HEAD_BYTES_MAX).handshake(io).await?;
-        Ok(Box::new(Self { sender, driver, is_over: false, was_heard, address }))
+        let (sender, driver) = http1::Builder::new()
+            .max_buf_size(RESPONSE_HEAD_BYTES_MAX)
+            .handshake(io)
+            .await?;
+        Ok(Box::new(Self {
+            sender,
+            driver,
+            is_over: false,
+            was_heard,
+            address,
+        }))
     }
 
     /// True if any byte of an answer to the last request came.
@@ -56,8 +65,8 @@ impl Connection {
         self.was_heard.load(Ordering::Relaxed)
     }
 
-    /// True if the connection can take a request now: the peer has neither closed it nor sent unexpected
-    /// bytes.
+    /// True if the connection can take a request now: the peer has neither closed it nor sent
+    /// unexpected bytes.
     pub(crate) fn is_usable(&mut self) -> bool {
         self.poll_driver(&mut Context::from_waker(Waker::noop()));
         !self.is_over && self.sender.is_ready()
@@ -75,13 +84,14 @@ impl Connection {
     }
 
     fn poll_driver(&mut self, cx: &mut Context<'_>) {
-        // An error of the connection reaches the request that waits on it; without a request it has no
-        // receiver.
+        // An error of the connection reaches the request that waits on it; without a request it has
+        // no receiver.
         self.is_over = self.is_over || Pin::new(&mut self.driver).poll(cx).is_ready();
     }
 }
 
-/// A request on its connection, apart from the waiting for its answer: so it can go on when that ends.
+/// A request on its connection, apart from the waiting for its answer: so it can go on when that
+/// ends.
 pub(crate) struct Exchange {
     pub(crate) connection: Box<Connection>,
     answer: Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>,
@@ -101,8 +111,8 @@ impl Exchange {
     }
 }
 
-/// The bytes below HTTP: plain, or in TLS. A TLS session is boxed, because it has a few kilobytes and
-/// connections move in and out of the pool.
+/// The bytes below HTTP: plain, or in TLS. A TLS session is boxed, because it has a few kilobytes
+/// and connections move in and out of the pool.
 pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A wire that shows all that is read from it.

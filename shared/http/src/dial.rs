@@ -1,4 +1,5 @@
-//! From validated addresses to an open connection: every address is tried before a link counts as down.
+//! From validated addresses to an open connection: every address is tried before a link counts as
+//! down.
 
 use std::future::Future;
 use std::io;
@@ -18,32 +19,37 @@ use tokio_rustls::TlsConnector;
 use crate::connection::{Connection, Wire};
 use crate::failure::{failure_of, is_exhausted};
 
-/// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's default).
+/// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's
+/// default).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Most addresses of one host that are tried. All of them are validated, but a name with thousands would turn
-/// one event into a scan of other people's machines.
+/// Most addresses of one host that are tried. All of them are validated, but a name with thousands
+/// would turn one event into a scan of other people's machines.
 const ADDRESSES_TRIED_MAX: usize = 16;
 
-/// The addresses to try, in order, at most [`ADDRESSES_TRIED_MAX`]. The address at `start`, modulo their
-/// number, comes first; the others of its family follow in turn, and the other family's lie between them (RFC
-/// 8305, section 4): a family that is silent delays a connection once, not once for each of its addresses.
+/// The addresses to try, in order, at most [`ADDRESSES_TRIED_MAX`]. The address at `start`, modulo
+/// their number, comes first; the others of its family follow in turn, and the other family's lie
+/// between them (RFC 8305, section 4): a family that is silent delays a connection once, not once
+/// for each of its addresses.
 pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
-    let Some(first) = start.checked_rem(addresses.len()) else { return Vec::new() };
+    let Some(first) = start.checked_rem(addresses.len()) else {
+        return Vec::new();
+    };
     let is_ipv4 = addresses[first].is_ipv4();
     let turned = addresses[first..].iter().chain(&addresses[..first]);
-    let (own, mut other): (Vec<IpAddr>, Vec<IpAddr>) = turned.partition(|it| it.is_ipv4() == is_ipv4);
+    let (own, mut other): (Vec<IpAddr>, Vec<IpAddr>) =
+        turned.partition(|it| it.is_ipv4() == is_ipv4);
     let turn = start.checked_rem(other.len()).unwrap_or_default();
     other.rotate_left(turn);
     let pairs = (0..addresses.len()).flat_map(|n| [own.get(n), other.get(n)]);
     pairs.flatten().copied().take(ADDRESSES_TRIED_MAX).collect()
 }
 
-/// Opens a connection over `link` to one of `addresses`, which the caller has validated and put in their
-/// order.
+/// Opens a connection over `link` to one of `addresses`, which the caller has validated and put in
+/// their order.
 ///
-/// After an address that refuses or fails the handshake, the next is tried at once; after one that is silent,
-/// the next is tried shortly later. Only the caller's deadline bounds a handshake.
+/// After an address that refuses or fails the handshake, the next is tried at once; after one that
+/// is silent, the next is tried shortly later. Only the caller's deadline bounds a handshake.
 pub(crate) async fn dial<C: Clock>(
     tls: &TlsConnector,
     clock: &C,
@@ -92,7 +98,9 @@ async fn open(
     } else {
         Wire::Left(stream)
     };
-    Connection::open(wire, address).await.map_err(|error| failure_of(&error))
+    Connection::open(wire, address)
+        .await
+        .map_err(|error| failure_of(&error))
 }
 
 /// Connects to addresses in turn, beside one another where one is silent.
@@ -113,16 +121,24 @@ where
 {
     fn new(clock: &'a C, addresses: &'a [IpAddr], dial: D) -> Self {
         let (waiting, dialing) = (addresses.iter(), FuturesUnordered::new());
-        Self { clock, dial, waiting, dialing, is_exhausted: false, is_refused: false }
+        Self {
+            clock,
+            dial,
+            waiting,
+            dialing,
+            is_exhausted: false,
+            is_refused: false,
+        }
     }
 
-    /// The next address that answered; `None` when every address has failed. Connects under way continue with
-    /// the next call.
+    /// The next address that answered; `None` when every address has failed. Connects under way
+    /// continue with the next call.
     async fn next_connected(&mut self) -> Option<(IpAddr, T)> {
         loop {
             if let Some(&address) = self.waiting.next() {
                 let dialed = (self.dial)(address);
-                self.dialing.push(async move { (address, dialed.await) }.boxed());
+                self.dialing
+                    .push(async move { (address, dialed.await) }.boxed());
             }
             let has_more = self.waiting.len() > 0;
             tokio::select! {
@@ -159,13 +175,19 @@ mod tests {
     }
 
     /// `answers`, by address: connected, refused, or silent (`None`).
-    async fn race(answers: [Option<bool>; 3], advance_ms: &[u64]) -> (Vec<IpAddr>, Vec<IpAddr>, bool) {
+    async fn race(
+        answers: [Option<bool>; 3],
+        advance_ms: &[u64],
+    ) -> (Vec<IpAddr>, Vec<IpAddr>, bool) {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let dialed = Mutex::new(Vec::new());
         let mut connected = Vec::new();
         let mut race = Race::new(&clock, &ADDRESSES, |address| {
             dialed.lock().push(address);
-            let answer = ADDRESSES.iter().position(|a| *a == address).and_then(|at| answers[at]);
+            let answer = ADDRESSES
+                .iter()
+                .position(|a| *a == address)
+                .and_then(|at| answers[at]);
             async move {
                 match answer {
                     Some(true) => Ok(()),
@@ -193,7 +215,9 @@ mod tests {
 
     #[test]
     fn addresses_are_tried_in_turn() {
-        let check = |start, expected: [u8; 3]| assert_eq!(in_turn(&ADDRESSES, start), expected.map(address));
+        let check = |start, expected: [u8; 3]| {
+            assert_eq!(in_turn(&ADDRESSES, start), expected.map(address))
+        };
         check(0, [1, 2, 3]);
         check(1, [2, 3, 1]);
         check(2, [3, 1, 2]);
@@ -202,19 +226,35 @@ mod tests {
         assert!(in_turn(&[], 7).is_empty());
         let many: Vec<_> = (0..100).map(address).collect();
         let tried = in_turn(&many, 95);
-        assert_eq!((tried.len(), tried[0], tried[5]), (ADDRESSES_TRIED_MAX, address(95), address(0)));
+        assert_eq!(
+            (tried.len(), tried[0], tried[5]),
+            (ADDRESSES_TRIED_MAX, address(95), address(0))
+        );
     }
 
     /// IPv4 addresses by their last byte, IPv6 ones by 100 and more.
     fn of_both(numbers: &[u8]) -> Vec<IpAddr> {
         let v6 = |number| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(number)).into();
-        numbers.iter().map(|&number| if number < 100 { address(number) } else { v6(number) }).collect()
+        numbers
+            .iter()
+            .map(|&number| {
+                if number < 100 {
+                    address(number)
+                } else {
+                    v6(number)
+                }
+            })
+            .collect()
     }
 
     #[test]
     fn the_families_alternate_and_each_address_is_first_in_its_turn() {
         let check = |all: &[u8], start, expected: &[u8]| {
-            assert_eq!(in_turn(&of_both(all), start), of_both(expected), "{all:?} {start}");
+            assert_eq!(
+                in_turn(&of_both(all), start),
+                of_both(expected),
+                "{all:?} {start}"
+            );
         };
         let all = [1, 2, 101, 102, 103];
         check(&all, 0, &[1, 101, 2, 102, 103]);
@@ -226,25 +266,41 @@ mod tests {
         check(&[1, 101], 1, &[101, 1]);
         // A host with many addresses of one family is tried at one of the other's soon.
         let many: Vec<u8> = (1..=20).chain([101]).collect();
-        check(&many, 0, &[1, 101, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+        check(
+            &many,
+            0,
+            &[1, 101, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+        );
     }
 
     #[tokio::test]
     async fn every_address_is_tried_before_the_link_has_failed() {
-        assert_eq!(race([Some(false); 3], &[]).await, (ADDRESSES.to_vec(), vec![], true));
+        assert_eq!(
+            race([Some(false); 3], &[]).await,
+            (ADDRESSES.to_vec(), vec![], true)
+        );
     }
 
     #[tokio::test]
     async fn addresses_after_a_failed_handshake_are_still_tried() {
         let expected = (ADDRESSES.to_vec(), vec![address(1), address(3)], true);
-        assert_eq!(race([Some(true), Some(false), Some(true)], &[]).await, expected);
+        assert_eq!(
+            race([Some(true), Some(false), Some(true)], &[]).await,
+            expected
+        );
     }
 
     #[tokio::test]
     async fn a_silent_address_is_overtaken_after_the_stagger() {
         let silent_first = [None, Some(true), None];
-        assert_eq!(race(silent_first, &[249]).await, (vec![address(1)], vec![], false));
+        assert_eq!(
+            race(silent_first, &[249]).await,
+            (vec![address(1)], vec![], false)
+        );
         let (dialed, connected, _) = race(silent_first, &[249, 1]).await;
-        assert_eq!((&dialed[..2], connected), (&ADDRESSES[..2], vec![address(2)]));
+        assert_eq!(
+            (&dialed[..2], connected),
+            (&ADDRESSES[..2], vec![address(2)])
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Resolution of names: the trait, the system's resolver behind it, and a short cache in front of it.
+//! Resolution of names: the trait, the system's resolver behind it, and a short cache in front of
+//! it.
 
 pub(crate) mod cache;
 mod families;
@@ -19,7 +20,8 @@ pub enum LookupError {
     NoAnswer(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Resolves host names. [`SystemNames`](system::SystemNames) is the real one; tests answer from a script.
+/// Resolves host names. [`SystemNames`](system::SystemNames) is the real one; tests answer from a
+/// script.
 pub trait NameLookup: Send + Sync + 'static {
     /// All addresses of `host`, v4 and v6, none left out: they are validated together.
     fn lookup(&self, host: &str) -> impl Future<Output = Result<Vec<IpAddr>, LookupError>> + Send;

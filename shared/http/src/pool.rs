@@ -13,12 +13,12 @@ use posthaste_ports::Clock;
 use crate::connection::Connection;
 use crate::settings::ClientSettings;
 
-/// Time between checks of idle connections, so that a connection that its peer has closed does not hold a
-/// file descriptor until the next request to it.
+/// Time between checks of idle connections, so that a connection that its peer has closed does not
+/// hold a file descriptor until the next request to it.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Part of all idle connections that is closed where one more would be too many. A search through all of them
-/// finds the oldest, so each search closes several.
+/// Part of all idle connections that is closed where one more would be too many. A search through
+/// all of them finds the oldest, so each search closes several.
 const CLOSED_PART: usize = 32;
 
 /// Idle connections of all links.
@@ -56,20 +56,33 @@ impl Pool {
     }
 
     /// The last used connection that is fit for a request that was validated for `addresses`.
-    pub(crate) fn take(&self, link: &Link, addresses: &[IpAddr], now: Duration) -> Option<Box<Connection>> {
+    pub(crate) fn take(
+        &self,
+        link: &Link,
+        addresses: &[IpAddr],
+        now: Duration,
+    ) -> Option<Box<Connection>> {
         loop {
             // A connection that is not fit is dropped, and so closed, outside the lock.
             let mut idle = self.state.lock().pop(link)?;
             let is_young = now.saturating_sub(idle.since) < self.kept;
-            if is_young && addresses.contains(&idle.connection.address) && idle.connection.is_usable() {
+            if is_young
+                && addresses.contains(&idle.connection.address)
+                && idle.connection.is_usable()
+            {
                 return Some(idle.connection);
             }
         }
     }
 
-    /// Keeps a usable connection, unless its link has enough. Where there are too many in all, it closes
-    /// those that have been idle for longest, as Go's `http.Transport` does.
-    pub(crate) fn put<C: Clock>(self: &Arc<Self>, link: Link, connection: Box<Connection>, clock: &C) {
+    /// Keeps a usable connection, unless its link has enough. Where there are too many in all, it
+    /// closes those that have been idle for longest, as Go's `http.Transport` does.
+    pub(crate) fn put<C: Clock>(
+        self: &Arc<Self>,
+        link: Link,
+        connection: Box<Connection>,
+        clock: &C,
+    ) {
         let closed = {
             let mut state = self.state.lock();
             let of_link = state.links.get(&link).map_or(0, Vec::len);
@@ -77,8 +90,11 @@ impl Pool {
                 return;
             }
             let is_full = state.total >= self.total_max;
-            let closed =
-                if is_full { state.pop_oldest(self.total_max.div_ceil(CLOSED_PART)) } else { vec![] };
+            let closed = if is_full {
+                state.pop_oldest(self.total_max.div_ceil(CLOSED_PART))
+            } else {
+                vec![]
+            };
             state.push(link, connection, clock.monotonic());
             if !state.is_swept {
                 state.is_swept = true;
@@ -115,11 +131,14 @@ impl Pool {
         self.state.lock().total
     }
 
-    /// Closes what is too old, or was closed by the peer, and answers whether anything is left to sweep.
+    /// Closes what is too old, or was closed by the peer, and answers whether anything is left to
+    /// sweep.
     fn sweep(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
         for idle in state.links.values_mut() {
-            idle.retain_mut(|idle| now.saturating_sub(idle.since) < self.kept && idle.connection.is_usable());
+            idle.retain_mut(|idle| {
+                now.saturating_sub(idle.since) < self.kept && idle.connection.is_usable()
+            });
         }
         state.links.retain(|_, idle| !idle.is_empty());
         state.total = state.links.values().map(Vec::len).sum();
@@ -138,14 +157,24 @@ impl State {
 
     fn push(&mut self, link: Link, connection: Box<Connection>, since: Duration) {
         let place = self.kept_ever;
-        self.links.entry(link).or_default().push(Idle { connection, since, place });
+        self.links.entry(link).or_default().push(Idle {
+            connection,
+            since,
+            place,
+        });
         self.total += 1;
         self.kept_ever += 1;
     }
 
-    /// Takes out the `count` connections that have been idle for longest, or all. There must be one.
+    /// Takes out the `count` connections that have been idle for longest, or all. There must be
+    /// one.
     fn pop_oldest(&mut self, count: usize) -> Vec<Idle> {
-        let mut places: Vec<_> = self.links.values().flatten().map(|idle| idle.place).collect();
+        let mut places: Vec<_> = self
+            .links
+            .values()
+            .flatten()
+            .map(|idle| idle.place)
+            .collect();
         let index = count.min(places.len()) - 1;
         let last = *places.select_nth_unstable(index).1;
         let is_old = |idle: &Idle| idle.place <= last;
@@ -159,8 +188,8 @@ impl State {
     }
 }
 
-/// The task that sweeps a pool. When the end of its runtime cuts it short, the next connection starts
-/// another.
+/// The task that sweeps a pool. When the end of its runtime cuts it short, the next connection
+/// starts another.
 struct Sweeper(Weak<Pool>);
 
 impl Drop for Sweeper {
@@ -174,7 +203,9 @@ impl Drop for Sweeper {
 async fn sweep<C: Clock>(mut sweeper: Sweeper, clock: C) {
     loop {
         clock.sleep(SWEEP_EVERY).await;
-        let Some(pool) = sweeper.0.upgrade() else { return };
+        let Some(pool) = sweeper.0.upgrade() else {
+            return;
+        };
         if !pool.sweep(clock.monotonic()) {
             sweeper.0 = Weak::new();
             return;

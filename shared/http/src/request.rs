@@ -9,7 +9,8 @@ use url::Position;
 
 use crate::body::SlicesBody;
 
-/// Renders a request. Its slices and headers are shared, not copied, so that one request can be sent twice.
+/// Renders a request. Its slices and headers are shared, not copied, so that one request can be
+/// sent twice.
 ///
 /// # Errors
 /// The path and query are longer than 64 KiB, or hold what a request line must not.
@@ -45,9 +46,9 @@ fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http:
     Ok(headers)
 }
 
-/// Headers that belong to the connection. A subscription's own headers must not reach them: a second framing
-/// of the body, or an upgrade, would let a request carry another inside (request smuggling), and `expect`
-/// would wait.
+/// Headers that belong to the connection. A subscription's own headers must not reach them: a
+/// second framing of the body, or an upgrade, would let a request carry another inside (request
+/// smuggling), and `expect` would wait.
 fn is_of_the_connection(name: &HeaderName) -> bool {
     matches!(
         *name,
@@ -75,7 +76,12 @@ mod tests {
 
     use super::*;
 
-    fn request(method: Method, url: &str, headers: &[(&str, &str)], body: &[&'static str]) -> WebhookRequest {
+    fn request(
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[&'static str],
+    ) -> WebhookRequest {
         WebhookRequest {
             method,
             url: EndpointUrl::parse(url).unwrap(),
@@ -95,13 +101,26 @@ mod tests {
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
             .collect();
-        assert_eq!(format!("{} {} | {}", rendered.method(), rendered.uri(), headers.join(" | ")), expected);
+        assert_eq!(
+            format!(
+                "{} {} | {}",
+                rendered.method(),
+                rendered.uri(),
+                headers.join(" | ")
+            ),
+            expected
+        );
     }
 
     #[test]
     fn host_and_length_are_the_clients_own() {
         check(
-            &request(Method::POST, "https://a.example/hook?x=1", &[("webhook-id", "e1")], &["[", "{}", "]"]),
+            &request(
+                Method::POST,
+                "https://a.example/hook?x=1",
+                &[("webhook-id", "e1")],
+                &["[", "{}", "]"],
+            ),
             "POST /hook?x=1 | host: a.example | webhook-id: e1 | content-length: 4",
         );
         check(

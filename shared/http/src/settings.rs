@@ -6,26 +6,28 @@ use std::time::Duration;
 
 use posthaste_core::model::AddressPolicy;
 
-/// Idle connections kept per link: as many as `deliver` opens to one link by default would find one each.
+/// Idle connections kept per link: as many as `deliver` opens to one link by default would find one
+/// each.
 pub const IDLE_PER_LINK_MAX_DEFAULT: usize = 64;
 
 /// Idle connections kept in all. Each is one file descriptor and, with TLS, some 40 KiB.
 pub const IDLE_MAX_DEFAULT: usize = 1024;
 
-/// Time that an idle connection is kept. Load balancers commonly close their side after 60 s. We close first,
-/// so that a request seldom meets a connection that is just being closed.
+/// Time that an idle connection is kept. Load balancers commonly close their side after 60 s. We
+/// close first, so that a request seldom meets a connection that is just being closed.
 /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html>
 pub const IDLE_KEPT_DEFAULT: Duration = Duration::from_secs(50);
 
-/// Time that a resolved name is used. It is short, because an address is validated when it is resolved. The
-/// records' own time to live is ignored: an attacker's zero would make every request ask a name server.
+/// Time that a resolved name is used. It is short, because an address is validated when it is
+/// resolved. The records' own time to live is ignored: an attacker's zero would make every request
+/// ask a name server.
 pub const NAMES_KEPT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Largest response head, in bytes. Also the largest piece in which a body is read.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most headers in a response: hyper's own default. It is not set explicitly, because a set limit makes hyper
-/// allocate its table of headers for each response.
+/// Most headers in a response: hyper's own default. It is not set explicitly, because a set limit
+/// makes hyper allocate its table of headers for each response.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
 
 /// Why a text is not the address of a name server.
@@ -42,7 +44,11 @@ pub enum DnsServerError {
 /// The address and port of a name server. A name would have to be resolved first.
 pub fn parse_dns_server(text: &str) -> Result<SocketAddr, DnsServerError> {
     let server: SocketAddr = text.parse().map_err(DnsServerError::NotAnAddress)?;
-    if server.port() == 0 { Err(DnsServerError::NoPort) } else { Ok(server) }
+    if server.port() == 0 {
+        Err(DnsServerError::NoPort)
+    } else {
+        Ok(server)
+    }
 }
 
 /// Settings of the client.
@@ -50,7 +56,8 @@ pub fn parse_dns_server(text: &str) -> Result<SocketAddr, DnsServerError> {
 pub struct ClientSettings {
     /// Addresses that webhooks may go to.
     pub addresses: AddressPolicy,
-    /// A PEM file with root certificates that are trusted beside the platform's: a company's own authority.
+    /// A PEM file with root certificates that are trusted beside the platform's: a company's own
+    /// authority.
     pub extra_root_file: Option<PathBuf>,
     /// Idle connections kept per link.
     pub idle_per_link_max: usize,
@@ -60,7 +67,8 @@ pub struct ClientSettings {
     pub idle_kept: Duration,
     /// Time that a resolved name is used.
     pub names_kept: Duration,
-    /// The only name server to ask, over UDP and TCP and without the hosts file; `None` for the system's.
+    /// The only name server to ask, over UDP and TCP and without the hosts file; `None` for the
+    /// system's.
     pub dns_server: Option<SocketAddr>,
 }
 
@@ -86,13 +94,27 @@ mod tests {
     fn a_name_server_is_an_address_with_a_port() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let parsed = parse_dns_server(text);
-            let said = parsed.as_ref().map(ToString::to_string).map_err(ToString::to_string);
-            assert_eq!(said, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+            let said = parsed
+                .as_ref()
+                .map(ToString::to_string)
+                .map_err(ToString::to_string);
+            assert_eq!(
+                said,
+                expected.map(str::to_owned).map_err(str::to_owned),
+                "{text}"
+            );
         };
         check("10.0.0.2:53", Ok("10.0.0.2:53"));
         check("[fd00::2]:5353", Ok("[fd00::2]:5353"));
         let shape = "expected an address and port such as 10.0.0.2:53 or [fd00::2]:53";
-        for text in ["", "10.0.0.2", "ns.example.com:53", "10.0.0.2:65536", " 10.0.0.2:53", "fd00::2:53"] {
+        for text in [
+            "",
+            "10.0.0.2",
+            "ns.example.com:53",
+            "10.0.0.2:65536",
+            " 10.0.0.2:53",
+            "fd00::2:53",
+        ] {
             check(text, Err(shape));
         }
         check("10.0.0.2:0", Err("expected a port from 1 to 65535"));

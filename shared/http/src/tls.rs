@@ -1,9 +1,9 @@
 //! TLS: trusted roots and protocol.
 //!
-//! The client trusts the roots of the platform's own store (`SSL_CERT_FILE` and `SSL_CERT_DIR` included) and
-//! those of a file that the operator names. A compiled-in list is not used: the operator already keeps the
-//! platform's store up to date and adds a company's authority to it, and a withdrawn root disappears without
-//! a new build of this program.
+//! The client trusts the roots of the platform's own store (`SSL_CERT_FILE` and `SSL_CERT_DIR`
+//! included) and those of a file that the operator names. A compiled-in list is not used: the
+//! operator already keeps the platform's store up to date and adds a company's authority to it, and
+//! a withdrawn root disappears without a new build of this program.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// Sessions kept for resumption, over all servers: a full handshake costs some 400 µs of CPU, a resumed one a
-/// fraction.
+/// Sessions kept for resumption, over all servers: a full handshake costs some 400 µs of CPU, a
+/// resumed one a fraction.
 const SESSIONS_MAX: usize = 1024;
 
 /// The only protocol offered.
@@ -54,7 +54,9 @@ pub(crate) fn connector(extra_root_file: Option<&Path>) -> Result<TlsConnector, 
         }
     }
     if roots.is_empty() {
-        tracing::warn!("no root certificates on this machine: every https endpoint will fail with TlsError");
+        tracing::warn!(
+            "no root certificates on this machine: every https endpoint will fail with TlsError"
+        );
     }
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
@@ -71,7 +73,10 @@ fn platform_roots() -> RootCertStore {
     let loaded = rustls_native_certs::load_native_certs();
     for error in &loaded.errors {
         let error = error as &dyn std::error::Error;
-        tracing::warn!(error, "failed to read a part of the platform's root certificates");
+        tracing::warn!(
+            error,
+            "failed to read a part of the platform's root certificates"
+        );
     }
     let (_, ignored) = roots.add_parsable_certificates(loaded.certs);
     tracing::debug!(roots = roots.len(), ignored, "platform roots loaded");
@@ -79,10 +84,21 @@ fn platform_roots() -> RootCertStore {
 }
 
 fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsSetupError> {
-    let read = |source| TlsSetupError::Read { path: path.to_owned(), source };
-    let roots: Vec<_> =
-        CertificateDer::pem_file_iter(path).map_err(read)?.collect::<Result<_, _>>().map_err(read)?;
-    if roots.is_empty() { Err(TlsSetupError::Empty { path: path.to_owned() }) } else { Ok(roots) }
+    let read = |source| TlsSetupError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let roots: Vec<_> = CertificateDer::pem_file_iter(path)
+        .map_err(read)?
+        .collect::<Result<_, _>>()
+        .map_err(read)?;
+    if roots.is_empty() {
+        Err(TlsSetupError::Empty {
+            path: path.to_owned(),
+        })
+    } else {
+        Ok(roots)
+    }
 }
 
 #[cfg(test)]
@@ -93,10 +109,18 @@ mod tests {
     fn a_bad_file_of_roots_is_named() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let check = |file: &str, expected: &str| {
-            let Err(error) = connector(Some(&here.join(file))) else { panic!("{file} was accepted") };
-            assert_eq!(error.to_string().replace(here.to_str().unwrap(), ""), expected);
+            let Err(error) = connector(Some(&here.join(file))) else {
+                panic!("{file} was accepted")
+            };
+            assert_eq!(
+                error.to_string().replace(here.to_str().unwrap(), ""),
+                expected
+            );
         };
-        check("no-such.pem", "failed to read root certificates from /no-such.pem");
+        check(
+            "no-such.pem",
+            "failed to read root certificates from /no-such.pem",
+        );
         check("Cargo.toml", "no certificate in /Cargo.toml");
     }
 }

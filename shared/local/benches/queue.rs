@@ -1,7 +1,8 @@
-//! The embedded queue by itself: send, receive and acknowledge in one process, durable, and a large backlog.
+//! The embedded queue by itself: send, receive and acknowledge in one process, durable, and a large
+//! backlog.
 //!
-//! `cargo bench -p posthaste-local --bench queue -- [DIR] [stream|backlog|reopen]`. Prints one line per run.
-//! `reopen` opens what an earlier run left in DIR, for example one that was killed.
+//! `cargo bench -p posthaste-local --bench queue -- [DIR] [stream|backlog|reopen]`. Prints one line
+//! per run. `reopen` opens what an earlier run left in DIR, for example one that was killed.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a bench that fails panics")]
@@ -14,7 +15,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_local::{Local, LocalOptions};
-use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest};
+use posthaste_ports::{
+    Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender, ReceiveRequest,
+};
 use posthaste_system::{SystemClock, SystemEntropy};
 
 /// The numbers of messages below are divisible by ten times this.
@@ -28,14 +31,23 @@ const BODY_BYTES: usize = 1024;
 
 fn main() {
     // `cargo bench` adds `--bench`.
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let dir = PathBuf::from(args.first().map_or("/tmp/posthaste-queue-bench", String::as_str));
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with("--"))
+        .collect();
+    let dir = PathBuf::from(
+        args.first()
+            .map_or("/tmp/posthaste-queue-bench", String::as_str),
+    );
     let which = args.get(1).map(String::as_str);
     if which == Some("reopen") {
         return reopen(&dir);
     }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap();
     if which != Some("backlog") {
         runtime.block_on(latency(&dir));
         for batch in [1, 10] {
@@ -69,7 +81,10 @@ async fn latency(dir: &Path) {
     let local = fresh(dir);
     let start = Meter::start();
     send(local.clone(), 0, 1, LATENCY_MESSAGES).await;
-    println!("stream, 1 a request, 1 sender: {}", start.read(LATENCY_MESSAGES));
+    println!(
+        "stream, 1 a request, 1 sender: {}",
+        start.read(LATENCY_MESSAGES)
+    );
     local.close().await;
 }
 
@@ -81,15 +96,18 @@ async fn stream(dir: &Path, batch: u64) {
     let receivers: Vec<_> = (0..RECEIVERS)
         .map(|_| tokio::spawn(receive(local.clone(), settled.clone(), STREAM_MESSAGES)))
         .collect();
-    let senders =
-        (0..SENDERS).map(|n| tokio::spawn(send(local.clone(), n, batch, STREAM_MESSAGES / SENDERS)));
+    let senders = (0..SENDERS)
+        .map(|n| tokio::spawn(send(local.clone(), n, batch, STREAM_MESSAGES / SENDERS)));
     for sender in senders.collect::<Vec<_>>() {
         sender.await.unwrap();
     }
     for receiver in receivers {
         receiver.await.unwrap();
     }
-    println!("stream, {batch} a request, {SENDERS} senders: {}", start.read(STREAM_MESSAGES));
+    println!(
+        "stream, {batch} a request, {SENDERS} senders: {}",
+        start.read(STREAM_MESSAGES)
+    );
     local.close().await;
 }
 
@@ -97,7 +115,8 @@ async fn stream(dir: &Path, batch: u64) {
 async fn backlog(dir: &Path) {
     let local = fresh(dir);
     let start = Meter::start();
-    let senders = (0..SENDERS).map(|n| tokio::spawn(send(local.clone(), n, 10, BACKLOG_MESSAGES / SENDERS)));
+    let senders =
+        (0..SENDERS).map(|n| tokio::spawn(send(local.clone(), n, 10, BACKLOG_MESSAGES / SENDERS)));
     for sender in senders.collect::<Vec<_>>() {
         sender.await.unwrap();
     }
@@ -116,7 +135,10 @@ async fn backlog(dir: &Path) {
     println!("drained: {}", start.read(BACKLOG_MESSAGES));
     let before = file_mib(dir);
     local.close().await;
-    println!("the file had {before} MiB before it was closed, {} after", file_mib(dir));
+    println!(
+        "the file had {before} MiB before it was closed, {} after",
+        file_mib(dir)
+    );
 }
 
 async fn send(local: Local<SystemClock>, sender: u64, batch: u64, messages: u64) {
@@ -124,10 +146,16 @@ async fn send(local: Local<SystemClock>, sender: u64, batch: u64, messages: u64)
     for n in 0..messages / batch {
         let message = |entry| OutgoingMessage {
             body: Bytes::from("x".repeat(BODY_BYTES)),
-            group: Some(format!("topic.subscription-{}", (sender + n * batch + entry) % GROUPS)),
+            group: Some(format!(
+                "topic.subscription-{}",
+                (sender + n * batch + entry) % GROUPS
+            )),
             delay_secs: 0,
         };
-        let answers = queue.send_batch((0..batch).map(message).collect()).await.unwrap();
+        let answers = queue
+            .send_batch((0..batch).map(message).collect())
+            .await
+            .unwrap();
         assert!(answers.iter().all(Result::is_ok));
     }
 }
@@ -135,7 +163,11 @@ async fn send(local: Local<SystemClock>, sender: u64, batch: u64, messages: u64)
 async fn receive(local: Local<SystemClock>, settled: Arc<AtomicU64>, messages: u64) {
     let queue = local.queue(QueueName::Deliveries);
     let visibility = Duration::from_mins(1);
-    let request = ReceiveRequest { max: 10, visibility, wait: Duration::from_millis(200) };
+    let request = ReceiveRequest {
+        max: 10,
+        visibility,
+        wait: Duration::from_millis(200),
+    };
     while settled.load(Ordering::Relaxed) < messages {
         for message in queue.receive(request).await.unwrap() {
             queue.acknowledge(&message.receipt).await.unwrap();
@@ -152,12 +184,21 @@ struct Meter {
 
 impl Meter {
     fn start() -> Self {
-        Self { start: SystemClock.monotonic(), cpu: cpu_secs(), written: proc_number("io", "write_bytes:") }
+        Self {
+            start: SystemClock.monotonic(),
+            cpu: cpu_secs(),
+            written: proc_number("io", "write_bytes:"),
+        }
     }
 
     fn read(&self, messages: u64) -> String {
-        let (secs, cpu) =
-            (SystemClock.monotonic().saturating_sub(self.start).as_secs_f64(), cpu_secs() - self.cpu);
+        let (secs, cpu) = (
+            SystemClock
+                .monotonic()
+                .saturating_sub(self.start)
+                .as_secs_f64(),
+            cpu_secs() - self.cpu,
+        );
         let messages = messages as f64;
         format!(
             "{:.0} messages/s, {:.1} us CPU each, {} bytes written each, {:.2} s, RSS {} MiB, at most {} MiB",
@@ -173,7 +214,11 @@ impl Meter {
 
 fn file_mib(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(dir.join("posthaste.redb")).unwrap().blocks() * 512 / (1 << 20)
+    std::fs::metadata(dir.join("posthaste.redb"))
+        .unwrap()
+        .blocks()
+        * 512
+        / (1 << 20)
 }
 
 fn cpu_secs() -> f64 {
@@ -183,6 +228,12 @@ fn cpu_secs() -> f64 {
 
 fn proc_number(file: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }

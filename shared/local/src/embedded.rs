@@ -1,8 +1,9 @@
-//! The embedded durable queues and state objects: one data folder, one engine (redb), one commit thread.
+//! The embedded durable queues and state objects: one data folder, one engine (redb), one commit
+//! thread.
 //!
-//! Work that is answered `Ok` was fsynced. Everything else about a message (visible, in flight, how often
-//! received) lives in memory and is rebuilt on open: a restart ends every visibility timeout and starts the
-//! receive counts again, while delays go on.
+//! Work that is answered `Ok` was fsynced. Everything else about a message (visible, in flight, how
+//! often received) lives in memory and is rebuilt on open: a restart ends every visibility timeout
+//! and starts the receive counts again, while delays go on.
 
 mod bodies;
 mod check;
@@ -65,17 +66,25 @@ pub struct Local<C> {
 }
 
 impl<C: Clock> Local<C> {
-    /// Opens the data folder, makes it if it is missing, and takes its lock. `entropy` names a new folder, so
-    /// that message ids differ between folders.
-    #[expect(clippy::needless_pass_by_value, reason = "options and entropy are built for this one call")]
+    /// Opens the data folder, makes it if it is missing, and takes its lock. `entropy` names a new
+    /// folder, so that message ids differ between folders.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options and entropy are built for this one call"
+    )]
     pub fn open(
         dir: &Path,
         options: LocalOptions,
         clock: C,
         entropy: impl Entropy,
     ) -> Result<Self, OpenError> {
-        let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
-        disk::make_folder(dir).and_then(|()| private::narrow(dir)).map_err(folder)?;
+        let folder = |source| OpenError::Folder {
+            path: dir.to_owned(),
+            source,
+        };
+        disk::make_folder(dir)
+            .and_then(|()| private::narrow(dir))
+            .map_err(folder)?;
         let mut lock = FolderLock::take(dir)?;
         let disk = FolderDisk(dir.to_owned());
         let engine = |source| OpenError::of(dir, source);
@@ -94,19 +103,19 @@ impl<C: Clock> Local<C> {
         clock: C,
         entropy: &impl Entropy,
     ) -> Result<Self, EngineError> {
-        let (engine, begin) = Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
+        let (engine, begin) =
+            Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
         let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
         let visit = |sequence, header: Option<record::Header<'_>>| match header {
-            Some(header) => queues[usize::from(record::number_of(header.queue))].index.lock().insert(
-                sequence,
-                header.group,
-                header.due,
-                now,
-            ),
+            Some(header) => queues[usize::from(record::number_of(header.queue))]
+                .index
+                .lock()
+                .insert(sequence, header.group, header.due, now),
             None => damage::set_aside(&queues, sequence, now),
         };
-        let live = engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
+        let live =
+            engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
         let time = clock.clone();
         let shared = Arc::new(Shared {
             engine,
@@ -124,17 +133,26 @@ impl<C: Clock> Local<C> {
             records_bytes_max: options.records_bytes_max,
         });
         let ended = Committer::spawn(shared.clone(), begin, live, lock)?;
-        Ok(Self { handle: Arc::new(Handle { shared, ended }), clock })
+        Ok(Self {
+            handle: Arc::new(Handle { shared, ended }),
+            clock,
+        })
     }
 
     /// One of the queues.
     pub fn queue(&self, name: QueueName) -> LocalQueue<C> {
-        LocalQueue { handle: self.handle.clone(), clock: self.clock.clone(), name }
+        LocalQueue {
+            handle: self.handle.clone(),
+            clock: self.clock.clone(),
+            name,
+        }
     }
 
     /// The state objects.
     pub fn state(&self) -> StateStore {
-        StateStore { handle: self.handle.clone() }
+        StateStore {
+            handle: self.handle.clone(),
+        }
     }
 
     /// Measurements for the monitor.
@@ -142,15 +160,15 @@ impl<C: Clock> Local<C> {
         self.handle.shared.counters.read()
     }
 
-    /// Writes waiting work, acknowledgements included, closes the engine and gives the folder back. Later
-    /// calls to the queues and the state store get errors of kind `Other`.
+    /// Writes waiting work, acknowledgements included, closes the engine and gives the folder back.
+    /// Later calls to the queues and the state store get errors of kind `Other`.
     pub async fn close(self) {
         self.handle.shared.inbox.close();
         self.ended().await;
     }
 
-    /// Completes when the thread that writes has ended: after a close, or by a fault. From then on every
-    /// write is refused.
+    /// Completes when the thread that writes has ended: after a close, or by a fault. From then on
+    /// every write is refused.
     pub async fn ended(&self) {
         // An error means that the sender is gone, and it never sends.
         let _ = self.handle.ended.clone().changed().await;
@@ -158,8 +176,8 @@ impl<C: Clock> Local<C> {
 }
 
 impl<C: Clock> Evict for Local<C> {
-    /// Forgets the bodies of recent messages, which are on disk too. The engine's own pages stay: it bounds
-    /// them but cannot give them back on demand.
+    /// Forgets the bodies of recent messages, which are on disk too. The engine's own pages stay:
+    /// it bounds them but cannot give them back on demand.
     fn trim(&self) -> Evicted {
         // Dropped without the lock, on which every send and receive waits.
         let bodies = self.handle.shared.bodies.lock().take_all();

@@ -1,9 +1,9 @@
-//! An object store over plain files: the object `a/b.json` is the file `b.json` in the folder `a`, so that a
-//! person can open it. For dead letters; not for objects that change many times a second.
+//! An object store over plain files: the object `a/b.json` is the file `b.json` in the folder `a`,
+//! so that a person can open it. For dead letters; not for objects that change many times a second.
 //!
-//! A put writes a temporary file, syncs it, moves it into place and syncs the folder, so a reader sees all of
-//! an object or nothing and a power cut loses nothing that was acknowledged. Conditions are decided under a
-//! lock of this process, so one process must own the folder.
+//! A put writes a temporary file, syncs it, moves it into place and syncs the folder, so a reader
+//! sees all of an object or nothing and a power cut loses nothing that was acknowledged. Conditions
+//! are decided under a lock of this process, so one process must own the folder.
 
 mod disk;
 mod folders;
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated, ends_early,
-    validate,
+    ETag, ErrorKind, ListPage, Object, ObjectStore, PortError, PutCondition, Revalidated,
+    ends_early, validate,
 };
 use posthaste_system::probe::disk as usage;
 use sha2::{Digest, Sha256};
@@ -28,16 +28,16 @@ use self::folders::Folders;
 use self::listing::HIDDEN_PREFIX;
 use crate::private;
 
-/// The folder in which objects are written before they are moved into place; on the same file system, emptied
-/// at start.
+/// The folder in which objects are written before they are moved into place; on the same file
+/// system, emptied at start.
 const TEMPORARY_FOLDER: &str = ".posthaste-tmp";
 
 /// Keeps objects as files in one folder. Clones share it.
 ///
-/// The file system adds two limits: a segment of a key has at most 255 bytes, and a key cannot also be the
-/// folder of another (`a` beside `a/b`). Both are refused with kind `Invalid`, as is a segment that begins
-/// with `.posthaste-`. An [`ETag`] is the SHA-256 of the content, as S3's is a hash of it: writing the same
-/// bytes again gives the same version.
+/// The file system adds two limits: a segment of a key has at most 255 bytes, and a key cannot also
+/// be the folder of another (`a` beside `a/b`). Both are refused with kind `Invalid`, as is a
+/// segment that begins with `.posthaste-`. An [`ETag`] is the SHA-256 of the content, as S3's is a
+/// hash of it: writing the same bytes again gives the same version.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     shared: Arc<Shared>,
@@ -49,23 +49,23 @@ struct Shared {
     /// Bytes of the disk that no object takes.
     kept_free: u64,
     temporaries_ever: AtomicU64,
-    /// Held from looking at a condition until the change is durable: writers take turns to commit, not to
-    /// write. A folder is remembered only after the fact, so what is remembered is right even if a holder
-    /// panicked.
+    /// Held from looking at a condition until the change is durable: writers take turns to commit,
+    /// not to write. A folder is remembered only after the fact, so what is remembered is
+    /// right even if a holder panicked.
     folders: Mutex<Folders>,
 }
 
 impl FileStore {
-    /// Opens the store in `root`, makes the folder if it is missing, and removes files that a crash left half
-    /// written.
+    /// Opens the store in `root`, makes the folder if it is missing, and removes files that a crash
+    /// left half written.
     ///
     /// Blocks; meant for the start of a process. At most one store may be open on a folder.
     pub fn open(root: &Path) -> Result<Self, PortError> {
         Self::open_keeping_free(root, 0)
     }
 
-    /// Opens a store that refuses, as `Full`, each object with which less than so many bytes of its disk
-    /// would be free.
+    /// Opens a store that refuses, as `Full`, each object with which less than so many bytes of its
+    /// disk would be free.
     pub fn open_keeping_free(root: &Path, kept_free: u64) -> Result<Self, PortError> {
         let doing = "open the folder of objects";
         let root = std::path::absolute(root).map_err(|e| disk::error(doing, e))?;
@@ -76,12 +76,19 @@ impl FileStore {
             .and_then(|()| private::narrow_all(&root))
             .map_err(|e| disk::error(doing, e))?;
         let (temporaries_ever, folders) = (AtomicU64::new(0), Mutex::new(folders));
-        let shared = Shared { root, kept_free, temporaries_ever, folders };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Shared {
+            root,
+            kept_free,
+            temporaries_ever,
+            folders,
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
     }
 
-    /// File calls block, so they run on the runtime's blocking threads. Dropping the future does not stop
-    /// them.
+    /// File calls block, so they run on the runtime's blocking threads. Dropping the future does
+    /// not stop them.
     async fn blocking<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -98,7 +105,10 @@ impl ObjectStore for FileStore {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         let doing = "read an object's file";
         let path = self.shared.path(doing, key)?;
-        self.blocking(doing, move |_| read(&path).map_err(|e| disk::error(doing, e))).await
+        self.blocking(doing, move |_| {
+            read(&path).map_err(|e| disk::error(doing, e))
+        })
+        .await
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
@@ -113,22 +123,39 @@ impl ObjectStore for FileStore {
         let doing = "read a range of an object's file";
         let path = self.shared.path(doing, key)?;
         validate::range(&range).map_err(|refusal| refusal.at(doing))?;
-        self.blocking(doing, move |_| read_range(doing, &path, &range)).await
+        self.blocking(doing, move |_| read_range(doing, &path, &range))
+            .await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         let doing = "write an object's file";
         let path = self.shared.path(doing, key)?;
-        self.blocking(doing, move |shared| shared.put(doing, &path, &bytes, &condition)).await
+        self.blocking(doing, move |shared| {
+            shared.put(doing, &path, &bytes, &condition)
+        })
+        .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         let doing = "delete an object's file";
         let path = self.shared.path(doing, key)?;
-        self.blocking(doing, move |shared| shared.delete(&path).map_err(|e| disk::error(doing, e))).await
+        self.blocking(doing, move |shared| {
+            shared.delete(&path).map_err(|e| disk::error(doing, e))
+        })
+        .await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         let doing = "list the files of objects";
         validate::page(max).map_err(|refusal| refusal.at(doing))?;
         let (prefix, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
@@ -142,7 +169,10 @@ impl ObjectStore for FileStore {
 impl Shared {
     fn path(&self, doing: &'static str, key: &str) -> Result<PathBuf, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(doing))?;
-        if key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX)) {
+        if key
+            .split('/')
+            .any(|segment| segment.starts_with(HIDDEN_PREFIX))
+        {
             return Err(validate::Refusal::Key.at(doing));
         }
         Ok(self.root.join(key))
@@ -156,7 +186,9 @@ impl Shared {
         condition: &PutCondition,
     ) -> Result<ETag, PortError> {
         self.room_for(bytes).map_err(|e| disk::error(doing, e))?;
-        let mut temporary = self.write_temporary(bytes).map_err(|e| disk::error(doing, e))?;
+        let mut temporary = self
+            .write_temporary(bytes)
+            .map_err(|e| disk::error(doing, e))?;
         let mut folders = self.folders.lock();
         if !holds(condition, path).map_err(|e| disk::error(doing, e))? {
             return Err(PortError::new(doing, ErrorKind::PreconditionFailed));
@@ -168,7 +200,10 @@ impl Shared {
             disk::sync_folder(folder)
         };
         let mut committed = commit(&mut folders);
-        if committed.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+        if committed
+            .as_ref()
+            .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        {
             // A person who tidies up may have removed a folder that was remembered.
             folders.forget();
             committed = commit(&mut folders);
@@ -177,8 +212,8 @@ impl Shared {
         Ok(etag(bytes))
     }
 
-    /// An error if the disk has no room for an object of these bytes. Where that cannot be told, the disk
-    /// itself will refuse it.
+    /// An error if the disk has no room for an object of these bytes. Where that cannot be told,
+    /// the disk itself will refuse it.
     fn room_for(&self, bytes: &[u8]) -> std::io::Result<()> {
         if self.kept_free == 0 {
             return Ok(());
@@ -187,7 +222,10 @@ impl Shared {
         if free.saturating_sub(bytes.len() as u64) >= self.kept_free {
             return Ok(());
         }
-        let error = NoRoom { free, kept_free: self.kept_free };
+        let error = NoRoom {
+            free,
+            kept_free: self.kept_free,
+        };
         Err(std::io::Error::new(std::io::ErrorKind::StorageFull, error))
     }
 
@@ -196,7 +234,10 @@ impl Shared {
         let number = self.temporaries_ever.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(number.to_string());
         let written = Temporary::write(path.clone(), bytes);
-        if written.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+        if written
+            .as_ref()
+            .is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        {
             let mut folders = self.folders.lock();
             folders.forget();
             folders.ensure(&folder)?;
@@ -236,7 +277,10 @@ fn holds(condition: &PutCondition, path: &Path) -> std::io::Result<bool> {
 }
 
 fn read(path: &Path) -> std::io::Result<Option<Object>> {
-    Ok(disk::read(path)?.map(|bytes| Object { etag: etag(&bytes), bytes: bytes.into() }))
+    Ok(disk::read(path)?.map(|bytes| Object {
+        etag: etag(&bytes),
+        bytes: bytes.into(),
+    }))
 }
 
 fn read_range(doing: &'static str, path: &Path, range: &Range<u64>) -> Result<Bytes, PortError> {
@@ -248,7 +292,10 @@ fn read_range(doing: &'static str, path: &Path, range: &Range<u64>) -> Result<By
 }
 
 fn etag(bytes: &[u8]) -> ETag {
-    ETag(format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(bytes))))
+    ETag(format!(
+        "{:x}",
+        Bytes::copy_from_slice(&Sha256::digest(bytes))
+    ))
 }
 
 #[cfg(test)]

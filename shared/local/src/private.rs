@@ -1,5 +1,5 @@
-//! Files and folders that only their owner can use, under any umask: they hold signing secrets, publish keys
-//! and payloads.
+//! Files and folders that only their owner can use, under any umask: they hold signing secrets,
+//! publish keys and payloads.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -31,15 +31,23 @@ pub fn make_folder(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(dir)?;
     let mode = mode_of(&std::fs::metadata(dir)?);
     // A umask may have taken more away than others' rights.
-    ensure(mode, FOLDER_MODE, |mode| std::fs::set_permissions(dir, mode)).map(drop)
+    ensure(mode, FOLDER_MODE, |mode| {
+        std::fs::set_permissions(dir, mode)
+    })
+    .map(drop)
 }
 
-/// Makes a folder. Missing parents get the mode that the umask gives, and all rights for their owner.
+/// Makes a folder. Missing parents get the mode that the umask gives, and all rights for their
+/// owner.
 pub fn make_folders(dir: &Path) -> io::Result<()> {
     match make_above(dir).and_then(|()| make_folder(dir)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // The folder was there, or another process has just made it.
-            if dir.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+            if dir.is_dir() {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
         }
         other => other,
     }
@@ -47,13 +55,18 @@ pub fn make_folders(dir: &Path) -> io::Result<()> {
 
 fn make_above(dir: &Path) -> io::Result<()> {
     // The parent of a relative path's first folder is an empty path.
-    let above = dir.ancestors().skip(1).filter(|above| *above != Path::new(""));
+    let above = dir
+        .ancestors()
+        .skip(1)
+        .filter(|above| *above != Path::new(""));
     let missing: Vec<_> = above.take_while(|above| !above.is_dir()).collect();
     for folder in missing.into_iter().rev() {
         match std::fs::create_dir(folder) {
             Ok(()) => {
                 let mode = mode_of(&std::fs::metadata(folder)?);
-                ensure(mode, mode | OWNER, |mode| std::fs::set_permissions(folder, mode))?;
+                ensure(mode, mode | OWNER, |mode| {
+                    std::fs::set_permissions(folder, mode)
+                })?;
             }
             // Another process has just made it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
@@ -63,8 +76,8 @@ fn make_above(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file. Only its owner can use a file that is made here; an existing file is narrowed to that where
-/// the file system allows it.
+/// Opens a file. Only its owner can use a file that is made here; an existing file is narrowed to
+/// that where the file system allows it.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let is_new = !path.try_exists()?;
     let file = options.clone().mode(FILE_MODE).open(path)?;
@@ -76,11 +89,15 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
 
 /// Writes a file and replaces an existing one.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    open(OpenOptions::new().write(true).create(true).truncate(true), path)?.write_all(bytes)
+    open(
+        OpenOptions::new().write(true).create(true).truncate(true),
+        path,
+    )?
+    .write_all(bytes)
 }
 
-/// Takes the rights of other users away from a file or folder. If that is refused, or if the folder is one
-/// that several users share, it stays open to them, and the log says so.
+/// Takes the rights of other users away from a file or folder. If that is refused, or if the folder
+/// is one that several users share, it stays open to them, and the log says so.
 pub fn narrow(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() && mode_of(&found) & STICKY != 0 && mode_of(&found) & OTHERS != 0 {
@@ -94,9 +111,9 @@ pub fn narrow(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Narrows a folder and all its content, the folder last: its own mode then shows that all is done, so that
-/// the next start does not look again. Links are not followed. If a mode cannot be changed, the log says so
-/// once.
+/// Narrows a folder and all its content, the folder last: its own mode then shows that all is done,
+/// so that the next start does not look again. Links are not followed. If a mode cannot be changed,
+/// the log says so once.
 pub fn narrow_all(dir: &Path) -> io::Result<()> {
     let mode = mode_of(&std::fs::metadata(dir)?);
     if mode & OTHERS == 0 {
@@ -126,8 +143,8 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
             if kind.is_symlink() {
                 continue;
             }
-            // The folder that holds all of this is what keeps others out, and is narrowed or warned of at the
-            // end.
+            // The folder that holds all of this is what keeps others out, and is narrowed or warned
+            // of at the end.
             is_narrowed(&entry.path())?;
             if kind.is_dir() {
                 folders.push(entry.path());
@@ -137,20 +154,30 @@ fn narrow_inside(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Narrows a file or folder, and answers whether it is narrow now: some file systems take a mode and do not
-/// keep it.
+/// Narrows a file or folder, and answers whether it is narrow now: some file systems take a mode
+/// and do not keep it.
 fn is_narrowed(path: &Path) -> io::Result<bool> {
     let mode = mode_of(&std::fs::metadata(path)?);
     if mode & OTHERS == 0 {
         return Ok(true);
     }
-    let is_set = ensure(mode, mode & !OTHERS, |mode| std::fs::set_permissions(path, mode))?;
+    let is_set = ensure(mode, mode & !OTHERS, |mode| {
+        std::fs::set_permissions(path, mode)
+    })?;
     Ok(is_set && mode_of(&std::fs::metadata(path)?) & OTHERS == 0)
 }
 
 /// Sets a mode where it is another, and answers whether it is as wanted now.
-fn ensure(found: u32, wanted: u32, set: impl FnOnce(Permissions) -> io::Result<()>) -> io::Result<bool> {
-    if found == wanted { Ok(true) } else { was_accepted(set(Permissions::from_mode(wanted))) }
+fn ensure(
+    found: u32,
+    wanted: u32,
+    set: impl FnOnce(Permissions) -> io::Result<()>,
+) -> io::Result<bool> {
+    if found == wanted {
+        Ok(true)
+    } else {
+        was_accepted(set(Permissions::from_mode(wanted)))
+    }
 }
 
 fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
@@ -161,8 +188,8 @@ fn was_accepted(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// True if it is worth trying the content of a folder after its own mode: a folder of another user may hold
-/// files of this user.
+/// True if it is worth trying the content of a folder after its own mode: a folder of another user
+/// may hold files of this user.
 fn has_modes(set: io::Result<()>) -> io::Result<bool> {
     match set {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(true),
@@ -170,14 +197,16 @@ fn has_modes(set: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// True if modes cannot be changed here: the file belongs to another user, the mount is read-only, or the
-/// file system has none, as on a Windows share. The program works there too.
+/// True if modes cannot be changed here: the file belongs to another user, the mount is read-only,
+/// or the file system has none, as on a Windows share. The program works there too.
 fn is_refused(error: &io::Error) -> bool {
     let is_unsupported = Errno::from_io_error(error) == Some(Errno::OPNOTSUPP);
     is_unsupported
         || matches!(
             error.kind(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::Unsupported
+            io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::Unsupported
         )
 }
 
@@ -228,8 +257,17 @@ mod tests {
             Ok(())
         };
         assert!(ensure(0o777, 0o600, set).unwrap());
-        for refused in [Errno::PERM, Errno::ACCESS, Errno::ROFS, Errno::OPNOTSUPP, Errno::NOSYS] {
-            assert!(!ensure(0o777, 0o600, |_| Err(refused.into())).unwrap(), "{refused}");
+        for refused in [
+            Errno::PERM,
+            Errno::ACCESS,
+            Errno::ROFS,
+            Errno::OPNOTSUPP,
+            Errno::NOSYS,
+        ] {
+            assert!(
+                !ensure(0o777, 0o600, |_| Err(refused.into())).unwrap(),
+                "{refused}"
+            );
         }
         assert!(ensure(0o777, 0o600, |_| Err(Errno::IO.into())).is_err());
     }
@@ -250,8 +288,8 @@ mod tests {
         }
     }
 
-    /// The kernel refuses other modes for the files of a process under `/proc`, even to root. The folder
-    /// holds links alone.
+    /// The kernel refuses other modes for the files of a process under `/proc`, even to root. The
+    /// folder holds links alone.
     #[test]
     fn a_file_system_that_refuses_modes_is_used_as_it_is() {
         let (dir, file) = (Path::new("/proc/self/ns"), Path::new("/proc/self/comm"));
@@ -267,9 +305,13 @@ mod tests {
     fn what_was_open_to_others_is_narrowed_and_what_its_owner_may_not_do_stays() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
-        for (before, after) in
-            [(0o644, 0o600), (0o666, 0o600), (0o440, 0o400), (0o600, 0o600), (0o755, 0o700)]
-        {
+        for (before, after) in [
+            (0o644, 0o600),
+            (0o666, 0o600),
+            (0o440, 0o400),
+            (0o600, 0o600),
+            (0o755, 0o700),
+        ] {
             std::fs::write(&file, "x").unwrap();
             set(&file, before);
             narrow(&file).unwrap();
@@ -289,11 +331,22 @@ mod tests {
         std::fs::write(dir.join("a/b/file"), "x").unwrap();
         std::fs::write(&other, "x").unwrap();
         std::os::unix::fs::symlink(&other, dir.join("link")).unwrap();
-        for path in [&dir, &dir.join("a"), &dir.join("a/b"), &dir.join("a/b/file"), &other] {
+        for path in [
+            &dir,
+            &dir.join("a"),
+            &dir.join("a/b"),
+            &dir.join("a/b/file"),
+            &other,
+        ] {
             set(path, 0o755);
         }
         narrow_all(&dir).unwrap();
-        for path in [&dir, &dir.join("a"), &dir.join("a/b"), &dir.join("a/b/file")] {
+        for path in [
+            &dir,
+            &dir.join("a"),
+            &dir.join("a/b"),
+            &dir.join("a/b/file"),
+        ] {
             assert_eq!(mode(path), 0o700, "{}", path.display());
         }
         assert_eq!(mode(&other), 0o755);

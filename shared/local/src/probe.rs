@@ -14,10 +14,14 @@ pub struct LocalProbe<G> {
 }
 
 impl<G: Fn() -> (u64, u64) + Send + Sync> LocalProbe<G> {
-    /// A probe of the disks that hold these two folders, and of `gauges`, which answers the engine's version
-    /// buckets and batch points.
+    /// A probe of the disks that hold these two folders, and of `gauges`, which answers the
+    /// engine's version buckets and batch points.
     pub fn new(data: impl Into<PathBuf>, journal: impl Into<PathBuf>, gauges: G) -> Self {
-        Self { data: data.into(), journal: journal.into(), gauges }
+        Self {
+            data: data.into(),
+            journal: journal.into(),
+            gauges,
+        }
     }
 }
 
@@ -42,9 +46,15 @@ mod tests {
     #[test]
     fn the_disks_of_folders_are_sampled_beside_the_gauges() {
         let folder = tempfile::tempdir().unwrap();
-        let sample = LocalProbe::new(folder.path(), folder.path().join("missing"), || (3, 5)).sample();
-        assert_eq!((sample.version_buckets, sample.batch_points, sample.log_disk), (Some(3), Some(5), None));
-        let Some(Database::Disk(disk)) = sample.database else { panic!("no disk: {sample:?}") };
+        let sample =
+            LocalProbe::new(folder.path(), folder.path().join("missing"), || (3, 5)).sample();
+        assert_eq!(
+            (sample.version_buckets, sample.batch_points, sample.log_disk),
+            (Some(3), Some(5), None)
+        );
+        let Some(Database::Disk(disk)) = sample.database else {
+            panic!("no disk: {sample:?}")
+        };
         assert!(disk.total > 0 && disk.used <= disk.total, "{disk:?}");
     }
 

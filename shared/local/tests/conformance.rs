@@ -39,19 +39,35 @@ struct Embedded {
 impl Embedded {
     fn new() -> Self {
         let start = Timestamp::parse("2026-11-21T10:00:00Z").unwrap();
-        Self { folders: Folders::default(), clock: ManualClock::new(start), last: Mutex::default() }
+        Self {
+            folders: Folders::default(),
+            clock: ManualClock::new(start),
+            last: Mutex::default(),
+        }
     }
 
     fn open(&self) -> Local<ManualClock> {
-        let options = LocalOptions { max_receive_count: MAX_RECEIVE_COUNT, ..LocalOptions::default() };
-        let local =
-            Local::open(&self.folders.fresh(), options, self.clock.clone(), SeededEntropy::new(1)).unwrap();
+        let options = LocalOptions {
+            max_receive_count: MAX_RECEIVE_COUNT,
+            ..LocalOptions::default()
+        };
+        let local = Local::open(
+            &self.folders.fresh(),
+            options,
+            self.clock.clone(),
+            SeededEntropy::new(1),
+        )
+        .unwrap();
         *self.last.lock().unwrap() = Some(local.clone());
         local
     }
 
     fn waits_for_a_commit(&self) -> bool {
-        self.last.lock().unwrap().as_ref().is_some_and(|local| local.gauges().calls > 0)
+        self.last
+            .lock()
+            .unwrap()
+            .as_ref()
+            .is_some_and(|local| local.gauges().calls > 0)
     }
 }
 

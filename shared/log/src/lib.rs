@@ -15,15 +15,16 @@ use tracing_subscriber::registry::LookupSpan;
 /// Most causes of one error that are written. It ends a chain with a loop.
 const CAUSES_MAX: usize = 16;
 
-/// Names of members that the writer itself gives to a line. The workspace's fields have other names, which
-/// `tests/reserved.rs` checks. A library's field with one of these names gets an underscore behind it.
+/// Names of members that the writer itself gives to a line. The workspace's fields have other
+/// names, which `tests/reserved.rs` checks. A library's field with one of these names gets an
+/// underscore behind it.
 pub const RESERVED: [&str; 5] = ["timestamp", "level", TEXT, "target", "span"];
 
 /// The member for the text of a line, which `tracing` treats as a field.
 const TEXT: &str = "message";
 
-/// The format of a line. [`JsonFields`] must keep the fields of spans; those of the innermost are the member
-/// `span`.
+/// The format of a line. [`JsonFields`] must keep the fields of spans; those of the innermost are
+/// the member `span`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonLines;
 
@@ -47,7 +48,10 @@ where
         if let Some(span) = context.lookup_current() {
             let extensions = span.extensions();
             let fields = extensions.get::<FormattedFields<JsonFields>>();
-            line.put("span", fields.map_or(Value::Null, |fields| span_fields(&fields.fields)));
+            line.put(
+                "span",
+                fields.map_or(Value::Null, |fields| span_fields(&fields.fields)),
+            );
         }
         writeln!(writer, "{}", Value::Object(line.0))
     }
@@ -68,7 +72,9 @@ impl Line {
 
     fn put_field(&mut self, field: &Field, value: impl Into<Value>) {
         match field.name() {
-            name if name != TEXT && RESERVED.contains(&name) => self.put(&format!("{name}_"), value),
+            name if name != TEXT && RESERVED.contains(&name) => {
+                self.put(&format!("{name}_"), value)
+            }
             name => self.put(name, value),
         }
     }
@@ -107,14 +113,19 @@ impl Visit for Line {
 /// The error's text and those of its causes, outermost first.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.take(CAUSES_MAX).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .take(CAUSES_MAX)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 /// Counts the lines that are lost because their stream is closed or its disk is full.
 const FAIL_COUNT: &str = "LogWriteFailCount";
 
-/// A stream of log lines, with one call of `write` per line. A line that cannot be written is lost and
-/// counted as `LogWriteFailCount`: the program must outlive the reader of its log, and a full disk.
+/// A stream of log lines, with one call of `write` per line. A line that cannot be written is lost
+/// and counted as `LogWriteFailCount`: the program must outlive the reader of its log, and a full
+/// disk.
 #[derive(Debug)]
 pub struct Lossy<W>(
     /// The stream.
@@ -130,7 +141,8 @@ impl<W: Write> Write for Lossy<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Lines that a flush cannot write are lost too; their number is unknown, so they count as one.
+        // Lines that a flush cannot write are lost too; their number is unknown, so they count as
+        // one.
         if self.0.flush().is_err() {
             metrics::counter!(FAIL_COUNT).increment(1);
         }
@@ -138,11 +150,14 @@ impl<W: Write> Write for Lossy<W> {
     }
 }
 
-/// Writes panics to the log from now on, instead of as text that no reader of JSON lines understands.
+/// Writes panics to the log from now on, instead of as text that no reader of JSON lines
+/// understands.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
-        let said = panic.payload_as_str().unwrap_or("something that is not text");
+        let said = panic
+            .payload_as_str()
+            .unwrap_or("something that is not text");
         tracing::error!(location, "panicked: {said}");
     }));
 }
@@ -200,11 +215,17 @@ mod tests {
     fn an_error_is_written_with_all_its_causes() {
         let error = Caused(
             "failed to write",
-            Some(Box::new(Caused("failed to send", Some(Box::new(Caused("denied", None)))))),
+            Some(Box::new(Caused(
+                "failed to send",
+                Some(Box::new(Caused("denied", None))),
+            ))),
         );
         let line = logged(|| tracing::error!(error = &error as &dyn Error, "not published"));
         assert_eq!(line["error"], "failed to write: failed to send: denied");
-        assert_eq!((&line["message"], &line["level"]), (&"not published".into(), &"ERROR".into()));
+        assert_eq!(
+            (&line["message"], &line["level"]),
+            (&"not published".into(), &"ERROR".into())
+        );
         assert_eq!(line["target"], "posthaste_log::tests");
         assert!(line["timestamp"].as_str().unwrap().ends_with('Z'));
     }
@@ -244,7 +265,10 @@ mod tests {
             );
         });
         assert_eq!(line["target"], "posthaste_log::tests");
-        assert_eq!((&line["level"], &line["message"]), (&"WARN".into(), &"link down".into()));
+        assert_eq!(
+            (&line["level"], &line["message"]),
+            (&"WARN".into(), &"link down".into())
+        );
         assert!(line["timestamp"].is_string() && line["span"].is_null());
         assert_eq!(line["target_"], "https://a.example:443");
         assert_eq!(
@@ -257,7 +281,9 @@ mod tests {
     fn the_innermost_span_s_fields_are_in_every_line() {
         let line = logged(|| {
             let outer = tracing::info_span!("outer", id = "o");
-            outer.in_scope(|| tracing::info_span!("inner", id = "i").in_scope(|| tracing::info!("a")));
+            outer.in_scope(|| {
+                tracing::info_span!("inner", id = "i").in_scope(|| tracing::info!("a"))
+            });
         });
         assert_eq!(line["span"]["id"], "i");
     }

@@ -1,5 +1,6 @@
-//! Fields of every log line in the workspace, read from its sources: none has a name that the writer itself
-//! uses, and none is the `Debug` text of a Rust value, which readers of the log cannot use as data.
+//! Fields of every log line in the workspace, read from its sources: none has a name that the
+//! writer itself uses, and none is the `Debug` text of a Rust value, which readers of the log
+//! cannot use as data.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,9 @@ fn fields_in(source: &str) -> Vec<Found> {
 
 fn walk(tokens: &[TokenTree], found: &mut Vec<Found>) {
     for (at, token) in tokens.iter().enumerate() {
-        let TokenTree::Group(group) = token else { continue };
+        let TokenTree::Group(group) = token else {
+            continue;
+        };
         let is_call = at >= 2 && is_punct(&tokens[at - 1], '!') && is_macro(&tokens[at - 2]);
         let inner: Vec<_> = group.stream().into_iter().collect();
         if is_call {
@@ -51,13 +54,15 @@ fn is_punct(token: &TokenTree, character: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == character)
 }
 
-/// The fields among the arguments of one call. They end where the text begins, because its own arguments
-/// follow.
+/// The fields among the arguments of one call. They end where the text begins, because its own
+/// arguments follow.
 fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
     for argument in tokens.split(|token| is_punct(token, ',')) {
         match argument {
             [] => {}
-            [TokenTree::Group(fields)] if fields.delimiter() == Delimiter::Brace => braced(fields, found),
+            [TokenTree::Group(fields)] if fields.delimiter() == Delimiter::Brace => {
+                braced(fields, found)
+            }
             [TokenTree::Literal(text)] => return found.extend(debug_text(text)),
             _ => found.extend(field(argument)),
         }
@@ -68,8 +73,8 @@ fn braced(fields: &Group, found: &mut Vec<Found>) {
     arguments(&fields.stream().into_iter().collect::<Vec<_>>(), found);
 }
 
-/// The field of an argument: `name`, `%name`, `?name`, `name = value` or `"name" = value`, with dots or
-/// without.
+/// The field of an argument: `name`, `%name`, `?name`, `name = value` or `"name" = value`, with
+/// dots or without.
 fn field(argument: &[TokenTree]) -> Option<Found> {
     let named = match argument {
         [sigil, rest @ ..] if is_punct(sigil, '%') || is_punct(sigil, '?') => rest,
@@ -81,13 +86,24 @@ fn field(argument: &[TokenTree]) -> Option<Found> {
     };
     let name: Vec<_> = named.iter().take_while(is_of_name).collect();
     // Anything but a value is no field: `target: "x"`, or a level with its path.
-    if name.is_empty() || named.get(name.len()).is_some_and(|token| !is_punct(token, '=')) {
+    if name.is_empty()
+        || named
+            .get(name.len())
+            .is_some_and(|token| !is_punct(token, '='))
+    {
         return None;
     }
-    let text: String = name.iter().map(|token| token.to_string().trim_matches('"').to_owned()).collect();
+    let text: String = name
+        .iter()
+        .map(|token| token.to_string().trim_matches('"').to_owned())
+        .collect();
     let value = named.get(name.len() + 1..).unwrap_or_default();
     let is_debug = [argument, value].into_iter().any(begins_debug) || names_debug(value);
-    Some(Found { name: text, line: name[0].span().start().line, is_debug })
+    Some(Found {
+        name: text,
+        line: name[0].span().start().line,
+        is_debug,
+    })
 }
 
 /// Whether it is `?value`.
@@ -108,13 +124,21 @@ fn names_debug(value: &[TokenTree]) -> bool {
 fn debug_text(text: &Literal) -> Option<Found> {
     let name = text.to_string();
     let is_debug = name.contains(":?}") || name.contains(":#?}");
-    is_debug.then(|| Found { name, line: text.span().start().line, is_debug })
+    is_debug.then(|| Found {
+        name,
+        line: text.span().start().line,
+        is_debug,
+    })
 }
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder can be read") {
         let path = entry.expect("a folder can be read").path();
-        if path.is_dir() && path.file_name().is_none_or(|name| name != "target" && name != "node_modules") {
+        if path.is_dir()
+            && path
+                .file_name()
+                .is_none_or(|name| name != "target" && name != "node_modules")
+        {
             sources(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
@@ -122,8 +146,8 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The fields of all lines of the workspace, each with its file. The writer's own tests are left out, because
-/// they try any name and value.
+/// The fields of all lines of the workspace, each with its file. The writer's own tests are left
+/// out, because they try any name and value.
 fn all_fields() -> Vec<(PathBuf, Found)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
@@ -149,9 +173,19 @@ fn places(is_meant: impl Fn(&Found) -> bool) -> Vec<String> {
 #[test]
 fn no_line_has_a_field_under_a_name_of_the_writers_own() {
     let refused = places(|found| RESERVED.contains(&found.name.as_str()));
-    assert!(refused.is_empty(), "name these fields otherwise, as in `link = %target`: {refused:#?}");
+    assert!(
+        refused.is_empty(),
+        "name these fields otherwise, as in `link = %target`: {refused:#?}"
+    );
     // The search finds what there is.
-    for name in ["link", "topic", "subscription", "error", "outcome", "status"] {
+    for name in [
+        "link",
+        "topic",
+        "subscription",
+        "error",
+        "outcome",
+        "status",
+    ] {
         assert!(!places(|found| found.name == name).is_empty(), "{name}");
     }
 }
@@ -169,31 +203,55 @@ fn no_line_has_the_debug_text_of_a_value() {
 fn values_by_debug_are_found_in_every_form() {
     let check = |call: &str, expected: &[&str]| {
         let found = fields_in(&format!("fn f() {{ {call}; }}"));
-        let names: Vec<_> = found.into_iter().filter(|it| it.is_debug).map(|it| it.name).collect();
+        let names: Vec<_> = found
+            .into_iter()
+            .filter(|it| it.is_debug)
+            .map(|it| it.name)
+            .collect();
         assert_eq!(names, expected, "{call}");
     };
     check(
         r#"tracing::info!(?a, b = ?c.d, e = debug(f), g = h.map(field::debug), "t")"#,
         &["a", "b", "e", "g"],
     );
-    check(r#"tracing::info!(a = tracing::field::debug(&b), %c, d, e = ok?, "text")"#, &["a"]);
+    check(
+        r#"tracing::info!(a = tracing::field::debug(&b), %c, d, e = ok?, "text")"#,
+        &["a"],
+    );
     check(r#"tracing::info!(a, "text {b:?}")"#, &["\"text {b:?}\""]);
 }
 
 #[test]
 fn fields_are_found_in_every_form() {
     let check = |call: &str, expected: &[&str]| {
-        let found: Vec<_> =
-            fields_in(&format!("fn f() {{ {call}; }}")).into_iter().map(|it| it.name).collect();
+        let found: Vec<_> = fields_in(&format!("fn f() {{ {call}; }}"))
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
         assert_eq!(found, expected, "{call}");
     };
     check(
         r#"tracing::info!(%a, ?b, c, d = 1, e = %x.y(1, 2), f.g = ?h, "text {} {i}", j, k = 2)"#,
         &["a", "b", "c", "d", "e", "f.g"],
     );
-    check(r#"tracing::warn!(target: "a::b", x = error as &dyn std::error::Error, "text")"#, &["x"]);
-    check(r#"tracing::event!(tracing::Level::INFO, { a, %b }, "text")"#, &["a", "b"]);
-    check(r#"let _ = async { if x { error!("type" = 1) } }"#, &["type"]);
-    check(r#"tracing::info!("text only, {a}"); println!("{b}", b = c)"#, &[]);
-    check(r#"let _ = "tracing::info!(a)" /* tracing::info!(a) */"#, &[]);
+    check(
+        r#"tracing::warn!(target: "a::b", x = error as &dyn std::error::Error, "text")"#,
+        &["x"],
+    );
+    check(
+        r#"tracing::event!(tracing::Level::INFO, { a, %b }, "text")"#,
+        &["a", "b"],
+    );
+    check(
+        r#"let _ = async { if x { error!("type" = 1) } }"#,
+        &["type"],
+    );
+    check(
+        r#"tracing::info!("text only, {a}"); println!("{b}", b = c)"#,
+        &[],
+    );
+    check(
+        r#"let _ = "tracing::info!(a)" /* tracing::info!(a) */"#,
+        &[],
+    );
 }

@@ -1,5 +1,5 @@
-//! The adapters a process runs on, named once: a function is generic over one [`Ports`] and not over each
-//! adapter.
+//! The adapters a process runs on, named once: a function is generic over one [`Ports`] and not
+//! over each adapter.
 
 use std::marker::PhantomData;
 

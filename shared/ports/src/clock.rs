@@ -10,7 +10,8 @@ pub trait Clock: Clone + Send + Sync + 'static {
     /// The wall-clock time. It may jump; deadlines that are stored use it.
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed point of this process. It never jumps back; lengths are measured with it.
+    /// Time since some fixed point of this process. It never jumps back; lengths are measured with
+    /// it.
     fn monotonic(&self) -> Duration;
 
     /// Completes no earlier than `length` from now, by this clock. Dropping the future cancels it.

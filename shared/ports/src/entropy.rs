@@ -4,7 +4,8 @@ use uuid::Uuid;
 
 /// A source of unpredictable bytes, good enough for keys and secrets.
 pub trait Entropy: Clone + Send + Sync + 'static {
-    /// Fills `bytes`. Cannot fail: an adapter whose source fails aborts, because no key would be safe.
+    /// Fills `bytes`. Cannot fail: an adapter whose source fails aborts, because no key would be
+    /// safe.
     fn fill(&self, bytes: &mut [u8]);
 
     /// A random (version 4) UUID.

@@ -23,7 +23,8 @@ pub enum ErrorKind {
     Invalid,
     /// No room left on the device; nothing was written.
     Full,
-    /// The stored bytes are not those that were written. A retry does not help; deleting or restoring does.
+    /// The stored bytes are not those that were written. A retry does not help; deleting or
+    /// restoring does.
     Damaged,
     /// Everything else; a retry may help.
     Other,
@@ -43,7 +44,11 @@ pub struct PortError {
 impl PortError {
     /// A failure without a deeper cause.
     pub fn new(doing: &'static str, kind: ErrorKind) -> Self {
-        Self { doing, kind, source: None }
+        Self {
+            doing,
+            kind,
+            source: None,
+        }
     }
 
     /// A failure with its cause.
@@ -52,6 +57,10 @@ impl PortError {
         kind: ErrorKind,
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
-        Self { doing, kind, source: Some(source.into()) }
+        Self {
+            doing,
+            kind,
+            source: Some(source.into()),
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::iter::Sum;
 
 /// Something that is kept only because it is likely to be wanted again.
 ///
-/// Both calls return soon and wait for nothing. An entry that is dropped is made again when it is needed. An
-/// entry that cannot be made again, or is in use at the moment, is kept.
+/// Both calls return soon and wait for nothing. An entry that is dropped is made again when it is
+/// needed. An entry that cannot be made again, or is in use at the moment, is kept.
 pub trait Evict: Send + Sync {
     /// Gives memory back.
     fn trim(&self) -> Evicted;
@@ -21,8 +21,8 @@ pub trait Evict: Send + Sync {
 pub struct Evicted {
     /// The number of things that were forgotten or closed.
     pub entries: usize,
-    /// The bytes that they are known to have held; never a guess, and so less than what the allocator got
-    /// back.
+    /// The bytes that they are known to have held; never a guess, and so less than what the
+    /// allocator got back.
     pub bytes: usize,
 }
 

@@ -1,4 +1,5 @@
-//! The numbers about this machine and this process that back pressure needs and that are not queue counts.
+//! The numbers about this machine and this process that back pressure needs and that are not queue
+//! counts.
 
 use posthaste_core::pressure::Usage;
 
@@ -7,7 +8,8 @@ use posthaste_core::pressure::Usage;
 pub enum Database {
     /// A disk of this machine.
     Disk(Usage),
-    /// Nothing of ours, but the queue bounds how many messages are in flight; the monitor counts them.
+    /// Nothing of ours, but the queue bounds how many messages are in flight; the monitor counts
+    /// them.
     InFlight,
 }
 
@@ -28,9 +30,9 @@ pub struct Sample {
     pub batch_points: Option<u64>,
 }
 
-/// Samples resources. A sample is cheap enough for every poll, never fails as a whole and never waits for the
-/// network; what cannot be read is `None`. Used space is what this process cannot use any more, so that what
-/// is kept for the superuser counts as used.
+/// Samples resources. A sample is cheap enough for every poll, never fails as a whole and never
+/// waits for the network; what cannot be read is `None`. Used space is what this process cannot use
+/// any more, so that what is kept for the superuser counts as used.
 pub trait Probe: Send + Sync {
     /// Reads everything once.
     fn sample(&self) -> Sample;
@@ -42,6 +44,9 @@ pub struct NoMachine;
 
 impl Probe for NoMachine {
     fn sample(&self) -> Sample {
-        Sample { database: Some(Database::InFlight), ..Sample::default() }
+        Sample {
+            database: Some(Database::InFlight),
+            ..Sample::default()
+        }
     }
 }

@@ -13,8 +13,8 @@ use crate::PortError;
 /// The queues there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueName {
-    /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are being
-    /// posted.
+    /// Work for `deliver`: visible messages are due, delayed ones are retries, in-flight ones are
+    /// being posted.
     Deliveries,
     /// Work for `deadletter`.
     DeadLetters,
@@ -41,18 +41,20 @@ impl fmt::Display for QueueName {
 pub struct OutgoingMessage {
     /// UTF-8 text of characters SQS accepts, 1 byte to 1 MiB.
     pub body: Bytes,
-    /// `MessageGroupId`: messages of one group are shown fairly beside those of the others. Order is not
-    /// kept.
+    /// `MessageGroupId`: messages of one group are shown fairly beside those of the others. Order
+    /// is not kept.
     pub group: Option<String>,
     /// Seconds until the message becomes visible, at most 900.
     pub delay_secs: u16,
 }
 
-/// The id the queue gave a message. Shared, because what works on a message keeps its id in several places.
+/// The id the queue gave a message. Shared, because what works on a message keeps its id in several
+/// places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MessageId(pub Arc<str>);
 
-/// A receipt handle: the right to delete one message, from one receive of it, until its visibility timeout.
+/// A receipt handle: the right to delete one message, from one receive of it, until its visibility
+/// timeout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Receipt(pub Arc<str>);
 
@@ -94,11 +96,13 @@ pub struct Successor {
 /// The answer of a function to a batch of messages, as Lambda's `ReportBatchItemFailures` has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BatchResponse {
-    /// The messages for which nothing durable was done: they become visible again after their timeout.
+    /// The messages for which nothing durable was done: they become visible again after their
+    /// timeout.
     pub failures: Vec<MessageId>,
 }
 
-/// The number of messages in a queue, by what they mean. On AWS the numbers are approximate and lag a minute.
+/// The number of messages in a queue, by what they mean. On AWS the numbers are approximate and lag
+/// a minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Messages that are due and not being worked on.
@@ -122,11 +126,12 @@ pub struct GroupCount {
 pub trait QueueSender: Send + Sync {
     /// Sends 1..=10 messages whose bodies sum to at most 1 MiB.
     ///
-    /// The answer has one result per entry, in order. `Ok` means the message is durable: it will be received
-    /// at least once. An entry's `Err` of kind `Invalid` (delay over 900 s, empty or oversized body, refused
-    /// characters, group id too long) leaves the other entries untouched; after an `Err` of another kind the
-    /// message may or may not have been sent. The outer `Err` means nothing is known of any entry, except for
-    /// kind `Invalid` (no entry, over 10 entries, sum over 1 MiB) and `Full`: then nothing was sent.
+    /// The answer has one result per entry, in order. `Ok` means the message is durable: it will be
+    /// received at least once. An entry's `Err` of kind `Invalid` (delay over 900 s, empty or
+    /// oversized body, refused characters, group id too long) leaves the other entries
+    /// untouched; after an `Err` of another kind the message may or may not have been sent. The
+    /// outer `Err` means nothing is known of any entry, except for kind `Invalid` (no entry,
+    /// over 10 entries, sum over 1 MiB) and `Full`: then nothing was sent.
     fn send_batch(
         &self,
         entries: Vec<OutgoingMessage>,
@@ -135,33 +140,35 @@ pub trait QueueSender: Send + Sync {
 
 /// Receives messages of one queue and settles them. Delivery is at least once; order is not kept.
 pub trait QueueReceiver: Send + Sync {
-    /// Waits for and takes visible messages; no message is given to two callers within its visibility
-    /// timeout.
+    /// Waits for and takes visible messages; no message is given to two callers within its
+    /// visibility timeout.
     ///
-    /// An empty answer after `wait` is no error. Messages of a group with few in flight come before those of
-    /// a group with many. A message received more than the queue's `maxReceiveCount` times is moved to the
-    /// redrive queue instead, where there is one.
+    /// An empty answer after `wait` is no error. Messages of a group with few in flight come before
+    /// those of a group with many. A message received more than the queue's `maxReceiveCount`
+    /// times is moved to the redrive queue instead, where there is one.
     fn receive(
         &self,
         request: ReceiveRequest,
     ) -> impl Future<Output = Result<Vec<ReceivedMessage>, PortError>> + Send;
 
-    /// Settles the message: it is not received again, unless the process dies before the queue has noted it.
-    /// On AWS this is left to the event source mapping, which deletes what the invocation does not report as
-    /// failed. A stale receipt is no error: another receiver has the message now.
+    /// Settles the message: it is not received again, unless the process dies before the queue has
+    /// noted it. On AWS this is left to the event source mapping, which deletes what the
+    /// invocation does not report as failed. A stale receipt is no error: another receiver has
+    /// the message now.
     fn acknowledge(&self, receipt: &Receipt) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded this is
-    /// one transaction, all or nothing; on AWS a crash in between leaves both. A stale receipt is an `Err` of
-    /// kind `NotFound` and, embedded, sends nothing. An `Err` leaves the message to its visibility timeout.
+    /// Puts `successors` in the place of a message: they are durable before it is deleted. Embedded
+    /// this is one transaction, all or nothing; on AWS a crash in between leaves both. A stale
+    /// receipt is an `Err` of kind `NotFound` and, embedded, sends nothing. An `Err` leaves the
+    /// message to its visibility timeout.
     fn replace(
         &self,
         receipt: &Receipt,
         successors: Vec<Successor>,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Hides a received message for `visibility` from now, or shows it at once with zero. At most 12 hours
-    /// after it was received. A stale receipt is an `Err` of kind `NotFound`.
+    /// Hides a received message for `visibility` from now, or shows it at once with zero. At most
+    /// 12 hours after it was received. A stale receipt is an `Err` of kind `NotFound`.
     fn change_visibility(
         &self,
         receipt: &Receipt,
@@ -171,12 +178,12 @@ pub trait QueueReceiver: Send + Sync {
     /// Counts the queue.
     fn counts(&self) -> impl Future<Output = Result<QueueCounts, PortError>> + Send;
 
-    /// Counts the messages of each of these groups, without receiving them. `None` if the queue cannot tell,
-    /// as SQS cannot.
+    /// Counts the messages of each of these groups, without receiving them. `None` if the queue
+    /// cannot tell, as SQS cannot.
     ///
-    /// `see` gets the bodies of at most `bodies_max` messages in all, with the place of their group among
-    /// `groups`, until it answers `false`. The groups take turns. It gets `None` in place of a body that
-    /// cannot be read, or that has left the queue since the count.
+    /// `see` gets the bodies of at most `bodies_max` messages in all, with the place of their group
+    /// among `groups`, until it answers `false`. The groups take turns. It gets `None` in place
+    /// of a body that cannot be read, or that has left the queue since the count.
     fn waiting(
         &self,
         groups: &[String],

@@ -1,4 +1,5 @@
-//! The object store, with the semantics of S3: whole objects, conditional puts, listing in key order.
+//! The object store, with the semantics of S3: whole objects, conditional puts, listing in key
+//! order.
 
 use std::future::Future;
 use std::ops::Range;
@@ -63,11 +64,11 @@ pub struct ListPage {
     pub next_after: Option<String>,
 }
 
-/// Keeps whole objects under keys. Keys are 1..=1024 bytes of UTF-8 in `/`-separated segments, none of which
-/// is empty, `.` or `..`; others are refused with kind `Invalid`.
+/// Keeps whole objects under keys. Keys are 1..=1024 bytes of UTF-8 in `/`-separated segments, none
+/// of which is empty, `.` or `..`; others are refused with kind `Invalid`.
 ///
-/// A put is atomic (a reader sees all of it or nothing) and durable when it returns; a read, or a listing,
-/// that starts after it sees it.
+/// A put is atomic (a reader sees all of it or nothing) and durable when it returns; a read, or a
+/// listing, that starts after it sees it.
 pub trait ObjectStore: Send + Sync {
     /// Reads an object; `None` if there is none.
     fn get(&self, key: &str) -> impl Future<Output = Result<Option<Object>, PortError>> + Send;
@@ -79,8 +80,9 @@ pub trait ObjectStore: Send + Sync {
         known: &ETag,
     ) -> impl Future<Output = Result<Revalidated, PortError>> + Send;
 
-    /// Reads exactly these bytes of an object. An object that is not there is an `Err` of kind `NotFound`,
-    /// one that ends before the range does is `Damaged`, and an empty range is `Invalid`.
+    /// Reads exactly these bytes of an object. An object that is not there is an `Err` of kind
+    /// `NotFound`, one that ends before the range does is `Damaged`, and an empty range is
+    /// `Invalid`.
     ///
     /// As it stands it reads the object whole. A store that can read less has a method of its own.
     fn get_range(
@@ -91,8 +93,9 @@ pub trait ObjectStore: Send + Sync {
         async move { part_of(self.get(key).await?, &range) }
     }
 
-    /// Writes an object and answers its new version. A condition that does not hold is an `Err` of kind
-    /// `PreconditionFailed`; of many that race under `IfAbsent` or one `IfMatch`, exactly one wins.
+    /// Writes an object and answers its new version. A condition that does not hold is an `Err` of
+    /// kind `PreconditionFailed`; of many that race under `IfAbsent` or one `IfMatch`, exactly
+    /// one wins.
     fn put(
         &self,
         key: &str,
@@ -103,7 +106,8 @@ pub trait ObjectStore: Send + Sync {
     /// Deletes an object. A missing object is no error.
     fn delete(&self, key: &str) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Lists at most `max` (1..=1000) objects whose keys start with `prefix` and are greater than `after`.
+    /// Lists at most `max` (1..=1000) objects whose keys start with `prefix` and are greater than
+    /// `after`.
     fn list(
         &self,
         prefix: &str,
@@ -127,7 +131,12 @@ impl<S: ObjectStore> ObjectStore for &S {
         S::get_range(self, key, range).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         S::put(self, key, bytes, condition).await
     }
 
@@ -135,7 +144,12 @@ impl<S: ObjectStore> ObjectStore for &S {
         S::delete(self, key).await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         S::list(self, prefix, after, max).await
     }
 }
@@ -144,14 +158,24 @@ impl<S: ObjectStore> ObjectStore for &S {
 pub fn part_of(object: Option<Object>, range: &Range<u64>) -> Result<Bytes, PortError> {
     const DOING: &str = "read a range of an object";
     validate::range(range).map_err(|refusal| refusal.at(DOING))?;
-    let bytes = object.ok_or_else(|| PortError::new(DOING, ErrorKind::NotFound))?.bytes;
-    let end = usize::try_from(range.end).ok().filter(|end| *end <= bytes.len());
-    let part = usize::try_from(range.start).ok().zip(end).map(|(start, end)| bytes.slice(start..end));
+    let bytes = object
+        .ok_or_else(|| PortError::new(DOING, ErrorKind::NotFound))?
+        .bytes;
+    let end = usize::try_from(range.end)
+        .ok()
+        .filter(|end| *end <= bytes.len());
+    let part = usize::try_from(range.start)
+        .ok()
+        .zip(end)
+        .map(|(start, end)| bytes.slice(start..end));
     part.ok_or_else(|| ends_early(DOING, range, bytes.len() as u64))
 }
 
 /// The failure of a range that goes beyond the end of its object.
 pub fn ends_early(doing: &'static str, range: &Range<u64>, length: u64) -> PortError {
-    let cause = format!("the object ends at byte {length}, expected {} or more", range.end);
+    let cause = format!(
+        "the object ends at byte {length}, expected {} or more",
+        range.end
+    );
     PortError::caused(doing, ErrorKind::Damaged, cause)
 }

@@ -1,5 +1,5 @@
-//! The limits of the ports as checks, so that every adapter refuses the same. What is refused is of kind
-//! `Invalid`.
+//! The limits of the ports as checks, so that every adapter refuses the same. What is refused is of
+//! kind `Invalid`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -78,7 +78,11 @@ pub fn batch(entries: &[OutgoingMessage]) -> Result<(), Refusal> {
         return Err(Refusal::Entries(entries.len()));
     }
     let sum = entries.iter().map(|entry| entry.body.len()).sum();
-    if sum > SQS_MESSAGE_BYTES_MAX { Err(Refusal::BatchBytes(sum)) } else { Ok(()) }
+    if sum > SQS_MESSAGE_BYTES_MAX {
+        Err(Refusal::BatchBytes(sum))
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks the limits of one message.
@@ -86,13 +90,21 @@ pub fn message(message: &OutgoingMessage) -> Result<(), Refusal> {
     if message.delay_secs > SQS_DELAY_SECS_MAX {
         return Err(Refusal::Delay(message.delay_secs));
     }
-    if message.group.as_deref().is_some_and(|group| !is_group_id(group)) {
+    if message
+        .group
+        .as_deref()
+        .is_some_and(|group| !is_group_id(group))
+    {
         return Err(Refusal::Group);
     }
     if !(1..=SQS_MESSAGE_BYTES_MAX).contains(&message.body.len()) {
         return Err(Refusal::BodyBytes(message.body.len()));
     }
-    if is_accepted_text(&message.body) { Ok(()) } else { Err(Refusal::BodyCharacters) }
+    if is_accepted_text(&message.body) {
+        Ok(())
+    } else {
+        Err(Refusal::BodyCharacters)
+    }
 }
 
 /// Checks the limits of a receive.
@@ -101,33 +113,54 @@ pub fn receive(request: &ReceiveRequest) -> Result<(), Refusal> {
         return Err(Refusal::Entries(request.max));
     }
     visibility(request.visibility)?;
-    if request.wait > RECEIVE_WAIT_MAX { Err(Refusal::Wait(request.wait)) } else { Ok(()) }
+    if request.wait > RECEIVE_WAIT_MAX {
+        Err(Refusal::Wait(request.wait))
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks the limit of a visibility timeout.
 pub fn visibility(length: Duration) -> Result<(), Refusal> {
     let longest = Duration::from_secs(SQS_VISIBILITY_SECS_MAX.into());
-    if length > longest { Err(Refusal::Visibility(length)) } else { Ok(()) }
+    if length > longest {
+        Err(Refusal::Visibility(length))
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks an object's key. NUL is refused too, because no file system takes it.
 pub fn key(key: &str) -> Result<(), Refusal> {
     let is_whole = |segment: &str| !matches!(segment, "" | "." | "..") && !segment.contains('\0');
-    if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_whole) { Ok(()) } else { Err(Refusal::Key) }
+    if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_whole) {
+        Ok(())
+    } else {
+        Err(Refusal::Key)
+    }
 }
 
 /// Checks a range of an object's bytes.
 pub fn range(range: &Range<u64>) -> Result<(), Refusal> {
-    if range.is_empty() { Err(Refusal::Range(range.clone())) } else { Ok(()) }
+    if range.is_empty() {
+        Err(Refusal::Range(range.clone()))
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks the limit of a listing's page.
 pub fn page(max: usize) -> Result<(), Refusal> {
-    if (1..=LIST_PAGE_MAX).contains(&max) { Ok(()) } else { Err(Refusal::Page(max)) }
+    if (1..=LIST_PAGE_MAX).contains(&max) {
+        Ok(())
+    } else {
+        Err(Refusal::Page(max))
+    }
 }
 
 fn is_group_id(group: &str) -> bool {
-    (1..=SQS_GROUP_ID_CHARS_MAX).contains(&group.len()) && group.bytes().all(|b| b.is_ascii_graphic())
+    (1..=SQS_GROUP_ID_CHARS_MAX).contains(&group.len())
+        && group.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// Whether every character is one of #x9 #xA #xD #x20-#xD7FF #xE000-#xFFFD #x10000-#x10FFFF.
@@ -136,7 +169,11 @@ fn is_accepted_text(body: &[u8]) -> bool {
     // UTF-8 has no surrogates, so what is left to refuse are control characters and U+FFFE, U+FFFF.
     let is_refused_control = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
     // Without an early end in a chunk, many bytes are compared at once.
-    let has_refused_control = |chunk: &[u8]| chunk.iter().fold(false, |has, b| has | is_refused_control(b));
+    let has_refused_control = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .fold(false, |has, b| has | is_refused_control(b))
+    };
     std::str::from_utf8(body).is_ok()
         && !body.chunks(CHUNK_BYTES).any(has_refused_control)
         && fits_into_a_message(body)
@@ -150,13 +187,24 @@ mod tests {
     use super::*;
 
     fn of(body: impl Into<Bytes>) -> OutgoingMessage {
-        OutgoingMessage { body: body.into(), group: None, delay_secs: 0 }
+        OutgoingMessage {
+            body: body.into(),
+            group: None,
+            delay_secs: 0,
+        }
     }
 
     #[test]
     fn a_body_is_text_of_accepted_characters() {
-        let check = |body: &str, expected| assert_eq!(message(&of(body.to_owned())), expected, "{body:?}");
-        for good in ["a", "\t\n\r ", "\u{7f}\u{85}", "\u{d7ff}\u{e000}\u{fffd}", "\u{10000}\u{10ffff}"] {
+        let check =
+            |body: &str, expected| assert_eq!(message(&of(body.to_owned())), expected, "{body:?}");
+        for good in [
+            "a",
+            "\t\n\r ",
+            "\u{7f}\u{85}",
+            "\u{d7ff}\u{e000}\u{fffd}",
+            "\u{10000}\u{10ffff}",
+        ] {
             check(good, Ok(()));
         }
         for bad in ["\0", "a\u{1f}b", "\u{b}", "\u{fffe}", "x\u{ffff}"] {
@@ -170,11 +218,29 @@ mod tests {
     fn limits_are_inclusive() {
         let sized = |bytes: usize| of("x".repeat(bytes));
         assert_eq!(message(&sized(SQS_MESSAGE_BYTES_MAX)), Ok(()));
-        assert_eq!(message(&sized(SQS_MESSAGE_BYTES_MAX + 1)), Err(Refusal::BodyBytes(1_048_577)));
-        assert_eq!(message(&OutgoingMessage { delay_secs: 900, ..of("x") }), Ok(()));
-        assert_eq!(message(&OutgoingMessage { delay_secs: 901, ..of("x") }), Err(Refusal::Delay(901)));
+        assert_eq!(
+            message(&sized(SQS_MESSAGE_BYTES_MAX + 1)),
+            Err(Refusal::BodyBytes(1_048_577))
+        );
+        assert_eq!(
+            message(&OutgoingMessage {
+                delay_secs: 900,
+                ..of("x")
+            }),
+            Ok(())
+        );
+        assert_eq!(
+            message(&OutgoingMessage {
+                delay_secs: 901,
+                ..of("x")
+            }),
+            Err(Refusal::Delay(901))
+        );
         assert_eq!(batch(&vec![sized(104_857); 10]), Ok(()));
-        assert_eq!(batch(&vec![sized(104_858); 10]), Err(Refusal::BatchBytes(1_048_580)));
+        assert_eq!(
+            batch(&vec![sized(104_858); 10]),
+            Err(Refusal::BatchBytes(1_048_580))
+        );
         assert_eq!(batch(&vec![sized(1); 11]), Err(Refusal::Entries(11)));
         assert_eq!(batch(&[]), Err(Refusal::Entries(0)));
         assert_eq!(visibility(Duration::from_hours(12)), Ok(()));
@@ -184,7 +250,8 @@ mod tests {
 
     #[test]
     fn a_range_has_a_byte_or_more() {
-        let check = |asked: Range<u64>, expected| assert_eq!(range(&asked).is_ok(), expected, "{asked:?}");
+        let check =
+            |asked: Range<u64>, expected| assert_eq!(range(&asked).is_ok(), expected, "{asked:?}");
         check(0..1, true);
         check(u64::MAX - 1..u64::MAX, true);
         check(0..0, false);
@@ -195,7 +262,10 @@ mod tests {
     #[test]
     fn a_group_id_is_short_visible_ascii() {
         let check = |group: &str, expected| {
-            let grouped = OutgoingMessage { group: Some(group.to_owned()), ..of("x") };
+            let grouped = OutgoingMessage {
+                group: Some(group.to_owned()),
+                ..of("x")
+            };
             assert_eq!(message(&grouped), expected, "{group}");
         };
         check("orders.billing", Ok(()));
@@ -211,7 +281,19 @@ mod tests {
         for good in ["a", "a/b.json", "...", "a b/ü", ".a", &"k".repeat(1024)] {
             check(good, Ok(()));
         }
-        for bad in ["", "/", "/a", "a/", "a//b", ".", "a/..", "../a", "a/./b", "a\0", &"k".repeat(1025)] {
+        for bad in [
+            "",
+            "/",
+            "/a",
+            "a/",
+            "a//b",
+            ".",
+            "a/..",
+            "../a",
+            "a/./b",
+            "a\0",
+            &"k".repeat(1025),
+        ] {
             check(bad, Err(Refusal::Key));
         }
     }

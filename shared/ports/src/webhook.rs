@@ -35,17 +35,20 @@ pub struct WebhookResponse {
     pub headers: HeaderMap,
     /// At most the first 64 KiB of the body.
     pub body: Bytes,
-    /// Whether that is all of the body: it was not longer, did not break off, and came before the deadline.
+    /// Whether that is all of the body: it was not longer, did not break off, and came before the
+    /// deadline.
     pub body_is_whole: bool,
 }
 
-/// The rest of a request that had no answer in time. It goes on while this is waited for; dropping it closes
-/// the connection.
+/// The rest of a request that had no answer in time. It goes on while this is waited for; dropping
+/// it closes the connection.
 pub struct LateAnswer(Pin<Box<dyn Future<Output = Result<WebhookResponse, SendFailure>> + Send>>);
 
 impl LateAnswer {
     /// Wraps a future that brings the answer. It has no deadline of its own.
-    pub fn new(answer: impl Future<Output = Result<WebhookResponse, SendFailure>> + Send + 'static) -> Self {
+    pub fn new(
+        answer: impl Future<Output = Result<WebhookResponse, SendFailure>> + Send + 'static,
+    ) -> Self {
         Self(Box::pin(answer))
     }
 }
@@ -77,15 +80,15 @@ pub struct WebhookAnswer {
 
 /// Sends requests to endpoints.
 ///
-/// Redirects are never followed. The host's addresses are vetted after resolution, every one of them, and the
-/// connection goes to a vetted address. A response whose head arrived in time counts, whatever its body does:
-/// an endless body is read to 64 KiB or to the deadline, a broken one as far as it goes. Only the head
-/// decides.
+/// Redirects are never followed. The host's addresses are vetted after resolution, every one of
+/// them, and the connection goes to a vetted address. A response whose head arrived in time counts,
+/// whatever its body does: an endless body is read to 64 KiB or to the deadline, a broken one as
+/// far as it goes. Only the head decides.
 pub trait WebhookClient: Send + Sync {
     /// Sends one request. Broken endpoints are an answer, not an error.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;
 
-    /// Forgets what is known of a link, because it is down: the next request to it resolves its name and
-    /// connects afresh. Requests under way go on.
+    /// Forgets what is known of a link, because it is down: the next request to it resolves its
+    /// name and connects afresh. Requests under way go on.
     fn drop_link(&self, link: &Link);
 }

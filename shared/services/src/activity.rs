@@ -1,5 +1,6 @@
-//! Notes of the last activity of topics and subscriptions that are deleted when they are idle. Each function
-//! that acts on one notes it here, and wake reads the notes. Entities without an idle time cost nothing.
+//! Notes of the last activity of topics and subscriptions that are deleted when they are idle. Each
+//! function that acts on one notes it here, and wake reads the notes. Entities without an idle time
+//! cost nothing.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use posthaste_ports::{ErrorKind, ObjectStore, PortError};
 
 use crate::update::{Edit, UpdateError, update};
 
-/// Most entities whose last note is remembered. Beyond it all are forgotten, which costs one note each.
+/// Most entities whose last note is remembered. Beyond it all are forgotten, which costs one note
+/// each.
 const NOTES_KEPT_MAX: usize = 10_000;
 
 /// Reasons for which an entity's activity could not be read or noted.
@@ -32,13 +34,13 @@ pub struct Activity {
     noted: Mutex<HashMap<Entity, Timestamp>>,
 }
 
-/// The key of an entity's note, and the creation of the entity: notes of an entity that was deleted, which
-/// may be of a time to come, do not count for the next one of its name.
+/// The key of an entity's note, and the creation of the entity: notes of an entity that was
+/// deleted, which may be of a time to come, do not count for the next one of its name.
 type Entity = (String, Option<CreationId>);
 
 impl Activity {
-    /// Notes an activity of a topic at `at`, which may lie ahead. A failure is logged, and the next activity
-    /// is noted instead.
+    /// Notes an activity of a topic at `at`, which may lie ahead. A failure is logged, and the next
+    /// activity is noted instead.
     pub async fn of_topic<S: ObjectStore>(&self, store: &S, topic: &Topic, at: Timestamp) {
         if let Some(idle) = topic.auto_delete_on_idle {
             let entity = entity(layout::topic_activity(&topic.name), topic.creation);
@@ -55,28 +57,48 @@ impl Activity {
     ) {
         if let Some(idle) = subscription.lifetime.idle {
             let key = layout::subscription_activity(&subscription.topic, &subscription.name);
-            self.note_or_log(store, entity(key, subscription.created.subscription), idle, at).await;
+            self.note_or_log(
+                store,
+                entity(key, subscription.created.subscription),
+                idle,
+                at,
+            )
+            .await;
         }
     }
 
     /// Notes an activity of a subscription's topic, in the same way.
-    pub async fn of_its_topic<S: ObjectStore>(&self, store: &S, subscription: &Subscription, at: Timestamp) {
+    pub async fn of_its_topic<S: ObjectStore>(
+        &self,
+        store: &S,
+        subscription: &Subscription,
+        at: Timestamp,
+    ) {
         if let Some(idle) = subscription.lifetime.topic_idle {
-            let entity = entity(layout::topic_activity(&subscription.topic), subscription.created.topic);
+            let entity = entity(
+                layout::topic_activity(&subscription.topic),
+                subscription.created.topic,
+            );
             self.note_or_log(store, entity, idle, at).await;
         }
     }
 
-    async fn note_or_log<S: ObjectStore>(&self, store: &S, entity: Entity, idle: Duration, at: Timestamp) {
+    async fn note_or_log<S: ObjectStore>(
+        &self,
+        store: &S,
+        entity: Entity,
+        idle: Duration,
+        at: Timestamp,
+    ) {
         let key = entity.0.clone();
         if let Err(error) = self.note_entity(store, entity, idle, at).await {
             tracing::warn!(%key, error = &error as &dyn std::error::Error, "activity not stored");
         }
     }
 
-    /// Notes an activity at `at` of the entity whose note lies under `key`, unless this process wrote a note
-    /// recently. A note never goes back in time. For callers that do not know which creation of the entity it
-    /// is.
+    /// Notes an activity at `at` of the entity whose note lies under `key`, unless this process
+    /// wrote a note recently. A note never goes back in time. For callers that do not know
+    /// which creation of the entity it is.
     pub async fn note<S: ObjectStore>(
         &self,
         store: &S,
@@ -84,7 +106,8 @@ impl Activity {
         idle: Duration,
         at: Timestamp,
     ) -> Result<(), ActivityError> {
-        self.note_entity(store, (key.to_owned(), None), idle, at).await
+        self.note_entity(store, (key.to_owned(), None), idle, at)
+            .await
     }
 
     async fn note_entity<S: ObjectStore>(
@@ -120,27 +143,47 @@ fn entity(key: String, creation: Option<Creation>) -> Entity {
     (key, creation.map(|creation| creation.id))
 }
 
-/// The time of the last activity of the entity whose note lies under `key`; `None` if none was noted.
-pub async fn noted<S: ObjectStore>(store: &S, key: &str) -> Result<Option<Timestamp>, ActivityError> {
-    let Some(object) = store.get(key).await? else { return Ok(None) };
+/// The time of the last activity of the entity whose note lies under `key`; `None` if none was
+/// noted.
+pub async fn noted<S: ObjectStore>(
+    store: &S,
+    key: &str,
+) -> Result<Option<Timestamp>, ActivityError> {
+    let Some(object) = store.get(key).await? else {
+        return Ok(None);
+    };
     Ok(Some(ActivityNote::parse(&object.bytes)?.at()))
 }
 
 /// Writes a note of `at`, unless there is a later one, and answers the later of the two.
-async fn write<S: ObjectStore>(store: &S, key: &str, at: Timestamp) -> Result<Timestamp, ActivityError> {
+async fn write<S: ObjectStore>(
+    store: &S,
+    key: &str,
+    at: Timestamp,
+) -> Result<Timestamp, ActivityError> {
     let updated = update(store, key, |found| {
-        let there = found.map(|object| ActivityNote::parse(&object.bytes)).transpose()?;
+        let there = found
+            .map(|object| ActivityNote::parse(&object.bytes))
+            .transpose()?;
         Ok(match there.map(ActivityNote::at) {
             Some(there) if there >= at => Edit::Keep(there),
             Some(_) | None => Edit::Write(ActivityNote::new(at).render(), at),
         })
     });
-    let lost = || PortError::new("write a note before others do", ErrorKind::PreconditionFailed);
-    updated.await.map(|updated| updated.answer).map_err(|error| match error {
-        UpdateError::Edit(error) => ActivityError::Note(error),
-        UpdateError::Read(error) | UpdateError::Write(error) => ActivityError::Store(error),
-        UpdateError::Contended => ActivityError::Store(lost()),
-    })
+    let lost = || {
+        PortError::new(
+            "write a note before others do",
+            ErrorKind::PreconditionFailed,
+        )
+    };
+    updated
+        .await
+        .map(|updated| updated.answer)
+        .map_err(|error| match error {
+            UpdateError::Edit(error) => ActivityError::Note(error),
+            UpdateError::Read(error) | UpdateError::Write(error) => ActivityError::Store(error),
+            UpdateError::Contended => ActivityError::Store(lost()),
+        })
 }
 
 #[cfg(test)]
@@ -173,8 +216,14 @@ mod tests {
     async fn a_note_never_goes_back_in_time() {
         let store = MemoryStore::default();
         // A retry that is scheduled, and then a publish in another process.
-        Activity::default().note(&store, KEY, IDLE, at(50_000)).await.unwrap();
-        Activity::default().note(&store, KEY, IDLE, at(1000)).await.unwrap();
+        Activity::default()
+            .note(&store, KEY, IDLE, at(50_000))
+            .await
+            .unwrap();
+        Activity::default()
+            .note(&store, KEY, IDLE, at(1000))
+            .await
+            .unwrap();
         assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(50_000)));
     }
 
@@ -182,8 +231,15 @@ mod tests {
     async fn what_could_not_be_noted_is_noted_with_the_next_thing_that_happens() {
         let activity = Activity::default();
         let store = MemoryStore::default();
-        let broken = Faulty::new(store.clone(), "state", &Plan::nth(1, Fault::Before(ErrorKind::Other)));
-        activity.note(&broken, KEY, IDLE, at(1000)).await.unwrap_err();
+        let broken = Faulty::new(
+            store.clone(),
+            "state",
+            &Plan::nth(1, Fault::Before(ErrorKind::Other)),
+        );
+        activity
+            .note(&broken, KEY, IDLE, at(1000))
+            .await
+            .unwrap_err();
         activity.note(&broken, KEY, IDLE, at(1001)).await.unwrap();
         assert_eq!(noted(&store, KEY).await.unwrap(), Some(at(1001)));
     }
@@ -191,9 +247,18 @@ mod tests {
     #[tokio::test]
     async fn a_note_that_cannot_be_read_is_not_overwritten() {
         let store = MemoryStore::default();
-        store.put(KEY, Bytes::from("?"), PutCondition::Always).await.unwrap();
-        let error = Activity::default().note(&store, KEY, IDLE, at(1000)).await.unwrap_err();
+        store
+            .put(KEY, Bytes::from("?"), PutCondition::Always)
+            .await
+            .unwrap();
+        let error = Activity::default()
+            .note(&store, KEY, IDLE, at(1000))
+            .await
+            .unwrap_err();
         assert!(matches!(error, ActivityError::Note(_)));
-        assert!(matches!(noted(&store, KEY).await, Err(ActivityError::Note(_))));
+        assert!(matches!(
+            noted(&store, KEY).await,
+            Err(ActivityError::Note(_))
+        ));
     }
 }

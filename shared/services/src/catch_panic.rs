@@ -1,5 +1,6 @@
-//! Containment of panics: a panic costs the part of a batch in which it happens, and not the neighbours. A
-//! message that makes one of our functions panic is handed back, while the others of its batch go on.
+//! Containment of panics: a panic costs the part of a batch in which it happens, and not the
+//! neighbours. A message that makes one of our functions panic is handed back, while the others of
+//! its batch go on.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,11 +12,13 @@ use futures_util::FutureExt;
 #[error("panicked")]
 pub struct Panicked;
 
-/// Runs one part of a batch. The values that it shares with other parts must stay usable when it ends in the
-/// middle: plain data behind a mutex that has no poison.
+/// Runs one part of a batch. The values that it shares with other parts must stay usable when it
+/// ends in the middle: plain data behind a mutex that has no poison.
 pub fn catch_panic<T>(part: impl Future<Output = T>) -> impl Future<Output = Result<T, Panicked>> {
     // Not an `async fn`, which would hold the part twice.
-    AssertUnwindSafe(part).catch_unwind().map(|ended| ended.map_err(|_| Panicked))
+    AssertUnwindSafe(part)
+        .catch_unwind()
+        .map(|ended| ended.map_err(|_| Panicked))
 }
 
 /// Runs a part that does not wait, in the same way.

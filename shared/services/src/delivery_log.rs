@@ -1,5 +1,5 @@
-//! The way of the delivery log's records into their queue. A record that does not get there is a gap in the
-//! log: it is counted and logged, and no delivery waits for it.
+//! The way of the delivery log's records into their queue. A record that does not get there is a
+//! gap in the log: it is counted and logged, and no delivery waits for it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,8 +14,8 @@ use crate::catch_panic::catch_panic;
 use crate::send_all::send_all;
 use crate::timeout_at::timeout;
 
-/// The longest time that messages wait for their records. Later ones are lost, since a message that is handed
-/// back sends its webhook, or writes its dead letter, again.
+/// The longest time that messages wait for their records. Later ones are lost, since a message that
+/// is handed back sends its webhook, or writes its dead letter, again.
 pub const RECORDS_TIME: Duration = Duration::from_secs(2);
 
 const SENDING: &str = "send records of the delivery log";
@@ -31,7 +31,10 @@ pub async fn send_records(
     clock: &impl Clock,
     bodies: Vec<Bytes>,
 ) -> Result<(), PortError> {
-    let sent = catch_panic(send_all(queue, bodies.into_iter().map(record_message).collect()));
+    let sent = catch_panic(send_all(
+        queue,
+        bodies.into_iter().map(record_message).collect(),
+    ));
     let sent = timeout(clock, RECORDS_TIME, sent).await;
     let sent = sent.ok_or_else(|| PortError::new(SENDING, ErrorKind::TimedOut))?;
     let sent = sent.map_err(|panicked| PortError::caused(SENDING, ErrorKind::Other, panicked))?;
@@ -40,7 +43,11 @@ pub async fn send_records(
 
 /// A message of records.
 pub fn record_message(body: Bytes) -> OutgoingMessage {
-    OutgoingMessage { body, group: None, delay_secs: 0 }
+    OutgoingMessage {
+        body,
+        group: None,
+        delay_secs: 0,
+    }
 }
 
 /// Counts records that are missing in the log, by topic, and logs them.
@@ -58,5 +65,9 @@ pub fn count_lost(lost: &BTreeMap<&TopicName, usize>) -> u64 {
 
 /// Logs records that are missing in the log.
 pub fn log_lost(records: u64, error: &(dyn Error + 'static)) {
-    tracing::error!(records, error, "records of the delivery log lost, their deliveries are settled");
+    tracing::error!(
+        records,
+        error,
+        "records of the delivery log lost, their deliveries are settled"
+    );
 }

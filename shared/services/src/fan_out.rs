@@ -1,8 +1,8 @@
-//! Fans events out: finds the subscriptions that receive them, stores the shared payloads, then sends the
-//! messages that refer to them.
+//! Fans events out: finds the subscriptions that receive them, stores the shared payloads, then
+//! sends the messages that refer to them.
 //!
-//! Every function that puts events into the delivery queue does it here: publish, and those that send
-//! notices.
+//! Every function that puts events into the delivery queue does it here: publish, and those that
+//! send notices.
 
 mod convert;
 mod plan;
@@ -19,8 +19,8 @@ pub use plan::{Inline, Origin};
 
 use crate::send_all::send_all;
 
-/// Bytes of rendered messages that are gathered before they are sent: the most that one event takes with all
-/// its copies if it is not stored. So nearly every request is sent in one go.
+/// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
+/// with all its copies if it is not stored. So nearly every request is sent in one go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
 
 /// The ports of a fan-out.
@@ -52,9 +52,9 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Fans events of one topic, all of the same schema, out to its subscriptions. When this returns `Ok`,
-    /// every message is durable, and every payload was durable before. Events that are not `inline` are
-    /// stored once, and their messages refer to them.
+    /// Fans events of one topic, all of the same schema, out to its subscriptions. When this
+    /// returns `Ok`, every message is durable, and every payload was durable before. Events
+    /// that are not `inline` are stored once, and their messages refer to them.
     pub async fn write(
         &self,
         topic: &Topic,
@@ -66,18 +66,40 @@ where
         let plan = Plan::of(topic, events, at);
         let matched = plan.matched();
         if matched.events == 0 {
-            return Ok(Written { matched, messages: 0 });
+            return Ok(Written {
+                matched,
+                messages: 0,
+            });
         }
-        let converter = Converter { store: self.payloads, entropy: self.entropy, at, inline };
+        let converter = Converter {
+            store: self.payloads,
+            entropy: self.entropy,
+            at,
+            inline,
+        };
         let payloads = converter.payloads(&plan, events).await?;
         let id = self.entropy.uuid().simple().to_string();
-        let request = Request { topic, events, payloads: &payloads, at, id: &id, origin };
-        let messages = self.send(plan.messages(&request)).await.map_err(FanOutError::Message)?;
+        let request = Request {
+            topic,
+            events,
+            payloads: &payloads,
+            at,
+            id: &id,
+            origin,
+        };
+        let messages = self
+            .send(plan.messages(&request))
+            .await
+            .map_err(FanOutError::Message)?;
         Ok(Written { matched, messages })
     }
 
-    /// Sends the messages wave by wave and answers how many there were. A wave that fails is the last.
-    async fn send(&self, messages: impl Iterator<Item = OutgoingMessage> + Send) -> Result<usize, PortError> {
+    /// Sends the messages wave by wave and answers how many there were. A wave that fails is the
+    /// last.
+    async fn send(
+        &self,
+        messages: impl Iterator<Item = OutgoingMessage> + Send,
+    ) -> Result<usize, PortError> {
         let (mut wave, mut bytes, mut sent) = (Vec::new(), 0, 0);
         for message in messages {
             bytes += message.body.len();

@@ -1,4 +1,5 @@
-//! An event of the delivery log that is sent again: its text from the log, the state bucket or a dead letter.
+//! An event of the delivery log that is sent again: its text from the log, the state bucket or a
+//! dead letter.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub struct KeptEvent<'a, S, D> {
 }
 
 impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
-    /// The event as a delivery of it has it; `None` if nothing has it any longer, or if it cannot be read.
+    /// The event as a delivery of it has it; `None` if nothing has it any longer, or if it cannot
+    /// be read.
     pub async fn event(&self, history: &DeliveryHistory) -> Result<Option<Event>, PortError> {
         let (record, output) = (history.first(), self.to.delivery_schema);
         if let Some(payload) = &history.payload {
@@ -39,36 +41,58 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         {
             return Ok(readable(stored_event(object.bytes, record, output)));
         }
-        let Some(key) = &history.dead_letter_object else { return Ok(None) };
+        let Some(key) = &history.dead_letter_object else {
+            return Ok(None);
+        };
         Ok(self.letter_in(key).await?.map(|(_, letter)| letter.event))
     }
 
     /// The dead letter that a delivery became, if it did and its object is still there.
-    pub async fn letter_of(&self, history: &DeliveryHistory) -> Result<Option<LetterPlace>, PortError> {
-        let Some(object) = &history.dead_letter_object else { return Ok(None) };
+    pub async fn letter_of(
+        &self,
+        history: &DeliveryHistory,
+    ) -> Result<Option<LetterPlace>, PortError> {
+        let Some(object) = &history.dead_letter_object else {
+            return Ok(None);
+        };
         let found = self.letter_in(object).await?;
-        Ok(found.map(|(index, _)| LetterPlace { object: object.clone(), index }))
+        Ok(found.map(|(index, _)| LetterPlace {
+            object: object.clone(),
+            index,
+        }))
     }
 
-    /// The newest dead letter of the event in an object, with its place; `None` if the object is gone too.
+    /// The newest dead letter of the event in an object, with its place; `None` if the object is
+    /// gone too.
     pub async fn letter_in(&self, key: &str) -> Result<Option<(usize, Restored)>, PortError> {
-        let Some(object) = self.dead_letters.get(key).await? else { return Ok(None) };
+        let Some(object) = self.dead_letters.get(key).await? else {
+            return Ok(None);
+        };
         let letters = restore_all(&object.bytes, self.to.delivery_schema).unwrap_or_default();
-        let own = letters.into_iter().enumerate().filter_map(|(index, letter)| Some((index, letter.ok()?)));
+        let own = letters
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, letter)| Some((index, letter.ok()?)));
         let is_own = |letter: &Restored| {
             letter.event.id() == self.id && (self.include_former || letter.is_for(&self.to.created))
         };
-        Ok(own.filter(|(_, letter)| is_own(letter)).max_by_key(|(_, letter)| letter.published_at))
+        Ok(own
+            .filter(|(_, letter)| is_own(letter))
+            .max_by_key(|(_, letter)| letter.published_at))
     }
 }
 
 /// The schema in which the event was sent.
 fn schema(record: &Record) -> Schema {
-    record.schema.as_deref().and_then(Schema::parse).unwrap_or_default()
+    record
+        .schema
+        .as_deref()
+        .and_then(Schema::parse)
+        .unwrap_or_default()
 }
 
-/// The event of a stored payload. What is around a custom event lay in its message alone: it is made of the
-/// record.
+/// The event of a stored payload. What is around a custom event lay in its message alone: it is
+/// made of the record.
 fn stored_event(text: Bytes, record: &Record, output: Schema) -> Result<Event, RestoreError> {
     let schema = schema(record);
     if schema != Schema::Custom {
@@ -96,7 +120,10 @@ fn envelope(record: &Record) -> Envelope {
 fn readable(event: Result<Event, RestoreError>) -> Option<Event> {
     event
         .inspect_err(|error| {
-            tracing::error!(error = error as &dyn Error, "a payload of the delivery log cannot be read");
+            tracing::error!(
+                error = error as &dyn Error,
+                "a payload of the delivery log cannot be read"
+            );
         })
         .ok()
 }

@@ -1,5 +1,6 @@
-//! Notes of late answers: an endpoint accepted events after their request had timed out. deliver writes one
-//! note for each event. Later attempts look for them, and deadletter does before it writes.
+//! Notes of late answers: an endpoint accepted events after their request had timed out. deliver
+//! writes one note for each event. Later attempts look for them, and deadletter does before it
+//! writes.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -17,8 +18,8 @@ const PAGES_MAX: usize = 10;
 /// Notes removed at once.
 const REMOVED_AT_ONCE: usize = 8;
 
-/// The events of these keys that are noted, of one subscription. One event costs one read; several cost one
-/// list, which is cheaper than a read for each.
+/// The events of these keys that are noted, of one subscription. One event costs one read; several
+/// cost one list, which is cheaper than a read for each.
 pub async fn answered_late<S: ObjectStore>(
     store: &S,
     topic: &TopicName,
@@ -43,9 +44,13 @@ pub async fn forget_late<S: ObjectStore>(
     subscription: &SubscriptionName,
     keys: &BTreeSet<String>,
 ) {
-    let keys = keys.iter().map(|key| layout::late(topic, subscription, key));
+    let keys = keys
+        .iter()
+        .map(|key| layout::late(topic, subscription, key));
     let remove = |key: String| async move { drop(store.delete(&key).await) };
-    stream::iter(keys).for_each_concurrent(REMOVED_AT_ONCE, remove).await;
+    stream::iter(keys)
+        .for_each_concurrent(REMOVED_AT_ONCE, remove)
+        .await;
 }
 
 async fn listed<S: ObjectStore>(
@@ -53,9 +58,15 @@ async fn listed<S: ObjectStore>(
     prefix: &str,
     keys: &BTreeSet<&str>,
 ) -> Result<BTreeSet<String>, PortError> {
-    let (mut found, mut pages) = (BTreeSet::new(), pin!(pages(store, prefix, None).take(PAGES_MAX)));
+    let (mut found, mut pages) = (
+        BTreeSet::new(),
+        pin!(pages(store, prefix, None).take(PAGES_MAX)),
+    );
     while let Some(page) = pages.try_next().await? {
-        let noted = page.objects.iter().filter_map(|object| object.key.strip_prefix(prefix));
+        let noted = page
+            .objects
+            .iter()
+            .filter_map(|object| object.key.strip_prefix(prefix));
         found.extend(noted.filter(|key| keys.contains(key)).map(str::to_owned));
     }
     Ok(found)
@@ -72,29 +83,55 @@ mod tests {
     async fn check(asked: &[&str], expected: &[&str], reads_and_lists: [usize; 2]) {
         let (calls, memory) = (Calls::default(), MemoryStore::default());
         let topic = TopicName::parse("orders").unwrap();
-        let [billing, other] = ["billing", "other"].map(|name| SubscriptionName::parse(name).unwrap());
+        let [billing, other] =
+            ["billing", "other"].map(|name| SubscriptionName::parse(name).unwrap());
         for (subscription, key) in [(&billing, "a"), (&billing, "b"), (&other, "c")] {
             let key = layout::late(&topic, subscription, key);
-            memory.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+            memory
+                .put(&key, Bytes::new(), PutCondition::Always)
+                .await
+                .unwrap();
         }
         let store = Recorded::new(memory, "state", &calls);
         let keys = asked.iter().copied().collect();
-        let found = answered_late(&store, &topic, &billing, &keys).await.unwrap();
-        assert_eq!(found, expected.iter().map(|key| (*key).to_owned()).collect(), "{asked:?}");
-        assert_eq!([calls.count(Operation::Get), calls.count(Operation::List)], reads_and_lists);
+        let found = answered_late(&store, &topic, &billing, &keys)
+            .await
+            .unwrap();
+        assert_eq!(
+            found,
+            expected.iter().map(|key| (*key).to_owned()).collect(),
+            "{asked:?}"
+        );
+        assert_eq!(
+            [calls.count(Operation::Get), calls.count(Operation::List)],
+            reads_and_lists
+        );
     }
 
     #[tokio::test]
     async fn forgotten_notes_are_gone_and_the_others_stay() {
         let store = MemoryStore::default();
-        let (topic, billing) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (topic, billing) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
         for key in ["a", "b", "c"] {
             let key = layout::late(&topic, &billing, key);
-            store.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+            store
+                .put(&key, Bytes::new(), PutCondition::Always)
+                .await
+                .unwrap();
         }
-        forget_late(&store, &topic, &billing, &["a", "c", "never noted"].map(str::to_owned).into()).await;
-        let noted = answered_late(&store, &topic, &billing, &["a", "b", "c"].into()).await.unwrap();
+        forget_late(
+            &store,
+            &topic,
+            &billing,
+            &["a", "c", "never noted"].map(str::to_owned).into(),
+        )
+        .await;
+        let noted = answered_late(&store, &topic, &billing, &["a", "b", "c"].into())
+            .await
+            .unwrap();
         assert_eq!(noted, ["b".to_owned()].into());
     }
 

@@ -1,5 +1,5 @@
-//! Leases that keep two runs of a function apart: an object with a time at which it lapses. It also carries
-//! the checkpoint from one run to the next.
+//! Leases that keep two runs of a function apart: an object with a time at which it lapses. It also
+//! carries the checkpoint from one run to the next.
 
 use std::error::Error;
 use std::time::Duration;
@@ -49,11 +49,20 @@ impl LeaseObject {
     {
         let (condition, found) = match store.get(self.key).await? {
             None => (PutCondition::IfAbsent, None),
-            Some(object) => (PutCondition::IfMatch(object.etag), StoredLease::parse(&object.bytes)),
+            Some(object) => (
+                PutCondition::IfMatch(object.etag),
+                StoredLease::parse(&object.bytes),
+            ),
         };
-        let (lapses_at, checkpoint) =
-            found.map_or_else(Default::default, |found| (found.lapses_at, found.checkpoint));
-        Ok(FoundLease { object: self, condition, lapses_at, checkpoint })
+        let (lapses_at, checkpoint) = found.map_or_else(Default::default, |found| {
+            (found.lapses_at, found.checkpoint)
+        });
+        Ok(FoundLease {
+            object: self,
+            condition,
+            lapses_at,
+            checkpoint,
+        })
     }
 
     /// Takes the lease; `None` if another run has it.
@@ -78,18 +87,33 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
         clock: &impl Clock,
         entropy: &impl Entropy,
     ) -> Result<Option<Lease<C>>, PortError> {
-        let Self { object, condition, checkpoint, .. } = self;
+        let Self {
+            object,
+            condition,
+            checkpoint,
+            ..
+        } = self;
         let lapses_at = clock.now() + object.length;
         // One that lapses later than any that is given has lapsed: it keeps no run out for ever.
         if self.lapses_at > clock.now() && self.lapses_at <= lapses_at {
             return Ok(None);
         }
-        // The checkpoint stays as it is until the run has ended: of a run that is killed the next knows
-        // nothing else.
+        // The checkpoint stays as it is until the run has ended: of a run that is killed the next
+        // knows nothing else.
         let holder = entropy.uuid().to_string();
-        let lease = StoredLease { lapses_at, holder: holder.clone(), checkpoint: checkpoint.clone() };
+        let lease = StoredLease {
+            lapses_at,
+            holder: holder.clone(),
+            checkpoint: checkpoint.clone(),
+        };
         match store.put(object.key, lease.render(), condition).await {
-            Ok(etag) => Ok(Some(Lease { object, etag, holder, lapses_at, checkpoint })),
+            Ok(etag) => Ok(Some(Lease {
+                object,
+                etag,
+                holder,
+                lapses_at,
+                checkpoint,
+            })),
             Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(None),
             Err(error) => Err(error),
         }
@@ -97,13 +121,26 @@ impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
 }
 
 impl<C: Serialize + DeserializeOwned> Lease<C> {
-    /// Lets the lease lapse at once, and leaves this checkpoint. If that fails it lapses by itself, and the
-    /// next run looks where this one did.
+    /// Lets the lease lapse at once, and leaves this checkpoint. If that fails it lapses by itself,
+    /// and the next run looks where this one did.
     pub async fn give_back(self, store: &impl ObjectStore, checkpoint: C) {
-        let lapsed = StoredLease { lapses_at: Timestamp::EPOCH, holder: self.holder, checkpoint };
-        let put = store.put(self.object.key, lapsed.render(), PutCondition::IfMatch(self.etag)).await;
+        let lapsed = StoredLease {
+            lapses_at: Timestamp::EPOCH,
+            holder: self.holder,
+            checkpoint,
+        };
+        let put = store
+            .put(
+                self.object.key,
+                lapsed.render(),
+                PutCondition::IfMatch(self.etag),
+            )
+            .await;
         if let Err(error) = put {
-            tracing::warn!(error = &error as &dyn Error, "lease not given back, it lapses by itself");
+            tracing::warn!(
+                error = &error as &dyn Error,
+                "lease not given back, it lapses by itself"
+            );
         }
     }
 }
@@ -118,10 +155,20 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-    const OBJECT: LeaseObject = LeaseObject { key: WAKE_LEASE, length: Duration::from_secs(90) };
+    const OBJECT: LeaseObject = LeaseObject {
+        key: WAKE_LEASE,
+        length: Duration::from_secs(90),
+    };
 
-    async fn take(store: &MemoryStore, clock: &ManualClock, seed: u64) -> Option<Lease<Checkpoint>> {
-        OBJECT.take(store, clock, &SeededEntropy::new(seed)).await.unwrap()
+    async fn take(
+        store: &MemoryStore,
+        clock: &ManualClock,
+        seed: u64,
+    ) -> Option<Lease<Checkpoint>> {
+        OBJECT
+            .take(store, clock, &SeededEntropy::new(seed))
+            .await
+            .unwrap()
     }
 
     #[tokio::test]
@@ -130,9 +177,15 @@ mod tests {
         let lease = take(&store, &clock, 1).await.unwrap();
         assert_eq!(lease.checkpoint, Checkpoint::default());
         assert!(take(&store, &clock, 2).await.is_none());
-        let checkpoint = Checkpoint { held_to: Some("x".to_owned()), ..Checkpoint::default() };
+        let checkpoint = Checkpoint {
+            held_to: Some("x".to_owned()),
+            ..Checkpoint::default()
+        };
         lease.give_back(&store, checkpoint.clone()).await;
-        assert_eq!(take(&store, &clock, 2).await.unwrap().checkpoint, checkpoint);
+        assert_eq!(
+            take(&store, &clock, 2).await.unwrap().checkpoint,
+            checkpoint
+        );
     }
 
     #[tokio::test]
@@ -157,7 +210,19 @@ mod tests {
         let (store, clock) = (MemoryStore::default(), ManualClock::new(START));
         let [first, second] = [(); 2].map(|()| OBJECT.find::<Checkpoint>(&store));
         let (first, second) = (first.await.unwrap(), second.await.unwrap());
-        assert!(first.take(&store, &clock, &SeededEntropy::new(1)).await.unwrap().is_some());
-        assert!(second.take(&store, &clock, &SeededEntropy::new(2)).await.unwrap().is_none());
+        assert!(
+            first
+                .take(&store, &clock, &SeededEntropy::new(1))
+                .await
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            second
+                .take(&store, &clock, &SeededEntropy::new(2))
+                .await
+                .unwrap()
+                .is_none()
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! The shared knowledge of all workers about failing links and subscriptions: reads its parts, keeps them for
-//! a few seconds, and writes transitions.
+//! The shared knowledge of all workers about failing links and subscriptions: reads its parts,
+//! keeps them for a few seconds, and writes transitions.
 //!
-//! Nothing is read for a target that is healthy and not suspected. A worker writes only if no other has
-//! written since its read. If one has, it reads again and applies its observations to the newer state, so
-//! that no transition is lost. A part that cannot be read counts as healthy.
+//! Nothing is read for a target that is healthy and not suspected. A worker writes only if no other
+//! has written since its read. If one has, it reads again and applies its observations to the newer
+//! state, so that no transition is lost. A part that cannot be read counts as healthy.
 
 mod change;
 
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
-    Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed, Shard,
-    Target, shard_index,
+    Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed,
+    Shard, Target, shard_index,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, layout};
@@ -51,8 +51,8 @@ pub struct LinkHealth<S, C> {
 #[derive(Debug, Default)]
 struct Shared {
     shards: Mutex<[Known; LINK_SHARDS]>,
-    /// Whether any part knows a target that is not well. As a rule none does, and then no delivery has to
-    /// find its part.
+    /// Whether any part knows a target that is not well. As a rule none does, and then no delivery
+    /// has to find its part.
     is_any_failing: AtomicBool,
     reads: SingleFlight<Result<(), Arc<LinksError>>>,
 }
@@ -66,15 +66,20 @@ struct Known {
     checked_at: Option<Duration>,
     /// The last read failed: everything counts as healthy until the next.
     is_blind: bool,
-    /// The number of times that something was learned, so that an answer that comes late does not undo a
-    /// newer write.
+    /// The number of times that something was learned, so that an answer that comes late does not
+    /// undo a newer write.
     times: u64,
 }
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     /// The knowledge in this state bucket.
     pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
-        Self { store, clock, settings: Arc::new(settings), shared: Arc::default() }
+        Self {
+            store,
+            clock,
+            settings: Arc::new(settings),
+            shared: Arc::default(),
+        }
     }
 
     /// The rules it goes by.
@@ -82,8 +87,8 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         &self.settings
     }
 
-    /// The decision about a delivery to a target. The store is read only if the target is suspected, or known
-    /// to be failing, and the knowledge is some seconds old.
+    /// The decision about a delivery to a target. The store is read only if the target is
+    /// suspected, or known to be failing, and the knowledge is some seconds old.
     pub async fn decide(&self, target: &Target, is_suspected: bool) -> CircuitDecision {
         if !is_suspected && !self.is_any_failing() {
             return CircuitDecision::Open;
@@ -98,22 +103,30 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         self.gate_of(&self.known(index), target)
     }
 
-    /// The time since which a target, or its link, has been recovering, as far as is known; `None` if neither
-    /// is.
+    /// The time since which a target, or its link, has been recovering, as far as is known; `None`
+    /// if neither is.
     pub fn recovering_since(&self, target: &Target) -> Option<Timestamp> {
         let shard = self.known(shard_index(target.link())).shard;
         let link = Target::Link(target.link().clone());
-        let conditions = [target, &link].into_iter().filter_map(|target| shard.condition(target));
-        conditions.filter(|it| it.phase == Phase::Recovering).map(|it| it.since).max()
+        let conditions = [target, &link]
+            .into_iter()
+            .filter_map(|target| shard.condition(target));
+        conditions
+            .filter(|it| it.phase == Phase::Recovering)
+            .map(|it| it.since)
+            .max()
     }
 
     /// The last known condition of a failing target, without a read.
     pub fn condition(&self, target: &Target) -> Option<Condition> {
-        self.known(shard_index(target.link())).shard.condition(target).cloned()
+        self.known(shard_index(target.link()))
+            .shard
+            .condition(target)
+            .cloned()
     }
 
-    /// Asks for the right to probe a target, under this name. `None` if there is nothing to probe any more,
-    /// or another worker has the right; an error if it cannot be written.
+    /// Asks for the right to probe a target, under this name. `None` if there is nothing to probe
+    /// any more, or another worker has the right; an error if it cannot be written.
     pub async fn claim(&self, target: &Target, by: &str) -> Result<Option<Probed>, LinksError> {
         let (mut probed, settings) = (None, &*self.settings);
         let claim = |shard: &mut Shard| {
@@ -124,21 +137,30 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         Ok(probed)
     }
 
-    /// Notes observations of targets that are all on one link, and answers the targets that changed. A
-    /// success of a target that is known to be healthy costs no request.
+    /// Notes observations of targets that are all on one link, and answers the targets that
+    /// changed. A success of a target that is known to be healthy costs no request.
     pub async fn observe(&self, seen: &[(Target, Observation)]) -> Result<Vec<Target>, LinksError> {
-        let Some((first, _)) = seen.first() else { return Ok(Vec::new()) };
-        if !self.is_any_failing() && seen.iter().all(|(_, seen)| matches!(seen, Observation::Succeeded)) {
+        let Some((first, _)) = seen.first() else {
+            return Ok(Vec::new());
+        };
+        if !self.is_any_failing()
+            && seen
+                .iter()
+                .all(|(_, seen)| matches!(seen, Observation::Succeeded))
+        {
             return Ok(Vec::new());
         }
         let index = shard_index(first.link());
         let (known, now) = (self.known(index), self.clock.now());
         // One more success is no news of a target that is healthy, or known to answer again.
         let is_left_alone = |target: &Target| {
-            known.shard.condition(target).is_some_and(|it| match it.phase {
-                Phase::Recovering => it.forced,
-                Phase::Glitch | Phase::Retry => !it.is_asked(now),
-            })
+            known
+                .shard
+                .condition(target)
+                .is_some_and(|it| match it.phase {
+                    Phase::Recovering => it.forced,
+                    Phase::Glitch | Phase::Retry => !it.is_asked(now),
+                })
         };
         // Of many requests under way, the first that is asked to wait reports it for all.
         let is_known = |target: &Target, asked: &Asked| {
@@ -172,9 +194,16 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
 
     /// Every part that is not empty, read again. A part that a newer program wrote is left out.
     pub async fn all(&self) -> Result<Vec<(usize, Arc<Shard>)>, LinksError> {
-        let listed = self.store.list(layout::LINKS, None, LINK_SHARDS * 2).await?;
-        let is_listed =
-            |index: &usize| listed.objects.iter().any(|object| object.key == layout::links(*index));
+        let listed = self
+            .store
+            .list(layout::LINKS, None, LINK_SHARDS * 2)
+            .await?;
+        let is_listed = |index: &usize| {
+            listed
+                .objects
+                .iter()
+                .any(|object| object.key == layout::links(*index))
+        };
         let mut all = Vec::new();
         for index in (0..LINK_SHARDS).filter(is_listed) {
             match self.read(index).await {
@@ -203,14 +232,20 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
     }
 
     fn is_fresh(&self, known: &Known) -> bool {
-        known.checked_at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
+        known
+            .checked_at
+            .is_some_and(|at| self.clock.monotonic().saturating_sub(at) < LINKS_MAX_AGE)
     }
 
-    /// Reads a part, once for all callers that need it at the same time. A part that cannot be read counts as
-    /// healthy until the next read.
+    /// Reads a part, once for all callers that need it at the same time. A part that cannot be read
+    /// counts as healthy until the next read.
     async fn look(&self, index: usize) {
         let key = layout::links(index);
-        let read = self.shared.reads.run(&key, || async { self.read(index).await.map_err(Arc::new) }).await;
+        let read = self
+            .shared
+            .reads
+            .run(&key, || async { self.read(index).await.map_err(Arc::new) })
+            .await;
         if let Err(error) = read {
             let error = &*error as &dyn std::error::Error;
             tracing::warn!(%key, error, "states of links not read, they count as healthy");
@@ -258,9 +293,17 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
         let known = &mut shards[index % LINK_SHARDS];
         if known.times == times {
             let checked_at = Some(self.clock.monotonic());
-            *known = Known { shard, etag, checked_at, is_blind: false, times: times + 1 };
+            *known = Known {
+                shard,
+                etag,
+                checked_at,
+                is_blind: false,
+                times: times + 1,
+            };
             let is_any_failing = shards.iter().any(|known| !known.shard.is_empty());
-            self.shared.is_any_failing.store(is_any_failing, Ordering::Relaxed);
+            self.shared
+                .is_any_failing
+                .store(is_any_failing, Ordering::Relaxed);
         }
     }
 }

@@ -27,10 +27,15 @@ pub struct Relieved {
 }
 
 impl<C: Clock> Reliever<C> {
-    /// Relieves a process without caches so far. `resident_bytes` reads its resident size, if that can be
-    /// known.
+    /// Relieves a process without caches so far. `resident_bytes` reads its resident size, if that
+    /// can be known.
     pub fn new(clock: C, resident_bytes: fn() -> Option<u64>) -> Self {
-        Self { clock, resident_bytes, caches: Vec::new(), relief: Mutex::default() }
+        Self {
+            clock,
+            resident_bytes,
+            caches: Vec::new(),
+            relief: Mutex::default(),
+        }
     }
 
     /// Adds a cache. Its name is for the log.
@@ -57,7 +62,12 @@ impl<C: Clock> Reliever<C> {
         let before = (self.resident_bytes)();
         let trim = |(name, cache): &(&'static str, Box<dyn Evict>)| {
             let freed = cache.trim();
-            tracing::debug!(cache = name, entries = freed.entries, bytes = freed.bytes, "cache trimmed");
+            tracing::debug!(
+                cache = name,
+                entries = freed.entries,
+                bytes = freed.bytes,
+                "cache trimmed"
+            );
             freed
         };
         let Evicted { entries, bytes } = self.caches.iter().map(trim).sum();

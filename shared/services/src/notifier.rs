@@ -1,8 +1,8 @@
-//! Sends notices: to the topic that a topic names for them, or, if they are about no topic, to the one that
-//! the operator named. They take the same fan-out as every event.
+//! Sends notices: to the topic that a topic names for them, or, if they are about no topic, to the
+//! one that the operator named. They take the same fan-out as every event.
 //!
-//! A notice is sent at least once. If that is impossible, because its topic does not exist, cannot be read or
-//! refuses it, the notice is counted and logged, and the sender goes on.
+//! A notice is sent at least once. If that is impossible, because its topic does not exist, cannot
+//! be read or refuses it, the notice is counted and logged, and the sender goes on.
 
 #[cfg(test)]
 mod tests;
@@ -18,13 +18,19 @@ use posthaste_core::model::{Hops, Marks, Topic, TopicName};
 use crate::{FanOut, FanOutError, Inline, Origin, Registry, RegistryError};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectStore, QueueSender};
 
-/// Bytes of rendered notices that are gathered before they are sent. A list of notices may be many times
-/// that.
+/// Bytes of rendered notices that are gathered before they are sent. A list of notices may be many
+/// times that.
 const NOTICES_BYTES_PREFERRED: usize = 1024 * 1024;
 
 /// The marks of every notice, so that there is no notice about a notice.
-const MARKS: Marks =
-    Marks { notice: true, replayed: false, resent: false, run: None, webhook_id: None, letter: None };
+const MARKS: Marks = Marks {
+    notice: true,
+    replayed: false,
+    resent: false,
+    run: None,
+    webhook_id: None,
+    letter: None,
+};
 
 /// The ports that sending notices needs.
 #[derive(Debug)]
@@ -46,8 +52,8 @@ pub enum Addressee {
     Topic(Arc<Topic>),
 }
 
-/// Reasons for which notices were not sent this time. Those that were written are delivered; sending them
-/// again may duplicate that.
+/// Reasons for which notices were not sent this time. Those that were written are delivered;
+/// sending them again may duplicate that.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
     /// The addressee could not be looked up.
@@ -72,12 +78,18 @@ where
     C: Clock,
     E: Entropy,
 {
-    /// Sends notices to the addressee of the topic `about`. When this returns `Ok`, each notice is durable or
-    /// was counted as not sent.
+    /// Sends notices to the addressee of the topic `about`. When this returns `Ok`, each notice is
+    /// durable or was counted as not sent.
     pub async fn tell(&self, about: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
-        let Some(topic) = self.topic_of(about, notices).await? else { return Ok(()) };
+        let Some(topic) = self.topic_of(about, notices).await? else {
+            return Ok(());
+        };
         let to = self.addressee_of(&topic).await?;
-        let own: Vec<_> = notices.iter().copied().filter(|notice| notice.is_about(&topic)).collect();
+        let own: Vec<_> = notices
+            .iter()
+            .copied()
+            .filter(|notice| notice.is_about(&topic))
+            .collect();
         if to.is_named() && own.len() < notices.len() {
             let left_out = notices.len() - own.len();
             not_sent(Some(about), left_out);
@@ -86,8 +98,8 @@ where
                 "notices not sent: they are about an earlier topic of this name"
             );
         }
-        // Boxed, here and below: of the futures around it all, the compiler would find the layout too deep
-        // otherwise.
+        // Boxed, here and below: of the futures around it all, the compiler would find the layout
+        // too deep otherwise.
         Box::pin(self.send(Some(about), &to, &own)).await
     }
 
@@ -101,26 +113,37 @@ where
         match &known {
             Some(topic) if !notices.iter().all(|notice| notice.is_about(topic)) => {
                 let now = self.fan_out.clock.monotonic();
-                self.registry.topic_asked_after(about, now).await.map_err(NoticeError::Topic)
+                self.registry
+                    .topic_asked_after(about, now)
+                    .await
+                    .map_err(NoticeError::Topic)
             }
             _ => Ok(known),
         }
     }
 
     /// Sends notices that are about no topic to the subscribers of the topic `name`.
-    pub async fn tell_system(&self, name: &TopicName, notices: &[Notice<'_>]) -> Result<(), NoticeError> {
+    pub async fn tell_system(
+        &self,
+        name: &TopicName,
+        notices: &[Notice<'_>],
+    ) -> Result<(), NoticeError> {
         let to = self.named(name).await?;
         Box::pin(self.send(None, &to, notices)).await
     }
 
     /// The addressee of notices about the topic `about`.
     pub async fn addressee(&self, about: &TopicName) -> Result<Addressee, NoticeError> {
-        let Some(topic) = self.topic(about).await? else { return Ok(Addressee::Nobody) };
+        let Some(topic) = self.topic(about).await? else {
+            return Ok(Addressee::Nobody);
+        };
         self.addressee_of(&topic).await
     }
 
     async fn addressee_of(&self, topic: &Topic) -> Result<Addressee, NoticeError> {
-        let Some(name) = &topic.notices_topic else { return Ok(Addressee::Nobody) };
+        let Some(name) = &topic.notices_topic else {
+            return Ok(Addressee::Nobody);
+        };
         self.named(name).await
     }
 
@@ -129,8 +152,8 @@ where
         Ok(told.map_or_else(|| Addressee::Missing(name.clone()), Addressee::Topic))
     }
 
-    /// Sends notices to the addressee, a number of them at a time. `about` is the topic they are about, if
-    /// there is one.
+    /// Sends notices to the addressee, a number of them at a time. `about` is the topic they are
+    /// about, if there is one.
     pub async fn send(
         &self,
         about: Option<&TopicName>,
@@ -152,11 +175,14 @@ where
         let hops = notices.iter().map(Notice::hops).max().unwrap_or_default();
         let (mut events, mut bytes) = (Vec::new(), 0);
         for notice in notices {
-            let Some(event) = render(about, topic, notice) else { continue };
+            let Some(event) = render(about, topic, notice) else {
+                continue;
+            };
             bytes += event.json().len();
             events.push(event);
             if bytes >= NOTICES_BYTES_PREFERRED {
-                self.write(about, topic, &std::mem::take(&mut events), hops).await?;
+                self.write(about, topic, &std::mem::take(&mut events), hops)
+                    .await?;
                 bytes = 0;
             }
         }
@@ -173,7 +199,14 @@ where
         if events.is_empty() {
             return Ok(());
         }
-        match Box::pin(self.fan_out.write(to, events, Inline::Fitting, Origin { marks: MARKS, hops })).await {
+        match Box::pin(self.fan_out.write(
+            to,
+            events,
+            Inline::Fitting,
+            Origin { marks: MARKS, hops },
+        ))
+        .await
+        {
             Ok(_) => {
                 metrics::counter!("NoticeSentCount", labels(about)).increment(events.len() as u64);
                 tracing::info!(
@@ -210,7 +243,10 @@ where
 
 /// Whether a write that failed like this would always fail.
 fn is_final(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid)
+    matches!(
+        kind,
+        ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
+    )
 }
 
 fn render(about: Option<&TopicName>, to: &Topic, notice: &Notice<'_>) -> Option<Event> {
@@ -231,5 +267,8 @@ pub fn not_sent(about: Option<&TopicName>, notices: usize) {
 
 /// The label for the topic that a notice is about; none if it is about none.
 fn labels(about: Option<&TopicName>) -> Vec<Label> {
-    about.map(|topic| Label::new("topic", topic.to_string())).into_iter().collect()
+    about
+        .map(|topic| Label::new("topic", topic.to_string()))
+        .into_iter()
+        .collect()
 }

@@ -1,5 +1,5 @@
-//! Requests to endpoints, all made here: rendered, signed and sent, and their answers read. Deliveries, test
-//! events and handshakes go out here.
+//! Requests to endpoints, all made here: rendered, signed and sent, and their answers read.
+//! Deliveries, test events and handshakes go out here.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use posthaste_core::attempt::partial;
 use posthaste_core::attempt::request::request;
 use posthaste_core::attempt::retry::parse_retry_after;
 use posthaste_core::attempt::{
-    Acknowledged, AnswerBody, Ask, AttemptContext, BatchEvent, Outcome, Outgoing, Question, SendFailure,
+    Acknowledged, AnswerBody, Ask, AttemptContext, BatchEvent, Outcome, Outgoing, Question,
+    SendFailure,
 };
 use posthaste_core::events::output::OutputError;
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
@@ -38,8 +39,9 @@ pub struct Sent {
     pub late: Option<LateAnswer>,
 }
 
-/// The signed request that carries `events`, at least one, to the subscription's endpoint or its fallback. It
-/// times out `timeout` after its start. Fails only if an event cannot be sent in binary mode.
+/// The signed request that carries `events`, at least one, to the subscription's endpoint or its
+/// fallback. It times out `timeout` after its start. Fails only if an event cannot be sent in
+/// binary mode.
 pub fn delivery(
     context: AttemptContext<'_>,
     endpoint: &EndpointUrl,
@@ -47,15 +49,32 @@ pub fn delivery(
     events: &[Outgoing<'_>],
 ) -> Result<WebhookRequest, OutputError> {
     let (headers, body) = request(context, events)?;
-    Ok(WebhookRequest { method: Method::POST, url: endpoint.clone(), headers, body, timeout })
+    Ok(WebhookRequest {
+        method: Method::POST,
+        url: endpoint.clone(),
+        headers,
+        body,
+        timeout,
+    })
 }
 
 impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
     /// Asks the endpoint of a subscription whether it wants events.
     pub async fn ask(&self, ask: &Ask<'_>, timeout: Duration) -> Sent {
-        let Question { method, headers, body } = question(ask);
+        let Question {
+            method,
+            headers,
+            body,
+        } = question(ask);
         let url = ask.subscription.endpoint.clone();
-        self.send(WebhookRequest { method, url, headers, body, timeout }).await
+        self.send(WebhookRequest {
+            method,
+            url,
+            headers,
+            body,
+            timeout,
+        })
+        .await
     }
 
     /// Sends one request, once.
@@ -64,31 +83,41 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
         let outcome = match &answer.result {
             Ok(response) => {
                 let retry_after = retry_after(&response.headers, self.clock.now());
-                Outcome::Answered { status: response.status.as_u16(), retry_after }
+                Outcome::Answered {
+                    status: response.status.as_u16(),
+                    retry_after,
+                }
             }
             Err(failure) => Outcome::Failed(*failure),
         };
-        Sent { outcome, result: answer.result, took: answer.took, late: answer.late }
+        Sent {
+            outcome,
+            result: answer.result,
+            took: answer.took,
+            late: answer.late,
+        }
     }
 }
 
 impl Sent {
-    /// The events that arrived, of the request's events in their order. The answer is read only if it is a
-    /// success and the subscription allows partial acknowledgement.
+    /// The events that arrived, of the request's events in their order. The answer is read only if
+    /// it is a success and the subscription allows partial acknowledgement.
     pub fn acknowledged<'e>(
         &self,
         subscription: &Subscription,
         events: impl Iterator<Item = BatchEvent<'e>>,
     ) -> Acknowledged {
         match &self.result {
-            Ok(response) if self.outcome.is_success() => acknowledged(subscription, response, events),
+            Ok(response) if self.outcome.is_success() => {
+                acknowledged(subscription, response, events)
+            }
             Ok(_) | Err(_) => Acknowledged::All,
         }
     }
 }
 
-/// The events that arrived by this answer of success, of the request's events in their order. The answer is
-/// read only if the subscription allows partial acknowledgement.
+/// The events that arrived by this answer of success, of the request's events in their order. The
+/// answer is read only if the subscription allows partial acknowledgement.
 pub fn acknowledged<'e>(
     subscription: &Subscription,
     response: &WebhookResponse,
@@ -128,8 +157,10 @@ mod tests {
             "batching": batching,
         });
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let (topic, name) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
         compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap()
     }
 
@@ -145,16 +176,29 @@ mod tests {
             at: NOW,
             origin: &ORIGIN,
         };
-        let event =
-            Outgoing { key: "e-0", webhook_id: None, json: Bytes::from_static(EVENT), traceparent: None };
-        delivery(context, &subscription.endpoint, Duration::from_secs(7), &[event]).unwrap()
+        let event = Outgoing {
+            key: "e-0",
+            webhook_id: None,
+            json: Bytes::from_static(EVENT),
+            traceparent: None,
+        };
+        delivery(
+            context,
+            &subscription.endpoint,
+            Duration::from_secs(7),
+            &[event],
+        )
+        .unwrap()
     }
 
     /// A request to an endpoint that answers so.
     async fn sent(subscription: &Subscription, answer: fn() -> Answered) -> (Sent, WebhookRequest) {
         let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
         endpoint.answer(move |_| answer());
-        let outbound = Outbound { webhook: &endpoint, clock: &clock };
+        let outbound = Outbound {
+            webhook: &endpoint,
+            clock: &clock,
+        };
         let sent = outbound.send(request_of(subscription)).await;
         (sent, endpoint.take().remove(0))
     }
@@ -165,12 +209,22 @@ mod tests {
         assert!(sent.outcome.is_success());
         assert_eq!(
             (request.method, request.url.as_str(), request.timeout),
-            (Method::POST, "https://billing.example.com/hooks", Duration::from_secs(7))
+            (
+                Method::POST,
+                "https://billing.example.com/hooks",
+                Duration::from_secs(7)
+            )
         );
         let header = |name: &str| request.headers[name].to_str().unwrap();
-        assert_eq!((header("webhook-id"), header("webhook-timestamp")), ("msg_e-0", "1614265330"));
+        assert_eq!(
+            (header("webhook-id"), header("webhook-timestamp")),
+            ("msg_e-0", "1614265330")
+        );
         assert!(header("webhook-signature").starts_with("v1,"));
-        assert_eq!((header("origin"), header("aeg-delivery-count")), ("posthaste.example", "2"));
+        assert_eq!(
+            (header("origin"), header("aeg-delivery-count")),
+            ("posthaste.example", "2")
+        );
     }
 
     #[tokio::test]
@@ -182,17 +236,26 @@ mod tests {
         let after = |secs| Some(Duration::from_secs(secs));
         check(
             || answered(503, &[("retry-after", "30")], ""),
-            Outcome::Answered { status: 503, retry_after: after(30) },
+            Outcome::Answered {
+                status: 503,
+                retry_after: after(30),
+            },
         )
         .await;
         check(
             || answered(429, &[("retry-after", "Thu, 25 Feb 2021 15:03:00 GMT")], ""),
-            Outcome::Answered { status: 429, retry_after: after(50) },
+            Outcome::Answered {
+                status: 429,
+                retry_after: after(50),
+            },
         )
         .await;
         check(
             || answered(503, &[("retry-after", "soon")], ""),
-            Outcome::Answered { status: 503, retry_after: None },
+            Outcome::Answered {
+                status: 503,
+                retry_after: None,
+            },
         )
         .await;
         check(|| Err(SendFailure::Tls), Outcome::Failed(SendFailure::Tls)).await;
@@ -205,10 +268,21 @@ mod tests {
             let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": allowed });
             let subscription = subscription(batching);
             let (sent, _) = sent(&subscription, answer).await;
-            let event = BatchEvent { text: EVENT, envelope_id: None };
-            assert_eq!(sent.acknowledged(&subscription, [event].into_iter()), expected);
+            let event = BatchEvent {
+                text: EVENT,
+                envelope_id: None,
+            };
+            assert_eq!(
+                sent.acknowledged(&subscription, [event].into_iter()),
+                expected
+            );
         };
-        check(true, || answered(200, &[], REPORT), Acknowledged::AllBut([0].into())).await;
+        check(
+            true,
+            || answered(200, &[], REPORT),
+            Acknowledged::AllBut([0].into()),
+        )
+        .await;
         check(true, || answered(500, &[], REPORT), Acknowledged::All).await;
         check(true, || Err(SendFailure::Socket), Acknowledged::All).await;
         check(false, || answered(200, &[], REPORT), Acknowledged::All).await;
@@ -217,7 +291,10 @@ mod tests {
     #[tokio::test]
     async fn a_handshake_asks_the_subscription_s_own_endpoint() {
         let (endpoint, clock) = (MemoryEndpoint::default(), ManualClock::new(NOW));
-        let outbound = Outbound { webhook: &endpoint, clock: &clock };
+        let outbound = Outbound {
+            webhook: &endpoint,
+            clock: &clock,
+        };
         let ask = Ask {
             subscription: &subscription(json!({})),
             validation: Validation::CloudEvents,
@@ -230,7 +307,10 @@ mod tests {
         };
         let sent = outbound.ask(&ask, Duration::from_secs(3)).await;
         let request = endpoint.take().remove(0);
-        assert_eq!((sent.outcome.status(), request.method), (Some(204), Method::OPTIONS));
+        assert_eq!(
+            (sent.outcome.status(), request.method),
+            (Some(204), Method::OPTIONS)
+        );
         assert_eq!(request.url.as_str(), "https://billing.example.com/hooks");
         assert_eq!(request.timeout, Duration::from_secs(3));
     }

@@ -1,5 +1,5 @@
-//! A stack's claim to its state bucket: written when the stack is made, renewed while it lives, and given up
-//! when it is deleted.
+//! A stack's claim to its state bucket: written when the stack is made, renewed while it lives, and
+//! given up when it is deleted.
 
 use posthaste_core::model::{Claim, LivingOwner, StateOwner, Timestamp};
 use posthaste_core::stored::FormatError;
@@ -35,11 +35,15 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
         Self { state, clock }
     }
 
-    /// Claims the state for `stack`, or renews its claim, and answers whether that was due. Of stacks that
-    /// claim at once, one wins.
+    /// Claims the state for `stack`, or renews its claim, and answers whether that was due. Of
+    /// stacks that claim at once, one wins.
     pub async fn claim(&self, stack: &str) -> Result<Claim, ClaimError> {
         let now = self.clock.now();
-        Ok(update(&self.state, OWNER, |found| claimed(found, stack, now)).await?.answer)
+        Ok(
+            update(&self.state, OWNER, |found| claimed(found, stack, now))
+                .await?
+                .answer,
+        )
     }
 
     /// Gives up the claim of `stack`. That of another stays.
@@ -53,13 +57,26 @@ impl<S: ObjectStore, C: Clock> Ownership<S, C> {
     }
 }
 
-fn claimed(found: Option<Object>, stack: &str, now: Timestamp) -> Result<Edit<Claim>, ClaimRefused> {
-    let owner = found.map(|object| StateOwner::parse(&object.bytes)).transpose();
+fn claimed(
+    found: Option<Object>,
+    stack: &str,
+    now: Timestamp,
+) -> Result<Edit<Claim>, ClaimRefused> {
+    let owner = found
+        .map(|object| StateOwner::parse(&object.bytes))
+        .transpose();
     let owner = owner.map_err(ClaimRefused::Unreadable)?;
     let claim = StateOwner::claim(owner.as_ref(), stack, now).map_err(ClaimRefused::Living)?;
     Ok(match claim {
         Claim::Current => Edit::Keep(claim),
-        Claim::Due => Edit::Write(StateOwner { stack: stack.to_owned(), seen_at: now }.render(), claim),
+        Claim::Due => Edit::Write(
+            StateOwner {
+                stack: stack.to_owned(),
+                seen_at: now,
+            }
+            .render(),
+            claim,
+        ),
     })
 }
 
@@ -74,7 +91,11 @@ mod tests {
 
     use super::*;
 
-    fn world() -> (MemoryStore, ManualClock, Ownership<MemoryStore, ManualClock>) {
+    fn world() -> (
+        MemoryStore,
+        ManualClock,
+        Ownership<MemoryStore, ManualClock>,
+    ) {
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
         let store = MemoryStore::default();
         (store.clone(), clock.clone(), Ownership::new(store, clock))
@@ -90,7 +111,12 @@ mod tests {
         let (store, _, ownership) = world();
         ownership.claim("first").await.unwrap();
         let refused = ownership.claim("second").await.unwrap_err();
-        assert!(refused.to_string().starts_with("the stack first works on this state"), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .starts_with("the stack first works on this state"),
+            "{refused}"
+        );
         ownership.release("second").await.unwrap();
         assert_eq!(owner(&store).await.as_deref(), Some("first"));
         ownership.release("first").await.unwrap();
@@ -118,9 +144,15 @@ mod tests {
     async fn an_owner_that_cannot_be_read_is_not_replaced_nor_deleted() {
         let (store, _, ownership) = world();
         for bytes in [r#"{"v":2}"#, "{"] {
-            store.put(OWNER, Bytes::from(bytes), PutCondition::Always).await.unwrap();
+            store
+                .put(OWNER, Bytes::from(bytes), PutCondition::Always)
+                .await
+                .unwrap();
             let refused = ownership.claim("first").await.unwrap_err();
-            assert!(matches!(refused, UpdateError::Edit(ClaimRefused::Unreadable(_))), "{refused}");
+            assert!(
+                matches!(refused, UpdateError::Edit(ClaimRefused::Unreadable(_))),
+                "{refused}"
+            );
             ownership.release("first").await.unwrap();
             assert_eq!(store.get(OWNER).await.unwrap().unwrap().bytes, bytes);
         }

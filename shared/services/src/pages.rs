@@ -4,10 +4,10 @@ use futures_util::stream::{self, Stream, TryStreamExt};
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectMeta, ObjectStore, PortError};
 
-/// The pages of the objects under `prefix`, after the key `after`, in the order of the keys. Each costs one
-/// request, for as many objects as a page may hold. A page may be empty and yet not the last; its
-/// `next_after` is the position that was reached. An error ends the stream. A caller that wants a limited
-/// number of pages uses `take`.
+/// The pages of the objects under `prefix`, after the key `after`, in the order of the keys. Each
+/// costs one request, for as many objects as a page may hold. A page may be empty and yet not the
+/// last; its `next_after` is the position that was reached. An error ends the stream. A caller that
+/// wants a limited number of pages uses `take`.
 pub fn pages<'a, S: ObjectStore>(
     store: &'a S,
     prefix: &'a str,
@@ -28,7 +28,9 @@ pub fn objects<'a, S: ObjectStore>(
     prefix: &'a str,
     after: Option<String>,
 ) -> impl Stream<Item = Result<ObjectMeta, PortError>> + Send + 'a {
-    pages(store, prefix, after).map_ok(|page| stream::iter(page.objects.into_iter().map(Ok))).try_flatten()
+    pages(store, prefix, after)
+        .map_ok(|page| stream::iter(page.objects.into_iter().map(Ok)))
+        .try_flatten()
 }
 
 #[cfg(test)]
@@ -46,16 +48,34 @@ mod tests {
     async fn filled(count: usize) -> MemoryStore {
         let store = MemoryStore::default();
         for number in 0..count {
-            store.put(&format!("a/{number:04}"), Bytes::new(), PutCondition::Always).await.unwrap();
+            store
+                .put(
+                    &format!("a/{number:04}"),
+                    Bytes::new(),
+                    PutCondition::Always,
+                )
+                .await
+                .unwrap();
         }
-        store.put("b/1", Bytes::new(), PutCondition::Always).await.unwrap();
+        store
+            .put("b/1", Bytes::new(), PutCondition::Always)
+            .await
+            .unwrap();
         store
     }
 
-    async fn check(count: usize, after: Option<&str>, expected_objects: usize, expected_lists: usize) {
+    async fn check(
+        count: usize,
+        after: Option<&str>,
+        expected_objects: usize,
+        expected_lists: usize,
+    ) {
         let calls = Calls::default();
         let store = Recorded::new(filled(count).await, "state", &calls);
-        let found: Vec<_> = objects(&store, "a/", after.map(str::to_owned)).try_collect().await.unwrap();
+        let found: Vec<_> = objects(&store, "a/", after.map(str::to_owned))
+            .try_collect()
+            .await
+            .unwrap();
         assert_eq!(
             (found.len(), calls.count(Operation::List)),
             (expected_objects, expected_lists),
@@ -77,9 +97,19 @@ mod tests {
     async fn a_reader_that_stops_knows_how_far_it_came_and_lists_no_more() {
         let calls = Calls::default();
         let store = Recorded::new(filled(2500).await, "state", &calls);
-        let two: Vec<_> = pages(&store, "a/", None).take(2).try_collect().await.unwrap();
-        let next_after = two.into_iter().map(|page| page.next_after).collect::<Vec<_>>();
-        assert_eq!(next_after, [Some("a/0999".to_owned()), Some("a/1999".to_owned())]);
+        let two: Vec<_> = pages(&store, "a/", None)
+            .take(2)
+            .try_collect()
+            .await
+            .unwrap();
+        let next_after = two
+            .into_iter()
+            .map(|page| page.next_after)
+            .collect::<Vec<_>>();
+        assert_eq!(
+            next_after,
+            [Some("a/0999".to_owned()), Some("a/1999".to_owned())]
+        );
         assert_eq!(calls.count(Operation::List), 2);
     }
 
@@ -89,7 +119,10 @@ mod tests {
         let store = Faulty::new(filled(2500).await, "state", &plan);
         let mut pages = pin!(pages(&store, "a/", None));
         assert!(pages.next().await.unwrap().is_ok());
-        assert_eq!(pages.next().await.unwrap().unwrap_err().kind, ErrorKind::TimedOut);
+        assert_eq!(
+            pages.next().await.unwrap().unwrap_err().kind,
+            ErrorKind::TimedOut
+        );
         assert!(pages.next().await.is_none());
     }
 }

@@ -1,9 +1,9 @@
-//! The producers' side of back pressure: reads the state that the monitor wrote, every few seconds, and keeps
-//! it.
+//! The producers' side of back pressure: reads the state that the monitor wrote, every few seconds,
+//! and keeps it.
 //!
-//! No caller waits while another reads the store: one refreshes, the others go on with the last known state.
-//! If the store does not answer, the last known state stays in use and grows stale by its own rules. An
-//! object that is missing or cannot be read counts as Normal.
+//! No caller waits while another reads the store: one refreshes, the others go on with the last
+//! known state. If the store does not answer, the last known state stays in use and grows stale by
+//! its own rules. An object that is missing or cannot be read counts as Normal.
 //!
 //! If no monitor runs in its process, it also relieves the process.
 
@@ -30,7 +30,8 @@ pub struct Admitted {
     pub admission: Admission,
     /// The value of the header `Posthaste-Pressure`, if there is one to send.
     pub header: Option<String>,
-    /// The resource that causes the delay or refusal; `None` if there is neither, or the wait only runs out.
+    /// The resource that causes the delay or refusal; `None` if there is neither, or the wait only
+    /// runs out.
     pub pressing: Option<ResourceState>,
     /// Whether payloads go to the object store.
     pub dehydrate: bool,
@@ -77,14 +78,23 @@ struct Known {
 impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     /// A reader of the state bucket; [`PRESSURE_MAX_AGE`] is the usual age.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
-        Self { store, clock, max_age, shared: Arc::default(), reliever: None }
+        Self {
+            store,
+            clock,
+            max_age,
+            shared: Arc::default(),
+            reliever: None,
+        }
     }
 
-    /// Adds the relief of this process, as the state demands it. Where a monitor runs in the process, the
-    /// monitor does that.
+    /// Adds the relief of this process, as the state demands it. Where a monitor runs in the
+    /// process, the monitor does that.
     #[must_use]
     pub fn relieving(self, reliever: Reliever<C>) -> Self {
-        Self { reliever: Some(Arc::new(reliever)), ..self }
+        Self {
+            reliever: Some(Arc::new(reliever)),
+            ..self
+        }
     }
 
     /// Decides about one producer.
@@ -92,18 +102,27 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         let (known, is_forgotten) = self.known().await;
         let known = known.as_deref();
         let admission = admit(known, tier, self.clock.now());
-        // A forgotten state still gives the wait of every acknowledgement, but says nothing of any pressure.
+        // A forgotten state still gives the wait of every acknowledgement, but says nothing of any
+        // pressure.
         let state = known.filter(|_| !is_forgotten);
         let header = pressure_header(state, tier, &admission);
         let held = state.filter(|_| admission != Admission::Accept);
-        let pressing = held.and_then(|state| pressing(state, tier, &admission)).cloned();
+        let pressing = held
+            .and_then(|state| pressing(state, tier, &admission))
+            .cloned();
         let dehydrate = state.is_some_and(PressureState::dehydrate);
         let base = known.map_or(Duration::ZERO, PressureState::base);
-        Admitted { admission, header, pressing, dehydrate, base }
+        Admitted {
+            admission,
+            header,
+            pressing,
+            dehydrate,
+            base,
+        }
     }
 
-    /// The state, if the monitor has written one recently. A state so old that it counts as Normal is not
-    /// answered; an alarm is logged once.
+    /// The state, if the monitor has written one recently. A state so old that it counts as Normal
+    /// is not answered; an alarm is logged once.
     pub async fn state(&self) -> Option<Arc<PressureState>> {
         let (known, is_forgotten) = self.known().await;
         known.filter(|_| !is_forgotten)
@@ -112,7 +131,9 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
     /// The last written state, and whether it is so old that it counts as Normal.
     async fn known(&self) -> (Option<Arc<PressureState>>, bool) {
         self.refresh_if_due().await;
-        let Some(state) = self.shared.known.lock().state.clone() else { return (None, false) };
+        let Some(state) = self.shared.known.lock().state.clone() else {
+            return (None, false);
+        };
         let is_forgotten = state.is_forgotten(self.clock.now());
         let was_alarmed = self.shared.is_alarmed.swap(is_forgotten, Ordering::Relaxed);
         if is_forgotten && !was_alarmed {

@@ -29,11 +29,34 @@ pub async fn letter_objects(
     after: Option<&str>,
 ) -> Result<LetterObjects, PortError> {
     if let Some(keys) = selection.keys_after(after) {
-        let objects = keys.map(|key| LetterObject { key: key.to_owned(), bytes: None }).collect();
-        return Ok(LetterObjects { objects, next_after: None });
+        let objects = keys
+            .map(|key| LetterObject {
+                key: key.to_owned(),
+                bytes: None,
+            })
+            .collect();
+        return Ok(LetterObjects {
+            objects,
+            next_after: None,
+        });
     }
-    let ListPage { objects, next_after } = bucket.list(selection.prefix(), after, LIST_PAGE_MAX).await?;
-    let wanted = objects.into_iter().filter(|meta| selection.takes_object(&meta.key, meta.modified_at));
-    let objects = wanted.map(|meta| LetterObject { key: meta.key, bytes: Some(meta.size) }).collect();
-    Ok(LetterObjects { objects, next_after })
+    let ListPage {
+        objects,
+        next_after,
+    } = bucket
+        .list(selection.prefix(), after, LIST_PAGE_MAX)
+        .await?;
+    let wanted = objects
+        .into_iter()
+        .filter(|meta| selection.takes_object(&meta.key, meta.modified_at));
+    let objects = wanted
+        .map(|meta| LetterObject {
+            key: meta.key,
+            bytes: Some(meta.size),
+        })
+        .collect();
+    Ok(LetterObjects {
+        objects,
+        next_after,
+    })
 }

@@ -11,16 +11,20 @@ use crate::update::{Edit, UpdateError, update};
 
 const READING: &str = "read the list of resolved dead letters";
 
-/// The letters of the object under `key` that are resolved. A damaged list is none: a letter too many is
-/// better than one too few.
-pub async fn resolved_letters(bucket: &impl ObjectStore, key: &str) -> Result<ResolvedLetters, PortError> {
+/// The letters of the object under `key` that are resolved. A damaged list is none: a letter too
+/// many is better than one too few.
+pub async fn resolved_letters(
+    bucket: &impl ObjectStore,
+    key: &str,
+) -> Result<ResolvedLetters, PortError> {
     let Some(Object { bytes, .. }) = bucket.get(&layout::resolved(key)).await? else {
         return Ok(ResolvedLetters::default());
     };
     parse(key, &bytes).map_err(|newer| PortError::caused(READING, ErrorKind::Other, newer))
 }
 
-/// Resolves letters of the object under `key`, and answers the number of those that were not resolved yet.
+/// Resolves letters of the object under `key`, and answers the number of those that were not
+/// resolved yet.
 pub async fn resolve_letters(
     bucket: &impl ObjectStore,
     key: &str,
@@ -28,8 +32,10 @@ pub async fn resolve_letters(
 ) -> Result<usize, UpdateError<FormatError>> {
     let list = layout::resolved(key);
     let resolved = update(bucket, &list, |found| {
-        let mut resolved =
-            found.map_or_else(|| Ok(ResolvedLetters::default()), |it| parse(key, &it.bytes))?;
+        let mut resolved = found.map_or_else(
+            || Ok(ResolvedLetters::default()),
+            |it| parse(key, &it.bytes),
+        )?;
         let before = resolved.0.len();
         resolved.0.extend(letters);
         Ok(match resolved.0.len() - before {
@@ -45,7 +51,11 @@ fn parse(key: &str, bytes: &Bytes) -> Result<ResolvedLetters, FormatError> {
     match ResolvedLetters::parse(bytes) {
         Err(error @ FormatError::Malformed(..)) => {
             let error = &error as &dyn Error;
-            tracing::error!(key, error, "the list of an object's resolved dead letters is damaged");
+            tracing::error!(
+                key,
+                error,
+                "the list of an object's resolved dead letters is damaged"
+            );
             Ok(ResolvedLetters::default())
         }
         read => read,
@@ -61,16 +71,36 @@ mod tests {
     const KEY: &str = "ORDERS/BILLING/2026/3/7/4/x.json";
 
     async fn resolved(store: &MemoryStore) -> Vec<usize> {
-        resolved_letters(store, KEY).await.unwrap().0.into_iter().collect()
+        resolved_letters(store, KEY)
+            .await
+            .unwrap()
+            .0
+            .into_iter()
+            .collect()
     }
 
     #[tokio::test]
     async fn letters_are_resolved_once() {
         let store = MemoryStore::default();
         assert!(resolved(&store).await.is_empty());
-        assert_eq!(resolve_letters(&store, KEY, &BTreeSet::from([2, 5])).await.unwrap(), 2);
-        assert_eq!(resolve_letters(&store, KEY, &BTreeSet::from([5])).await.unwrap(), 0);
-        assert_eq!(resolve_letters(&store, KEY, &BTreeSet::from([3, 5])).await.unwrap(), 1);
+        assert_eq!(
+            resolve_letters(&store, KEY, &BTreeSet::from([2, 5]))
+                .await
+                .unwrap(),
+            2
+        );
+        assert_eq!(
+            resolve_letters(&store, KEY, &BTreeSet::from([5]))
+                .await
+                .unwrap(),
+            0
+        );
+        assert_eq!(
+            resolve_letters(&store, KEY, &BTreeSet::from([3, 5]))
+                .await
+                .unwrap(),
+            1
+        );
         assert_eq!(resolved(&store).await, [2, 3, 5]);
     }
 
@@ -79,11 +109,24 @@ mod tests {
         let store = MemoryStore::default();
         store.write(&layout::resolved(KEY), "{");
         assert!(resolved(&store).await.is_empty());
-        assert_eq!(resolve_letters(&store, KEY, &BTreeSet::from([1])).await.unwrap(), 1);
+        assert_eq!(
+            resolve_letters(&store, KEY, &BTreeSet::from([1]))
+                .await
+                .unwrap(),
+            1
+        );
         assert_eq!(resolved(&store).await, [1]);
         store.write(&layout::resolved(KEY), r#"{"v":2}"#);
-        assert_eq!(resolved_letters(&store, KEY).await.unwrap_err().kind, ErrorKind::Other);
-        let error = resolve_letters(&store, KEY, &BTreeSet::from([1])).await.unwrap_err();
-        assert!(matches!(error, UpdateError::Edit(FormatError::Newer(2))), "{error:?}");
+        assert_eq!(
+            resolved_letters(&store, KEY).await.unwrap_err().kind,
+            ErrorKind::Other
+        );
+        let error = resolve_letters(&store, KEY, &BTreeSet::from([1]))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, UpdateError::Edit(FormatError::Newer(2))),
+            "{error:?}"
+        );
     }
 }

@@ -16,17 +16,24 @@ const OPEN_BATCHES_MAX: usize = 16;
 
 /// Sends any number of messages in batches of at most 10 entries and 1 MiB, several at once.
 ///
-/// The answer has one result per message, in order, with the meaning of [`QueueSender::send_batch`]'s
-/// entries. An error of a whole batch is the result of each of its messages.
+/// The answer has one result per message, in order, with the meaning of
+/// [`QueueSender::send_batch`]'s entries. An error of a whole batch is the result of each of its
+/// messages.
 pub async fn send_all(
     sender: &impl QueueSender,
     messages: Vec<OutgoingMessage>,
 ) -> Vec<Result<(), PortError>> {
     let count = messages.len();
     let batches = pack(messages);
-    let answers =
-        stream::iter(batches).map(|batch| send(sender, batch)).buffer_unordered(BATCHES_AT_ONCE_MAX);
-    let mut answers: Vec<_> = answers.collect::<Vec<_>>().await.into_iter().flatten().collect();
+    let answers = stream::iter(batches)
+        .map(|batch| send(sender, batch))
+        .buffer_unordered(BATCHES_AT_ONCE_MAX);
+    let mut answers: Vec<_> = answers
+        .collect::<Vec<_>>()
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
     debug_assert_eq!(answers.len(), count);
     answers.sort_unstable_by_key(|(index, _)| *index);
     answers.into_iter().map(|(_, answer)| answer).collect()
@@ -52,8 +59,8 @@ impl Batch {
     }
 }
 
-/// First fit in order: a message goes into the first open batch with room for it. One that is too large by
-/// itself gets a batch of its own, so that its refusal is its own.
+/// First fit in order: a message goes into the first open batch with room for it. One that is too
+/// large by itself gets a batch of its own, so that its refusal is its own.
 fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
     let mut batches: Vec<Batch> = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {
@@ -70,17 +77,29 @@ fn pack(messages: Vec<OutgoingMessage>) -> Vec<Batch> {
 }
 
 async fn send(sender: &impl QueueSender, batch: Batch) -> Vec<(usize, Result<(), PortError>)> {
-    let Batch { indices, entries, .. } = batch;
+    let Batch {
+        indices, entries, ..
+    } = batch;
     match sender.send_batch(entries).await {
         Ok(answers) => {
-            // An adapter that answers too few leaves the rest unknown, which is an error and not a success.
-            let unknown = repeat_with(|| Err(PortError::new("send a batch of messages", ErrorKind::Other)));
-            let answers = answers.into_iter().map(|answer| answer.map(drop)).chain(unknown);
+            // An adapter that answers too few leaves the rest unknown, which is an error and not a
+            // success.
+            let unknown =
+                repeat_with(|| Err(PortError::new("send a batch of messages", ErrorKind::Other)));
+            let answers = answers
+                .into_iter()
+                .map(|answer| answer.map(drop))
+                .chain(unknown);
             indices.into_iter().zip(answers).collect()
         }
         Err(outer) => {
             let outer = Arc::new(outer);
-            let shared = |index| (index, Err(PortError::caused(outer.doing, outer.kind, outer.clone())));
+            let shared = |index| {
+                (
+                    index,
+                    Err(PortError::caused(outer.doing, outer.kind, outer.clone())),
+                )
+            };
             indices.into_iter().map(shared).collect()
         }
     }
@@ -103,11 +122,19 @@ mod tests {
     use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 
     fn sized(bytes: usize) -> OutgoingMessage {
-        OutgoingMessage { body: Bytes::from("x".repeat(bytes)), group: None, delay_secs: 0 }
+        OutgoingMessage {
+            body: Bytes::from("x".repeat(bytes)),
+            group: None,
+            delay_secs: 0,
+        }
     }
 
     fn shape(calls: &Calls) -> Vec<(usize, usize)> {
-        calls.all().into_iter().map(|Call { entries, bytes, .. }| (entries, bytes)).collect()
+        calls
+            .all()
+            .into_iter()
+            .map(|Call { entries, bytes, .. }| (entries, bytes))
+            .collect()
     }
 
     /// Sends bodies of these sizes and tells entries and bytes of each batch.
@@ -115,7 +142,10 @@ mod tests {
         let calls = Calls::default();
         let queue = Recorded::new(MemoryQueue::default(), "q", &calls);
         let answers = send_all(&queue, sizes.iter().map(|bytes| sized(*bytes)).collect()).await;
-        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), sizes.len());
+        assert_eq!(
+            answers.iter().filter(|answer| answer.is_ok()).count(),
+            sizes.len()
+        );
         shape(&calls)
     }
 
@@ -127,16 +157,29 @@ mod tests {
         let half = SQS_MESSAGE_BYTES_MAX / 2;
         assert_eq!(batches(&[half, half, 1]).await, [(2, 2 * half), (1, 1)]);
         // The small ones fill up what the large ones left.
-        assert_eq!(batches(&[half + 1, half + 1, 5, 5]).await, [(3, half + 11), (1, half + 1)]);
+        assert_eq!(
+            batches(&[half + 1, half + 1, 5, 5]).await,
+            [(3, half + 11), (1, half + 1)]
+        );
     }
 
     #[tokio::test]
     async fn results_stand_in_the_order_of_the_messages() {
         let queue = MemoryQueue::default();
-        let late = OutgoingMessage { delay_secs: 901, ..message("late") };
+        let late = OutgoingMessage {
+            delay_secs: 901,
+            ..message("late")
+        };
         let too_large = sized(SQS_MESSAGE_BYTES_MAX + 1);
-        let answers = send_all(&queue, vec![message("a"), late, too_large, message("b"), message("")]).await;
-        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind)).collect();
+        let answers = send_all(
+            &queue,
+            vec![message("a"), late, too_large, message("b"), message("")],
+        )
+        .await;
+        let kinds: Vec<_> = answers
+            .into_iter()
+            .map(|answer| answer.err().map(|e| e.kind))
+            .collect();
         let invalid = Some(ErrorKind::Invalid);
         assert_eq!(kinds, [None, invalid, invalid, None, invalid]);
         assert_eq!(queue.counts().await.unwrap().visible, 2);
@@ -144,22 +187,36 @@ mod tests {
 
     #[tokio::test]
     async fn what_befalls_a_batch_is_told_of_each_of_its_messages_and_of_no_other() {
-        let fault = Fault::Before(ErrorKind::Throttled { retry_after: Some(Duration::from_secs(1)) });
+        let fault = Fault::Before(ErrorKind::Throttled {
+            retry_after: Some(Duration::from_secs(1)),
+        });
         let queue = Faulty::new(MemoryQueue::default(), "q", &Plan::nth(1, fault));
         let answers = send_all(&queue, vec![message("x"); 21]).await;
         let failed: Vec<_> = (0..21).filter(|index| answers[*index].is_err()).collect();
         assert_eq!(failed, (10..20).collect::<Vec<_>>());
         let error = answers[10].as_ref().unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Throttled { retry_after: Some(Duration::from_secs(1)) });
+        assert_eq!(
+            error.kind,
+            ErrorKind::Throttled {
+                retry_after: Some(Duration::from_secs(1))
+            }
+        );
         assert!(error.source().is_some());
     }
 
     #[tokio::test]
     async fn an_entry_fails_by_itself() {
-        let fault = Fault::Entries(vec![EntryFault { index: 1, is_sent: false, kind: ErrorKind::TimedOut }]);
+        let fault = Fault::Entries(vec![EntryFault {
+            index: 1,
+            is_sent: false,
+            kind: ErrorKind::TimedOut,
+        }]);
         let queue = Faulty::new(MemoryQueue::default(), "q", &Plan::nth(0, fault));
         let answers = send_all(&queue, vec![message("a"), message("b"), message("c")]).await;
-        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind)).collect();
+        let kinds: Vec<_> = answers
+            .into_iter()
+            .map(|answer| answer.err().map(|e| e.kind))
+            .collect();
         assert_eq!(kinds, [None, Some(ErrorKind::TimedOut), None]);
     }
 
@@ -181,7 +238,10 @@ mod tests {
     async fn an_entry_without_an_answer_does_not_count_as_sent() {
         let queue = Forgetful(MemoryQueue::default());
         let answers = send_all(&queue, vec![message("a"), message("b")]).await;
-        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.err().map(|e| e.kind)).collect();
+        let kinds: Vec<_> = answers
+            .into_iter()
+            .map(|answer| answer.err().map(|e| e.kind))
+            .collect();
         assert_eq!(kinds, [None, Some(ErrorKind::Other)]);
     }
 
@@ -209,7 +269,11 @@ mod tests {
     async fn what_was_sent_is_received_whole() {
         let queue = MemoryQueue::default();
         send_all(&queue, vec![message("x"); 25]).await;
-        let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
+        let all = ReceiveRequest {
+            max: 10,
+            visibility: Duration::from_secs(30),
+            wait: Duration::ZERO,
+        };
         let mut received = 0;
         for _ in 0..3 {
             received += queue.receive(all).await.unwrap().len();

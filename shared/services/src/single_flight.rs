@@ -1,5 +1,5 @@
-//! Requests to a store that are under way. Callers that need the same at the same time wait for one request
-//! and share its result, also an error. No lock is held meanwhile.
+//! Requests to a store that are under way. Callers that need the same at the same time wait for one
+//! request and share its result, also an error. No lock is held meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ type Flight<T> = Arc<OnceCell<T>>;
 #[derive(Debug, Clone)]
 pub struct SingleFlight<T>(Arc<Mutex<HashMap<String, Flight<T>>>>);
 
-/// A caller that waits for a request. The last one to leave, or the first after the request has ended,
-/// removes it.
+/// A caller that waits for a request. The last one to leave, or the first after the request has
+/// ended, removes it.
 struct Waiting<'a, T> {
     flights: &'a SingleFlight<T>,
     key: &'a str,
@@ -28,14 +28,22 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T> SingleFlight<T> {
-    /// The result of this request, or of the one that is under way. If the one under way is dropped or
-    /// panics, the next caller that waits makes its own.
-    pub async fn run<F: Future<Output = T> + Send>(&self, key: &str, request: impl FnOnce() -> F + Send) -> T
+    /// The result of this request, or of the one that is under way. If the one under way is dropped
+    /// or panics, the next caller that waits makes its own.
+    pub async fn run<F: Future<Output = T> + Send>(
+        &self,
+        key: &str,
+        request: impl FnOnce() -> F + Send,
+    ) -> T
     where
         T: Clone,
     {
         let flight = Arc::clone(self.0.lock().entry(key.to_owned()).or_default());
-        let waiting = Waiting { flights: self, key, flight };
+        let waiting = Waiting {
+            flights: self,
+            key,
+            flight,
+        };
         waiting.flight.get_or_init(request).await.clone()
     }
 }
@@ -43,7 +51,9 @@ impl<T> SingleFlight<T> {
 impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         let mut flights = self.flights.0.lock();
-        let is_ours = flights.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
+        let is_ours = flights
+            .get(self.key)
+            .is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
         // One count is the map's and one is ours.
         let is_last = Arc::strong_count(&self.flight) <= 2;
         if is_ours && (is_last || self.flight.initialized()) {

@@ -18,12 +18,15 @@ struct Counted {
 }
 
 impl Tally {
-    /// Adds to the count at `now`, a time of the clock's `monotonic`. If a line is due, answers the count for
-    /// it, and begins again.
+    /// Adds to the count at `now`, a time of the clock's `monotonic`. If a line is due, answers the
+    /// count for it, and begins again.
     pub fn add(&self, count: u64, now: Duration) -> Option<u64> {
         let mut counted = self.0.lock();
         counted.since_line = counted.since_line.saturating_add(count);
-        if counted.line_at.is_some_and(|at| now.saturating_sub(at) < LINE_PERIOD) {
+        if counted
+            .line_at
+            .is_some_and(|at| now.saturating_sub(at) < LINE_PERIOD)
+        {
             return None;
         }
         counted.line_at = Some(now);
@@ -39,7 +42,11 @@ mod tests {
     fn one_line_a_minute_has_the_count_since_the_last() {
         let tally = Tally::default();
         let check = |seconds, count, expected| {
-            assert_eq!(tally.add(count, Duration::from_secs(seconds)), expected, "{seconds}");
+            assert_eq!(
+                tally.add(count, Duration::from_secs(seconds)),
+                expected,
+                "{seconds}"
+            );
         };
         check(7, 3, Some(3));
         check(7, 1, None);

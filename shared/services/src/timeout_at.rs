@@ -1,5 +1,5 @@
-//! Work with a deadline by the clock port. Work that does not end in time is dropped, and its last effect is
-//! unknown.
+//! Work with a deadline by the clock port. Work that does not end in time is dropped, and its last
+//! effect is unknown.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 use posthaste_ports::Clock;
 
-/// The output of `work`, or `None` if it has not ended by `deadline`, a time of [`Clock::monotonic`]. Work
-/// that ends without waiting succeeds even past the deadline.
+/// The output of `work`, or `None` if it has not ended by `deadline`, a time of
+/// [`Clock::monotonic`]. Work that ends without waiting succeeds even past the deadline.
 pub fn timeout_at<T>(
     clock: &impl Clock,
     deadline: Duration,
@@ -25,11 +25,17 @@ pub fn timeout<T>(
     length: Duration,
     work: impl Future<Output = T>,
 ) -> impl Future<Output = Option<T>> {
-    Limited { work, end: None, sleep: move || clock.sleep(length), is_over: false, is_strict: false }
+    Limited {
+        work,
+        end: None,
+        sleep: move || clock.sleep(length),
+        is_over: false,
+        is_strict: false,
+    }
 }
 
-/// The output of `work` like [`timeout_at`], for work that must not go on once the deadline has come: not
-/// even if what it waited for, such as a permit, became free at the same moment.
+/// The output of `work` like [`timeout_at`], for work that must not go on once the deadline has
+/// come: not even if what it waited for, such as a permit, became free at the same moment.
 pub fn stop_at<T>(
     clock: &impl Clock,
     deadline: Duration,
@@ -37,7 +43,13 @@ pub fn stop_at<T>(
 ) -> impl Future<Output = Option<T>> {
     let left = move || deadline.saturating_sub(clock.monotonic());
     let is_over = left().is_zero();
-    Limited { work, end: None, sleep: move || clock.sleep(left()), is_over, is_strict: true }
+    Limited {
+        work,
+        end: None,
+        sleep: move || clock.sleep(left()),
+        is_over,
+        is_strict: true,
+    }
 }
 
 pin_project! {
@@ -107,7 +119,10 @@ mod tests {
         let mut work = pin!(timeout_at(&clock, SECOND * 3, pending::<()>()));
         let mut stopped = pin!(stop_at(&clock, SECOND * 3, pending::<()>()));
         for expected in [Poll::Pending, Poll::Pending, Poll::Ready(None)] {
-            assert_eq!((poll(work.as_mut()), poll(stopped.as_mut())), (expected, expected));
+            assert_eq!(
+                (poll(work.as_mut()), poll(stopped.as_mut())),
+                (expected, expected)
+            );
             clock.advance(SECOND);
         }
     }
@@ -116,9 +131,18 @@ mod tests {
     fn past_the_deadline_work_that_waits_for_nothing_ends_and_stopped_work_does_not() {
         let clock = ManualClock::new(Timestamp::EPOCH);
         clock.advance(SECOND);
-        assert_eq!(poll(pin!(timeout_at(&clock, Duration::ZERO, ready(7)))), Poll::Ready(Some(7)));
-        assert_eq!(poll(pin!(stop_at(&clock, Duration::ZERO, ready(7)))), Poll::Ready(None));
-        assert_eq!(poll(pin!(stop_at(&clock, SECOND * 2, ready(7)))), Poll::Ready(Some(7)));
+        assert_eq!(
+            poll(pin!(timeout_at(&clock, Duration::ZERO, ready(7)))),
+            Poll::Ready(Some(7))
+        );
+        assert_eq!(
+            poll(pin!(stop_at(&clock, Duration::ZERO, ready(7)))),
+            Poll::Ready(None)
+        );
+        assert_eq!(
+            poll(pin!(stop_at(&clock, SECOND * 2, ready(7)))),
+            Poll::Ready(Some(7))
+        );
     }
 
     #[test]

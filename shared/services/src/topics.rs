@@ -1,7 +1,7 @@
 //! The registry: topics read from the object store, compiled once and kept.
 //!
-//! A topic is revalidated by its version when it is older than `max_age`. If its record cannot be read, the
-//! last good one stays in use. A topic counts as missing only if the store says so.
+//! A topic is revalidated by its version when it is older than `max_age`. If its record cannot be
+//! read, the last good one stays in use. A topic counts as missing only if the store says so.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,18 +21,19 @@ use posthaste_ports::{
 #[cfg(test)]
 mod tests;
 
-/// Most topics kept, present ones and missing ones. Beyond it the cache is emptied and fills again, which
-/// costs one read per topic in use.
+/// Most topics kept, present ones and missing ones. Beyond it the cache is emptied and fills again,
+/// which costs one read per topic in use.
 const TOPICS_KEPT_MAX: usize = 10_000;
 
 /// The most that the clocks of two machines may differ. AWS keeps them within a millisecond.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(1);
 
-/// The id of the log event for a topic that has changed and was read again: that of Exchange's "routes
-/// reset".
+/// The id of the log event for a topic that has changed and was read again: that of Exchange's
+/// "routes reset".
 pub const ROUTES_RESET: u32 = 4005;
 
-/// Reasons for which a topic could not be looked up. They say nothing about whether the topic exists.
+/// Reasons for which a topic could not be looked up. They say nothing about whether the topic
+/// exists.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RegistryError {
     /// The store failed and nothing was known before.
@@ -77,8 +78,8 @@ impl Known {
         self.topic.map(|good| Arc::clone(&good.topic))
     }
 
-    /// Whether it can be forgotten: that frees memory, and the store is likely to give it again. A topic in
-    /// use would stay in memory, and be read a second time.
+    /// Whether it can be forgotten: that frees memory, and the store is likely to give it again. A
+    /// topic in use would stay in memory, and be read a second time.
     fn is_spare(&self) -> bool {
         let is_unused =
             |good: &Arc<Good>| Arc::strong_count(good) == 1 && Arc::strong_count(&good.topic) == 1;
@@ -90,16 +91,23 @@ impl Known {
 pub type Found = Result<Option<Arc<Topic>>, RegistryError>;
 
 impl<S: ObjectStore, C: Clock> Registry<S, C> {
-    /// A registry over the state bucket. With a `max_age` of zero it asks the store every time. That is right
-    /// where asking is cheap (embedded), and makes every change visible at once.
+    /// A registry over the state bucket. With a `max_age` of zero it asks the store every time.
+    /// That is right where asking is cheap (embedded), and makes every change visible at once.
     pub fn new(store: S, clock: C, max_age: Duration) -> Self {
-        Self { store, clock, max_age, known: Arc::default(), flights: SingleFlight::default() }
+        Self {
+            store,
+            clock,
+            max_age,
+            known: Arc::default(),
+            flights: SingleFlight::default(),
+        }
     }
 
     /// The topic of this name, without regard to case; `None` if there is none.
     ///
-    /// If many callers ask for the same topic at once, one reads and the others share the result. With a
-    /// `max_age` of zero every caller reads, because an earlier read might not see the latest change.
+    /// If many callers ask for the same topic at once, one reads and the others share the result.
+    /// With a `max_age` of zero every caller reads, because an earlier read might not see the
+    /// latest change.
     pub async fn topic(&self, name: &TopicName) -> Found {
         let key = layout::topic(name);
         if self.max_age.is_zero() {
@@ -111,17 +119,20 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// The topic as it was at `moment` or later. For callers that would mistake an old view for a change: it
-    /// lacks a subscription that was made a second ago. An `Err` if the store fails, even if a view is known.
+    /// The topic as it was at `moment` or later. For callers that would mistake an old view for a
+    /// change: it lacks a subscription that was made a second ago. An `Err` if the store fails,
+    /// even if a view is known.
     pub async fn topic_seen_after(&self, name: &TopicName, moment: Timestamp) -> Found {
-        self.topic_known(name, |known| known.said_at > moment + CLOCKS_APART_MAX).await
+        self.topic_known(name, |known| known.said_at > moment + CLOCKS_APART_MAX)
+            .await
     }
 
-    /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a message of
-    /// another identity than the known one: the clocks of other machines do not help there. An `Err` as
-    /// above.
+    /// The topic as the store shows it after `moment`, a time of the clock's `monotonic`. For a
+    /// message of another identity than the known one: the clocks of other machines do not help
+    /// there. An `Err` as above.
     pub async fn topic_asked_after(&self, name: &TopicName, moment: Duration) -> Found {
-        self.topic_known(name, |known| known.asked_at > moment && !known.is_only_copy).await
+        self.topic_known(name, |known| known.asked_at > moment && !known.is_only_copy)
+            .await
     }
 
     /// The known topic, if it is good enough, or the topic from the store.
@@ -140,16 +151,25 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
             return None;
         }
         let now = self.clock.monotonic();
-        self.known.lock().get(key).filter(|known| now.saturating_sub(known.asked_at) < self.max_age).cloned()
+        self.known
+            .lock()
+            .get(key)
+            .filter(|known| now.saturating_sub(known.asked_at) < self.max_age)
+            .cloned()
     }
 
-    /// Asks the store if the known topic is too old. If that fails, the last good record stays in use.
+    /// Asks the store if the known topic is too old. If that fails, the last good record stays in
+    /// use.
     async fn read(&self, key: &str) -> Found {
         if let Some(known) = self.fresh(key) {
             return Ok(known.topic());
         }
         let now = self.clock.monotonic();
-        let known = self.known.lock().get(key).and_then(|known| known.topic.clone());
+        let known = self
+            .known
+            .lock()
+            .get(key)
+            .and_then(|known| known.topic.clone());
         match (self.ask(key, known.clone()).await, known) {
             (Err(error), Some(good)) => {
                 tracing::error!(
@@ -186,14 +206,24 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
                 compile(&object).map_err(|error| RegistryError::Record(Arc::new(error)))?
             }
         };
-        Ok(self.keep(key, Known { topic, asked_at, said_at, is_only_copy: false }))
+        Ok(self.keep(
+            key,
+            Known {
+                topic,
+                asked_at,
+                said_at,
+                is_only_copy: false,
+            },
+        ))
     }
 
     fn keep(&self, key: &str, next: Known) -> Option<Arc<Topic>> {
         let (next_good, asked_at) = (next.topic.clone(), next.asked_at);
         let before = self.replace(key, next).and_then(|before| before.topic);
         if let Some(before) = before
-            && next_good.as_ref().is_none_or(|next| next.etag != before.etag)
+            && next_good
+                .as_ref()
+                .is_none_or(|next| next.etag != before.etag)
         {
             let took_ms = millis(self.clock.monotonic().saturating_sub(asked_at));
             tracing::info!(
@@ -224,10 +254,10 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
-    /// Forgets topics, except those whose last request to the store failed: of a broken record, the last good
-    /// version is only here. If a record breaks later, and is asked for before it is mended, the topic is
-    /// unknown: publish answers 503, and deliver hands its messages back. The bytes are those of the records
-    /// and their keys; compiled they take more.
+    /// Forgets topics, except those whose last request to the store failed: of a broken record, the
+    /// last good version is only here. If a record breaks later, and is asked for before it is
+    /// mended, the topic is unknown: publish answers 503, and deliver hands its messages back.
+    /// The bytes are those of the records and their keys; compiled they take more.
     fn trim(&self) -> Evicted {
         let mut forgotten = HashMap::new();
         {
@@ -238,7 +268,10 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
         let bytes = |(key, known): (&String, &Known)| {
             key.len() + known.topic.as_ref().map_or(0, |good| good.record_bytes)
         };
-        Evicted { entries: forgotten.len(), bytes: forgotten.iter().map(bytes).sum() }
+        Evicted {
+            entries: forgotten.len(),
+            bytes: forgotten.iter().map(bytes).sum(),
+        }
     }
 }
 
@@ -249,15 +282,19 @@ fn compile(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
         return Ok(None);
     }
     let (etag, topic) = (object.etag.clone(), Arc::new(record.compile()?));
-    Ok(Some(Arc::new(Good { etag, topic, record_bytes: object.bytes.len() })))
+    Ok(Some(Arc::new(Good {
+        etag,
+        topic,
+        record_bytes: object.bytes.len(),
+    })))
 }
 
-/// Deletes the topic of this record, if the record still has this version. Otherwise an `Err` of kind
-/// `PreconditionFailed`, and nothing happened.
+/// Deletes the topic of this record, if the record still has this version. Otherwise an `Err` of
+/// kind `PreconditionFailed`, and nothing happened.
 ///
-/// A store deletes without a condition, and no change of the record may be lost. So the record is first
-/// replaced, under a condition, by one that says that it is deleted. From that moment the topic does not
-/// exist. `Ok(false)` if the object could not be removed then.
+/// A store deletes without a condition, and no change of the record may be lost. So the record is
+/// first replaced, under a condition, by one that says that it is deleted. From that moment the
+/// topic does not exist. `Ok(false)` if the object could not be removed then.
 pub async fn delete_topic<S: ObjectStore>(
     store: &S,
     record: TopicRecord,
@@ -265,7 +302,13 @@ pub async fn delete_topic<S: ObjectStore>(
     now: Timestamp,
 ) -> Result<bool, PortError> {
     let key = layout::topic(&record.name);
-    store.put(&key, record.tombstone(now).render(), PutCondition::IfMatch(etag)).await?;
+    store
+        .put(
+            &key,
+            record.tombstone(now).render(),
+            PutCondition::IfMatch(etag),
+        )
+        .await?;
     let deleted = store.delete(&key).await;
     if let Err(error) = &deleted {
         tracing::warn!(
@@ -277,7 +320,14 @@ pub async fn delete_topic<S: ObjectStore>(
 
 /// The folded names of all topics, also of those whose records cannot be read.
 pub async fn topic_names<S: ObjectStore>(store: &S) -> Result<BTreeSet<String>, PortError> {
-    let name = |key: &str| Some(key.strip_prefix(layout::TOPICS)?.strip_suffix(".json")?.to_owned());
-    let names = objects(store, layout::TOPICS, None).try_filter_map(|object| future::ok(name(&object.key)));
+    let name = |key: &str| {
+        Some(
+            key.strip_prefix(layout::TOPICS)?
+                .strip_suffix(".json")?
+                .to_owned(),
+        )
+    };
+    let names =
+        objects(store, layout::TOPICS, None).try_filter_map(|object| future::ok(name(&object.key)));
     names.try_collect().await
 }

@@ -1,13 +1,14 @@
-//! Optimistic changes of objects: read, decide, write on the condition that nothing else wrote in between,
-//! and begin again with the newer object if something did.
+//! Optimistic changes of objects: read, decide, write on the condition that nothing else wrote in
+//! between, and begin again with the newer object if something did.
 
 use std::future::{Future, ready};
 
 use bytes::Bytes;
 use posthaste_ports::{ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition, Revalidated};
 
-/// Most tries of a change. Each failed try means that another write of the same object succeeded, so that
-/// this many in a row need that many writers. So the tries follow each other without a pause.
+/// Most tries of a change. Each failed try means that another write of the same object succeeded,
+/// so that this many in a row need that many writers. So the tries follow each other without a
+/// pause.
 pub const UPDATE_TRIES_MAX: usize = 16;
 
 /// The decision about an object.
@@ -37,7 +38,8 @@ pub enum UpdateError<E> {
     /// The edit refused.
     #[error(transparent)]
     Edit(E),
-    /// The object could not be written, or the answer of the store was lost: the kind of the error tells.
+    /// The object could not be written, or the answer of the store was lost: the kind of the error
+    /// tells.
     #[error("failed to write the object")]
     Write(#[source] PortError),
     /// Other writers won each time.
@@ -54,12 +56,14 @@ pub async fn get_newer<S: ObjectStore>(
     // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
     match known {
         Some(etag) => Box::pin(store.get_if_changed(key, etag)).await,
-        None => Ok(Box::pin(store.get(key)).await?.map_or(Revalidated::Missing, Revalidated::Changed)),
+        None => Ok(Box::pin(store.get(key))
+            .await?
+            .map_or(Revalidated::Missing, Revalidated::Changed)),
     }
 }
 
-/// Changes the object under `key`. `edit` decides from the object, `None` if there is none. It is called
-/// again with the newer object when another writer was faster.
+/// Changes the object under `key`. `edit` decides from the object, `None` if there is none. It is
+/// called again with the newer object when another writer was faster.
 pub async fn update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
@@ -68,8 +72,9 @@ pub async fn update<S: ObjectStore, T, E>(
     update_with(store, key, |found| ready(edit(found))).await
 }
 
-/// Changes an object like [`update`] that is most likely not there yet: it is written without being read
-/// first, one request instead of two. If it is there after all, the edit decides again with what it holds.
+/// Changes an object like [`update`] that is most likely not there yet: it is written without being
+/// read first, one request instead of two. If it is there after all, the edit decides again with
+/// what it holds.
 pub async fn create_or_update<S: ObjectStore, T, E>(
     store: &S,
     key: &str,
@@ -77,7 +82,12 @@ pub async fn create_or_update<S: ObjectStore, T, E>(
 ) -> Result<Updated<T>, UpdateError<E>> {
     if let Edit::Write(bytes, answer) = edit(None).map_err(UpdateError::Edit)? {
         match store.put(key, bytes, PutCondition::IfAbsent).await {
-            Ok(etag) => return Ok(Updated { answer, etag: Some(etag) }),
+            Ok(etag) => {
+                return Ok(Updated {
+                    answer,
+                    etag: Some(etag),
+                });
+            }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
             Err(error) => return Err(UpdateError::Write(error)),
         }
@@ -100,7 +110,12 @@ pub async fn update_with<S: ObjectStore, T, E, F: Future<Output = Result<Edit<T>
             Edit::Keep(answer) => return Ok(Updated { answer, etag: None }),
         };
         match store.put(key, bytes, condition).await {
-            Ok(etag) => return Ok(Updated { answer, etag: Some(etag) }),
+            Ok(etag) => {
+                return Ok(Updated {
+                    answer,
+                    etag: Some(etag),
+                });
+            }
             Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
             Err(error) => return Err(UpdateError::Write(error)),
         }
@@ -120,14 +135,24 @@ mod tests {
     const KEY: &str = "count";
 
     fn number(object: Option<&Object>) -> u32 {
-        object.map_or(0, |object| std::str::from_utf8(&object.bytes).unwrap().parse().unwrap())
+        object.map_or(0, |object| {
+            std::str::from_utf8(&object.bytes).unwrap().parse().unwrap()
+        })
     }
 
     /// Adds one, up to three. It has the shape that `update` asks for.
-    #[expect(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "the shape of an edit")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        clippy::unnecessary_wraps,
+        reason = "the shape of an edit"
+    )]
     fn one_more(found: Option<Object>) -> Result<Edit<u32>, Infallible> {
         let next = number(found.as_ref()) + 1;
-        Ok(if next > 3 { Edit::Keep(3) } else { Edit::Write(Bytes::from(next.to_string()), next) })
+        Ok(if next > 3 {
+            Edit::Keep(3)
+        } else {
+            Edit::Write(Bytes::from(next.to_string()), next)
+        })
     }
 
     #[tokio::test]
@@ -137,10 +162,22 @@ mod tests {
         for expected in [1, 2, 3] {
             let Updated { answer, etag } = update(&recorded, KEY, one_more).await.unwrap();
             assert_eq!(answer, expected);
-            assert_eq!(etag, store.get(KEY).await.unwrap().map(|object| object.etag));
+            assert_eq!(
+                etag,
+                store.get(KEY).await.unwrap().map(|object| object.etag)
+            );
         }
-        assert_eq!(update(&recorded, KEY, one_more).await.unwrap(), Updated { answer: 3, etag: None });
-        assert_eq!((calls.count(Operation::Get), calls.count(Operation::Put)), (4, 3));
+        assert_eq!(
+            update(&recorded, KEY, one_more).await.unwrap(),
+            Updated {
+                answer: 3,
+                etag: None
+            }
+        );
+        assert_eq!(
+            (calls.count(Operation::Get), calls.count(Operation::Put)),
+            (4, 3)
+        );
     }
 
     #[tokio::test]
@@ -150,14 +187,27 @@ mod tests {
         for (expected, gets, puts) in [(1, 0, 1), (2, 1, 3), (3, 2, 5), (3, 3, 6)] {
             let updated = create_or_update(&recorded, KEY, one_more).await.unwrap();
             assert_eq!(updated.answer, expected);
-            assert_eq!((calls.count(Operation::Get), calls.count(Operation::Put)), (gets, puts));
+            assert_eq!(
+                (calls.count(Operation::Get), calls.count(Operation::Put)),
+                (gets, puts)
+            );
         }
-        let kept =
-            create_or_update(&recorded, "other", |_| Ok::<_, Infallible>(Edit::Keep(0))).await.unwrap();
-        assert_eq!(kept, Updated { answer: 0, etag: None });
+        let kept = create_or_update(&recorded, "other", |_| Ok::<_, Infallible>(Edit::Keep(0)))
+            .await
+            .unwrap();
+        assert_eq!(
+            kept,
+            Updated {
+                answer: 0,
+                etag: None
+            }
+        );
         let plan = Plan::nth(0, Fault::Before(ErrorKind::TimedOut));
         let faulty = Faulty::new(MemoryStore::default(), "state", &plan);
-        assert!(matches!(create_or_update(&faulty, KEY, one_more).await, Err(UpdateError::Write(_))));
+        assert!(matches!(
+            create_or_update(&faulty, KEY, one_more).await,
+            Err(UpdateError::Write(_))
+        ));
     }
 
     #[tokio::test]
@@ -169,7 +219,10 @@ mod tests {
             let (store, is_first) = (store.clone(), seen.len() == 1);
             async move {
                 if is_first {
-                    store.put(KEY, Bytes::from("2"), PutCondition::Always).await.unwrap();
+                    store
+                        .put(KEY, Bytes::from("2"), PutCondition::Always)
+                        .await
+                        .unwrap();
                 }
                 one_more(found)
             }
@@ -182,9 +235,13 @@ mod tests {
     async fn a_race_that_is_always_lost_ends() {
         let (calls, store) = (Calls::default(), MemoryStore::default());
         let fault = Fault::Before(ErrorKind::PreconditionFailed);
-        let plan = Plan::by(move |effect| (effect.operation == Operation::Put).then(|| fault.clone()));
+        let plan =
+            Plan::by(move |effect| (effect.operation == Operation::Put).then(|| fault.clone()));
         let faulty = Faulty::new(Recorded::new(store, "state", &calls), "state", &plan);
-        assert!(matches!(update(&faulty, KEY, one_more).await, Err(UpdateError::Contended)));
+        assert!(matches!(
+            update(&faulty, KEY, one_more).await,
+            Err(UpdateError::Contended)
+        ));
         assert_eq!(calls.count(Operation::Get), UPDATE_TRIES_MAX);
     }
 
@@ -192,10 +249,19 @@ mod tests {
     async fn a_store_that_fails_and_an_edit_that_refuses_end_it_at_once() {
         for (number, is_read) in [(0, true), (1, false)] {
             let plan = Plan::nth(number, Fault::Before(ErrorKind::TimedOut));
-            let error = update(&Faulty::new(MemoryStore::default(), "state", &plan), KEY, one_more).await;
+            let error = update(
+                &Faulty::new(MemoryStore::default(), "state", &plan),
+                KEY,
+                one_more,
+            )
+            .await;
             match error {
-                Err(UpdateError::Read(error)) => assert!(is_read && error.kind == ErrorKind::TimedOut),
-                Err(UpdateError::Write(error)) => assert!(!is_read && error.kind == ErrorKind::TimedOut),
+                Err(UpdateError::Read(error)) => {
+                    assert!(is_read && error.kind == ErrorKind::TimedOut)
+                }
+                Err(UpdateError::Write(error)) => {
+                    assert!(!is_read && error.kind == ErrorKind::TimedOut)
+                }
                 other => panic!("{other:?}"),
             }
         }

@@ -1,4 +1,5 @@
-//! The signal to wake that there is, or will be, work, so that it does not rest. Sent before work is made.
+//! The signal to wake that there is, or will be, work, so that it does not rest. Sent before work
+//! is made.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,7 +12,10 @@ use posthaste_ports::{Clock, ObjectStore, PortError, PutCondition};
 /// Sends a signal.
 pub async fn signal_wake(store: &impl ObjectStore, now: Timestamp) -> Result<(), PortError> {
     let signal = WakeSignal::sent(now);
-    store.put(WAKE_SIGNAL, signal.render(), PutCondition::Always).await.map(drop)
+    store
+        .put(WAKE_SIGNAL, signal.render(), PutCondition::Always)
+        .await
+        .map(drop)
 }
 
 /// Sends the signals of one worker, few of them however much work it makes.
@@ -26,21 +30,32 @@ pub struct WakeSignaller<S, C> {
 impl<S: ObjectStore, C: Clock> WakeSignaller<S, C> {
     /// A worker that has sent no signal.
     pub fn new(store: Arc<S>, clock: C) -> Self {
-        Self { store, clock, sent_until: AtomicU64::new(0) }
+        Self {
+            store,
+            clock,
+            sent_until: AtomicU64::new(0),
+        }
     }
 
-    /// Sends a signal, unless the last one announces what is made now. Work whose signal is lost is found all
-    /// the same, up to [`REST_MAX`](posthaste_core::release::rest::REST_MAX) later.
+    /// Sends a signal, unless the last one announces what is made now. Work whose signal is lost is
+    /// found all the same, up to [`REST_MAX`](posthaste_core::release::rest::REST_MAX) later.
     pub async fn signal(&self) {
         let now = self.clock.now();
-        let last = WakeSignal { until: Timestamp::from_millis(self.sent_until.load(Ordering::Relaxed)) };
+        let last = WakeSignal {
+            until: Timestamp::from_millis(self.sent_until.load(Ordering::Relaxed)),
+        };
         if last.announces(now) {
             return;
         }
         match signal_wake(&*self.store, now).await {
-            Ok(()) => self.sent_until.store(WakeSignal::sent(now).until.as_millis(), Ordering::Relaxed),
+            Ok(()) => self
+                .sent_until
+                .store(WakeSignal::sent(now).until.as_millis(), Ordering::Relaxed),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn Error, "wake not signalled, it may look minutes later");
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    "wake not signalled, it may look minutes later"
+                );
             }
         }
     }
@@ -71,7 +86,11 @@ mod tests {
         for (second, expected) in [(0, 600), (540, 600), (541, 1141), (1081, 1141)] {
             clock.advance_to(Timestamp::EPOCH + second * SECOND);
             signaller.signal().await;
-            assert_eq!(until(&store).await, Some(Timestamp::EPOCH + expected * SECOND), "{second}");
+            assert_eq!(
+                until(&store).await,
+                Some(Timestamp::EPOCH + expected * SECOND),
+                "{second}"
+            );
         }
     }
 

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 
-#[expect(clippy::disallowed_methods, reason = "the one adapter that reads the real clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one adapter that reads the real clock"
+)]
 static PROCESS_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The machine's clock. `monotonic` counts from the first reading in this process.
@@ -15,10 +18,16 @@ static PROCESS_START: LazyLock<Instant> = LazyLock::new(Instant::now);
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one adapter that reads the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one adapter that reads the real clock"
+    )]
     fn now(&self) -> Timestamp {
-        // A machine set to a time before 1970 is taken to be at its start: a `Timestamp` is never negative.
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // A machine set to a time before 1970 is taken to be at its start: a `Timestamp` is never
+        // negative.
+        let since_epoch = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp::EPOCH + since_epoch
     }
 
@@ -26,7 +35,10 @@ impl Clock for SystemClock {
         PROCESS_START.elapsed()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one adapter that reads the real clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one adapter that reads the real clock"
+    )]
     fn sleep(&self, length: Duration) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(length)
     }

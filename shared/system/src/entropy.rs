@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use posthaste_ports::Entropy;
 
-/// Bytes that a thread draws at once. An event takes some twenty, and a system call takes longer than all
-/// else that is done with them.
+/// Bytes that a thread draws at once. An event takes some twenty, and a system call takes longer
+/// than all else that is done with them.
 const DRAWN_BYTES: usize = 1024;
 
 thread_local! {
@@ -32,7 +32,10 @@ impl Entropy for SystemEntropy {
 }
 
 impl Drawn {
-    const NOTHING: Self = Self { bytes: [0; DRAWN_BYTES], used: DRAWN_BYTES };
+    const NOTHING: Self = Self {
+        bytes: [0; DRAWN_BYTES],
+        used: DRAWN_BYTES,
+    };
 
     /// Gives bytes out, each once: no copy of them stays here.
     fn take(&mut self, bytes: &mut [u8]) {
@@ -47,7 +50,10 @@ impl Drawn {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one adapter that draws real randomness")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one adapter that draws real randomness"
+)]
 fn draw(bytes: &mut [u8]) {
     if let Err(error) = getrandom::fill(bytes) {
         tracing::error!(%error, "the operating system gave no randomness; no key would be safe");
@@ -73,7 +79,10 @@ mod tests {
             let mut bytes = vec![0; length];
             SystemEntropy.fill(&mut bytes);
             // A run of 32 zeroes comes once in 10^77 draws.
-            assert!(bytes.chunks_exact(32).all(|chunk| chunk != [0; 32]), "{length}");
+            assert!(
+                bytes.chunks_exact(32).all(|chunk| chunk != [0; 32]),
+                "{length}"
+            );
         }
     }
 

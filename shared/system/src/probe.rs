@@ -1,5 +1,5 @@
-//! The machine's disks by `statvfs`, and its memory from `/proc` and the control group. Where there is no
-//! `/proc` (not Linux) memory is unknown, and its rows of the table of pressure never act.
+//! The machine's disks by `statvfs`, and its memory from `/proc` and the control group. Where there
+//! is no `/proc` (not Linux) memory is unknown, and its rows of the table of pressure never act.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,60 +21,83 @@ pub fn resident_bytes() -> Option<u64> {
     Machine::this().process_bytes()
 }
 
-/// The machine's memory, or the control group's where that is limited; `None` where the kernel does not show
-/// it.
+/// The machine's memory, or the control group's where that is limited; `None` where the kernel does
+/// not show it.
 pub fn memory() -> Option<Usage> {
     Machine::this().memory()
 }
 
-/// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be used. Blocks
-/// that the filesystem keeps for the superuser are neither.
+/// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be
+/// used. Blocks that the filesystem keeps for the superuser are neither.
 pub fn disk(folder: &Path) -> Option<Usage> {
     let stat = rustix::fs::statvfs(folder).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
     let used = bytes(stat.f_blocks.saturating_sub(stat.f_bfree));
-    Some(Usage { used, total: used.saturating_add(bytes(stat.f_bavail)) })
+    Some(Usage {
+        used,
+        total: used.saturating_add(bytes(stat.f_bavail)),
+    })
 }
 
 impl Machine {
     fn this() -> Self {
-        Self { proc: PathBuf::from("/proc"), cgroup: PathBuf::from("/sys/fs/cgroup") }
+        Self {
+            proc: PathBuf::from("/proc"),
+            cgroup: PathBuf::from("/sys/fs/cgroup"),
+        }
     }
 
     /// The resident size: `VmRSS`, which unlike `statm` needs no page size.
     fn process_bytes(&self) -> Option<u64> {
-        kilobytes(&fs::read_to_string(self.proc.join("self/status")).ok()?, "VmRSS:")
+        kilobytes(
+            &fs::read_to_string(self.proc.join("self/status")).ok()?,
+            "VmRSS:",
+        )
     }
 
-    /// The control group's memory where it is limited below the machine's, as in a container; else the
-    /// machine's.
+    /// The control group's memory where it is limited below the machine's, as in a container; else
+    /// the machine's.
     fn memory(&self) -> Option<Usage> {
         let text = fs::read_to_string(self.proc.join("meminfo")).ok()?;
         let total = kilobytes(&text, "MemTotal:")?;
         let limited = self.control_group().filter(|group| group.total < total);
         limited.or_else(|| {
             let available = kilobytes(&text, "MemAvailable:")?;
-            Some(Usage { used: total.saturating_sub(available), total })
+            Some(Usage {
+                used: total.saturating_sub(available),
+                total,
+            })
         })
     }
 
-    /// The tightest limit among this process's control group (version 2) and those around it. Pages of files
-    /// that the kernel can drop do not count as used.
+    /// The tightest limit among this process's control group (version 2) and those around it. Pages
+    /// of files that the kernel can drop do not count as used.
     fn control_group(&self) -> Option<Usage> {
         let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
         let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
         let groups = Path::new(path).ancestors().take(CGROUP_DEPTH_MAX);
-        groups.filter_map(|group| self.limit(group)).min_by_key(|group| group.total)
+        groups
+            .filter_map(|group| self.limit(group))
+            .min_by_key(|group| group.total)
     }
 
     fn limit(&self, group: &Path) -> Option<Usage> {
         let folder = self.cgroup.join(group);
-        let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
+        let number = |file: &str| {
+            fs::read_to_string(folder.join(file))
+                .ok()?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        };
         // A group without a limit says "max" here.
         let total = number("memory.max")?;
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let droppable = field(&stat, "inactive_file").unwrap_or(0);
-        Some(Usage { used: number("memory.current")?.saturating_sub(droppable), total })
+        Some(Usage {
+            used: number("memory.current")?.saturating_sub(droppable),
+            total,
+        })
     }
 }
 
@@ -96,7 +119,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const MEMINFO: &str = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    250 kB\n";
+    const MEMINFO: &str =
+        "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    250 kB\n";
 
     /// A machine whose kernel shows these files.
     fn check(files: &[(&str, &str)], process_bytes: Option<u64>, memory: Option<(u64, u64)>) {
@@ -106,9 +130,16 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let machine = Machine { proc: root.path().join("proc"), cgroup: root.path().join("cgroup") };
+        let machine = Machine {
+            proc: root.path().join("proc"),
+            cgroup: root.path().join("cgroup"),
+        };
         assert_eq!(machine.process_bytes(), process_bytes, "{files:?}");
-        assert_eq!(machine.memory(), memory.map(|(used, total)| Usage { used, total }), "{files:?}");
+        assert_eq!(
+            machine.memory(),
+            memory.map(|(used, total)| Usage { used, total }),
+            "{files:?}"
+        );
     }
 
     #[test]
@@ -126,7 +157,10 @@ mod tests {
             ("cgroup/pod/app/memory.max", "max\n"),
             ("cgroup/pod/memory.max", "512000\n"),
             ("cgroup/pod/memory.current", "300000\n"),
-            ("cgroup/pod/memory.stat", "anon 1\ninactive_file 100000\nactive_file 7\n"),
+            (
+                "cgroup/pod/memory.stat",
+                "anon 1\ninactive_file 100000\nactive_file 7\n",
+            ),
         ];
         check(&files, None, Some((200_000, 512_000)));
     }
@@ -145,8 +179,19 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_unknown() {
         check(&[], None, None);
-        check(&[("proc/meminfo", "MemTotal: much\n"), ("proc/self/status", "VmRSS:\n")], None, None);
-        check(&[("proc/self/status", "VmRSS: 99999999999999999999 kB\n")], None, None);
+        check(
+            &[
+                ("proc/meminfo", "MemTotal: much\n"),
+                ("proc/self/status", "VmRSS:\n"),
+            ],
+            None,
+            None,
+        );
+        check(
+            &[("proc/self/status", "VmRSS: 99999999999999999999 kB\n")],
+            None,
+            None,
+        );
     }
 
     #[test]

@@ -13,8 +13,8 @@ use posthaste_ports::Clock;
 
 /// A clock that stands still until it is moved. Clones share it.
 ///
-/// Sleepers are woken by [`advance`](Self::advance) in order of due time (those due at once: in the order in
-/// which they fell asleep). A simulation runs its tasks until nothing moves, then calls
+/// Sleepers are woken by [`advance`](Self::advance) in order of due time (those due at once: in the
+/// order in which they fell asleep). A simulation runs its tasks until nothing moves, then calls
 /// [`advance_to_next`](Self::advance_to_next).
 #[derive(Debug, Clone)]
 pub struct ManualClock {
@@ -37,11 +37,14 @@ type SleeperKey = (Duration, u64);
 impl ManualClock {
     /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
-        Self { start, shared: Arc::default() }
+        Self {
+            start,
+            shared: Arc::default(),
+        }
     }
 
-    /// Sets the time of day back, as an operator or a time server does. What sleeps goes on sleeping as long
-    /// as it would have.
+    /// Sets the time of day back, as an operator or a time server does. What sleeps goes on
+    /// sleeping as long as it would have.
     pub fn set_back(&self, length: Duration) {
         self.lock().behind += length;
     }
@@ -56,8 +59,8 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves the clock to `time` and wakes each sleeper that is due by then. Does nothing if that is not
-    /// later than now.
+    /// Moves the clock to `time` and wakes each sleeper that is due by then. Does nothing if that
+    /// is not later than now.
     pub fn advance_to(&self, time: Timestamp) {
         let mut shared = self.lock();
         let target = shared.elapsed.max(time.since(self.start) + shared.behind);
@@ -66,17 +69,20 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// The time at which the earliest sleeper is due, rounded up to what a `Timestamp` can tell; `None`
-    /// without sleepers.
+    /// The time at which the earliest sleeper is due, rounded up to what a `Timestamp` can tell;
+    /// `None` without sleepers.
     pub fn next_due(&self) -> Option<Timestamp> {
         let shared = self.lock();
         let (due, _) = *shared.sleepers.first_key_value()?.0;
         let ms = due.as_nanos().div_ceil(1_000_000);
-        Some(self.shown(Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)), shared.behind))
+        Some(self.shown(
+            Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX)),
+            shared.behind,
+        ))
     }
 
-    /// Moves the clock to the earliest sleeper, wakes each that is due then, and answers the new time; `None`
-    /// without sleepers.
+    /// Moves the clock to the earliest sleeper, wakes each that is due then, and answers the new
+    /// time; `None` without sleepers.
     pub fn advance_to_next(&self) -> Option<Timestamp> {
         let due = self.next_due()?;
         self.advance_to(due);
@@ -128,7 +134,10 @@ impl Clock for ManualClock {
         shared.sleepers_ever += 1;
         let key = (shared.elapsed.saturating_add(length), shared.sleepers_ever);
         drop(shared);
-        Sleep { clock: self.clone(), key }
+        Sleep {
+            clock: self.clone(),
+            key,
+        }
     }
 }
 
@@ -207,9 +216,18 @@ mod tests {
         assert_eq!(clock.advance_to_next(), None);
         let _idle = woken(&clock, &[70_000, 5_000], &[]).await;
         assert_eq!(clock.next_due(), Some(START + Duration::from_secs(5)));
-        assert_eq!(clock.advance_to_next(), Some(START + Duration::from_secs(5)));
-        assert_eq!(clock.advance_to_next(), Some(START + Duration::from_secs(70)));
-        assert_eq!((clock.now(), clock.sleepers()), (START + Duration::from_secs(70), 0));
+        assert_eq!(
+            clock.advance_to_next(),
+            Some(START + Duration::from_secs(5))
+        );
+        assert_eq!(
+            clock.advance_to_next(),
+            Some(START + Duration::from_secs(70))
+        );
+        assert_eq!(
+            (clock.now(), clock.sleepers()),
+            (START + Duration::from_secs(70), 0)
+        );
     }
 
     #[tokio::test]
@@ -220,7 +238,10 @@ mod tests {
             async move { clock.sleep(Duration::from_micros(10)).await }
         });
         tokio::task::yield_now().await;
-        assert_eq!(clock.advance_to_next(), Some(Timestamp::from_millis(1_000_001)));
+        assert_eq!(
+            clock.advance_to_next(),
+            Some(Timestamp::from_millis(1_000_001))
+        );
         sleeper.await.unwrap();
     }
 

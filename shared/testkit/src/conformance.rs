@@ -1,9 +1,13 @@
-//! One suite that every adapter of a port passes: the promises of the traits as cases, named as sentences.
+//! One suite that every adapter of a port passes: the promises of the traits as cases, named as
+//! sentences.
 //!
-//! It is called from an adapter's own tests, is not used elsewhere, and panics with the names of the cases
-//! that failed. It never reads a clock: what passes time is given by the harness.
+//! It is called from an adapter's own tests, is not used elsewhere, and panics with the names of
+//! the cases that failed. It never reads a clock: what passes time is given by the harness.
 
-#![expect(clippy::unwrap_used, reason = "a case that fails panics, and the suite tells its name")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a case that fails panics, and the suite tells its name"
+)]
 
 pub mod queue;
 pub mod store;
@@ -34,7 +38,12 @@ async fn run_all(cases: Vec<Case<'_>>) {
             failed.push(name);
         }
     }
-    assert!(failed.is_empty(), "{} of {count} cases failed: {}", failed.len(), failed.join(", "));
+    assert!(
+        failed.is_empty(),
+        "{} of {count} cases failed: {}",
+        failed.len(),
+        failed.join(", ")
+    );
 }
 
 #[cfg(test)]

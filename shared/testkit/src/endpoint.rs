@@ -69,7 +69,12 @@ pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> An
     }
     let status = StatusCode::from_u16(status).unwrap();
     let body = Bytes::copy_from_slice(body.as_bytes());
-    Ok(WebhookResponse { status, headers: map, body, body_is_whole: true })
+    Ok(WebhookResponse {
+        status,
+        headers: map,
+        body,
+        body_is_whole: true,
+    })
 }
 
 impl WebhookClient for MemoryEndpoint {
@@ -83,7 +88,11 @@ impl WebhookClient for MemoryEndpoint {
             pending::<()>().await;
         }
         let result = answer.map_or_else(|| answered(204, &[], ""), |answer| answer(&request));
-        WebhookAnswer { result, took: Duration::from_millis(1), late: None }
+        WebhookAnswer {
+            result,
+            took: Duration::from_millis(1),
+            late: None,
+        }
     }
 
     fn drop_link(&self, _: &Link) {

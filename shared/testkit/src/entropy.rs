@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use posthaste_ports::Entropy;
 
-/// A sequence that is the same for the same seed. Clones draw from one sequence. Not fit for secrets.
+/// A sequence that is the same for the same seed. Clones draw from one sequence. Not fit for
+/// secrets.
 ///
-/// `SplitMix64` (Steele, Lea and Flood, 2014): small, and its state is one counter, so no lock is needed.
+/// `SplitMix64` (Steele, Lea and Flood, 2014): small, and its state is one counter, so no lock is
+/// needed.
 #[derive(Debug, Clone)]
 pub struct SeededEntropy(Arc<AtomicU64>);
 
@@ -19,7 +21,10 @@ impl SeededEntropy {
 
     fn next(&self) -> u64 {
         const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(GAMMA, Ordering::Relaxed).wrapping_add(GAMMA);
+        let mut z = self
+            .0
+            .fetch_add(GAMMA, Ordering::Relaxed)
+            .wrapping_add(GAMMA);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -44,7 +49,11 @@ mod tests {
         let entropy = SeededEntropy::new(1_234_567);
         assert_eq!(
             [entropy.next(), entropy.next(), entropy.next()],
-            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423
+            ]
         );
     }
 

@@ -11,9 +11,9 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 
 use posthaste_ports::{
-    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
-    PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
-    Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
+    PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
 use crate::recorded::Operation;
@@ -30,7 +30,11 @@ pub struct Faulty<P> {
 impl<P> Faulty<P> {
     /// Decorates `port`; the plan knows it as `label`.
     pub fn new(port: P, label: &'static str, plan: &Plan) -> Self {
-        Self { port, label, plan: plan.clone() }
+        Self {
+            port,
+            label,
+            plan: plan.clone(),
+        }
     }
 
     fn decide(&self, operation: Operation, key: &str) -> Option<Fault> {
@@ -97,13 +101,25 @@ async fn send_with_faults(
     let fault_at = |index| faults.iter().find(|fault| fault.index == index);
     let is_sent = |index| fault_at(index).is_none_or(|fault| fault.is_sent);
     let length = entries.len();
-    let sent: Vec<_> =
-        entries.into_iter().enumerate().filter(|(i, _)| is_sent(*i)).map(|(_, entry)| entry).collect();
-    let answers = if sent.is_empty() { Vec::new() } else { port.send_batch(sent).await? };
+    let sent: Vec<_> = entries
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| is_sent(*i))
+        .map(|(_, entry)| entry)
+        .collect();
+    let answers = if sent.is_empty() {
+        Vec::new()
+    } else {
+        port.send_batch(sent).await?
+    };
     let mut answers = answers.into_iter();
     let lost = || Err(planned(ErrorKind::Other));
     let merged = (0..length).map(|index| {
-        let answer = if is_sent(index) { answers.next().unwrap_or_else(lost) } else { lost() };
+        let answer = if is_sent(index) {
+            answers.next().unwrap_or_else(lost)
+        } else {
+            lost()
+        };
         fault_at(index).map_or(answer, |fault| Err(planned(fault.kind)))
     });
     Ok(merged.collect())
@@ -112,18 +128,33 @@ async fn send_with_faults(
 #[deny(clippy::missing_trait_methods)]
 impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
     async fn receive(&self, request: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
-        self.run(Operation::Receive, "", || self.port.receive(request)).await
+        self.run(Operation::Receive, "", || self.port.receive(request))
+            .await
     }
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
-        self.run(Operation::Acknowledge, "", || self.port.acknowledge(receipt)).await
+        self.run(Operation::Acknowledge, "", || {
+            self.port.acknowledge(receipt)
+        })
+        .await
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
-        self.run(Operation::Replace, "", || self.port.replace(receipt, successors)).await
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
+        self.run(Operation::Replace, "", || {
+            self.port.replace(receipt, successors)
+        })
+        .await
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         let call = || self.port.change_visibility(receipt, visibility);
         self.run(Operation::ChangeVisibility, "", call).await
     }
@@ -138,7 +169,10 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
         bodies_max: usize,
         see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
     ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.run(Operation::Waiting, "", || self.port.waiting(groups, bodies_max, see)).await
+        self.run(Operation::Waiting, "", || {
+            self.port.waiting(groups, bodies_max, see)
+        })
+        .await
     }
 }
 
@@ -149,23 +183,42 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
-        self.run(Operation::GetIfChanged, key, || self.port.get_if_changed(key, known)).await
+        self.run(Operation::GetIfChanged, key, || {
+            self.port.get_if_changed(key, known)
+        })
+        .await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
-        self.run(Operation::GetRange, key, || self.port.get_range(key, range)).await
+        self.run(Operation::GetRange, key, || self.port.get_range(key, range))
+            .await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
-        self.run(Operation::Put, key, || self.port.put(key, bytes, condition)).await
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
+        self.run(Operation::Put, key, || self.port.put(key, bytes, condition))
+            .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
-        self.run(Operation::Delete, key, || self.port.delete(key)).await
+        self.run(Operation::Delete, key, || self.port.delete(key))
+            .await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
-        self.run(Operation::List, prefix, || self.port.list(prefix, after, max)).await
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
+        self.run(Operation::List, prefix, || {
+            self.port.list(prefix, after, max)
+        })
+        .await
     }
 }
 
@@ -175,9 +228,16 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
         let fault = self.decide(Operation::Post, "");
         let answered = apply(fault, || async { Ok(self.port.send(request).await) }).await;
         answered.unwrap_or_else(|error| {
-            let failure =
-                if error.kind == ErrorKind::TimedOut { SendFailure::TimedOut } else { SendFailure::Socket };
-            WebhookAnswer { result: Err(failure), took: Duration::ZERO, late: None }
+            let failure = if error.kind == ErrorKind::TimedOut {
+                SendFailure::TimedOut
+            } else {
+                SendFailure::Socket
+            };
+            WebhookAnswer {
+                result: Err(failure),
+                took: Duration::ZERO,
+                late: None,
+            }
         })
     }
 
@@ -194,9 +254,16 @@ mod tests {
     use crate::memory::{MemoryQueue, MemoryStore, message, request};
 
     async fn bodies(queue: &MemoryQueue) -> Vec<String> {
-        let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
+        let all = ReceiveRequest {
+            max: 10,
+            visibility: Duration::from_secs(30),
+            wait: Duration::ZERO,
+        };
         let received = queue.receive(all).await.unwrap();
-        received.into_iter().map(|m| String::from_utf8(m.body.to_vec()).unwrap()).collect()
+        received
+            .into_iter()
+            .map(|m| String::from_utf8(m.body.to_vec()).unwrap())
+            .collect()
     }
 
     /// Sends `a`, `b`, `c` under a fault and tells each entry's error and what arrived.
@@ -205,28 +272,63 @@ mod tests {
         let faulty = Faulty::new(queue.clone(), "q", &Plan::nth(0, fault));
         let entries = ["a", "b", "c"].map(message).to_vec();
         let result = faulty.send_batch(entries).await;
-        let kinds = result.map(|entries| entries.into_iter().map(|r| r.err().map(|e| e.kind)).collect());
+        let kinds = result.map(|entries| {
+            entries
+                .into_iter()
+                .map(|r| r.err().map(|e| e.kind))
+                .collect()
+        });
         (kinds.map_err(|e| e.kind), bodies(&queue).await)
     }
 
     #[tokio::test]
     async fn a_fault_before_the_effect_leaves_nothing_and_one_after_it_leaves_all() {
-        assert_eq!(sent(Fault::Before(ErrorKind::TimedOut)).await, (Err(ErrorKind::TimedOut), vec![]));
+        assert_eq!(
+            sent(Fault::Before(ErrorKind::TimedOut)).await,
+            (Err(ErrorKind::TimedOut), vec![])
+        );
         let all = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
-        assert_eq!(sent(Fault::After(ErrorKind::Other)).await, (Err(ErrorKind::Other), all));
+        assert_eq!(
+            sent(Fault::After(ErrorKind::Other)).await,
+            (Err(ErrorKind::Other), all)
+        );
     }
 
     #[tokio::test]
     async fn entries_of_a_batch_fail_by_themselves() {
         let faults = Fault::Entries(vec![
-            EntryFault { index: 0, is_sent: false, kind: ErrorKind::Other },
-            EntryFault { index: 2, is_sent: true, kind: ErrorKind::TimedOut },
-            EntryFault { index: 9, is_sent: false, kind: ErrorKind::Other },
+            EntryFault {
+                index: 0,
+                is_sent: false,
+                kind: ErrorKind::Other,
+            },
+            EntryFault {
+                index: 2,
+                is_sent: true,
+                kind: ErrorKind::TimedOut,
+            },
+            EntryFault {
+                index: 9,
+                is_sent: false,
+                kind: ErrorKind::Other,
+            },
         ]);
         let kinds = vec![Some(ErrorKind::Other), None, Some(ErrorKind::TimedOut)];
-        assert_eq!(sent(faults).await, (Ok(kinds), vec!["b".to_owned(), "c".to_owned()]));
-        let none = (0..3).map(|index| EntryFault { index, is_sent: false, kind: ErrorKind::Other }).collect();
-        assert_eq!(sent(Fault::Entries(none)).await, (Ok(vec![Some(ErrorKind::Other); 3]), vec![]));
+        assert_eq!(
+            sent(faults).await,
+            (Ok(kinds), vec!["b".to_owned(), "c".to_owned()])
+        );
+        let none = (0..3)
+            .map(|index| EntryFault {
+                index,
+                is_sent: false,
+                kind: ErrorKind::Other,
+            })
+            .collect();
+        assert_eq!(
+            sent(Fault::Entries(none)).await,
+            (Ok(vec![Some(ErrorKind::Other); 3]), vec![])
+        );
     }
 
     #[tokio::test]
@@ -235,15 +337,22 @@ mod tests {
         at_every_effect(async |plan, place| {
             let queue = Faulty::new(MemoryQueue::default(), "queue", plan);
             let store = Faulty::new(MemoryStore::default(), "store", plan);
-            let put = store.put("k", Bytes::from("v"), PutCondition::Always).await.is_err();
+            let put = store
+                .put("k", Bytes::from("v"), PutCondition::Always)
+                .await
+                .is_err();
             let counted = queue.counts().await.is_err();
             let got = store.get("k").await.is_err();
             assert_eq!(plan.effects(), 3, "{place}");
             hit.push((put, counted, got));
         })
         .await;
-        let expected =
-            [(true, false, false), (false, true, false), (false, false, true), (false, false, false)];
+        let expected = [
+            (true, false, false),
+            (false, true, false),
+            (false, false, true),
+            (false, false, false),
+        ];
         assert_eq!(hit, [expected, expected].concat());
     }
 
@@ -252,7 +361,12 @@ mod tests {
         let is_get = |effect: Effect<'_>| effect.operation == Operation::Get;
         let plan = Plan::nth_of(1, Fault::Before(ErrorKind::Other), is_get);
         let store = Faulty::new(MemoryStore::default(), "state", &plan);
-        let fails = async || (store.get("k").await.is_err(), store.list("", None, 1).await.is_err());
+        let fails = async || {
+            (
+                store.get("k").await.is_err(),
+                store.list("", None, 1).await.is_err(),
+            )
+        };
         plan.switch(false);
         assert_eq!([fails().await, fails().await], [(false, false); 2]);
         plan.switch(true);
@@ -265,12 +379,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_of_a_range_fails_by_itself() {
-        let is_range = |effect: Effect<'_>| effect.operation == Operation::GetRange && effect.key == "k";
+        let is_range =
+            |effect: Effect<'_>| effect.operation == Operation::GetRange && effect.key == "k";
         let plan = Plan::nth_of(0, Fault::Before(ErrorKind::TimedOut), is_range);
         let store = Faulty::new(MemoryStore::default(), "log", &plan);
-        store.put("k", Bytes::from("value"), PutCondition::Always).await.unwrap();
+        store
+            .put("k", Bytes::from("value"), PutCondition::Always)
+            .await
+            .unwrap();
         assert!(store.get("k").await.unwrap().is_some());
-        assert_eq!(store.get_range("k", 0..2).await.map_err(|e| e.kind), Err(ErrorKind::TimedOut));
+        assert_eq!(
+            store.get_range("k", 0..2).await.map_err(|e| e.kind),
+            Err(ErrorKind::TimedOut)
+        );
         assert_eq!(store.get_range("k", 0..2).await.unwrap(), "va");
         assert_eq!((plan.effects(), plan.faults()), (4, 1));
     }
@@ -279,13 +400,17 @@ mod tests {
     async fn a_rule_sees_port_operation_and_key() {
         let store = MemoryStore::default();
         let plan = Plan::by(|effect| {
-            let is_hit =
-                effect.port == "state" && effect.operation == Operation::Put && effect.key == "topics/a.json";
+            let is_hit = effect.port == "state"
+                && effect.operation == Operation::Put
+                && effect.key == "topics/a.json";
             is_hit.then_some(Fault::After(ErrorKind::TimedOut))
         });
         let faulty = Faulty::new(store.clone(), "state", &plan);
         let put = |key| faulty.put(key, Bytes::from("v"), PutCondition::Always);
-        assert_eq!(put("topics/a.json").await.unwrap_err().kind, ErrorKind::TimedOut);
+        assert_eq!(
+            put("topics/a.json").await.unwrap_err().kind,
+            ErrorKind::TimedOut
+        );
         put("topics/b.json").await.unwrap();
         assert!(store.get("topics/a.json").await.unwrap().is_some());
         assert_eq!((plan.effects(), plan.faults()), (2, 1));
@@ -297,7 +422,8 @@ mod tests {
         for (fault, is_there) in [(Fault::HangBefore, false), (Fault::HangAfter, true)] {
             let plan = Plan::nth(0, fault);
             let faulty = Faulty::new(store.clone(), "state", &plan);
-            plan.kill(faulty.put("k", Bytes::from("v"), PutCondition::Always)).await;
+            plan.kill(faulty.put("k", Bytes::from("v"), PutCondition::Always))
+                .await;
             assert_eq!(store.get("k").await.unwrap().is_some(), is_there);
         }
     }

@@ -21,7 +21,7 @@ pub use entropy::SeededEntropy;
 pub use faulty::{Fault, Faulty, Plan};
 pub use recorded::{Calls, Operation, Recorded};
 
-/// The ports of a test: over this queue, state bucket, dead-letter bucket, way to endpoints and bucket of the
-/// delivery log, with a clock that is moved by hand and chance that repeats itself.
+/// The ports of a test: over this queue, state bucket, dead-letter bucket, way to endpoints and
+/// bucket of the delivery log, with a clock that is moved by hand and chance that repeats itself.
 pub type TestPorts<Q, S, D = S, W = MemoryEndpoint, L = MemoryStore> =
     Bundle<Q, S, D, L, W, ManualClock, SeededEntropy>;

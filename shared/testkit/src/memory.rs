@@ -1,5 +1,5 @@
-//! The queue and the store in memory, as plainly as can be: the model that the conformance suite itself is
-//! tried against.
+//! The queue and the store in memory, as plainly as can be: the model that the conformance suite
+//! itself is tried against.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use posthaste_core::model::{EndpointUrl, Timestamp};
 
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
-    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, WebhookRequest,
-    validate,
+    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    WebhookRequest, validate,
 };
 
 pub use crate::memory_store::MemoryStore;
@@ -21,14 +21,24 @@ pub use crate::memory_store::MemoryStore;
 pub const MAX_RECEIVE_COUNT: u32 = 3;
 
 pub fn message(body: &'static str) -> OutgoingMessage {
-    OutgoingMessage { body: Bytes::from(body), group: None, delay_secs: 0 }
+    OutgoingMessage {
+        body: Bytes::from(body),
+        group: None,
+        delay_secs: 0,
+    }
 }
 
 pub fn request(url: &str, body: &'static str) -> WebhookRequest {
     let url = EndpointUrl::parse(url).unwrap();
     let body = vec![Bytes::from(body)];
     let timeout = Duration::from_secs(30);
-    WebhookRequest { method: Method::POST, url, headers: HeaderMap::new(), body, timeout }
+    WebhookRequest {
+        method: Method::POST,
+        url,
+        headers: HeaderMap::new(),
+        body,
+        timeout,
+    }
 }
 
 /// One queue of a set; clones share it.
@@ -59,13 +69,19 @@ struct Stored {
 
 impl Default for MemoryQueue {
     fn default() -> Self {
-        Self { name: QueueName::Deliveries, world: Arc::default() }
+        Self {
+            name: QueueName::Deliveries,
+            world: Arc::default(),
+        }
     }
 }
 
 impl MemoryQueue {
     pub fn beside(&self, name: QueueName) -> Self {
-        Self { name, world: self.world.clone() }
+        Self {
+            name,
+            world: self.world.clone(),
+        }
     }
 
     pub fn advance(&self, length: Duration) {
@@ -75,18 +91,25 @@ impl MemoryQueue {
     /// The messages of this queue, in the order in which they were sent.
     pub fn messages(&self) -> Vec<OutgoingMessage> {
         let world = self.world.lock();
-        world.messages.iter().filter(|m| m.queue == self.name).map(|m| m.message.clone()).collect()
+        world
+            .messages
+            .iter()
+            .filter(|m| m.queue == self.name)
+            .map(|m| m.message.clone())
+            .collect()
     }
 
     pub fn now(&self) -> Timestamp {
         Timestamp::EPOCH + self.world.lock().elapsed
     }
 
-    /// The bodies of this queue's messages, in the order in which they were sent. They leave the queue.
+    /// The bodies of this queue's messages, in the order in which they were sent. They leave the
+    /// queue.
     pub fn take_bodies(&self) -> Vec<Bytes> {
         let mut world = self.world.lock();
-        let (own, others) =
-            std::mem::take(&mut world.messages).into_iter().partition(|stored| stored.queue == self.name);
+        let (own, others) = std::mem::take(&mut world.messages)
+            .into_iter()
+            .partition(|stored| stored.queue == self.name);
         world.messages = others;
         let own: Vec<Stored> = own;
         own.into_iter().map(|stored| stored.message.body).collect()
@@ -118,20 +141,31 @@ impl World {
     }
 
     fn held(&self, queue: QueueName, receipt: &Receipt) -> Result<usize, PortError> {
-        let found =
-            self.messages.iter().position(|m| m.queue == queue && m.receipt.as_ref() == Some(receipt));
-        found.ok_or(PortError::new("find a received message", ErrorKind::NotFound))
+        let found = self
+            .messages
+            .iter()
+            .position(|m| m.queue == queue && m.receipt.as_ref() == Some(receipt));
+        found.ok_or(PortError::new(
+            "find a received message",
+            ErrorKind::NotFound,
+        ))
     }
 
     fn in_flight(&self, queue: QueueName, group: Option<&String>) -> usize {
-        let is_it = |m: &&Stored| m.queue == queue && m.receipt.is_some() && m.visible_from > self.elapsed;
-        self.messages.iter().filter(is_it).filter(|m| m.message.group.as_ref() == group).count()
+        let is_it =
+            |m: &&Stored| m.queue == queue && m.receipt.is_some() && m.visible_from > self.elapsed;
+        self.messages
+            .iter()
+            .filter(is_it)
+            .filter(|m| m.message.group.as_ref() == group)
+            .count()
     }
 
     fn next_visible(&self, queue: QueueName) -> Option<usize> {
         let visible = self.messages.iter().enumerate();
         let visible = visible.filter(|(_, m)| m.queue == queue && m.visible_from <= self.elapsed);
-        let fair = visible.min_by_key(|(_, m)| (self.in_flight(queue, m.message.group.as_ref()), m.number));
+        let fair = visible
+            .min_by_key(|(_, m)| (self.in_flight(queue, m.message.group.as_ref()), m.number));
         fair.map(|(index, _)| index)
     }
 
@@ -198,7 +232,11 @@ impl QueueReceiver for MemoryQueue {
         Ok(())
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         let mut world = self.world.lock();
         for successor in &successors {
             validate::message(&successor.message).map_err(|e| e.at("replace"))?;
@@ -211,12 +249,17 @@ impl QueueReceiver for MemoryQueue {
         Ok(())
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         let mut world = self.world.lock();
         let index = world.held(self.name, receipt)?;
         let visible_from = world.elapsed + visibility;
         let stored = &mut world.messages[index];
-        validate::visibility(visible_from.saturating_sub(stored.received_at)).map_err(|e| e.at("change"))?;
+        validate::visibility(visible_from.saturating_sub(stored.received_at))
+            .map_err(|e| e.at("change"))?;
         stored.visible_from = visible_from;
         Ok(())
     }
@@ -243,7 +286,9 @@ impl QueueReceiver for MemoryQueue {
         let world = self.world.lock();
         let (mut counts, mut seen) = (vec![GroupCount::default(); groups.len()], 0);
         for stored in world.messages.iter().filter(|m| m.queue == self.name) {
-            let place = groups.iter().position(|group| stored.message.group.as_ref() == Some(group));
+            let place = groups
+                .iter()
+                .position(|group| stored.message.group.as_ref() == Some(group));
             let Some(place) = place else { continue };
             let count = &mut counts[place];
             count.messages += 1;
@@ -252,7 +297,11 @@ impl QueueReceiver for MemoryQueue {
                 count.next_due = Some(count.next_due.map_or(due, |next| next.min(due)));
             }
             if seen < bodies_max {
-                seen = if see(place, Some(&stored.message.body)) { seen + 1 } else { bodies_max };
+                seen = if see(place, Some(&stored.message.body)) {
+                    seen + 1
+                } else {
+                    bodies_max
+                };
             }
         }
         Ok(Some(counts))

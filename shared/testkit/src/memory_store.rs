@@ -7,8 +7,8 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
-    validate,
+    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
+    Revalidated, validate,
 };
 
 /// A store; clones share it.
@@ -33,28 +33,46 @@ struct Stored {
 }
 
 impl MemoryStore {
-    /// A store that answers as S3 may: with pages of this length at most, and, where the answer to a put
-    /// was lost, by knowing its own write by the bytes. Every operation lets others run first.
+    /// A store that answers as S3 may: with pages of this length at most, and, where the answer to
+    /// a put was lost, by knowing its own write by the bytes. Every operation lets others run
+    /// first.
     pub fn like_s3(page_max: usize) -> Self {
-        Self { page_max: Some(page_max), ..Self::default() }
+        Self {
+            page_max: Some(page_max),
+            ..Self::default()
+        }
     }
 
     /// The keys that start with `prefix`.
     pub fn keys(&self, prefix: &str) -> Vec<String> {
-        self.lock().objects.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+        self.lock()
+            .objects
+            .keys()
+            .filter(|key| key.starts_with(prefix))
+            .cloned()
+            .collect()
     }
 
     /// The objects whose keys start with `prefix`.
     pub fn under(&self, prefix: &str) -> Vec<(String, Bytes)> {
         let shared = self.lock();
-        let found = shared.objects.iter().filter(|(key, _)| key.starts_with(prefix));
-        found.map(|(key, stored)| (key.clone(), stored.object.bytes.clone())).collect()
+        let found = shared
+            .objects
+            .iter()
+            .filter(|(key, _)| key.starts_with(prefix));
+        found
+            .map(|(key, stored)| (key.clone(), stored.object.bytes.clone()))
+            .collect()
     }
 
     /// The keys after which lists of `prefix` began, since this was asked last.
     pub fn take_listed(&self, prefix: &str) -> Vec<Option<String>> {
         let listed = std::mem::take(&mut self.lock().listed);
-        listed.into_iter().filter(|(listed, _)| listed == prefix).map(|(_, after)| after).collect()
+        listed
+            .into_iter()
+            .filter(|(listed, _)| listed == prefix)
+            .map(|(_, after)| after)
+            .collect()
     }
 
     /// Writes an object at once, in the middle of another call.
@@ -82,8 +100,17 @@ impl Shared {
     fn write(&mut self, key: &str, bytes: Bytes, modified_at: Timestamp) -> ETag {
         self.versions += 1;
         let etag = ETag(self.versions.to_string());
-        let object = Object { bytes, etag: etag.clone() };
-        self.objects.insert(key.to_owned(), Stored { object, modified_at });
+        let object = Object {
+            bytes,
+            etag: etag.clone(),
+        };
+        self.objects.insert(
+            key.to_owned(),
+            Stored {
+                object,
+                modified_at,
+            },
+        );
         etag
     }
 }
@@ -92,7 +119,11 @@ impl ObjectStore for MemoryStore {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         validate::key(key).map_err(|e| e.at("get"))?;
         self.let_others_run().await;
-        Ok(self.lock().objects.get(key).map(|stored| stored.object.clone()))
+        Ok(self
+            .lock()
+            .objects
+            .get(key)
+            .map(|stored| stored.object.clone()))
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
@@ -103,7 +134,12 @@ impl ObjectStore for MemoryStore {
         })
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         validate::key(key).map_err(|e| e.at("put"))?;
         self.let_others_run().await;
         let mut shared = self.lock();
@@ -128,11 +164,18 @@ impl ObjectStore for MemoryStore {
         Ok(())
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         validate::page(max).map_err(|e| e.at("list"))?;
         self.let_others_run().await;
         let mut shared = self.lock();
-        shared.listed.push((prefix.to_owned(), after.map(str::to_owned)));
+        shared
+            .listed
+            .push((prefix.to_owned(), after.map(str::to_owned)));
         let is_listed = |key: &str| key.starts_with(prefix) && key > after.unwrap_or_default();
         let mut matching = shared.objects.iter().filter(|(key, _)| is_listed(key));
         let meta = |(key, stored): (&String, &Stored)| ObjectMeta {
@@ -142,7 +185,13 @@ impl ObjectStore for MemoryStore {
         };
         let page_max = self.page_max.unwrap_or(max).min(max);
         let objects: Vec<_> = matching.by_ref().take(page_max).map(meta).collect();
-        let next_after = matching.next().and(objects.last()).map(|last| last.key.clone());
-        Ok(ListPage { objects, next_after })
+        let next_after = matching
+            .next()
+            .and(objects.last())
+            .map(|last| last.key.clone());
+        Ok(ListPage {
+            objects,
+            next_after,
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! A decorator that notes every call of a port, for tests of cost: the exact SQS and S3 calls per delivered
-//! event.
+//! A decorator that notes every call of a port, for tests of cost: the exact SQS and S3 calls per
+//! delivered event.
 //!
 //! It keeps all calls until they are taken, so it has no place in a process that runs for long.
 
@@ -12,9 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Link;
 
 use posthaste_ports::{
-    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage, PortError,
-    PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
-    Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
+    PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
+    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
 };
 
 /// A method of a port.
@@ -68,7 +68,8 @@ pub struct Call {
     pub port: &'static str,
     /// The method.
     pub operation: Operation,
-    /// The object's key, the listing's prefix, or the endpoint's URL without its query; empty for a queue.
+    /// The object's key, the listing's prefix, or the endpoint's URL without its query; empty for
+    /// a queue.
     pub key: String,
     /// The number of messages or objects that went out or came back.
     pub entries: usize,
@@ -102,7 +103,11 @@ impl Calls {
 
     /// The number of calls of an operation, over all ports.
     pub fn count(&self, operation: Operation) -> usize {
-        self.lock().ended.iter().filter(|call| call.operation == operation).count()
+        self.lock()
+            .ended
+            .iter()
+            .filter(|call| call.operation == operation)
+            .count()
     }
 
     /// The number of calls that have ended so far, also those that were taken since.
@@ -115,7 +120,8 @@ impl Calls {
         self.lock().under_way
     }
 
-    /// Does work that counts as under way and is noted as no call: what a test asks of a port itself.
+    /// Does work that counts as under way and is noted as no call: what a test asks of a port
+    /// itself.
     pub async fn unnoted<F: Future>(&self, work: F) -> F::Output {
         let _under_way = UnderWay::begin(self);
         work.await
@@ -126,8 +132,18 @@ impl Calls {
     }
 
     fn begin(&self, port: &'static str, operation: Operation, key: &str) -> Begun {
-        let call = Call { port, operation, key: key.to_owned(), entries: 0, bytes: 0, ended: Ended::Cut };
-        Begun { under_way: UnderWay::begin(self), call }
+        let call = Call {
+            port,
+            operation,
+            key: key.to_owned(),
+            entries: 0,
+            bytes: 0,
+            ended: Ended::Cut,
+        };
+        Begun {
+            under_way: UnderWay::begin(self),
+            call,
+        }
     }
 }
 
@@ -161,7 +177,9 @@ impl Begun {
     }
 
     fn end<T>(mut self, result: &Result<T, PortError>) {
-        self.call.ended = result.as_ref().map_or_else(|error| Ended::Err(error.kind), |_| Ended::Ok);
+        self.call.ended = result
+            .as_ref()
+            .map_or_else(|error| Ended::Err(error.kind), |_| Ended::Ok);
     }
 }
 
@@ -184,7 +202,11 @@ pub struct Recorded<P> {
 impl<P> Recorded<P> {
     /// Decorates `port`; its calls are noted in `calls` as those of `label`.
     pub fn new(port: P, label: &'static str, calls: &Calls) -> Self {
-        Self { port, label, calls: calls.clone() }
+        Self {
+            port,
+            label,
+            calls: calls.clone(),
+        }
     }
 
     fn begin(&self, operation: Operation, key: &str) -> Begun {
@@ -199,7 +221,9 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         let bytes = entries.iter().map(|entry| entry.body.len()).sum();
-        let call = self.begin(Operation::SendBatch, "").carrying(entries.len(), bytes);
+        let call = self
+            .begin(Operation::SendBatch, "")
+            .carrying(entries.len(), bytes);
         let result = self.port.send_batch(entries).await;
         call.end(&result);
         result
@@ -212,7 +236,8 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         let call = self.begin(Operation::Receive, "");
         let result = self.port.receive(request).await;
         let received = result.as_deref().unwrap_or_default();
-        call.carrying(received.len(), received.iter().map(|m| m.body.len()).sum()).end(&result);
+        call.carrying(received.len(), received.iter().map(|m| m.body.len()).sum())
+            .end(&result);
         result
     }
 
@@ -223,15 +248,25 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         result
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         let bytes = successors.iter().map(|s| s.message.body.len()).sum();
-        let call = self.begin(Operation::Replace, "").carrying(successors.len(), bytes);
+        let call = self
+            .begin(Operation::Replace, "")
+            .carrying(successors.len(), bytes);
         let result = self.port.replace(receipt, successors).await;
         call.end(&result);
         result
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         let call = self.begin(Operation::ChangeVisibility, "").carrying(1, 0);
         let result = self.port.change_visibility(receipt, visibility).await;
         call.end(&result);
@@ -264,8 +299,11 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         let call = self.begin(Operation::Get, key);
         let result = self.port.get(key).await;
         let found = result.as_ref().ok().and_then(Option::as_ref);
-        call.carrying(usize::from(found.is_some()), found.map_or(0, |object| object.bytes.len()))
-            .end(&result);
+        call.carrying(
+            usize::from(found.is_some()),
+            found.map_or(0, |object| object.bytes.len()),
+        )
+        .end(&result);
         result
     }
 
@@ -283,11 +321,20 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {
         let call = self.begin(Operation::GetRange, key);
         let result = self.port.get_range(key, range).await;
-        call.carrying(usize::from(result.is_ok()), result.as_ref().map_or(0, Bytes::len)).end(&result);
+        call.carrying(
+            usize::from(result.is_ok()),
+            result.as_ref().map_or(0, Bytes::len),
+        )
+        .end(&result);
         result
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         let call = self.begin(Operation::Put, key).carrying(1, bytes.len());
         let result = self.port.put(key, bytes, condition).await;
         call.end(&result);
@@ -301,10 +348,16 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
         result
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         let call = self.begin(Operation::List, prefix);
         let result = self.port.list(prefix, after, max).await;
-        call.carrying(result.as_ref().map_or(0, |page| page.objects.len()), 0).end(&result);
+        call.carrying(result.as_ref().map_or(0, |page| page.objects.len()), 0)
+            .end(&result);
         result
     }
 }

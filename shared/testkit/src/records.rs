@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
 use posthaste_core::model::{
-    Creations, Delivery, Entry, Hops, Marks, Payload, Schema, SubscriptionName, Timestamp, TopicName,
+    Creations, Delivery, Entry, Hops, Marks, Payload, Schema, SubscriptionName, Timestamp,
+    TopicName,
 };
 use posthaste_core::stored::{RECORD_VERSION, TopicRecord};
 use serde_json::Value;
@@ -30,8 +31,8 @@ pub fn topic_settings(settings: Value) -> TopicSettings {
     serde_json::from_value(settings).expect("settings of a topic")
 }
 
-/// The record of a topic with these settings, written at `now` and without creations, as older releases wrote
-/// it.
+/// The record of a topic with these settings, written at `now` and without creations, as older
+/// releases wrote it.
 pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) -> TopicRecord {
     TopicRecord {
         v: RECORD_VERSION,
@@ -48,8 +49,8 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
     }
 }
 
-/// A first delivery of these CloudEvents to a subscription, due at `now`. The key of each event is `key` and
-/// its place.
+/// A first delivery of these CloudEvents to a subscription, due at `now`. The key of each event is
+/// `key` and its place.
 pub fn delivery(
     (topic, subscription): (TopicName, SubscriptionName),
     key: &str,

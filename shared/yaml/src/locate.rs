@@ -1,5 +1,6 @@
-//! A YAML text as a tree whose values know their places. Settings are read from the tree: settings that were
-//! read have no places, and a reader of YAML for each of their types would make a large program.
+//! A YAML text as a tree whose values know their places. Settings are read from the tree: settings
+//! that were read have no places, and a reader of YAML for each of their types would make a large
+//! program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,8 +32,8 @@ impl Places {
         written(&self.0, text)
     }
 
-    /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or else of the
-    /// deepest value on the way to it.
+    /// The place of the value at `path`, such as `topics.orders.subscriptions.a.schedule[2]`, or
+    /// else of the deepest value on the way to it.
     pub(crate) fn of_value(&self, path: &str) -> Place {
         Place::of(self.deepest(path).1.referenced)
     }
@@ -72,14 +73,19 @@ enum Node {
 fn written(node: &Spanned<Node>, text: &[u8]) -> Written {
     match &node.value {
         Node::Map(members) => {
-            let member =
-                |(name, (_, value)): (&String, &(_, Spanned<Node>))| (name.clone(), written(value, text));
+            let member = |(name, (_, value)): (&String, &(_, Spanned<Node>))| {
+                (name.clone(), written(value, text))
+            };
             Written::Object(members.iter().map(member).collect())
         }
-        Node::Sequence(items) => Written::List(items.iter().map(|item| written(item, text)).collect()),
+        Node::Sequence(items) => {
+            Written::List(items.iter().map(|item| written(item, text)).collect())
+        }
         Node::Scalar(value) => {
             let text = characters(node.defined, text);
-            let value = value.clone().unwrap_or_else(|| text.clone().unwrap_or_default().into());
+            let value = value
+                .clone()
+                .unwrap_or_else(|| text.clone().unwrap_or_default().into());
             Written::Scalar { value, text }
         }
     }

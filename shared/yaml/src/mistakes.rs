@@ -34,7 +34,10 @@ pub fn read_file(text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, 
 }
 
 /// Reads the settings of a topic, as [`read_file`] does.
-pub fn read_topic(text: &[u8], check: Check<'_, TopicSettings>) -> Result<TopicSettings, Vec<TextMistake>> {
+pub fn read_topic(
+    text: &[u8],
+    check: Check<'_, TopicSettings>,
+) -> Result<TopicSettings, Vec<TextMistake>> {
     read(text, check)
 }
 
@@ -49,39 +52,73 @@ pub fn read_subscription(
 fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
     let places = Places::of(text).map_err(|error| vec![TextMistake::of(&error)])?;
     read_written(places.written(text), Notation::Yaml, check).map_err(|mistakes| {
-        let mut found: Vec<_> = mistakes.into_iter().map(|mistake| placed(&places, mistake)).collect();
+        let mut found: Vec<_> = mistakes
+            .into_iter()
+            .map(|mistake| placed(&places, mistake))
+            .collect();
         found.sort_by_key(|mistake| mistake.place);
         found
     })
 }
 
 fn placed(places: &Places, mistake: Mistake) -> TextMistake {
-    let Mistake { member, text, is_at_name } = mistake;
-    let place = if is_at_name { places.of_name(&member) } else { places.of_value(&member) };
-    TextMistake { place: Some(place), member, text }
+    let Mistake {
+        member,
+        text,
+        is_at_name,
+    } = mistake;
+    let place = if is_at_name {
+        places.of_name(&member)
+    } else {
+        places.of_value(&member)
+    };
+    TextMistake {
+        place: Some(place),
+        member,
+        text,
+    }
 }
 
 /// Error of a text whose `member`, as a path such as `topics.a.retry`, breaks a rule.
-pub fn refused(text: &[u8], member: Option<&str>, rule: impl Error + Send + Sync + 'static) -> TextError {
+pub fn refused(
+    text: &[u8],
+    member: Option<&str>,
+    rule: impl Error + Send + Sync + 'static,
+) -> TextError {
     let place = member.and_then(|member| Some(Places::of(text).ok()?.of_value(member)));
-    TextError { place, source: Box::new(rule) }
+    TextError {
+        place,
+        source: Box::new(rule),
+    }
 }
 
 /// The mistake of a member's value.
 pub fn mistake_of(text: &[u8], member: String, fault: String) -> TextMistake {
     let place = Places::of(text).ok().map(|places| places.of_value(&member));
-    TextMistake { place, member, text: fault }
+    TextMistake {
+        place,
+        member,
+        text: fault,
+    }
 }
 
 /// The mistake of a member, which is there.
 pub fn name_mistake(text: &[u8], member: String, fault: String) -> TextMistake {
     let place = Places::of(text).ok().map(|places| places.of_name(&member));
-    TextMistake { place, member, text: fault }
+    TextMistake {
+        place,
+        member,
+        text: fault,
+    }
 }
 
 impl TextMistake {
     fn of(error: &TextError) -> Self {
-        Self { place: error.place, member: String::new(), text: error.source.to_string() }
+        Self {
+            place: error.place,
+            member: String::new(),
+            text: error.source.to_string(),
+        }
     }
 }
 
@@ -96,7 +133,12 @@ mod tests {
         let found = read_subscription(text.as_bytes(), &|_| Ok(())).unwrap_err();
         let found: Vec<_> = found
             .iter()
-            .map(|mistake| (mistake.place.map_or(0, |place| place.line), mistake.member.as_str()))
+            .map(|mistake| {
+                (
+                    mistake.place.map_or(0, |place| place.line),
+                    mistake.member.as_str(),
+                )
+            })
             .collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -120,7 +162,10 @@ mod tests {
 
     #[test]
     fn a_text_is_read_as_the_yaml_reader_of_its_type_would_read_it() {
-        for value in SCALARS.split(' ').chain(["a  b", "a # b", "|\n  x\n  y\n", ">-\n  x\n  y\n"]) {
+        for value in SCALARS
+            .split(' ')
+            .chain(["a  b", "a # b", "|\n  x\n  y\n", ">-\n  x\n  y\n"])
+        {
             for rest in [
                 "deliveryHeaders:\n- name: a\n  value: VALUE\n",
                 "retryPolicy:\n  maxDeliveryAttempts: VALUE\n",

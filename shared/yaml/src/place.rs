@@ -12,6 +12,9 @@ pub struct Place {
 
 impl Place {
     pub(crate) fn of(location: Location) -> Self {
-        Self { line: location.line(), column: location.column() }
+        Self {
+            line: location.line(),
+            column: location.column(),
+        }
     }
 }

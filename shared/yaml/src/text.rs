@@ -32,7 +32,8 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextError> {
     parse_with(text, NonFiniteFloatPolicy::Reject)
 }
 
-/// Reads a text. `policy` says what becomes of a number that JSON does not have, where any value may be.
+/// Reads a text. `policy` says what becomes of a number that JSON does not have, where any value
+/// may be.
 pub(crate) fn parse_with<T: DeserializeOwned>(
     text: &[u8],
     policy: NonFiniteFloatPolicy,
@@ -40,8 +41,14 @@ pub(crate) fn parse_with<T: DeserializeOwned>(
     // No snippets in errors: the line at fault may hold a secret.
     let options = serde_saphyr::options! { with_snippet: false, non_finite_float_policy: policy };
     serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
-        let place = error.location().map(|at| Place { line: at.line(), column: at.column() });
-        TextError { place, source: Box::new(YamlError(error)) }
+        let place = error.location().map(|at| Place {
+            line: at.line(),
+            column: at.column(),
+        });
+        TextError {
+            place,
+            source: Box::new(YamlError(error)),
+        }
     })
 }
 

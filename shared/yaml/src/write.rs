@@ -30,22 +30,37 @@ mod tests {
     #[track_caller]
     fn check(value: &Value) {
         let text = write(value).unwrap();
-        let read = parse::<Value>(text.as_bytes()).unwrap_or_else(|error| panic!("{error} in {text}"));
+        let read =
+            parse::<Value>(text.as_bytes()).unwrap_or_else(|error| panic!("{error} in {text}"));
         assert_eq!(&read, value, "{text}");
     }
 
     #[test]
     fn texts_that_look_like_something_else_are_quoted() {
         for text in [
-            "yes", "no", "null", "~", "1", "1.5", "0x1f", "1e3", "true", "on", "", " a", "a ", "a: b", "a #b",
+            "yes", "no", "null", "~", "1", "1.5", "0x1f", "1e3", "true", "on", "", " a", "a ",
+            "a: b", "a #b",
         ] {
             check(&json!({ "text": text, text: [text] }));
         }
-        for text in ["- x", "*a", "&a", "!a", "%a", "@a", "`a", "{a}", "[a]", "'a'", "\"a\"", "|", ">", "?"] {
+        for text in [
+            "- x", "*a", "&a", "!a", "%a", "@a", "`a", "{a}", "[a]", "'a'", "\"a\"", "|", ">", "?",
+        ] {
             check(&json!({ "text": text, text: [text] }));
         }
-        for text in ["---", "...", "12:30", "0o17", ".inf", "<<", "=", "a\nb\n", "\ta", "\r\n", "a\0b\u{85}c"]
-        {
+        for text in [
+            "---",
+            "...",
+            "12:30",
+            "0o17",
+            ".inf",
+            "<<",
+            "=",
+            "a\nb\n",
+            "\ta",
+            "\r\n",
+            "a\0b\u{85}c",
+        ] {
             check(&json!({ "text": text, text: [text] }));
         }
         check(&json!({ "text": "long ".repeat(100), "empty": {}, "none": [], "number": 5.0 }));
@@ -53,8 +68,7 @@ mod tests {
 
     #[test]
     fn a_text_is_written_as_a_person_would_write_it() {
-        let value =
-            json!({ "endpoint": { "url": "https://a.example/?x=1#y" }, "list": [{ "a": "(masked)" }] });
+        let value = json!({ "endpoint": { "url": "https://a.example/?x=1#y" }, "list": [{ "a": "(masked)" }] });
         let expected = "endpoint:\n  url: https://a.example/?x=1#y\nlist:\n  - a: (masked)\n";
         assert_eq!(write(&value).unwrap(), expected);
     }

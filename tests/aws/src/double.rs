@@ -1,10 +1,11 @@
-//! A strict double of SQS and S3: one process, real HTTP on 127.0.0.1, a clock that is moved by hand.
+//! A strict double of SQS and S3: one process, real HTTP on 127.0.0.1, a clock that is moved by
+//! hand.
 //!
-//! The double enforces what AWS documents and emulators do not: delays of 900 s, visibility of 12 hours in
-//! all, a mebibyte per message and per batch, distinct ids, refused characters, receipt handles that go
-//! stale, and the exact shapes of errors. A [`Script`] sets up its faults. It writes a [`Journal`] of every
-//! request, so that tests can count what would be billed and in which order things became durable. It checks
-//! that requests are signed, not by whom.
+//! The double enforces what AWS documents and emulators do not: delays of 900 s, visibility of 12
+//! hours in all, a mebibyte per message and per batch, distinct ids, refused characters, receipt
+//! handles that go stale, and the exact shapes of errors. A [`Script`] sets up its faults. It
+//! writes a [`Journal`] of every request, so that tests can count what would be billed and in which
+//! order things became durable. It checks that requests are signed, not by whom.
 
 pub mod journal;
 pub mod script;
@@ -54,11 +55,16 @@ impl Drop for Server {
 impl Double {
     /// Starts a double without queues and buckets, whose time is `clock`'s. Needs a tokio runtime.
     pub async fn start(clock: ManualClock) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port on 127.0.0.1");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .expect("a free port on 127.0.0.1");
         let address = listener.local_addr().expect("the listener is bound");
         let shared = Arc::new(Shared::new(address, clock));
         let server = tokio::spawn(server::serve(listener, shared.clone()));
-        Self { shared, _server: Arc::new(Server(server)) }
+        Self {
+            shared,
+            _server: Arc::new(Server(server)),
+        }
     }
 
     /// The endpoint of both services, for `AWS_ENDPOINT_URL`.
@@ -78,11 +84,14 @@ impl Double {
         self.shared.lock().queues.limit_in_flight(queue, max);
     }
 
-    /// Every message of a queue that is in flight or was deleted can be received once more, under its id: a
-    /// server that was unavailable when the message was received or deleted shows the copy that it has.
-    /// See "Amazon SQS at-least-once delivery" in the developer guide of SQS.
+    /// Every message of a queue that is in flight or was deleted can be received once more, under
+    /// its id: a server that was unavailable when the message was received or deleted shows the
+    /// copy that it has. See "Amazon SQS at-least-once delivery" in the developer guide of SQS.
     pub fn show_copies(&self, queue: &str) {
-        self.shared.lock().queues.show_copies(queue, &self.shared.clock);
+        self.shared
+            .lock()
+            .queues
+            .show_copies(queue, &self.shared.clock);
         self.shared.changed.notify_waiters();
     }
 
@@ -94,7 +103,10 @@ impl Double {
     /// Puts an object beside the HTTP interface; nothing is written in the journal.
     pub fn put(&self, bucket: &str, key: &str, bytes: impl Into<Bytes>) {
         let now = self.shared.clock.now();
-        self.shared.lock().buckets.insert(bucket, key, bytes.into(), now);
+        self.shared
+            .lock()
+            .buckets
+            .insert(bucket, key, bytes.into(), now);
     }
 
     /// The bytes of an object, where there is one.
@@ -102,13 +114,14 @@ impl Double {
         self.shared.lock().buckets.object(bucket, key)
     }
 
-    /// The bodies of all messages of a queue, visible, delayed or in flight, in the order they were sent.
+    /// The bodies of all messages of a queue, visible, delayed or in flight, in the order they were
+    /// sent.
     pub fn bodies(&self, queue: &str) -> Vec<String> {
         self.shared.lock().queues.bodies(queue)
     }
 
-    /// Scripts a fault for the next request for `action` without one. A second call is for the request after
-    /// it.
+    /// Scripts a fault for the next request for `action` without one. A second call is for the
+    /// request after it.
     pub fn fail_next(&self, action: Action, fault: Fault) {
         self.shared.lock().script.next(action, Some(fault));
     }

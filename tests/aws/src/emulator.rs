@@ -1,5 +1,5 @@
-//! Emulators of AWS that others have made, each as a process of its own on 127.0.0.1 for the length of a
-//! test.
+//! Emulators of AWS that others have made, each as a process of its own on 127.0.0.1 for the length
+//! of a test.
 //!
 //! `tests/aws/install` puts them into the folder that `POSTHASTE_AWS_TOOLS` names. One that is
 //! missing fails the test: nothing is skipped.
@@ -23,9 +23,9 @@ pub use tool::{ACCESS_KEY, REGION, Tool};
 /// The variable that names the folder of the installed tools.
 pub const TOOLS: &str = "POSTHASTE_AWS_TOOLS";
 
-/// Runs a program, and kills it with all that it started once standard input ends. That is a pipe from the
-/// test, so an interrupted or killed test leaves nothing behind. The watcher reads a copy of it, because a
-/// shell gives what it runs in the background no standard input.
+/// Runs a program, and kills it with all that it started once standard input ends. That is a pipe
+/// from the test, so an interrupted or killed test leaves nothing behind. The watcher reads a copy
+/// of it, because a shell gives what it runs in the background no standard input.
 const SUPERVISED: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
@@ -58,10 +58,19 @@ impl Emulator {
             .env_clear()
             .envs(tool.environment(port, folder.path()));
         command.current_dir(folder.path()).stdin(Stdio::piped());
-        command.stdout(log.try_clone().expect("the emulator's log, twice")).stderr(log);
+        command
+            .stdout(log.try_clone().expect("the emulator's log, twice"))
+            .stderr(log);
         // A group of its own, so that everything in it is killed at once.
-        let process = command.process_group(0).spawn().expect("the emulator starts");
-        let mut emulator = Self { process, endpoint: format!("http://127.0.0.1:{port}"), folder };
+        let process = command
+            .process_group(0)
+            .spawn()
+            .expect("the emulator starts");
+        let mut emulator = Self {
+            process,
+            endpoint: format!("http://127.0.0.1:{port}"),
+            folder,
+        };
         emulator.wait_until_ready(tool, port);
         emulator
     }
@@ -82,18 +91,30 @@ impl Emulator {
     fn wait_until_ready(&mut self, tool: Tool, port: u16) {
         let is_ready = patience::until(|| {
             if let Some(status) = self.process.try_wait().expect("the process is ours") {
-                panic!("{tool} ended at once with {status}; its log:\n{}", self.log());
+                panic!(
+                    "{tool} ended at once with {status}; its log:\n{}",
+                    self.log()
+                );
             }
             ready::answers(port, tool.health()).then_some(())
         });
-        assert!(is_ready.is_some(), "{tool} does not answer; its log:\n{}", self.log());
+        assert!(
+            is_ready.is_some(),
+            "{tool} does not answer; its log:\n{}",
+            self.log()
+        );
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a test that fails shows what the emulator said")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that fails shows what the emulator said"
+)]
 impl Drop for Emulator {
     fn drop(&mut self) {
-        let group = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
+        let group = i32::try_from(self.process.id())
+            .ok()
+            .and_then(Pid::from_raw);
         // The process may have ended already, which is fine.
         let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         let _ = self.process.wait();
@@ -106,13 +127,22 @@ impl Drop for Emulator {
 /// The program of a tool, or a panic that says how to get it.
 fn installed(tool: Tool) -> PathBuf {
     let advice = format!("run tests/run, or tests/aws/install {tool}");
-    let tools = std::env::var_os(TOOLS).unwrap_or_else(|| panic!("{TOOLS} is not set: {advice}, and set it"));
-    let program = PathBuf::from(tools).join(tool.to_string()).join("bin").join(tool.program());
-    assert!(program.exists(), "{} is not there: {advice}", program.display());
+    let tools = std::env::var_os(TOOLS)
+        .unwrap_or_else(|| panic!("{TOOLS} is not set: {advice}, and set it"));
+    let program = PathBuf::from(tools)
+        .join(tool.to_string())
+        .join("bin")
+        .join(tool.program());
+    assert!(
+        program.exists(),
+        "{} is not there: {advice}",
+        program.display()
+    );
     program
 }
 
-/// A port that is free now. Another process may take it before the emulator does, which then ends at once.
+/// A port that is free now. Another process may take it before the emulator does, which then ends
+/// at once.
 fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on 127.0.0.1");
     listener.local_addr().expect("the listener is bound").port()

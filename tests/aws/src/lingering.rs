@@ -19,7 +19,10 @@ pub async fn lingering<T>(clock: &ManualClock, work: impl Future<Output = T>) ->
             Either::Left((done, _)) => return done,
             Either::Right(((), unfinished)) => work = unfinished,
         }
-        if clock.next_due().is_some_and(|due| due <= clock.now() + LINGER_MAX) {
+        if clock
+            .next_due()
+            .is_some_and(|due| due <= clock.now() + LINGER_MAX)
+        {
             clock.advance_to_next();
         }
     }

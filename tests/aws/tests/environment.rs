@@ -1,7 +1,10 @@
-//! template.yaml against the code: each function is given the variables that it reads, all of them and no
-//! others, and the function accepts every value that the template lets an operator choose.
+//! template.yaml against the code: each function is given the variables that it reads, all of them
+//! and no others, and the function accepts every value that the template lets an operator choose.
 
-#![expect(clippy::unwrap_used, reason = "a template that cannot be read has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a template that cannot be read has failed"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,9 +32,13 @@ struct Numbers(BTreeSet<String>);
 impl Visitor for Numbers {
     fn visit<T>(&mut self, setting: &'static Setting<T>) {
         let numbers = setting.variable.iter().filter(|variable| {
-            matches!((variable.form, variable.when_absent), (Form::Number(..), WhenAbsent::Default(_)))
+            matches!(
+                (variable.form, variable.when_absent),
+                (Form::Number(..), WhenAbsent::Default(_))
+            )
         });
-        self.0.extend(numbers.map(|variable| variable.name.to_owned()));
+        self.0
+            .extend(numbers.map(|variable| variable.name.to_owned()));
     }
 }
 
@@ -39,7 +46,11 @@ type Variables = BTreeMap<String, String>;
 
 fn function<E: Environment>(name: &'static str) -> Function {
     let read = |variables: &Variables| E::read(&|name| variables.get(name).cloned()).map(|_| ());
-    Function { name, variables: E::variables(), read }
+    Function {
+        name,
+        variables: E::variables(),
+        read,
+    }
 }
 
 fn functions() -> [Function; 7] {
@@ -60,8 +71,8 @@ fn template() -> Value {
     serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// The variables that the template gives each function, and what each refers to. A function goes by its
-/// handler.
+/// The variables that the template gives each function, and what each refers to. A function goes by
+/// its handler.
 fn given(template: &Value) -> BTreeMap<String, Variables> {
     let resources = template["Resources"].as_object().unwrap().values();
     let functions = resources.filter(|resource| resource["Type"] == "AWS::Serverless::Function");
@@ -70,19 +81,31 @@ fn given(template: &Value) -> BTreeMap<String, Variables> {
             let program = function["Properties"]["Handler"].as_str().unwrap();
             let everywhere = &template["Globals"]["Function"]["Environment"]["Variables"];
             let own = &function["Properties"]["Environment"]["Variables"];
-            let variables = [everywhere, own].into_iter().filter_map(Value::as_object).flatten();
-            (program.to_owned(), variables.map(|(name, value)| (name.clone(), text(value))).collect())
+            let variables = [everywhere, own]
+                .into_iter()
+                .filter_map(Value::as_object)
+                .flatten();
+            (
+                program.to_owned(),
+                variables
+                    .map(|(name, value)| (name.clone(), text(value)))
+                    .collect(),
+            )
         })
         .collect()
 }
 
 /// Everything that an operator may choose for a parameter, at its borders; the default first.
 fn choices(parameter: &Value) -> Vec<String> {
-    let named = ["Default", "MinValue", "MaxValue"].iter().filter_map(|member| parameter.get(member));
+    let named = ["Default", "MinValue", "MaxValue"]
+        .iter()
+        .filter_map(|member| parameter.get(member));
     let allowed = parameter["AllowedValues"].as_array().into_iter().flatten();
     let mut choices: Vec<_> = named.chain(allowed).map(text).collect();
     for member in ["MinLength", "MaxLength"] {
-        let length = parameter[member].as_u64().and_then(|length| usize::try_from(length).ok());
+        let length = parameter[member]
+            .as_u64()
+            .and_then(|length| usize::try_from(length).ok());
         choices.extend(length.map(|length| "x".repeat(length)));
     }
     choices
@@ -100,16 +123,24 @@ fn named_by_aws(variable: &str) -> &'static str {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[test]
 fn each_function_is_given_the_variables_that_it_reads_and_no_others() {
     let given = given(&template());
     assert_eq!(given.len(), 7);
-    for Function { name, variables, .. } in functions() {
+    for Function {
+        name, variables, ..
+    } in functions()
+    {
         let set: BTreeSet<_> = given[name].keys().cloned().collect();
-        assert_eq!(set, variables, "{name}: left what the template sets, right what the code reads");
+        assert_eq!(
+            set, variables,
+            "{name}: left what the template sets, right what the code reads"
+        );
     }
 }
 
@@ -120,7 +151,10 @@ fn each_function_accepts_whatever_the_template_lets_an_operator_choose() {
     for Function { name, read, .. } in functions() {
         let value = |(variable, refers): (&String, &String)| {
             let first = choices(&parameters[refers.as_str()]).into_iter().next();
-            (variable.clone(), first.unwrap_or_else(|| named_by_aws(variable).to_owned()))
+            (
+                variable.clone(),
+                first.unwrap_or_else(|| named_by_aws(variable).to_owned()),
+            )
         };
         let defaults: Variables = given[name].iter().map(value).collect();
         assert_eq!(read(&defaults), Ok(()), "{name}");
@@ -147,15 +181,18 @@ fn the_borders_of_numbers_are_the_same_here_and_there() {
     for Function { name, read, .. } in functions() {
         for (variable, refers) in &given[name] {
             let parameter = &parameters[refers.as_str()];
-            let (Some(min), Some(max)) = (parameter["MinValue"].as_i64(), parameter["MaxValue"].as_i64())
-            else {
+            let (Some(min), Some(max)) = (
+                parameter["MinValue"].as_i64(),
+                parameter["MaxValue"].as_i64(),
+            ) else {
                 continue;
             };
             for outside in [min - 1, max + 1] {
                 let only = Variables::from([(variable.clone(), outside.to_string())]);
                 let refused = read(&only).unwrap_err().to_string();
-                let expected =
-                    format!("{variable} is \"{outside}\", expected a whole number from {min} to {max}");
+                let expected = format!(
+                    "{variable} is \"{outside}\", expected a whole number from {min} to {max}"
+                );
                 assert!(refused.contains(&expected), "{name}: {refused}");
             }
             seen.insert(variable.clone());

@@ -1,5 +1,5 @@
-//! As much of S3 and SQS as one publish and one delivery need. It checks nothing: the strict double does, in
-//! the tests.
+//! As much of S3 and SQS as one publish and one delivery need. It checks nothing: the strict double
+//! does, in the tests.
 
 use std::sync::Arc;
 
@@ -37,8 +37,13 @@ pub(crate) fn topic_name() -> TopicName {
 }
 
 fn record(endpoint: &str) -> Vec<u8> {
-    let settings = json!({ "subscriptions": { SUBSCRIPTION: { "endpoint": { "url": endpoint } } } });
-    let record = records::topic_record(topic_name(), records::topic_settings(settings), Timestamp::EPOCH);
+    let settings =
+        json!({ "subscriptions": { SUBSCRIPTION: { "endpoint": { "url": endpoint } } } });
+    let record = records::topic_record(
+        topic_name(),
+        records::topic_settings(settings),
+        Timestamp::EPOCH,
+    );
     record.render().to_vec()
 }
 

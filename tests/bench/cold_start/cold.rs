@@ -36,7 +36,9 @@ pub(crate) fn measure(world: &World, programs: &[&'static str], starts: usize) -
     rows.map(|((program, took), resident)| Cold {
         program,
         to_next: Figures::new(took),
-        file_bytes: fs::metadata(world.file(program)).expect("the program was built").len(),
+        file_bytes: fs::metadata(world.file(program))
+            .expect("the program was built")
+            .len(),
         resident,
     })
     .collect()

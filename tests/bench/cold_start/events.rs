@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::aws::{KEY, SUBSCRIPTION, TOPIC, topic_name};
 
-const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/shop","type":"order.paid","data":{"id":1}}"#;
+const EVENT: &str =
+    r#"{"specversion":"1.0","id":"1","source":"/shop","type":"order.paid","data":{"id":1}}"#;
 
 /// A batch of a queue without a record: what the glue costs by itself.
 pub(crate) fn empty_batch() -> Vec<u8> {

@@ -16,7 +16,8 @@ use crate::{aws, events};
 pub(crate) struct First {
     /// From the event to the answer of its first request to S3, over a new connection.
     pub(crate) store: Figures,
-    /// From there to the endpoint's answer: the record is read, the request signed, the connection made.
+    /// From there to the endpoint's answer: the record is read, the request signed, the connection
+    /// made.
     pub(crate) post: Figures,
     /// From event to answer.
     pub(crate) invocation: Figures,
@@ -34,13 +35,24 @@ pub(crate) struct FirstPublish {
 }
 
 /// Delivers one event over https, each time by a new process.
-pub(crate) fn deliver(world: &World, tls: &Arc<ServerConfig>, starts: usize, now: Timestamp) -> First {
+pub(crate) fn deliver(
+    world: &World,
+    tls: &Arc<ServerConfig>,
+    starts: usize,
+    now: Timestamp,
+) -> First {
     let (mut store, mut post, mut invocation, mut second) = (vec![], vec![], vec![], vec![]);
     let event = events::delivery(now);
     for _ in 0..starts {
         let hook = Server::start(Some(Arc::clone(tls)), |_| Response::new(204, ""));
-        let aws = aws::start(Some(Arc::clone(tls)), &format!("https://{}/hook", hook.address));
-        let world = World { aws: format!("https://{}", aws.address), ..world.clone() };
+        let aws = aws::start(
+            Some(Arc::clone(tls)),
+            &format!("https://{}/hook", hook.address),
+        );
+        let world = World {
+            aws: format!("https://{}", aws.address),
+            ..world.clone()
+        };
         let (api, _process) = world.start("deliver");
         let first = api.invoke(&event, 1);
         let (stored, posted) = (first_written(&aws.log), first_written(&hook.log));
@@ -52,7 +64,12 @@ pub(crate) fn deliver(world: &World, tls: &Arc<ServerConfig>, starts: usize, now
         assert_eq!(hook.log.len(), 2, "both events were posted");
     }
     let [store, post, invocation, second] = [store, post, invocation, second].map(Figures::new);
-    First { store, post, invocation, second }
+    First {
+        store,
+        post,
+        invocation,
+        second,
+    }
 }
 
 /// Publishes one event with S3 and SQS over https, each time by a new process.
@@ -61,7 +78,10 @@ pub(crate) fn publish(world: &World, tls: &Arc<ServerConfig>, starts: usize) -> 
     let event = events::publish();
     for _ in 0..starts {
         let aws = aws::start(Some(Arc::clone(tls)), "https://127.0.0.1/hook");
-        let world = World { aws: format!("https://{}", aws.address), ..world.clone() };
+        let world = World {
+            aws: format!("https://{}", aws.address),
+            ..world.clone()
+        };
         let (api, _process) = world.start("publish");
         for took in [&mut invocation, &mut second] {
             let invoked = api.invoke(&event, 1);
@@ -70,7 +90,10 @@ pub(crate) fn publish(world: &World, tls: &Arc<ServerConfig>, starts: usize) -> 
         // Once the topic and the pressure, and each event.
         assert_eq!(aws.log.len(), 4, "both events were sent");
     }
-    FirstPublish { invocation: Figures::new(invocation), second: Figures::new(second) }
+    FirstPublish {
+        invocation: Figures::new(invocation),
+        second: Figures::new(second),
+    }
 }
 
 fn first_written(log: &Log) -> Instant {

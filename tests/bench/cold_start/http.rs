@@ -1,5 +1,5 @@
-//! A small HTTP/1.1 server with a thread per connection, plain or over TLS, that notes when things happened.
-//! The server is simple, so that its own time is small beside the measured times.
+//! A small HTTP/1.1 server with a thread per connection, plain or over TLS, that notes when things
+//! happened. The server is simple, so that its own time is small beside the measured times.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -54,7 +54,11 @@ pub(crate) struct Server {
 impl Response {
     /// An answer of this status.
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, head: String::new(), body: body.into() }
+        Self {
+            status,
+            head: String::new(),
+            body: body.into(),
+        }
     }
 
     /// The same with one more header.
@@ -105,8 +109,9 @@ impl Log {
             if let Some(found) = seen(&exchanges) {
                 return found;
             }
-            let (woken, waited) =
-                changed.wait_timeout(exchanges, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            let (woken, waited) = changed
+                .wait_timeout(exchanges, PATIENCE)
+                .unwrap_or_else(PoisonError::into_inner);
             assert!(!waited.timed_out(), "gave up waiting for {what}");
             exchanges = woken;
         }
@@ -124,7 +129,10 @@ impl Log {
     fn read(&self) -> usize {
         let read = now();
         let mut exchanges = self.lock();
-        exchanges.push(Exchange { read, written: None });
+        exchanges.push(Exchange {
+            read,
+            written: None,
+        });
         self.0.1.notify_all();
         exchanges.len() - 1
     }
@@ -150,7 +158,11 @@ fn connection(
     serve(StreamOwned::new(session, stream), log, answer)
 }
 
-fn serve(stream: impl Read + Write, log: &Log, answer: &impl Fn(&Request) -> Response) -> io::Result<()> {
+fn serve(
+    stream: impl Read + Write,
+    log: &Log,
+    answer: &impl Fn(&Request) -> Response,
+) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read_request(&mut stream)? {
         let index = log.read();
@@ -172,7 +184,9 @@ fn read_request(stream: &mut impl BufRead) -> io::Result<Option<Request>> {
     loop {
         let mut header = String::new();
         stream.read_line(&mut header)?;
-        let Some((name, value)) = header.trim_end().split_once(':') else { break };
+        let Some((name, value)) = header.trim_end().split_once(':') else {
+            break;
+        };
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse().map_err(io::Error::other)?;
         }

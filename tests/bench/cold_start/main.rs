@@ -1,9 +1,9 @@
-//! The time until a Lambda program of ours is ready, its size, and the cost of an invocation before it does
-//! any work, beside a program that does nothing. Run by hand: `cargo bench -p posthaste-tests-aws --bench
-//! cold_start -- --help`.
+//! The time until a Lambda program of ours is ready, its size, and the cost of an invocation before
+//! it does any work, beside a program that does nothing. Run by hand: `cargo bench -p
+//! posthaste-tests-aws --bench cold_start -- --help`.
 //!
-//! The programs are real, built as for Lambda, each a process of its own; the Runtime API, S3, SQS and the
-//! webhook are threads of this one, on loopback.
+//! The programs are real, built as for Lambda, each a process of its own; the Runtime API, S3, SQS
+//! and the webhook are threads of this one, on loopback.
 
 #![expect(
     clippy::cast_precision_loss,
@@ -34,8 +34,8 @@ use posthaste_system::SystemClock;
 
 use crate::programs::World;
 
-/// Measures the seven functions beside a program that does nothing. They are built first, unless a folder is
-/// given.
+/// Measures the seven functions beside a program that does nothing. They are built first, unless a
+/// folder is given.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// A folder with programs that are built already.
@@ -65,23 +65,35 @@ fn main() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let (tls, roots) = tls::authority(temporary.path());
     let aws = aws::start(None, "https://127.0.0.1/hook");
-    let world = World { folder, aws: format!("http://{}", aws.address), roots, shows_log: arguments.log };
+    let world = World {
+        folder,
+        aws: format!("http://{}", aws.address),
+        roots,
+        shows_log: arguments.log,
+    };
     let programs = arguments.programs();
     let cold = cold::measure(&world, &programs, arguments.starts);
     let warm = warm::measure(&world, &programs, arguments.invocations);
     println!("{}", table::programs(&cold, &warm));
     print!("{}", table::HTTPS);
     if programs.contains(&"deliver") {
-        print!("{}", table::first_delivery(&first::deliver(&world, &tls, arguments.starts, now())));
+        print!(
+            "{}",
+            table::first_delivery(&first::deliver(&world, &tls, arguments.starts, now()))
+        );
     }
     if programs.contains(&"publish") {
-        print!("{}", table::first_publish(&first::publish(&world, &tls, arguments.starts)));
+        print!(
+            "{}",
+            table::first_publish(&first::publish(&world, &tls, arguments.starts))
+        );
     }
 }
 
 impl Arguments {
     fn programs(&self) -> Vec<&'static str> {
-        let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let is_wanted =
+            |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
         let (nothing, others) = programs::ALL.split_first().expect("there are programs");
         std::iter::once(nothing)
             .chain(others)

@@ -35,23 +35,32 @@ impl Process {
     /// Starts a program with exactly these variables.
     pub(crate) fn start(program: &Path, environment: &[(String, String)], shows_log: bool) -> Self {
         let mut command = Command::new(program);
-        command.env_clear().envs(environment.iter().cloned()).stdin(Stdio::null());
+        command
+            .env_clear()
+            .envs(environment.iter().cloned())
+            .stdin(Stdio::null());
         if !shows_log {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let began = now();
-        let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         Self { child, began }
     }
 
-    /// The CPU that its threads have used, user and system, as the scheduler counts it: in nanoseconds, where
-    /// `/proc/PID/stat` has hundredths of a second.
+    /// The CPU that its threads have used, user and system, as the scheduler counts it: in
+    /// nanoseconds, where `/proc/PID/stat` has hundredths of a second.
     pub(crate) fn cpu(&self) -> Duration {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process runs");
+        let tasks =
+            fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the process runs");
         let spent = tasks.map(|task| -> u64 {
             let path = task.expect("the process runs").path().join("schedstat");
             let text = fs::read_to_string(path).expect("the kernel keeps schedstat");
-            text.split_whitespace().next().and_then(|ns| ns.parse().ok()).expect("it begins with a number")
+            text.split_whitespace()
+                .next()
+                .and_then(|ns| ns.parse().ok())
+                .expect("it begins with a number")
         });
         Duration::from_nanos(spent.sum())
     }
@@ -61,10 +70,19 @@ impl Process {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path).expect("the process runs");
         let kib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("status has the line");
-            line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("it is a number")
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .expect("status has the line");
+            line.split_whitespace()
+                .next()
+                .and_then(|kib| kib.parse().ok())
+                .expect("it is a number")
         };
-        Resident { now_kib: kib("VmRSS:"), most_kib: kib("VmHWM:") }
+        Resident {
+            now_kib: kib("VmRSS:"),
+            most_kib: kib("VmHWM:"),
+        }
     }
 }
 

@@ -17,8 +17,16 @@ const PACKAGES: [&str; 2] = ["posthaste-lambda", "posthaste-nothing"];
 pub(crate) const NOTHING: &str = "nothing";
 
 /// All functions; the first does nothing, and the others are compared with it.
-pub(crate) const ALL: [&str; 8] =
-    [NOTHING, "publish", "deliver", "wake", "deadletter", "monitor", "manage", "record"];
+pub(crate) const ALL: [&str; 8] = [
+    NOTHING,
+    "publish",
+    "deliver",
+    "wake",
+    "deadletter",
+    "monitor",
+    "manage",
+    "record",
+];
 
 /// The functions of `posthaste-log`; the others are in `posthaste-delivery`.
 const IN_LOG: [&str; 3] = ["record", "manage", "wake"];
@@ -36,18 +44,35 @@ pub(crate) struct World {
     pub(crate) shows_log: bool,
 }
 
-/// Builds the programs, each package by itself: together, features that only the other needs would be in
-/// both.
+/// Builds the programs, each package by itself: together, features that only the other needs would
+/// be in both.
 pub(crate) fn build() -> PathBuf {
     for package in PACKAGES {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--locked", "--profile", PROFILE, "--package", package, "--bins"]);
-        let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null()).status();
-        assert!(status.expect("cargo starts").success(), "failed to build {package}");
+        cargo.args([
+            "build",
+            "--locked",
+            "--profile",
+            PROFILE,
+            "--package",
+            package,
+            "--bins",
+        ]);
+        let status = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stdin(Stdio::null())
+            .status();
+        assert!(
+            status.expect("cargo starts").success(),
+            "failed to build {package}"
+        );
     }
     // The bench itself is in <target>/<profile>/deps.
     let this = env::current_exe().expect("this program has a path");
-    this.ancestors().nth(3).expect("a target folder").join(PROFILE)
+    this.ancestors()
+        .nth(3)
+        .expect("a target folder")
+        .join(PROFILE)
 }
 
 impl World {
@@ -65,7 +90,11 @@ impl World {
     /// Starts a function under a Runtime API of its own.
     pub(crate) fn start(&self, function: &str) -> (RuntimeApi, Process) {
         let api = RuntimeApi::start();
-        let process = Process::start(&self.file(function), &self.environment(function, &api), self.shows_log);
+        let process = Process::start(
+            &self.file(function),
+            &self.environment(function, &api),
+            self.shows_log,
+        );
         (api, process)
     }
 
@@ -84,9 +113,15 @@ impl World {
             ("RECORDS_QUEUE_URL", queue("records")),
             ("ALLOW_ENDPOINTS", "127.0.0.0/8".to_owned()),
             ("ADMIN_KEY_SHA256", "5".repeat(64)),
-            ("PUBLISH_URL", "https://abcdefgh.lambda-url.us-east-1.on.aws/".to_owned()),
+            (
+                "PUBLISH_URL",
+                "https://abcdefgh.lambda-url.us-east-1.on.aws/".to_owned(),
+            ),
         ]);
-        variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 }
 
@@ -99,11 +134,20 @@ fn lambda(function: &str, api: &str) -> Vec<(&'static str, String)> {
         ("AWS_LAMBDA_FUNCTION_NAME", function.to_owned()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512".to_owned()),
-        ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{function}")),
-        ("AWS_LAMBDA_LOG_STREAM_NAME", "2026/03/12/[$LATEST]0".to_owned()),
+        (
+            "AWS_LAMBDA_LOG_GROUP_NAME",
+            format!("/aws/lambda/{function}"),
+        ),
+        (
+            "AWS_LAMBDA_LOG_STREAM_NAME",
+            "2026/03/12/[$LATEST]0".to_owned(),
+        ),
         ("AWS_REGION", "us-east-1".to_owned()),
         ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned()),
+        (
+            "AWS_SECRET_ACCESS_KEY",
+            "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
+        ),
         ("AWS_SESSION_TOKEN", "a-token".to_owned()),
     ]
 }

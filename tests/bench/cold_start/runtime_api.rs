@@ -71,26 +71,46 @@ impl RuntimeApi {
         self.nth_next(before + times);
         self.server.log.wait_for("the log of an invocation", |log| {
             let given = log[2 * before].written?;
-            Some(Invoked { given, answered: log[2 * (before + times) - 1].read })
+            Some(Invoked {
+                given,
+                answered: log[2 * (before + times) - 1].read,
+            })
         })
     }
 
     fn nth_next(&self, n: usize) -> Instant {
         // Questions and answers alternate.
-        self.server.log.wait_for("a program to ask for its next event", |log| {
-            log.get(2 * n).map(|exchange| exchange.read)
-        })
+        self.server
+            .log
+            .wait_for("a program to ask for its next event", |log| {
+                log.get(2 * n).map(|exchange| exchange.read)
+            })
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the program compares the deadline with the real time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program compares the deadline with the real time"
+)]
 fn next(event: Vec<u8>) -> Response {
     let deadline = SystemTime::now() + TIMEOUT;
-    let deadline_ms = deadline.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let deadline_ms = deadline
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis();
     Response::new(200, event)
         .with("content-type", "application/json")
-        .with("lambda-runtime-aws-request-id", "8476a536-e9f4-11e8-9739-2dfe598c3fcd")
+        .with(
+            "lambda-runtime-aws-request-id",
+            "8476a536-e9f4-11e8-9739-2dfe598c3fcd",
+        )
         .with("lambda-runtime-deadline-ms", &deadline_ms.to_string())
-        .with("lambda-runtime-invoked-function-arn", "arn:aws:lambda:us-east-1:123456789012:function:bench")
-        .with("lambda-runtime-trace-id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419")
+        .with(
+            "lambda-runtime-invoked-function-arn",
+            "arn:aws:lambda:us-east-1:123456789012:function:bench",
+        )
+        .with(
+            "lambda-runtime-trace-id",
+            "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Parent=9a9197af755a6419",
+        )
 }

@@ -9,11 +9,12 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 
-/// The roots of this machine. They are in the programs' file too, because reading some 150 of them is part of
-/// a first request in Lambda as well.
+/// The roots of this machine. They are in the programs' file too, because reading some 150 of them
+/// is part of a first request in Lambda as well.
 const PLATFORM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Makes an authority and answers a server's configuration, and the file that makes programs trust it.
+/// Makes an authority and answers a server's configuration, and the file that makes programs trust
+/// it.
 pub(crate) fn authority(folder: &Path) -> (Arc<ServerConfig>, PathBuf) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -8,8 +8,8 @@ use crate::process::Process;
 use crate::programs::{NOTHING, World};
 use crate::runtime_api::RuntimeApi;
 
-/// The invocations are made in so many rounds, in each of which every program has its turn: what a wake-up
-/// costs differs from one moment to the next more than the programs do.
+/// The invocations are made in so many rounds, in each of which every program has its turn: what a
+/// wake-up costs differs from one moment to the next more than the programs do.
 const ROUNDS: usize = 20;
 
 /// Invocations before those that count.
@@ -22,17 +22,31 @@ struct Warm {
     event: Vec<u8>,
 }
 
-/// Median CPU per invocation of each program; `None` for one every invocation of which calls S3 or SQS.
-pub(crate) fn measure(world: &World, programs: &[&str], invocations: usize) -> Vec<Option<Duration>> {
-    let started: Vec<_> = programs.iter().map(|program| Warm::start(world, program)).collect();
+/// Median CPU per invocation of each program; `None` for one every invocation of which calls S3 or
+/// SQS.
+pub(crate) fn measure(
+    world: &World,
+    programs: &[&str],
+    invocations: usize,
+) -> Vec<Option<Duration>> {
+    let started: Vec<_> = programs
+        .iter()
+        .map(|program| Warm::start(world, program))
+        .collect();
     let mut spent = vec![Vec::new(); programs.len()];
     for _ in 0..ROUNDS {
         for (warm, spent) in started.iter().zip(&mut spent) {
-            let round = || warm.as_ref().map(|warm| warm.round(invocations.div_ceil(ROUNDS)));
+            let round = || {
+                warm.as_ref()
+                    .map(|warm| warm.round(invocations.div_ceil(ROUNDS)))
+            };
             spent.extend(round());
         }
     }
-    spent.into_iter().map(|spent| (!spent.is_empty()).then(|| Figures::new(spent).median())).collect()
+    spent
+        .into_iter()
+        .map(|spent| (!spent.is_empty()).then(|| Figures::new(spent).median()))
+        .collect()
 }
 
 impl Warm {
@@ -45,7 +59,11 @@ impl Warm {
         };
         let (api, process) = world.start(program);
         api.invoke(&event, WARM_UP);
-        Some(Self { api, process, event })
+        Some(Self {
+            api,
+            process,
+            event,
+        })
     }
 
     fn round(&self, invocations: usize) -> Duration {

@@ -1,9 +1,10 @@
-//! The cost of advanced filters for a publish: the time to match one event with every subscription of a
-//! topic.
+//! The cost of advanced filters for a publish: the time to match one event with every subscription
+//! of a topic.
 //!
-//! `cargo bench -p posthaste-core --bench filters`. One line per topic: how many subscriptions, filters of
-//! each and different keys, of which operators, whether all filters pass (so that all of them are looked at),
-//! the size of the event, and the time of one event, by itself and as one of a hundred.
+//! `cargo bench -p posthaste-core --bench filters`. One line per topic: how many subscriptions,
+//! filters of each and different keys, of which operators, whether all filters pass (so that all of
+//! them are looked at), the size of the event, and the time of one event, by itself and as one of a
+//! hundred.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a bench that fails panics")]
@@ -44,8 +45,14 @@ fn main() {
         data_bytes,
         filter: passing,
     };
-    let full =
-        |name, filter| Case { name, subscriptions: 500, filters: 25, keys: 25, data_bytes: 1_000, filter };
+    let full = |name, filter| Case {
+        name,
+        subscriptions: 500,
+        filters: 25,
+        keys: 25,
+        data_bytes: 1_000,
+        filter,
+    };
     for case in [
         mixed(1, 25, 25, 1_000),
         mixed(100, 5, 25, 1_000),
@@ -66,11 +73,25 @@ impl Case {
         let (topic, event) = (self.topic(), self.event());
         let bytes = event.json().len();
         let hundred = vec![event.clone(); 100];
-        let one = time(|| drop(black_box(topic.filters.matches(black_box(std::slice::from_ref(&event))))));
+        let one = time(|| {
+            drop(black_box(
+                topic
+                    .filters
+                    .matches(black_box(std::slice::from_ref(&event))),
+            ))
+        });
         let all = time(|| drop(black_box(topic.filters.matches(black_box(&hundred)))));
-        let Self { name, subscriptions, filters, keys, .. } = self;
+        let Self {
+            name,
+            subscriptions,
+            filters,
+            keys,
+            ..
+        } = self;
         let each = all / 100;
-        println!("| {name} | {subscriptions} | {filters} | {keys} | {bytes} B | {one:.1?} | {each:.1?} |");
+        println!(
+            "| {name} | {subscriptions} | {filters} | {keys} | {bytes} B | {one:.1?} | {each:.1?} |"
+        );
     }
 
     fn topic(&self) -> Topic {
@@ -90,20 +111,30 @@ impl Case {
             "v": 1, "name": "orders", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
             "settings": { "subscriptions": subscriptions },
         });
-        TopicRecord::parse(record.to_string().as_bytes()).unwrap().compile().unwrap()
+        TopicRecord::parse(record.to_string().as_bytes())
+            .unwrap()
+            .compile()
+            .unwrap()
     }
 
-    /// An event whose member `k{n}` is a number, a text or a boolean by turns, filled up to its size.
+    /// An event whose member `k{n}` is a number, a text or a boolean by turns, filled up to its
+    /// size.
     fn event(&self) -> Event {
         let value = |n: usize| match n % 5 {
             0 | 1 => json!(n),
             2 | 3 => json!(format!("Order-{n}-of-a-usual-length")),
             _ => json!(true),
         };
-        let mut data: Map<String, Value> = (0..self.keys).map(|n| (format!("k{n}"), value(n))).collect();
+        let mut data: Map<String, Value> = (0..self.keys)
+            .map(|n| (format!("k{n}"), value(n)))
+            .collect();
         let used = Value::Object(data.clone()).to_string().len();
-        data.insert("rest".to_owned(), json!("x".repeat(self.data_bytes.saturating_sub(used))));
-        let event = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": data });
+        data.insert(
+            "rest".to_owned(),
+            json!("x".repeat(self.data_bytes.saturating_sub(used))),
+        );
+        let event =
+            json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": data });
         Event::parse(Schema::CloudEvents, Bytes::from(event.to_string())).unwrap()
     }
 }

@@ -71,13 +71,20 @@ impl Chart {
     }
 
     fn legend(&self, svg: &mut String) {
-        let entries = self.bands.iter().map(|band| (band.label, band.colour, 12.0));
+        let entries = self
+            .bands
+            .iter()
+            .map(|band| (band.label, band.colour, 12.0));
         key(svg, entries, LEFT, 16.0);
     }
 
     fn panel(&self, svg: &mut String, panel: &Panel, top: f64) {
         let axis = Axis::of(panel, top);
-        for (colour, (from, to)) in self.bands.iter().flat_map(|b| b.times.iter().map(|t| (b.colour, *t))) {
+        for (colour, (from, to)) in self
+            .bands
+            .iter()
+            .flat_map(|b| b.times.iter().map(|t| (b.colour, *t)))
+        {
             let (x, width) = (self.x(from), self.x(to) - self.x(from));
             add(
                 svg,
@@ -88,12 +95,19 @@ impl Chart {
         }
         add(
             svg,
-            format_args!(r#"<text x="{LEFT}" y="{}" font-weight="bold">{}</text>"#, top - 7.0, panel.title),
+            format_args!(
+                r#"<text x="{LEFT}" y="{}" font-weight="bold">{}</text>"#,
+                top - 7.0,
+                panel.title
+            ),
         );
         if panel.series.len() > 1 {
             key(
                 svg,
-                panel.series.iter().map(|line| (line.label, line.colour, 3.0)),
+                panel
+                    .series
+                    .iter()
+                    .map(|line| (line.label, line.colour, 3.0)),
                 LEFT + 230.0,
                 top - 17.0,
             );
@@ -102,13 +116,21 @@ impl Chart {
             let (y, right) = (axis.y(value), WIDTH - RIGHT);
             add(
                 svg,
-                format_args!(r#"<path d="M{LEFT} {y:.1}H{right}" stroke="{PALE}" stroke-width="0.7"/>"#),
+                format_args!(
+                    r#"<path d="M{LEFT} {y:.1}H{right}" stroke="{PALE}" stroke-width="0.7"/>"#
+                ),
             );
             let (x, y, unit) = (LEFT - 6.0, y + 4.0, panel.unit);
-            add(svg, format_args!(r#"<text x="{x}" y="{y:.1}" text-anchor="end">{value}{unit}</text>"#));
+            add(
+                svg,
+                format_args!(r#"<text x="{x}" y="{y:.1}" text-anchor="end">{value}{unit}</text>"#),
+            );
         }
         for line in &panel.series {
-            let points = line.points.iter().map(|(secs, value)| (self.x(*secs), axis.y(*value)));
+            let points = line
+                .points
+                .iter()
+                .map(|(secs, value)| (self.x(*secs), axis.y(*value)));
             path(svg, line.colour, points);
         }
     }
@@ -118,17 +140,25 @@ impl Chart {
         let mut secs = 0.0;
         while secs <= self.end {
             let x = self.x(secs);
-            add(svg, format_args!(r#"<path d="M{x:.1} {y}v5" stroke="{TEXT}"/>"#));
             add(
                 svg,
-                format_args!(r#"<text x="{x:.1}" y="{}" text-anchor="middle">{secs} s</text>"#, y + 18.0),
+                format_args!(r#"<path d="M{x:.1} {y}v5" stroke="{TEXT}"/>"#),
+            );
+            add(
+                svg,
+                format_args!(
+                    r#"<text x="{x:.1}" y="{}" text-anchor="middle">{secs} s</text>"#,
+                    y + 18.0
+                ),
             );
             secs += step;
         }
         let (x, y) = (f64::midpoint(LEFT, WIDTH - RIGHT), y + 36.0);
         add(
             svg,
-            format_args!(r#"<text x="{x}" y="{y}" text-anchor="middle">time since the beginning</text>"#),
+            format_args!(
+                r#"<text x="{x}" y="{y}" text-anchor="middle">time since the beginning</text>"#
+            ),
         );
     }
 
@@ -139,15 +169,23 @@ impl Chart {
 
 impl Axis {
     fn of(panel: &Panel, top: f64) -> Self {
-        let most =
-            panel.series.iter().flat_map(|line| &line.points).map(|(_, value)| *value).fold(1.0, f64::max);
+        let most = panel
+            .series
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|(_, value)| *value)
+            .fold(1.0, f64::max);
         let is_logarithmic = panel.series.len() > 1;
         let max = if is_logarithmic {
             10_f64.powf(most.log10().ceil())
         } else {
             nice(most / f64::from(TICKS)) * f64::from(TICKS)
         };
-        Self { top, max, is_logarithmic }
+        Self {
+            top,
+            max,
+            is_logarithmic,
+        }
     }
 
     /// Zero is at the bottom, also of a logarithmic axis, which begins at 1.
@@ -165,7 +203,9 @@ impl Axis {
             let powers = std::iter::successors(Some(1.0), |value| Some(value * 10.0));
             return powers.take_while(|value| *value <= self.max).collect();
         }
-        (0..=TICKS).map(|tick| self.max * f64::from(tick) / f64::from(TICKS)).collect()
+        (0..=TICKS)
+            .map(|tick| self.max * f64::from(tick) / f64::from(TICKS))
+            .collect()
     }
 }
 
@@ -173,5 +213,8 @@ impl Axis {
 fn nice(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * power);
-    steps.into_iter().find(|step| *step >= value).unwrap_or(value)
+    steps
+        .into_iter()
+        .find(|step| *step >= value)
+        .unwrap_or(value)
 }

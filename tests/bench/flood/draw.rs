@@ -20,13 +20,27 @@ pub(crate) fn draw(samples: &[Sample]) -> String {
     let line = |label, colour, value: fn(&Sample) -> f64| Series {
         label,
         colour,
-        points: samples.iter().map(|sample| (sample.secs, value(sample))).collect(),
+        points: samples
+            .iter()
+            .map(|sample| (sample.secs, value(sample)))
+            .collect(),
     };
-    let rate =
-        |label, colour, count: fn(&Sample) -> u64| Series { label, colour, points: rates(samples, count) };
+    let rate = |label, colour, count: fn(&Sample) -> u64| Series {
+        label,
+        colour,
+        points: rates(samples, count),
+    };
     let panels = vec![
-        Panel { title: "messages waiting", unit: "", series: vec![line("waiting", BLUE, |s| s.waiting)] },
-        Panel { title: "drain time", unit: " s", series: vec![line("drain time", ORANGE, |s| s.drain_secs)] },
+        Panel {
+            title: "messages waiting",
+            unit: "",
+            series: vec![line("waiting", BLUE, |s| s.waiting)],
+        },
+        Panel {
+            title: "drain time",
+            unit: " s",
+            series: vec![line("drain time", ORANGE, |s| s.drain_secs)],
+        },
         Panel {
             title: "tarpit: how long an acknowledgement waits",
             unit: " s",
@@ -49,15 +63,29 @@ pub(crate) fn draw(samples: &[Sample]) -> String {
         },
     ];
     let bands = vec![
-        bands("level Medium", MEDIUM, samples, |s| s.level == "medium" && !s.is_refusing),
-        bands("level High", HIGH, samples, |s| s.level == "high" && !s.is_refusing),
+        bands("level Medium", MEDIUM, samples, |s| {
+            s.level == "medium" && !s.is_refusing
+        }),
+        bands("level High", HIGH, samples, |s| {
+            s.level == "high" && !s.is_refusing
+        }),
         bands("producers refused", REFUSING, samples, |s| s.is_refusing),
     ];
-    Chart { panels, bands, end: samples.last().map_or(1.0, |last| last.secs) }.render()
+    Chart {
+        panels,
+        bands,
+        end: samples.last().map_or(1.0, |last| last.secs),
+    }
+    .render()
 }
 
 /// The times in which something holds.
-fn bands(label: &'static str, colour: &'static str, samples: &[Sample], holds: fn(&Sample) -> bool) -> Band {
+fn bands(
+    label: &'static str,
+    colour: &'static str,
+    samples: &[Sample],
+    holds: fn(&Sample) -> bool,
+) -> Band {
     let mut times: Vec<(f64, f64)> = Vec::new();
     for pair in samples.windows(2) {
         let (from, to) = (pair[0].secs, pair[1].secs);
@@ -67,7 +95,11 @@ fn bands(label: &'static str, colour: &'static str, samples: &[Sample], holds: f
             None => times.push((from, to)),
         }
     }
-    Band { label, colour, times }
+    Band {
+        label,
+        colour,
+        times,
+    }
 }
 
 fn rates(samples: &[Sample], count: fn(&Sample) -> u64) -> Vec<(f64, f64)> {

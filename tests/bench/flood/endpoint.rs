@@ -14,7 +14,10 @@ static ARRIVED: AtomicU64 = AtomicU64::new(0);
 
 /// Sets how long it works on one event.
 pub(crate) fn work_for(length: Duration) {
-    WORK_MS.store(u64::try_from(length.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    WORK_MS.store(
+        u64::try_from(length.as_millis()).unwrap_or(u64::MAX),
+        Ordering::Relaxed,
+    );
 }
 
 /// Takes an event, after those that came before it.

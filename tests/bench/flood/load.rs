@@ -1,4 +1,5 @@
-//! The producers: the usual ones, which have a rate and obey, and those of the flood, which have neither.
+//! The producers: the usual ones, which have a rate and obey, and those of the flood, which have
+//! neither.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -51,8 +52,11 @@ impl Counts {
     /// The times of accepted publishes that began in this time, in milliseconds, sorted.
     pub(crate) fn took_ms(&self, from: Duration, to: Duration) -> Vec<f64> {
         let took = self.took_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut took: Vec<f64> =
-            took.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, ms)| *ms).collect();
+        let mut took: Vec<f64> = took
+            .iter()
+            .filter(|(at, _)| (from..to).contains(at))
+            .map(|(_, ms)| *ms)
+            .collect();
         took.sort_by(f64::total_cmp);
         took
     }
@@ -60,7 +64,12 @@ impl Counts {
 
 impl Load {
     pub(crate) fn new(topic: Topic) -> Self {
-        Self { topic, next: AtomicU64::new(0), usual: Counts::default(), flood: Counts::default() }
+        Self {
+            topic,
+            next: AtomicU64::new(0),
+            usual: Counts::default(),
+            flood: Counts::default(),
+        }
     }
 
     /// A usual producer: it goes on at its rate, and waits as long as the server asks it to.
@@ -94,7 +103,9 @@ impl Load {
         let mut seen = arrived();
         while seen < accepted {
             let before = seen;
-            seen = wait_until("more arrivals", || Some(arrived()).filter(|seen| *seen > before));
+            seen = wait_until("more arrivals", || {
+                Some(arrived()).filter(|seen| *seen > before)
+            });
         }
     }
 
@@ -103,17 +114,27 @@ impl Load {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let body = cloud_event(&id).to_string();
         let begin = now();
-        let answer = self.topic.send(CLOUD_EVENT, body.as_bytes()).expect("the server answers");
+        let answer = self
+            .topic
+            .send(CLOUD_EVENT, body.as_bytes())
+            .expect("the server answers");
         let took = now().saturating_sub(begin);
         if answer.status == 200 {
             counts.accepted.fetch_add(1, Ordering::Relaxed);
-            let mut all = counts.took_ms.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = counts
+                .took_ms
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             all.push((begin, took.as_secs_f64() * 1e3));
             return None;
         }
         assert_eq!(answer.status, 503, "{answer:?}");
         counts.refused.fetch_add(1, Ordering::Relaxed);
-        let secs = answer.header("retry-after").and_then(|secs| secs.parse().ok());
-        Some(Duration::from_secs(secs.expect("a refusal says when to come back")))
+        let secs = answer
+            .header("retry-after")
+            .and_then(|secs| secs.parse().ok());
+        Some(Duration::from_secs(
+            secs.expect("a refusal says when to come back"),
+        ))
     }
 }

@@ -1,9 +1,12 @@
-//! A flood, drawn: producers that come on top of the usual ones and publish as fast as they are answered, for
-//! an endpoint that takes far less, by the default thresholds. Prints what was measured, and draws depth,
-//! drain time, tarpit, rates and memory over the time. Run by hand: `cargo bench -p posthaste-tests --bench
-//! flood -- --help`.
+//! A flood, drawn: producers that come on top of the usual ones and publish as fast as they are
+//! answered, for an endpoint that takes far less, by the default thresholds. Prints what was
+//! measured, and draws depth, drain time, tarpit, rates and memory over the time. Run by hand:
+//! `cargo bench -p posthaste-tests --bench flood -- --help`.
 
-#![expect(clippy::cast_precision_loss, reason = "what is measured is shown to three digits")]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "what is measured is shown to three digits"
+)]
 
 mod chart;
 mod draw;
@@ -66,8 +69,8 @@ const LOG_FILTER: &str = "warn,posthaste::serve=info,posthaste_monitor=info";
 /// Between two samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Time for which the run goes on without pressure: a producer that was asked to wait at the end waits for
-/// up to 55 s.
+/// Time for which the run goes on without pressure: a producer that was asked to wait at the end
+/// waits for up to 55 s.
 const AFTERWARDS: Duration = Duration::from_secs(75);
 
 fn main() {
@@ -77,9 +80,16 @@ fn main() {
     slow.script("/slow", [Answer::Judge(endpoint::slow)]);
     let server = Server::start(
         home.path(),
-        &["--pressure-profile", &arguments.pressure_profile, "--log-filter", LOG_FILTER],
+        &[
+            "--pressure-profile",
+            &arguments.pressure_profile,
+            "--log-filter",
+            LOG_FILTER,
+        ],
     );
-    let topic = server.api().create_topic_with("bench", "slow", &subscription(&slow.url("/slow")));
+    let topic = server
+        .api()
+        .create_topic_with("bench", "slow", &subscription(&slow.url("/slow")));
     let load = Load::new(topic);
     let samples = run(&arguments, &load, &Sampler::new(&server, &load));
     summary::print(&samples, &load, &server);
@@ -103,7 +113,12 @@ fn run(arguments: &Arguments, load: &Load, sampler: &Sampler<'_>) -> Vec<Sample>
         }
         sample_for(sampler, &mut seen, secs(arguments.flood_secs), |_| false);
         is_flood_over.store(true, Ordering::Relaxed);
-        sample_for(sampler, &mut seen, secs(arguments.recovery_secs_max), Sample::is_calm);
+        sample_for(
+            sampler,
+            &mut seen,
+            secs(arguments.recovery_secs_max),
+            Sample::is_calm,
+        );
         sample_for(sampler, &mut seen, AFTERWARDS, |_| false);
         is_over.store(true, Ordering::Relaxed);
     });

@@ -40,7 +40,11 @@ pub(crate) struct Sample {
 
 impl<'a> Sampler<'a> {
     pub(crate) fn new(server: &'a Server, load: &'a Load) -> Self {
-        Self { server, load, began: now() }
+        Self {
+            server,
+            load,
+            began: now(),
+        }
     }
 
     pub(crate) fn sample(&self) -> Sample {
@@ -53,7 +57,9 @@ impl<'a> Sampler<'a> {
             drain_secs: reading(&shown, "drain-time"),
             level: shown["level"].as_str().unwrap_or_default().to_owned(),
             tarpit_secs: seconds(shown["tarpit"].as_str().unwrap_or_default()),
-            is_refusing: shown["refusedTiers"].as_array().is_some_and(|tiers| !tiers.is_empty()),
+            is_refusing: shown["refusedTiers"]
+                .as_array()
+                .is_some_and(|tiers| !tiers.is_empty()),
             resident_mib: resident_mib(self.server.pid()),
             usual: self.load.usual.accepted(),
             flood: self.load.flood.accepted(),
@@ -72,18 +78,28 @@ impl Sample {
 fn reading(shown: &Value, name: &str) -> f64 {
     let resources = shown["resources"].as_array().into_iter().flatten();
     let mut found = resources.filter(|resource| resource["resource"] == name);
-    found.find_map(|resource| resource["reading"].as_f64()).unwrap_or(0.0)
+    found
+        .find_map(|resource| resource["reading"].as_f64())
+        .unwrap_or(0.0)
 }
 
 /// `PT15S`; the tarpit is never longer than a minute by the defaults.
 fn seconds(length: &str) -> f64 {
-    let secs = length.strip_prefix("PT").and_then(|rest| rest.strip_suffix('S'));
+    let secs = length
+        .strip_prefix("PT")
+        .and_then(|rest| rest.strip_suffix('S'));
     secs.and_then(|secs| secs.parse().ok()).unwrap_or(0.0)
 }
 
 fn resident_mib(pid: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("status has the line");
-    let kib = line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("status has the line");
+    let kib = line
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse::<f64>().ok());
     kib.expect("it is a number") / 1024.0
 }

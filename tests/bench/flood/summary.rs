@@ -28,23 +28,37 @@ pub(crate) fn print(samples: &[Sample], load: &Load, server: &Server) {
         most(|s| s.tarpit_secs),
         most(|s| s.resident_mib)
     );
-    for (name, from) in
-        [("before", samples.first()), ("afterwards", samples.get(samples.len().saturating_sub(31)))]
-    {
+    for (name, from) in [
+        ("before", samples.first()),
+        ("afterwards", samples.get(samples.len().saturating_sub(31))),
+    ] {
         let Some(from) = from else { continue };
         let took = load.usual.took_ms(from.at, from.at + COMPARED);
-        let [p50, p99] = [0.5, 0.99].map(|share| took.get(rank(took.len(), share)).copied().unwrap_or(0.0));
-        println!("{name}: {} publishes of the usual producers, p50 {p50:.2} ms, p99 {p99:.2} ms", took.len());
+        let [p50, p99] =
+            [0.5, 0.99].map(|share| took.get(rank(took.len(), share)).copied().unwrap_or(0.0));
+        println!(
+            "{name}: {} publishes of the usual producers, p50 {p50:.2} ms, p99 {p99:.2} ms",
+            took.len()
+        );
     }
     changes(samples);
-    let pressure = server.log().into_iter().filter(|line| line.contains("resource pressure"));
+    let pressure = server
+        .log()
+        .into_iter()
+        .filter(|line| line.contains("resource pressure"));
     pressure.for_each(|line| println!("{line}"));
 }
 
 /// The times at which the pressure on producers changed.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn changes(samples: &[Sample]) {
-    let met = |sample: &Sample| (sample.level.clone(), sample.tarpit_secs.to_string(), sample.is_refusing);
+    let met = |sample: &Sample| {
+        (
+            sample.level.clone(),
+            sample.tarpit_secs.to_string(),
+            sample.is_refusing,
+        )
+    };
     let mut last = None;
     for sample in samples {
         if last.as_ref() != Some(&met(sample)) {
@@ -60,7 +74,11 @@ fn changes(samples: &[Sample]) {
 }
 
 /// The index of a percentile in sorted values (nearest rank).
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a count"
+)]
 fn rank(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).clamp(1, count.max(1)) - 1
 }

@@ -1,5 +1,5 @@
-//! Plain SVG: light background, and nothing but text, lines and rectangles, so that every viewer shows it the
-//! same.
+//! Plain SVG: light background, and nothing but text, lines and rectangles, so that every viewer
+//! shows it the same.
 
 use std::fmt::Write;
 
@@ -31,9 +31,15 @@ pub(crate) fn key<'a>(
     let mut x = left;
     for (label, colour, height) in entries {
         let y = top + (12.0 - height) / 2.0;
-        add(svg, format_args!(r#"<rect x="{x}" y="{y}" width="14" height="{height}" fill="{colour}"/>"#));
+        add(
+            svg,
+            format_args!(r#"<rect x="{x}" y="{y}" width="14" height="{height}" fill="{colour}"/>"#),
+        );
         x += 19.0;
-        add(svg, format_args!(r#"<text x="{x}" y="{}">{label}</text>"#, top + 10.0));
+        add(
+            svg,
+            format_args!(r#"<text x="{x}" y="{}">{label}</text>"#, top + 10.0),
+        );
         x += label.len() as f64 * 6.6 + 16.0;
     }
 }
@@ -45,7 +51,10 @@ pub(crate) fn path(svg: &mut String, colour: &str, points: impl Iterator<Item = 
         let letter = if steps.is_empty() { 'M' } else { 'L' };
         add(&mut steps, format_args!("{letter}{x:.1} {y:.1}"));
     }
-    add(svg, format_args!(r#"<path d="{steps}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
+    add(
+        svg,
+        format_args!(r#"<path d="{steps}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#),
+    );
 }
 
 /// Adds an element.

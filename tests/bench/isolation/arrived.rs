@@ -65,7 +65,10 @@ impl Arrived {
 
 fn sent_ns(body: &[u8]) -> Option<u64> {
     let begin = find(body, SENT)? + SENT.len();
-    std::str::from_utf8(body.get(begin..begin + SENT_DIGITS)?).ok()?.parse().ok()
+    std::str::from_utf8(body.get(begin..begin + SENT_DIGITS)?)
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// A percentile of sorted values (nearest rank), in milliseconds; 0 of none.

@@ -19,8 +19,8 @@ use crate::wire::MEASURED;
 /// Subscriptions that are well.
 pub(crate) const HEALTHY: usize = 99;
 
-/// Events of the warm-up, in which the hundredth is well: connections and caches are there before anything is
-/// measured.
+/// Events of the warm-up, in which the hundredth is well: connections and caches are there before
+/// anything is measured.
 const WARM_UP: u32 = 10;
 const WARM_UP_SECS: u32 = 2;
 
@@ -57,13 +57,41 @@ pub(crate) struct Measured {
 
 /// All cases. The first is run again in the end: what differs between the two is the machine's.
 pub(crate) const CASES: [Case; 7] = [
-    Case { name: "is well", fault: Fault::Nothing, is_shared: false },
-    Case { name: "refuses connections", fault: Fault::Refuses, is_shared: false },
-    Case { name: "hangs (timeout 5 s)", fault: Fault::Hangs, is_shared: false },
-    Case { name: "answers 503", fault: Fault::Busy, is_shared: false },
-    Case { name: "answers 503, on a link with 9 others", fault: Fault::Busy, is_shared: true },
-    Case { name: "flaps (4 s down, 4 s up)", fault: Fault::Flaps, is_shared: false },
-    Case { name: "is well, again", fault: Fault::Nothing, is_shared: false },
+    Case {
+        name: "is well",
+        fault: Fault::Nothing,
+        is_shared: false,
+    },
+    Case {
+        name: "refuses connections",
+        fault: Fault::Refuses,
+        is_shared: false,
+    },
+    Case {
+        name: "hangs (timeout 5 s)",
+        fault: Fault::Hangs,
+        is_shared: false,
+    },
+    Case {
+        name: "answers 503",
+        fault: Fault::Busy,
+        is_shared: false,
+    },
+    Case {
+        name: "answers 503, on a link with 9 others",
+        fault: Fault::Busy,
+        is_shared: true,
+    },
+    Case {
+        name: "flaps (4 s down, 4 s up)",
+        fault: Fault::Flaps,
+        is_shared: false,
+    },
+    Case {
+        name: "is well, again",
+        fault: Fault::Nothing,
+        is_shared: false,
+    },
 ];
 
 impl Case {
@@ -71,7 +99,10 @@ impl Case {
     pub(crate) fn run(&self, arguments: &Arguments) -> Measured {
         let (home, endpoints) = (Home::new(), Endpoints::start());
         let profile = &arguments.pressure_profile;
-        let server = Server::start(home.path(), &["--pressure-profile", profile, "--log-filter", LOG_FILTER]);
+        let server = Server::start(
+            home.path(),
+            &["--pressure-profile", profile, "--log-filter", LOG_FILTER],
+        );
         let topic = self.topic(server.api(), &endpoints);
         let load = Load::new(server.url(), &topic);
         load.publish(WARM_UP_SECS, WARM_UP, 0);
@@ -84,12 +115,17 @@ impl Case {
         wait_for(&endpoints, events as usize * HEALTHY);
         let seen = endpoints.seen();
         let all = events as usize * HEALTHY;
-        assert_eq!((seen.arrived, seen.distinct), (all, all), "every event arrives, and once");
+        assert_eq!(
+            (seen.arrived, seen.distinct),
+            (all, all),
+            "every event arrives, and once"
+        );
         let log = server.log();
         let held = server.api().metric("HeldDeliveryCount") as u64;
         Measured {
             failed: server.api().metric("DeliveryAttemptFailCount") as u64,
-            left_alone: LEFT_ALONE.map(|said| log.iter().filter(|line| line.contains(said)).count()),
+            left_alone: LEFT_ALONE
+                .map(|said| log.iter().filter(|line| line.contains(said)).count()),
             held,
             queued: u64::from(events + pressing).saturating_sub(seen.taken + held),
             seen,
@@ -98,7 +134,12 @@ impl Case {
 
     fn topic(&self, api: &Api, endpoints: &Endpoints) -> Topic {
         let measured = json!({ "filter": { "includedEventTypes": [MEASURED] } });
-        let healthy = |n: usize| (format!("s{n}"), subscription_with(&endpoints.healthy(n), &measured));
+        let healthy = |n: usize| {
+            (
+                format!("s{n}"),
+                subscription_with(&endpoints.healthy(n), &measured),
+            )
+        };
         let mut subscriptions: Map<String, Value> = (0..HEALTHY).map(healthy).collect();
         let url = endpoints.hundredth(self.is_shared);
         let hundredth = subscription_with(&url, &json!({ "endpoint": { "timeout": "PT5S" } }));

@@ -1,5 +1,5 @@
-//! All endpoints, seen from the bench. They run in a process of their own, so that their CPU time is counted
-//! apart.
+//! All endpoints, seen from the bench. They run in a process of their own, so that their CPU time
+//! is counted apart.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -40,14 +40,23 @@ impl Endpoints {
     /// Starts them. All are well.
     pub(crate) fn start() -> Self {
         let program = std::env::current_exe().expect("this program has a path");
-        let mut process =
-            Command::new(program).arg(ROLE).stdout(Stdio::piped()).spawn().expect("this program starts");
+        let mut process = Command::new(program)
+            .arg(ROLE)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
         let mut line = String::new();
         let output = process.stdout.take().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("it says where it listens");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("it says where it listens");
         let addresses: Addresses = serde_json::from_str(&line).expect("it says where it listens");
         let api = Api::new(format!("http://{}", addresses.control), "");
-        Self { process, addresses, api }
+        Self {
+            process,
+            addresses,
+            api,
+        }
     }
 
     /// The URL of a healthy one.
@@ -57,7 +66,11 @@ impl Endpoints {
 
     /// The URL of the hundredth: where the first nine healthy ones are, or on a host of its own.
     pub(crate) fn hundredth(&self, is_shared: bool) -> String {
-        let address = if is_shared { self.addresses.healthy[0] } else { self.addresses.hundredth };
+        let address = if is_shared {
+            self.addresses.healthy[0]
+        } else {
+            self.addresses.hundredth
+        };
         format!("http://{address}/hundredth")
     }
 
@@ -77,7 +90,11 @@ impl Endpoints {
     }
 
     fn ask(&self, path: &str) -> Vec<u8> {
-        self.api.send("GET", path, &[], b"").expect("they answer").expect(200).body
+        self.api
+            .send("GET", path, &[], b"")
+            .expect("they answer")
+            .expect(200)
+            .body
     }
 }
 

@@ -26,11 +26,15 @@ const ALL: [(&str, Fault); 5] = [
 impl Fault {
     /// The name between the two processes.
     pub(crate) fn name(self) -> &'static str {
-        ALL.iter().find(|(_, fault)| *fault == self).map_or("", |(name, _)| name)
+        ALL.iter()
+            .find(|(_, fault)| *fault == self)
+            .map_or("", |(name, _)| name)
     }
 
     /// The fault of this name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        ALL.iter().find(|(it, _)| *it == name).map(|(_, fault)| *fault)
+        ALL.iter()
+            .find(|(it, _)| *it == name)
+            .map(|(_, fault)| *fault)
     }
 }

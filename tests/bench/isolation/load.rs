@@ -29,14 +29,25 @@ impl Load {
     /// Publishes to a topic of the server at `url`.
     pub(crate) fn new(url: &str, topic: &Topic) -> Self {
         let address = url.trim_start_matches("http://").to_owned();
-        Self { address, path: topic.path(), key: topic.keys[0].clone() }
+        Self {
+            address,
+            path: topic.path(),
+            key: topic.keys[0].clone(),
+        }
     }
 
-    /// Publishes so many events for everybody, one after the other, and so many for the hundredth alone,
-    /// spread over so many seconds; all must be accepted. Answers how many there were of the latter.
+    /// Publishes so many events for everybody, one after the other, and so many for the hundredth
+    /// alone, spread over so many seconds; all must be accepted. Answers how many there were of
+    /// the latter.
     pub(crate) fn publish(&self, secs: u32, events: u32, pressing: u32) -> u32 {
-        let (length, each) = (Duration::from_secs(secs.into()), pressing / PRESSING_CONNECTIONS);
-        let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        let (length, each) = (
+            Duration::from_secs(secs.into()),
+            pressing / PRESSING_CONNECTIONS,
+        );
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime starts");
         runtime.block_on(async {
             let mut tasks = JoinSet::new();
             tasks.spawn(self.clone().publish_kind(MEASURED, events, length));
@@ -50,9 +61,14 @@ impl Load {
         each * PRESSING_CONNECTIONS
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a bench publishes at a rate in real time")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a bench publishes at a rate in real time"
+    )]
     async fn publish_kind(self, kind: &str, events: u32, length: Duration) {
-        let mut stream = TcpStream::connect(&self.address).await.expect("the server listens");
+        let mut stream = TcpStream::connect(&self.address)
+            .await
+            .expect("the server listens");
         stream.set_nodelay(true).expect("the socket is open");
         let (reader, mut writer) = stream.split();
         let mut answers = Messages::new(reader);
@@ -62,9 +78,18 @@ impl Load {
             let event = wire::event(kind, EVENT_BYTES, now().as_nanos());
             let request = wire::publish(&self.path, &self.key, &[event]);
             writer.write_all(&request).await.expect("the server reads");
-            let (line, body) = answers.next().await.expect("the server answers").expect("the server answers");
+            let (line, body) = answers
+                .next()
+                .await
+                .expect("the server answers")
+                .expect("the server answers");
             let is_accepted = line.starts_with(b"HTTP/1.1 200");
-            assert!(is_accepted, "{} {}", String::from_utf8_lossy(line), String::from_utf8_lossy(body));
+            assert!(
+                is_accepted,
+                "{} {}",
+                String::from_utf8_lossy(line),
+                String::from_utf8_lossy(body)
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The cost of one bad endpoint for the others: 99 healthy subscriptions beside one that is well, refuses
-//! connections, hangs, answers 503 or flaps, through the real program in one process. Prints a table of the
-//! times from publish to arrival of the healthy ones' events. Run by hand: `cargo bench -p posthaste-tests
-//! --bench isolation -- --help`.
+//! The cost of one bad endpoint for the others: 99 healthy subscriptions beside one that is well,
+//! refuses connections, hangs, answers 503 or flaps, through the real program in one process.
+//! Prints a table of the times from publish to arrival of the healthy ones' events. Run by hand:
+//! `cargo bench -p posthaste-tests --bench isolation -- --help`.
 //!
 //! The endpoints are one process of their own: this program, started with `endpoints`.
 
@@ -26,7 +26,8 @@ use clap::Parser;
 
 use crate::case::{CASES, Case};
 
-/// Measures isolation. An optimised build of posthaste is made first, or taken from `POSTHASTE_BIN`.
+/// Measures isolation. An optimised build of posthaste is made first, or taken from
+/// `POSTHASTE_BIN`.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Seconds of each case.
@@ -59,13 +60,20 @@ fn main() {
     }
     let arguments = Arguments::parse();
     println!("{}", table::HEADER);
-    for case in CASES.iter().filter(|case| case.name.starts_with(&arguments.only)) {
+    for case in CASES
+        .iter()
+        .filter(|case| case.name.starts_with(&arguments.only))
+    {
         println!("{}", table::row(case, &case.run(&arguments)));
     }
 }
 
 impl Arguments {
     fn secs_of(&self, case: &Case) -> u32 {
-        if case.fault == fault::Fault::Flaps { self.flap_secs } else { self.secs }
+        if case.fault == fault::Fault::Flaps {
+            self.flap_secs
+        } else {
+            self.secs
+        }
     }
 }

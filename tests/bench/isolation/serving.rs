@@ -20,7 +20,8 @@ use crate::wire::Messages;
 /// Time for which an endpoint that flaps is down, and then up.
 const FLAP: Duration = Duration::from_secs(4);
 
-/// An address of its own, so that no other program gets the hundredth's port while it does not listen.
+/// An address of its own, so that no other program gets the hundredth's port while it does not
+/// listen.
 const HUNDREDTH: &str = "127.0.0.100:0";
 
 const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
@@ -38,9 +39,16 @@ struct Shared {
 /// Serves for ever.
 #[expect(clippy::print_stdout, reason = "the parent reads where they listen")]
 pub(crate) fn serve() {
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
     let (fault, is_up) = (watch::Sender::new(Fault::Nothing), watch::Sender::new(true));
-    let shared = Shared { arrived: Rc::default(), fault, is_up };
+    let shared = Shared {
+        arrived: Rc::default(),
+        fault,
+        is_up,
+    };
     LocalSet::new().block_on(&runtime, async {
         let mut listeners = Vec::new();
         for _ in 0..=LINKS {
@@ -49,9 +57,15 @@ pub(crate) fn serve() {
         let hundredth = bind(HUNDREDTH).await;
         let addresses: Vec<_> = listeners.iter().map(address).collect();
         let (control, healthy) = addresses.split_first().expect("there is one for questions");
-        let addresses =
-            Addresses { control: *control, healthy: healthy.to_vec(), hundredth: address(&hundredth) };
-        println!("{}", serde_json::to_string(&addresses).expect("addresses are JSON"));
+        let addresses = Addresses {
+            control: *control,
+            healthy: healthy.to_vec(),
+            hundredth: address(&hundredth),
+        };
+        println!(
+            "{}",
+            serde_json::to_string(&addresses).expect("addresses are JSON")
+        );
         io::stdout().flush().expect("the parent reads");
         for listener in listeners {
             spawn_local(accept(listener, shared.clone()));
@@ -62,7 +76,9 @@ pub(crate) fn serve() {
 }
 
 async fn bind(address: &str) -> TcpListener {
-    TcpListener::bind(address).await.expect("there is a free port")
+    TcpListener::bind(address)
+        .await
+        .expect("there is a free port")
 }
 
 fn address(listener: &TcpListener) -> SocketAddr {
@@ -98,9 +114,17 @@ async fn flap(shared: Shared) {
     loop {
         let now = *fault.borrow_and_update();
         shared.is_up.send_modify(|is_up| {
-            *is_up = if now == Fault::Flaps { !*is_up } else { now != Fault::Refuses };
+            *is_up = if now == Fault::Flaps {
+                !*is_up
+            } else {
+                now != Fault::Refuses
+            };
         });
-        let until = if now == Fault::Flaps { FLAP } else { Duration::MAX };
+        let until = if now == Fault::Flaps {
+            FLAP
+        } else {
+            Duration::MAX
+        };
         // Either it is time, or there is another fault.
         let _ = tokio::time::timeout(until, fault.changed()).await;
     }
@@ -141,7 +165,9 @@ impl Shared {
                 }
             };
         } else {
-            let subscription = path.strip_prefix("/s").and_then(|number| number.parse().ok());
+            let subscription = path
+                .strip_prefix("/s")
+                .and_then(|number| number.parse().ok());
             arrived.note(subscription.expect("a path of ours"), body);
             return Some(TAKEN.to_vec());
         }

@@ -10,7 +10,13 @@ pub(crate) const HEADER: &str = "\
 
 /// A row.
 pub(crate) fn row(case: &Case, measured: &Measured) -> String {
-    let Measured { seen, failed, left_alone, held, queued } = measured;
+    let Measured {
+        seen,
+        failed,
+        left_alone,
+        held,
+        queued,
+    } = measured;
     let [link, subscription] = left_alone;
     let [p50, p99, most] = seen.took_ms.map(|ms| format!("{ms:.1} ms"));
     format!(

@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
     /// Seconds of each rate.
     #[arg(long, default_value_t = 10)]
     pub(crate) latency_secs: u32,
-    /// Most connections of the producer in `latency`. Each sends one event at a time, so that too few of them
-    /// make the producer late.
+    /// Most connections of the producer in `latency`. Each sends one event at a time, so that too
+    /// few of them make the producer late.
     #[arg(long, default_value_t = 64)]
     pub(crate) latency_connections: usize,
     /// Hosts of `endpoints`, each of which has a subscription.
@@ -54,8 +54,8 @@ pub(crate) struct Arguments {
     /// Events that wait in `backlog`.
     #[arg(long, value_delimiter = ',', default_values_t = [1_000_000])]
     pub(crate) backlog_events: Vec<usize>,
-    /// Events in each publish request of a backlog. With 1 every event is a message of its own in the queue,
-    /// which takes the most memory.
+    /// Events in each publish request of a backlog. With 1 every event is a message of its own in
+    /// the queue, which takes the most memory.
     #[arg(long, default_value_t = 100)]
     pub(crate) backlog_batch: usize,
     /// What `growth` doubles.
@@ -120,11 +120,19 @@ impl Run {
 impl Arguments {
     /// A server over plain HTTP.
     pub(crate) fn setup(&self, mode: Mode) -> Setup<'_> {
-        Setup { connections: self.producers, profile: &self.pressure_profile, mode, extra_ca: None }
+        Setup {
+            connections: self.producers,
+            profile: &self.pressure_profile,
+            mode,
+            extra_ca: None,
+        }
     }
 
     /// A server that trusts a certificate.
     pub(crate) fn setup_with_ca<'a>(&'a self, mode: Mode, file: &'a Path) -> Setup<'a> {
-        Setup { extra_ca: Some(file), ..self.setup(mode) }
+        Setup {
+            extra_ca: Some(file),
+            ..self.setup(mode)
+        }
     }
 }

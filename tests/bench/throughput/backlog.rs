@@ -46,7 +46,8 @@ pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
         rows.push(row(*events, &course, idle_rate));
         verdicts.extend(judge(*events, &course, idle_rate));
     }
-    let title = format!("Backlog, requests of {batch}, delivery log off; an idle queue: {idle_rate:.0}/s");
+    let title =
+        format!("Backlog, requests of {batch}, delivery log off; an idle queue: {idle_rate:.0}/s");
     table::print(&title, &HEAD, &rows);
     println!("\n{}", joined(&verdicts));
     verdicts
@@ -55,14 +56,29 @@ pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
 /// Deliveries a second where nothing waits: what is published is delivered at once.
 fn idle_rate(sink: &Sink, arguments: &Arguments) -> f64 {
     let traffic = Traffic::of_settings(settings(sink), arguments.backlog_batch);
-    let runs = in_turns(arguments.rounds, &[("idle queue".to_owned(), traffic)], |traffic| {
-        trial::run(sink, traffic, arguments.deliveries, &arguments.setup(Mode::Off)).per_second
-    });
+    let runs = in_turns(
+        arguments.rounds,
+        &[("idle queue".to_owned(), traffic)],
+        |traffic| {
+            trial::run(
+                sink,
+                traffic,
+                arguments.deliveries,
+                &arguments.setup(Mode::Off),
+            )
+            .per_second
+        },
+    );
     spread(&runs[0], |rate| *rate).median
 }
 
 fn row(events: usize, course: &Course, idle_rate: f64) -> Vec<String> {
-    let Course { idle, full, restarted, .. } = course;
+    let Course {
+        idle,
+        full,
+        restarted,
+        ..
+    } = course;
     let rate = course.drained_per_second();
     vec![
         events.to_string(),
@@ -71,7 +87,11 @@ fn row(events: usize, course: &Course, idle_rate: f64) -> Vec<String> {
         format!("{:.0} B", course.event_bytes()),
         format!("{:.2} s", course.restart_secs),
         format!("{:.0}, {:.0} MiB", restarted.now_mib, restarted.most_mib),
-        format!("{rate:.0}/s, {:.1} us, then {:.0} MiB", course.drain_cpu_us(), course.drained.now_mib),
+        format!(
+            "{rate:.0}/s, {:.1} us, then {:.0} MiB",
+            course.drain_cpu_us(),
+            course.drained.now_mib
+        ),
         format!("{:.1} %", rate / idle_rate * 100.0),
     ]
 }

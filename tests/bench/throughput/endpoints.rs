@@ -30,10 +30,18 @@ type Case = (usize, Mode, bool);
 /// Measures requests of one and of a hundred, and prints the table.
 pub(crate) fn measure(arguments: &Arguments) -> Vec<Verdict> {
     let sink = Sink::start(arguments.endpoints);
-    let urls: Vec<_> = (0..arguments.endpoints).map(|host| format!("{}/s", sink.url_of(host))).collect();
-    let deliveries = arguments.deliveries.max(urls.len() * arguments.deliveries_per_endpoint);
+    let urls: Vec<_> = (0..arguments.endpoints)
+        .map(|host| format!("{}/s", sink.url_of(host)))
+        .collect();
+    let deliveries = arguments
+        .deliveries
+        .max(urls.len() * arguments.deliveries_per_endpoint);
     let modes = &arguments.delivery_log;
-    let rows = || BATCHES.into_iter().flat_map(|batch| modes.iter().map(move |mode| (batch, *mode)));
+    let rows = || {
+        BATCHES
+            .into_iter()
+            .flat_map(|batch| modes.iter().map(move |mode| (batch, *mode)))
+    };
     let both = |(batch, mode)| [(batch, mode, false), (batch, mode, true)];
     let cases: Vec<(String, Case)> = rows().flat_map(both).map(named).collect();
     let runs = in_turns(arguments.rounds, &cases, |(batch, mode, is_many)| {
@@ -44,20 +52,36 @@ pub(crate) fn measure(arguments: &Arguments) -> Vec<Verdict> {
         };
         trial::run(&sink, &traffic, deliveries, &arguments.setup(*mode))
     });
-    let (rows, verdicts): (Vec<_>, Vec<_>) =
-        rows().zip(runs.chunks_exact(2)).map(|(it, runs)| row(it, &runs[0], &runs[1])).unzip();
-    table::print(&format!("{} endpoints on as many hosts", urls.len()), &HEAD, &rows);
+    let (rows, verdicts): (Vec<_>, Vec<_>) = rows()
+        .zip(runs.chunks_exact(2))
+        .map(|(it, runs)| row(it, &runs[0], &runs[1]))
+        .unzip();
+    table::print(
+        &format!("{} endpoints on as many hosts", urls.len()),
+        &HEAD,
+        &rows,
+    );
     verdicts
 }
 
 fn named((batch, mode, is_many): Case) -> (String, Case) {
     let hosts = if is_many { "many hosts" } else { "one host" };
-    (format!("{hosts}, requests of {batch}, log {}", mode.name()), (batch, mode, is_many))
+    (
+        format!("{hosts}, requests of {batch}, log {}", mode.name()),
+        (batch, mode, is_many),
+    )
 }
 
-fn row((batch, mode): (usize, Mode), one: &[Measured], many: &[Measured]) -> (Vec<String>, Verdict) {
+fn row(
+    (batch, mode): (usize, Mode),
+    one: &[Measured],
+    many: &[Measured],
+) -> (Vec<String>, Verdict) {
     let share = ratio(many, one, |it| it.per_second).percent();
-    let name = format!("endpoints, requests of {batch}, log {}: rate of one", mode.name());
+    let name = format!(
+        "endpoints, requests of {batch}, log {}: rate of one",
+        mode.name()
+    );
     let verdict = GOAL.judge(name, share.median);
     let rate = |runs| spread(runs, |it: &Measured| it.per_second).median;
     let cpu = |runs| spread(runs, Measured::cpu_us).median;

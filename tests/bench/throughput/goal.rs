@@ -20,7 +20,11 @@ pub(crate) struct Verdict {
 impl Goal {
     /// Judges a figure.
     pub(crate) fn judge(self, row: impl Into<String>, measured: f64) -> Verdict {
-        Verdict { row: row.into(), measured, goal: self }
+        Verdict {
+            row: row.into(),
+            measured,
+            goal: self,
+        }
     }
 
     fn unit(self) -> &'static str {
@@ -65,5 +69,9 @@ impl fmt::Display for Verdict {
 
 /// The goals of one row of a table.
 pub(crate) fn joined<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
-    verdicts.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    verdicts
+        .into_iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

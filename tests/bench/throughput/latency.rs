@@ -37,8 +37,18 @@ struct Goals {
 }
 
 const GOALS: [Goals; 2] = [
-    Goals { rate: 100, p50_ms: 0.6, p99_ms: 1.5, cpu_us: None },
-    Goals { rate: 7_000, p50_ms: 1.0, p99_ms: 5.0, cpu_us: Some(80.0) },
+    Goals {
+        rate: 100,
+        p50_ms: 0.6,
+        p99_ms: 1.5,
+        cpu_us: None,
+    },
+    Goals {
+        rate: 7_000,
+        p50_ms: 1.0,
+        p99_ms: 5.0,
+        cpu_us: Some(80.0),
+    },
 ];
 
 /// One run.
@@ -52,16 +62,26 @@ struct Latency {
 /// Measures each rate in each mode, and prints the table.
 pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
     let modes = &arguments.delivery_log;
-    let pairs = arguments.latency_rates.iter().flat_map(|rate| modes.iter().map(|mode| (*rate, *mode)));
-    let named = |(rate, mode): (u32, Mode)| (format!("{rate}/s, log {}", mode.name()), (rate, mode));
+    let pairs = arguments
+        .latency_rates
+        .iter()
+        .flat_map(|rate| modes.iter().map(|mode| (*rate, *mode)));
+    let named =
+        |(rate, mode): (u32, Mode)| (format!("{rate}/s, log {}", mode.name()), (rate, mode));
     let cases: Vec<_> = pairs.map(named).collect();
     let (secs, connections) = (arguments.latency_secs, arguments.latency_connections);
     let runs = in_turns(arguments.rounds, &cases, |(rate, mode)| {
-        let setup = Setup { connections, ..arguments.setup(*mode) };
+        let setup = Setup {
+            connections,
+            ..arguments.setup(*mode)
+        };
         run(sink, *rate, secs, &setup)
     });
-    let (rows, verdicts): (Vec<_>, Vec<_>) =
-        cases.iter().zip(&runs).map(|((_, (rate, mode)), runs)| row(*rate, *mode, runs)).unzip();
+    let (rows, verdicts): (Vec<_>, Vec<_>) = cases
+        .iter()
+        .zip(&runs)
+        .map(|((_, (rate, mode)), runs)| row(*rate, *mode, runs))
+        .unzip();
     let title = format!("Latency over {secs} s, {} rounds", arguments.rounds);
     table::print(&title, &HEAD, &rows);
     verdicts.into_iter().flatten().collect()
@@ -86,7 +106,12 @@ fn run(sink: &Sink, rate: u32, secs: u32, setup: &Setup<'_>) -> Latency {
     sink.reset();
     let late_p99 = late.get(late.len() * 99 / 100).copied().unwrap_or_default();
     let late_p99_ms = late_p99.as_secs_f64() * 1e3;
-    Latency { took_ms, cpu_us, late_p99_ms, resident_mib: resident(server.pid()).now_mib }
+    Latency {
+        took_ms,
+        cpu_us,
+        late_p99_ms,
+        resident_mib: resident(server.pid()).now_mib,
+    }
 }
 
 fn row(rate: u32, mode: Mode, runs: &[Latency]) -> (Vec<String>, Vec<Verdict>) {
@@ -99,10 +124,18 @@ fn row(rate: u32, mode: Mode, runs: &[Latency]) -> (Vec<String>, Vec<Verdict>) {
             Goal::AtMost(goals.p50_ms, " ms").judge(format!("{name}: p50"), p50),
             Goal::AtMost(goals.p99_ms, " ms").judge(format!("{name}: p99"), p99),
         ];
-        verdicts.extend(goals.cpu_us.map(|max| Goal::AtMost(max, " us").judge(format!("{name}: CPU"), cpu)));
+        verdicts.extend(
+            goals
+                .cpu_us
+                .map(|max| Goal::AtMost(max, " us").judge(format!("{name}: CPU"), cpu)),
+        );
         verdicts
     };
-    let verdicts = GOALS.iter().find(|goals| goals.rate == rate).map(judge).unwrap_or_default();
+    let verdicts = GOALS
+        .iter()
+        .find(|goals| goals.rate == rate)
+        .map(judge)
+        .unwrap_or_default();
     let cells = vec![
         rate.to_string(),
         mode.name().to_owned(),

@@ -38,15 +38,30 @@ pub(crate) fn measure(
     modes: &[Mode],
     raw: Option<&Raw>,
 ) -> Vec<Verdict> {
-    let pairs = || shapes.iter().flat_map(|shape| modes.iter().map(|mode| (*shape, *mode)));
-    let cases: Vec<_> = pairs().map(|(shape, mode)| (name(shape, mode), (shape, mode))).collect();
+    let pairs = || {
+        shapes
+            .iter()
+            .flat_map(|shape| modes.iter().map(|mode| (*shape, *mode)))
+    };
+    let cases: Vec<_> = pairs()
+        .map(|(shape, mode)| (name(shape, mode), (shape, mode)))
+        .collect();
     let runs = in_turns(arguments.rounds, &cases, |(shape, mode)| {
         let traffic = Traffic::of_shape(*shape, &sink.url());
-        trial::run(sink, &traffic, arguments.deliveries / shape.subscriptions(), &arguments.setup(*mode))
+        trial::run(
+            sink,
+            &traffic,
+            arguments.deliveries / shape.subscriptions(),
+            &arguments.setup(*mode),
+        )
     });
     let cases: Vec<Case> = pairs().zip(runs).collect();
-    let (rows, verdicts): (Vec<_>, Vec<_>) = cases.iter().map(|case| row(case, &cases, raw)).unzip();
-    let title = format!("Load: {} deliveries, {} rounds", arguments.deliveries, arguments.rounds);
+    let (rows, verdicts): (Vec<_>, Vec<_>) =
+        cases.iter().map(|case| row(case, &cases, raw)).unzip();
+    let title = format!(
+        "Load: {} deliveries, {} rounds",
+        arguments.deliveries, arguments.rounds
+    );
     table::print(&title, &HEAD, &rows);
     verdicts.into_iter().flatten().collect()
 }
@@ -57,8 +72,13 @@ fn name(shape: Shape, mode: Mode) -> String {
 
 fn row(case: &Case, cases: &[Case], raw: Option<&Raw>) -> (Vec<String>, Vec<Verdict>) {
     let ((shape, mode), runs) = case;
-    let (cpu, rate) = (spread(runs, Measured::cpu_us), spread(runs, |it| it.per_second).median);
-    let off = cases.iter().find(|(other, _)| *mode != Mode::Off && *other == (*shape, Mode::Off));
+    let (cpu, rate) = (
+        spread(runs, Measured::cpu_us),
+        spread(runs, |it| it.per_second).median,
+    );
+    let off = cases
+        .iter()
+        .find(|(other, _)| *mode != Mode::Off && *other == (*shape, Mode::Off));
     let of_off = off.map(|(_, off)| ratio(runs, off, |it| it.per_second).percent().median);
     let verdicts = judge(*shape, *mode, cpu.median, of_off);
     let cells = vec![

@@ -1,6 +1,7 @@
-//! Throughput, latency, memory and growth: the real program, durable and signing, between a producer and a
-//! sink over real HTTP, and beside it the limit of this machine: a bare signed hyper client against the same
-//! sink. Run by hand: `cargo bench -p posthaste-tests --bench throughput -- --help`.
+//! Throughput, latency, memory and growth: the real program, durable and signing, between a
+//! producer and a sink over real HTTP, and beside it the limit of this machine: a bare signed hyper
+//! client against the same sink. Run by hand: `cargo bench -p posthaste-tests --bench throughput --
+//! --help`.
 //!
 //! The sink is a process of its own: this program, started with `sink`.
 
@@ -45,7 +46,12 @@ use crate::shape::Shape;
 use crate::sink::Sink;
 
 /// The rows and modes of `log`.
-const LOG_SHAPES: [Shape; 4] = [Shape::One, Shape::Hundred, Shape::OneForHundred, Shape::HundredForHundred];
+const LOG_SHAPES: [Shape; 4] = [
+    Shape::One,
+    Shape::Hundred,
+    Shape::OneForHundred,
+    Shape::HundredForHundred,
+];
 const LOG_MODES: [Mode; 3] = [Mode::Off, Mode::Attempts, Mode::Payloads];
 
 fn main() {
@@ -57,11 +63,18 @@ fn main() {
     let arguments = Arguments::parse();
     let wanted = |run| arguments.run.contains(&run);
     let sink = Sink::start(1);
-    let raw = wanted(Run::Raw).then(|| Raw::measure(&sink, arguments.deliveries, arguments.raw_connections));
+    let raw = wanted(Run::Raw)
+        .then(|| Raw::measure(&sink, arguments.deliveries, arguments.raw_connections));
     let mut verdicts = Vec::new();
     if wanted(Run::Load) {
         let (shapes, modes) = (&arguments.shapes, &arguments.delivery_log);
-        verdicts.extend(load::measure(&sink, &arguments, shapes, modes, raw.as_ref()));
+        verdicts.extend(load::measure(
+            &sink,
+            &arguments,
+            shapes,
+            modes,
+            raw.as_ref(),
+        ));
     }
     if wanted(Run::Log) {
         // The goals are those of `load`.

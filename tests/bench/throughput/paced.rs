@@ -1,5 +1,5 @@
-//! Publishes events at a rate, whatever the answers take: each connection has its own times, which it never
-//! moves. An event says when it was to be sent, so that a late one counts as late.
+//! Publishes events at a rate, whatever the answers take: each connection has its own times, which
+//! it never moves. An event says when it was to be sent, so that a late one counts as late.
 
 use std::thread;
 use std::time::Duration;
@@ -22,8 +22,8 @@ struct Times {
     events: u32,
 }
 
-/// Publishes `rate` events a second for so many seconds, over at most so many connections. Answers how late
-/// each event was sent, sorted.
+/// Publishes `rate` events a second for so many seconds, over at most so many connections. Answers
+/// how late each event was sent, sorted.
 pub(crate) fn publish(
     address: &str,
     request: &[u8],
@@ -39,23 +39,30 @@ pub(crate) fn publish(
         events: (rate * secs - number).div_ceil(connections),
     };
     let mut late = thread::scope(|scope| {
-        let spawn = |number| scope.spawn(move || connection(address, request.to_vec(), times(number)));
+        let spawn =
+            |number| scope.spawn(move || connection(address, request.to_vec(), times(number)));
         let threads: Vec<_> = (0..connections).map(spawn).collect();
-        let join =
-            |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("a producer does not panic");
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+            thread.join().expect("a producer does not panic")
+        };
         threads.into_iter().flat_map(join).collect::<Vec<_>>()
     });
     late.sort_unstable();
     late
 }
 
-/// A thread of its own, because its sleep is exact to some 60 microseconds, and a timer of tokio to a
-/// millisecond.
+/// A thread of its own, because its sleep is exact to some 60 microseconds, and a timer of tokio to
+/// a millisecond.
 fn connection(address: &str, mut request: Vec<u8>, times: Times) -> Vec<Duration> {
-    let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .expect("a runtime starts");
     let stamp = find(&request, SENT).expect("an event says when it was sent") + SENT.len();
     runtime.block_on(async {
-        let mut stream = TcpStream::connect(address).await.expect("the server listens");
+        let mut stream = TcpStream::connect(address)
+            .await
+            .expect("the server listens");
         stream.set_nodelay(true).expect("the socket is open");
         let (reader, mut writer) = stream.split();
         let mut answers = Messages::new(reader);
@@ -67,8 +74,16 @@ fn connection(address: &str, mut request: Vec<u8>, times: Times) -> Vec<Duration
             let digits = format!("{:020}", at.as_nanos());
             request[stamp..stamp + SENT_DIGITS].copy_from_slice(digits.as_bytes());
             writer.write_all(&request).await.expect("the server reads");
-            let (line, _) = answers.next().await.expect("the server answers").expect("the server answers");
-            assert!(line.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(line));
+            let (line, _) = answers
+                .next()
+                .await
+                .expect("the server answers")
+                .expect("the server answers");
+            assert!(
+                line.starts_with(b"HTTP/1.1 200"),
+                "{}",
+                String::from_utf8_lossy(line)
+            );
         }
         late
     })

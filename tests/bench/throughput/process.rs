@@ -11,10 +11,14 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// CPU time of a process until now, in seconds, user and system.
 pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");
-    // The name in brackets may hold spaces; what is wanted stands after it: fields 14 and 15 of all.
+    // The name in brackets may hold spaces; what is wanted stands after it: fields 14 and 15 of
+    // all.
     let (_, rest) = stat.rsplit_once(')').expect("stat has a name in brackets");
     let fields = rest.split_whitespace().skip(11).take(2);
-    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / TICKS_PER_SECOND
+    fields
+        .filter_map(|field| field.parse::<f64>().ok())
+        .sum::<f64>()
+        / TICKS_PER_SECOND
 }
 
 /// Resident memory of a process.
@@ -29,16 +33,31 @@ pub(crate) struct Resident {
 pub(crate) fn resident(pid: u32) -> Resident {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
     let mib = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("status has the line");
-        let kib = line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .expect("status has the line");
+        let kib = line
+            .split_whitespace()
+            .next()
+            .and_then(|number| number.parse::<f64>().ok());
         kib.expect("it is a number") / 1024.0
     };
-    Resident { now_mib: mib("VmRSS:"), most_mib: mib("VmHWM:") }
+    Resident {
+        now_mib: mib("VmRSS:"),
+        most_mib: mib("VmHWM:"),
+    }
 }
 
 /// Allows this process as many open files as it may have.
 pub(crate) fn raise_open_files() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     // An error leaves the limit as it is. A run that needs more ends with "too many open files".
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    );
 }

@@ -1,4 +1,5 @@
-//! Publishes prebuilt requests by turns over several kept connections, as fast as they are answered.
+//! Publishes prebuilt requests by turns over several kept connections, as fast as they are
+//! answered.
 
 use std::io;
 use std::sync::Arc;
@@ -23,12 +24,19 @@ pub(crate) struct Producer {
 impl Producer {
     pub(crate) fn new(server: &Server, requests: Vec<Vec<u8>>, connections: usize) -> Self {
         let address = server.url().trim_start_matches("http://").to_owned();
-        Self { address, requests: requests.into(), connections }
+        Self {
+            address,
+            requests: requests.into(),
+            connections,
+        }
     }
 
     /// Sends so many requests; every answer must be 200.
     pub(crate) fn publish(&self, times: usize) {
-        let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .expect("a runtime starts");
         runtime.block_on(async {
             let sent = Arc::new(AtomicUsize::new(0));
             let mut tasks = JoinSet::new();
@@ -36,7 +44,9 @@ impl Producer {
                 tasks.spawn(self.clone().connection(times, Arc::clone(&sent)));
             }
             while let Some(ended) = tasks.join_next().await {
-                ended.expect("a connection does not panic").expect("the server answers");
+                ended
+                    .expect("a connection does not panic")
+                    .expect("the server answers");
             }
         });
     }
@@ -51,10 +61,17 @@ impl Producer {
             if number >= times {
                 return Ok(());
             }
-            writer.write_all(&self.requests[number % self.requests.len()]).await?;
+            writer
+                .write_all(&self.requests[number % self.requests.len()])
+                .await?;
             let (line, body) = answers.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
             let is_accepted = line.starts_with(b"HTTP/1.1 200");
-            assert!(is_accepted, "{} {}", String::from_utf8_lossy(line), String::from_utf8_lossy(body));
+            assert!(
+                is_accepted,
+                "{} {}",
+                String::from_utf8_lossy(line),
+                String::from_utf8_lossy(body)
+            );
         }
     }
 }

@@ -31,10 +31,14 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Posts so many signed requests over kept connections, on one thread, and prints how fast that was.
+    /// Posts so many signed requests over kept connections, on one thread, and prints how fast that
+    /// was.
     #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
     pub(crate) fn measure(sink: &Sink, requests: usize, connections: usize) -> Self {
-        let runtime = runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts");
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .expect("a runtime starts");
         let (begin, cpu) = (now(), cpu_seconds(std::process::id()));
         runtime.block_on(async {
             let left = Arc::new(AtomicUsize::new(requests));
@@ -59,9 +63,13 @@ impl Raw {
 }
 
 async fn connection(address: String, left: Arc<AtomicUsize>) {
-    let stream = TcpStream::connect(&address).await.expect("the sink listens");
+    let stream = TcpStream::connect(&address)
+        .await
+        .expect("the sink listens");
     stream.set_nodelay(true).expect("the socket is open");
-    let (mut sender, driver) = http1::handshake(TokioIo::new(stream)).await.expect("the sink speaks HTTP");
+    let (mut sender, driver) = http1::handshake(TokioIo::new(stream))
+        .await
+        .expect("the sink speaks HTTP");
     tokio::spawn(driver);
     let body = Bytes::from(wire::event(wire::MEASURED, wire::EVENT_BYTES, 0));
     let key = Hmac::<Sha256>::new_from_slice(&[7; 32]).expect("any length is a key");
@@ -69,9 +77,16 @@ async fn connection(address: String, left: Arc<AtomicUsize>) {
     while let Ok(number) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
         let request = signed(&address, number, &body, &key);
         sender.ready().await.expect("the sink keeps the connection");
-        let answer = sender.send_request(request).await.expect("the sink answers");
+        let answer = sender
+            .send_request(request)
+            .await
+            .expect("the sink answers");
         assert_eq!(answer.status(), 204);
-        answer.into_body().collect().await.expect("the sink answers");
+        answer
+            .into_body()
+            .collect()
+            .await
+            .expect("the sink answers");
     }
 }
 
@@ -93,5 +108,7 @@ fn signed(host: &str, number: usize, body: &Bytes, key: &Hmac<Sha256>) -> Reques
         .header("aeg-event-type", "Notification")
         .header("aeg-subscription-name", "s0")
         .header("aeg-delivery-count", "0");
-    request.body(Full::new(body.clone())).expect("every header is well formed")
+    request
+        .body(Full::new(body.clone()))
+        .expect("every header is well formed")
 }

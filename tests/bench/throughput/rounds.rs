@@ -14,14 +14,25 @@ pub(crate) struct Spread {
 impl Spread {
     /// A ratio in percent.
     pub(crate) fn percent(self) -> Self {
-        let Self { median, least, most } = self;
-        Self { median: median * 100.0, least: least * 100.0, most: most * 100.0 }
+        let Self {
+            median,
+            least,
+            most,
+        } = self;
+        Self {
+            median: median * 100.0,
+            least: least * 100.0,
+            most: most * 100.0,
+        }
     }
 }
 
-/// Measures each case once a round. Each round begins with another case. Says on standard error how far it
-/// is.
-#[expect(clippy::print_stderr, reason = "a bench that takes minutes says how far it is")]
+/// Measures each case once a round. Each round begins with another case. Says on standard error how
+/// far it is.
+#[expect(
+    clippy::print_stderr,
+    reason = "a bench that takes minutes says how far it is"
+)]
 pub(crate) fn in_turns<C, T>(
     rounds: usize,
     cases: &[(String, C)],
@@ -46,11 +57,20 @@ pub(crate) fn spread<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> Spread {
 
 /// The spread of the ratio of two cases, of each round by itself.
 pub(crate) fn ratio<T>(runs: &[T], others: &[T], figure: impl Fn(&T) -> f64) -> Spread {
-    spread_of(runs.iter().zip(others).map(|(run, other)| figure(run) / figure(other)).collect())
+    spread_of(
+        runs.iter()
+            .zip(others)
+            .map(|(run, other)| figure(run) / figure(other))
+            .collect(),
+    )
 }
 
 fn spread_of(mut values: Vec<f64>) -> Spread {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-    Spread { median: at(values.len() / 2), least: at(0), most: at(values.len().saturating_sub(1)) }
+    Spread {
+        median: at(values.len() / 2),
+        least: at(0),
+        most: at(values.len().saturating_sub(1)),
+    }
 }

@@ -55,12 +55,21 @@ impl Setup<'_> {
 
     /// The options of the command line.
     pub(crate) fn options(&self) -> Vec<&str> {
-        let mut options = vec!["--pressure-profile", self.profile, "--log-filter", LOG_FILTER];
+        let mut options = vec![
+            "--pressure-profile",
+            self.profile,
+            "--log-filter",
+            LOG_FILTER,
+        ];
         if self.mode != Mode::Default {
             options.extend(["--delivery-log", self.mode.name()]);
         }
         if let Some(file) = self.extra_ca {
-            options.extend(["--extra-ca", file.to_str().expect("a temporary folder has a name in UTF-8")]);
+            options.extend([
+                "--extra-ca",
+                file.to_str()
+                    .expect("a temporary folder has a name in UTF-8"),
+            ]);
         }
         options
     }

@@ -1,5 +1,5 @@
-//! The endpoints: they answer 204, count, and note the time of each event. A process of its own, so that its
-//! CPU time is counted apart.
+//! The endpoints: they answer 204, count, and note the time of each event. A process of its own, so
+//! that its CPU time is counted apart.
 
 mod arrived;
 mod certificate;
@@ -38,15 +38,26 @@ impl Sink {
         let program = std::env::current_exe().expect("this program has a path");
         let folder = TempDir::new().expect("there is room for a temporary folder");
         let mut command = Command::new(program);
-        command.args([ROLE, &hosts.to_string()]).arg(ca_file(folder.path())).stdout(Stdio::piped());
+        command
+            .args([ROLE, &hosts.to_string()])
+            .arg(ca_file(folder.path()))
+            .stdout(Stdio::piped());
         let mut process = command.spawn().expect("this program starts");
         let mut line = String::new();
         let output = process.stdout.take().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("it says where it listens");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("it says where it listens");
         let (hosts, tls): (Vec<SocketAddr>, _) =
             serde_json::from_str(&line).expect("it says where it listens");
         let api = Api::new(format!("http://{}", hosts[0]), "");
-        Self { process, hosts, tls, folder, api }
+        Self {
+            process,
+            hosts,
+            tls,
+            folder,
+            api,
+        }
     }
 
     /// The URL of its first host.
@@ -81,22 +92,29 @@ impl Sink {
 
     /// The number of events that arrived.
     pub(crate) fn count(&self) -> usize {
-        self.ask("/count")["count"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0)
+        self.ask("/count")["count"]
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(0)
     }
 
-    /// Waits for so many arrivals, for as long as there are more of them: a run may take far longer than a
-    /// test.
+    /// Waits for so many arrivals, for as long as there are more of them: a run may take far longer
+    /// than a test.
     pub(crate) fn wait_for(&self, count: usize) {
         let mut seen = self.count();
         while seen < count {
             let before = seen;
-            seen = wait_until("more arrivals", || Some(self.count()).filter(|seen| *seen > before));
+            seen = wait_until("more arrivals", || {
+                Some(self.count()).filter(|seen| *seen > before)
+            });
         }
     }
 
     /// The arrival of the last one, in seconds since the epoch.
     pub(crate) fn last(&self) -> f64 {
-        self.ask("/count")["last"].as_f64().expect("something arrived")
+        self.ask("/count")["last"]
+            .as_f64()
+            .expect("something arrived")
     }
 
     /// The times from publish to arrival, in milliseconds: median, 99th percentile, most.
@@ -106,7 +124,11 @@ impl Sink {
     }
 
     fn ask(&self, path: &str) -> Value {
-        self.api.send("GET", path, &[], b"").expect("the sink answers").expect(200).json()
+        self.api
+            .send("GET", path, &[], b"")
+            .expect("the sink answers")
+            .expect(200)
+            .json()
     }
 }
 

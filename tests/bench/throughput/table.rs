@@ -24,7 +24,14 @@ pub(crate) fn print(title: &str, head: &[&str], rows: &[Vec<String>]) {
 
 /// Prints the table of the issue.
 pub(crate) fn print_goals(verdicts: &[Verdict]) {
-    let row = |it: &Verdict| vec![it.row.clone(), it.figure(), it.goal.to_string(), it.word().to_owned()];
+    let row = |it: &Verdict| {
+        vec![
+            it.row.clone(),
+            it.figure(),
+            it.goal.to_string(),
+            it.word().to_owned(),
+        ]
+    };
     let rows: Vec<_> = verdicts.iter().map(row).collect();
     print("All goals", &["row", "measured", "goal", "verdict"], &rows);
 }

@@ -1,4 +1,5 @@
-//! The rows over TLS to the endpoint, against plain HTTP in the same rounds. The delivery log is off.
+//! The rows over TLS to the endpoint, against plain HTTP in the same rounds. The delivery log is
+//! off.
 
 use crate::arguments::Arguments;
 use crate::goal::{Goal, Verdict};
@@ -10,16 +11,24 @@ use crate::table;
 use crate::traffic::Traffic;
 use crate::trial::{self, Measured};
 
-const HEAD: [&str; 7] =
-    ["row", "CPU plain", "CPU over TLS", "ratio", "from – to", "deliveries/s, plain and TLS", "goal"];
+const HEAD: [&str; 7] = [
+    "row",
+    "CPU plain",
+    "CPU over TLS",
+    "ratio",
+    "from – to",
+    "deliveries/s, plain and TLS",
+    "goal",
+];
 
 const GOAL: Goal = Goal::AtMost(1.4, " x");
 
 /// Measures each shape both ways, and prints the table.
 pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
     let ways = |shape: &Shape| [("plain", *shape, false), ("TLS", *shape, true)];
-    let named =
-        |(way, shape, is_tls): (&str, Shape, bool)| (format!("{}, {way}", shape.name()), (shape, is_tls));
+    let named = |(way, shape, is_tls): (&str, Shape, bool)| {
+        (format!("{}, {way}", shape.name()), (shape, is_tls))
+    };
     let cases: Vec<_> = arguments.shapes.iter().flat_map(ways).map(named).collect();
     let (tls, ca_file) = sink.tls();
     let runs = in_turns(arguments.rounds, &cases, |(shape, is_tls)| {
@@ -29,8 +38,9 @@ pub(crate) fn measure(sink: &Sink, arguments: &Arguments) -> Vec<Verdict> {
         trial::run(sink, &Traffic::of_shape(*shape, &url), events, &setup)
     });
     let rows = arguments.shapes.iter().zip(runs.chunks_exact(2));
-    let (rows, verdicts): (Vec<_>, Vec<_>) =
-        rows.map(|(shape, runs)| row(*shape, &runs[0], &runs[1])).unzip();
+    let (rows, verdicts): (Vec<_>, Vec<_>) = rows
+        .map(|(shape, runs)| row(*shape, &runs[0], &runs[1]))
+        .unzip();
     table::print("Over TLS to the endpoint, delivery log off", &HEAD, &rows);
     verdicts
 }

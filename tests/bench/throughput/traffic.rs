@@ -11,8 +11,8 @@ use crate::wire::{self, EVENT_BYTES, MEASURED};
 /// Most subscriptions of a topic.
 const SUBSCRIPTIONS_MAX: usize = 500;
 
-/// Bytes of the different events that are published by turns, if they are not more already. Equal ones close
-/// together would share a payload in the delivery log.
+/// Bytes of the different events that are published by turns, if they are not more already. Equal
+/// ones close together would share a payload in the delivery log.
 const DIFFERENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// What is published, and for whom.
@@ -30,11 +30,14 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// A row of the table: one topic, all of whose subscriptions get every event.
     pub(crate) fn of_shape(shape: Shape, url: &str) -> Self {
-        let subscriptions = all_of(shape.subscriptions(), |n| subscription(&format!("{url}/s{n}")));
+        let subscriptions = all_of(shape.subscriptions(), |n| {
+            subscription(&format!("{url}/s{n}"))
+        });
         Self::one_topic(subscriptions, shape.batch(), shape.subscriptions())
     }
 
-    /// One topic with a subscription of these settings that gets every event, in requests of `batch`.
+    /// One topic with a subscription of these settings that gets every event, in requests of
+    /// `batch`.
     pub(crate) fn of_settings(settings: Value, batch: usize) -> Self {
         Self::one_topic(Map::from_iter([("s0".to_owned(), settings)]), batch, 1)
     }
@@ -46,8 +49,8 @@ impl Traffic {
         Self::one_topic(subscriptions, 1, 1)
     }
 
-    /// A subscription for each URL, and a type of events for each subscription. Requests of `batch` events,
-    /// each for another subscription.
+    /// A subscription for each URL, and a type of events for each subscription. Requests of `batch`
+    /// events, each for another subscription.
     pub(crate) fn spread_over(urls: &[String], batch: usize) -> Self {
         let numbers: Vec<_> = (0..urls.len()).collect();
         let topic = |numbers: &[usize]| {
@@ -55,32 +58,60 @@ impl Traffic {
             numbers.iter().map(one).collect()
         };
         let topics = numbers.chunks(SUBSCRIPTIONS_MAX).map(topic).collect();
-        Self { topics, requests: mixed(urls.len(), batch), event_bytes: EVENT_BYTES, fan_out: 1 }
+        Self {
+            topics,
+            requests: mixed(urls.len(), batch),
+            event_bytes: EVENT_BYTES,
+            fan_out: 1,
+        }
     }
 
-    /// The topics and events of [`Self::spread_over`], with one subscription a topic, all on one URL.
+    /// The topics and events of [`Self::spread_over`], with one subscription a topic, all on one
+    /// URL.
     pub(crate) fn gathered(count: usize, url: &str, batch: usize) -> Self {
         let topic = || Map::from_iter([("all".to_owned(), subscription(url))]);
-        let topics = (0..count.div_ceil(SUBSCRIPTIONS_MAX)).map(|_| topic()).collect();
-        Self { topics, requests: mixed(count, batch), event_bytes: EVENT_BYTES, fan_out: 1 }
+        let topics = (0..count.div_ceil(SUBSCRIPTIONS_MAX))
+            .map(|_| topic())
+            .collect();
+        Self {
+            topics,
+            requests: mixed(count, batch),
+            event_bytes: EVENT_BYTES,
+            fan_out: 1,
+        }
     }
 
     /// Topics with one subscription each, all on one URL. Requests of one event.
     pub(crate) fn on_topics(count: usize, url: &str) -> Self {
         let topic = || Map::from_iter([("all".to_owned(), subscription(url))]);
-        let requests = (0..count).map(|topic| (topic, vec![MEASURED.to_owned()])).collect();
+        let requests = (0..count)
+            .map(|topic| (topic, vec![MEASURED.to_owned()]))
+            .collect();
         let topics = (0..count).map(|_| topic()).collect();
-        Self { topics, requests, event_bytes: EVENT_BYTES, fan_out: 1 }
+        Self {
+            topics,
+            requests,
+            event_bytes: EVENT_BYTES,
+            fan_out: 1,
+        }
     }
 
     /// The same with events of another size.
     pub(crate) fn with_event_bytes(self, event_bytes: usize) -> Self {
-        Self { event_bytes, ..self }
+        Self {
+            event_bytes,
+            ..self
+        }
     }
 
     fn one_topic(subscriptions: Map<String, Value>, batch: usize, fan_out: usize) -> Self {
         let requests = vec![(0, vec![MEASURED.to_owned(); batch])];
-        Self { topics: vec![subscriptions], requests, event_bytes: EVENT_BYTES, fan_out }
+        Self {
+            topics: vec![subscriptions],
+            requests,
+            event_bytes: EVENT_BYTES,
+            fan_out,
+        }
     }
 
     /// Events in each request.
@@ -91,7 +122,10 @@ impl Traffic {
     /// Creates the topics, and answers the requests.
     pub(crate) fn create(&self, api: &Api) -> Vec<Vec<u8>> {
         let create = |(n, subscriptions): (usize, &Map<String, Value>)| {
-            api.create_topic(&format!("bench{n}"), &json!({ "subscriptions": subscriptions }))
+            api.create_topic(
+                &format!("bench{n}"),
+                &json!({ "subscriptions": subscriptions }),
+            )
         };
         let topics: Vec<_> = self.topics.iter().enumerate().map(create).collect();
         let event = |kind: &String| wire::event(kind, self.event_bytes, now().as_nanos());
@@ -101,7 +135,9 @@ impl Traffic {
         };
         let events: usize = self.requests.iter().map(|(_, kinds)| kinds.len()).sum();
         let rounds = DIFFERENT_BYTES.div_ceil(events * self.event_bytes);
-        (0..rounds).flat_map(|_| self.requests.iter().map(request)).collect()
+        (0..rounds)
+            .flat_map(|_| self.requests.iter().map(request))
+            .collect()
     }
 }
 
@@ -121,7 +157,15 @@ fn typed(url: &str, kind: &str) -> Value {
 /// Requests in which each subscription's type is once.
 fn mixed(count: usize, batch: usize) -> Vec<(usize, Vec<String>)> {
     let numbers: Vec<_> = (0..count).collect();
-    let request =
-        |numbers: &[usize]| (numbers[0] / SUBSCRIPTIONS_MAX, numbers.iter().map(|n| kind(*n)).collect());
-    numbers.chunks(SUBSCRIPTIONS_MAX).flat_map(|topic| topic.chunks(batch)).map(request).collect()
+    let request = |numbers: &[usize]| {
+        (
+            numbers[0] / SUBSCRIPTIONS_MAX,
+            numbers.iter().map(|n| kind(*n)).collect(),
+        )
+    };
+    numbers
+        .chunks(SUBSCRIPTIONS_MAX)
+        .flat_map(|topic| topic.chunks(batch))
+        .map(request)
+        .collect()
 }

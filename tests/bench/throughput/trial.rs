@@ -35,8 +35,8 @@ impl Measured {
     }
 }
 
-/// Publishes about so many events, in whole requests. Connections, caches and the allocator are warm before
-/// the clock runs: every request is sent once, at least.
+/// Publishes about so many events, in whole requests. Connections, caches and the allocator are
+/// warm before the clock runs: every request is sent once, at least.
 pub(crate) fn run(sink: &Sink, traffic: &Traffic, events: usize, setup: &Setup<'_>) -> Measured {
     let home = Home::new();
     let server = setup.start(&home);
@@ -46,7 +46,13 @@ pub(crate) fn run(sink: &Sink, traffic: &Traffic, events: usize, setup: &Setup<'
     let producer = Producer::new(&server, requests, setup.connections);
     producer.publish(warm);
     sink.wait_for(warm * traffic.batch() * traffic.fan_out);
-    let wait_for_log = || if setup.mode == Mode::Off { 0 } else { log_files::wait_for(&home) };
+    let wait_for_log = || {
+        if setup.mode == Mode::Off {
+            0
+        } else {
+            log_files::wait_for(&home)
+        }
+    };
     wait_for_log();
     sink.reset();
 

@@ -1,5 +1,6 @@
-//! HTTP/1.1 messages as bytes, built once and sent often, and the little parsing that their answers need. A
-//! library would cost the producer and the sink CPU that this bench must leave to the program.
+//! HTTP/1.1 messages as bytes, built once and sent often, and the little parsing that their answers
+//! need. A library would cost the producer and the sink CPU that this bench must leave to the
+//! program.
 
 use std::io;
 
@@ -9,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// The usual size of one event, in bytes.
 pub(crate) const EVENT_BYTES: usize = 1024;
 
-/// The text before the time of an event's publishing, in its body. The time has [`SENT_DIGITS`] digits.
+/// The text before the time of an event's publishing, in its body. The time has [`SENT_DIGITS`]
+/// digits.
 pub(crate) const SENT: &[u8] = b"\"sent\":\"";
 
 /// The type of the events that are measured.
@@ -20,8 +22,8 @@ pub(crate) const SENT_DIGITS: usize = 20;
 
 const READ_BYTES: usize = 64 * 1024;
 
-/// Makes a CloudEvent of this type and size. It says when it was sent, and has that time as its id. A
-/// producer that sends it at another time changes the first and not the id.
+/// Makes a CloudEvent of this type and size. It says when it was sent, and has that time as its id.
+/// A producer that sends it at another time changes the first and not the id.
 pub(crate) fn event(kind: &str, bytes: usize, sent_ns: u128) -> String {
     let head = format!(
         r#"{{"specversion":"1.0","id":"{sent_ns:036}","source":"/bench","type":"{kind}","data":{{"sent":"{sent_ns:020}","fill":""#
@@ -55,7 +57,11 @@ pub(crate) struct Messages<R> {
 
 impl<R: AsyncRead + Unpin> Messages<R> {
     pub(crate) fn new(stream: R) -> Self {
-        Self { stream, buffer: Vec::with_capacity(READ_BYTES), used: 0 }
+        Self {
+            stream,
+            buffer: Vec::with_capacity(READ_BYTES),
+            used: 0,
+        }
     }
 
     /// The next message's first line and body. `None` at the end.
@@ -78,7 +84,10 @@ impl<R: AsyncRead + Unpin> Messages<R> {
         }
         self.used = head + length;
         let line = find(&self.buffer, b"\r\n").unwrap_or(head);
-        Ok(Some((&self.buffer[..line], &self.buffer[head..head + length])))
+        Ok(Some((
+            &self.buffer[..line],
+            &self.buffer[head..head + length],
+        )))
     }
 
     async fn fill(&mut self) -> io::Result<bool> {
@@ -89,14 +98,20 @@ impl<R: AsyncRead + Unpin> Messages<R> {
 
 /// The index at which `needle` begins.
 pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
 }
 
 fn content_length(head: &[u8]) -> usize {
     let name = b"content-length:";
     let is_name = |window: &[u8]| window.eq_ignore_ascii_case(name);
-    let Some(at) = head.windows(name.len()).position(is_name) else { return 0 };
-    let digits =
-        head[at + name.len()..].iter().skip_while(|byte| **byte == b' ').take_while(|b| b.is_ascii_digit());
+    let Some(at) = head.windows(name.len()).position(is_name) else {
+        return 0;
+    };
+    let digits = head[at + name.len()..]
+        .iter()
+        .skip_while(|byte| **byte == b' ')
+        .take_while(|b| b.is_ascii_digit());
     digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'))
 }

@@ -23,10 +23,15 @@ impl Arrivals {
 
     /// Waits until it is at least `count`; panics when that takes longer than [`PATIENCE`].
     pub(crate) fn wait_for(&self, count: u64) {
-        let waiting = self.rose.wait_timeout_while(self.lock(), PATIENCE, |it| *it < count);
+        let waiting = self
+            .rose
+            .wait_timeout_while(self.lock(), PATIENCE, |it| *it < count);
         let (seen, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         let seen = *seen;
-        assert!(seen >= count, "gave up waiting for {count} requests, of which {seen} came");
+        assert!(
+            seen >= count,
+            "gave up waiting for {count} requests, of which {seen} came"
+        );
     }
 
     fn lock(&self) -> MutexGuard<'_, u64> {

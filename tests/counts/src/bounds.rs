@@ -1,4 +1,5 @@
-//! The table of what is known, and the bounds that follow from it. The README says how to lower them.
+//! The table of what is known, and the bounds that follow from it. The README says how to lower
+//! them.
 
 use crate::case::Case;
 use crate::figure::Figure;
@@ -6,15 +7,19 @@ use crate::figure::Figure;
 /// A row of the table.
 struct Row {
     figure: Figure,
-    /// Per cent above what is known that are no failure: first in requests of one event, then of 100. Such a
-    /// request takes longer, and what the server does by time weighs more.
+    /// Per cent above what is known that are no failure: first in requests of one event, then
+    /// of 100. Such a request takes longer, and what the server does by time weighs more.
     margins: [f64; 2],
     /// What is known, by case.
     known: [f64; Case::COUNT],
 }
 
 const fn row(figure: Figure, margins: [f64; 2], known: [f64; Case::COUNT]) -> Row {
-    Row { figure, margins, known }
+    Row {
+        figure,
+        margins,
+        known,
+    }
 }
 
 /// What is known: the least of six windows on two idle cores, debug build. The ranges above some rows are
@@ -65,12 +70,23 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn of(figure: Figure, case: Case) -> Self {
-        let row = TABLE.iter().find(|row| row.figure == figure).expect("each figure has a row");
+        let row = TABLE
+            .iter()
+            .find(|row| row.figure == figure)
+            .expect("each figure has a row");
         let known = row.known[case as usize];
         let [one, hundred] = row.margins;
         let margin = if case.events() == 1 { one } else { hundred };
-        let doubted = if figure.depends_on_threads() { 0.0 } else { DOUBTED };
-        Self { known, most: known * (1.0 + margin / 100.0), least: known * doubted }
+        let doubted = if figure.depends_on_threads() {
+            0.0
+        } else {
+            DOUBTED
+        };
+        Self {
+            known,
+            most: known * (1.0 + margin / 100.0),
+            least: known * doubted,
+        }
     }
 }
 
@@ -82,7 +98,10 @@ mod tests {
     fn a_bound_is_what_is_known_and_its_margin() {
         let check = |figure, case, margin: f64| {
             let Bound { known, most, least } = Bound::of(figure, case);
-            assert!((most / known - margin).abs() < 1e-9 && least < known, "{figure:?} {case:?}");
+            assert!(
+                (most / known - margin).abs() < 1e-9 && least < known,
+                "{figure:?} {case:?}"
+            );
         };
         check(Figure::FileBytes, Case::One, 1.12);
         check(Figure::FileBytes, Case::HundredUnlogged, 1.3);

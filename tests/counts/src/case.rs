@@ -25,7 +25,9 @@ impl Case {
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Self::One | Self::Hundred | Self::FanOut => &[],
-            Self::OneUnlogged | Self::HundredUnlogged | Self::FanOutUnlogged => &["--delivery-log", "off"],
+            Self::OneUnlogged | Self::HundredUnlogged | Self::FanOutUnlogged => {
+                &["--delivery-log", "off"]
+            }
         }
     }
 
@@ -50,8 +52,9 @@ impl Case {
         self.events() * self.subscriptions()
     }
 
-    /// Requests of one window. A window is so short that some are free of what the server does once a second,
-    /// and so long that the work on its last request, of which a part falls into the next one, hardly counts.
+    /// Requests of one window. A window is so short that some are free of what the server does once
+    /// a second, and so long that the work on its last request, of which a part falls into the
+    /// next one, hardly counts.
     pub(crate) fn window_requests(self) -> u32 {
         match self {
             Self::One | Self::OneUnlogged => 50,
@@ -60,8 +63,8 @@ impl Case {
         }
     }
 
-    /// Requests before the first window. Afterwards, connections are open, caches are full and buffers have
-    /// grown.
+    /// Requests before the first window. Afterwards, connections are open, caches are full and
+    /// buffers have grown.
     pub(crate) fn warm_up_requests(self) -> u32 {
         3 * self.window_requests()
     }

@@ -1,5 +1,5 @@
-//! The endpoint. It answers 204 and allocates nothing while it does, because its allocations would be counted
-//! with those of a server in the same process.
+//! The endpoint. It answers 204 and allocates nothing while it does, because its allocations would
+//! be counted with those of a server in the same process.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,16 +24,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The one endpoint of this process. One test has it at a time, so a test that takes it before anything
-    /// else is not measured together with another.
+    /// The one endpoint of this process. One test has it at a time, so a test that takes it before
+    /// anything else is not measured together with another.
     pub fn take() -> MutexGuard<'static, Self> {
-        static ENDPOINT: LazyLock<Mutex<Endpoint>> = LazyLock::new(|| Mutex::new(Endpoint::start()));
+        static ENDPOINT: LazyLock<Mutex<Endpoint>> =
+            LazyLock::new(|| Mutex::new(Endpoint::start()));
         // A test that failed leaves it as good as it was.
         ENDPOINT.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to listen. A thread waits for each connection there may be, because to start one would
-    /// allocate.
+    /// Starts to listen. A thread waits for each connection there may be, because to start one
+    /// would allocate.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -47,7 +48,10 @@ impl Endpoint {
                     let _ = answer(stream, &mut buffer, &arrivals);
                 }
             };
-            thread::Builder::new().stack_size(STACK_BYTES).spawn(serve).expect("there is room for a thread");
+            thread::Builder::new()
+                .stack_size(STACK_BYTES)
+                .spawn(serve)
+                .expect("there is room for a thread");
         }
         Self { address, arrivals }
     }

@@ -5,7 +5,8 @@ use crate::case::Case;
 /// A figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// Calls that ask the allocator for memory: for new memory, and for memory that grows or shrinks.
+    /// Calls that ask the allocator for memory: for new memory, and for memory that grows or
+    /// shrinks.
     Allocations,
     /// Bytes that these calls ask for. Of memory that grows, only the growth.
     AllocatedBytes,
@@ -19,7 +20,8 @@ pub enum Figure {
     Polls,
     /// System calls by which threads wait for each other, and wake each other.
     Locks,
-    /// All other system calls, except those that get memory from the system: they depend on the machine.
+    /// All other system calls, except those that get memory from the system: they depend on the
+    /// machine.
     OtherCalls,
     /// System calls that write to files.
     FileWrites,

@@ -9,20 +9,27 @@ use crate::figure::Figure;
 /// Windows that are counted in any case.
 const WINDOWS: u32 = 6;
 
-/// Most windows. There are more than [`WINDOWS`] only while a figure is above its bound: on a busy machine,
-/// few windows are free of what the server does by time.
+/// Most windows. There are more than [`WINDOWS`] only while a figure is above its bound: on a busy
+/// machine, few windows are free of what the server does by time.
 const WINDOWS_MAX: u32 = 80;
 
-/// Counts windows, prints the least count of each figure, and panics if one is above its bound. `count` is
-/// called for each window and returns the counts of the figures.
-#[expect(clippy::print_stdout, reason = "shown with --nocapture, and when the test fails")]
+/// Counts windows, prints the least count of each figure, and panics if one is above its bound.
+/// `count` is called for each window and returns the counts of the figures.
+#[expect(
+    clippy::print_stdout,
+    reason = "shown with --nocapture, and when the test fails"
+)]
 pub fn hold<const N: usize>(case: Case, figures: [Figure; N], mut count: impl FnMut() -> [u32; N]) {
     let (mut least, mut windows) = ([u32::MAX; N], 0);
     let averages = |least| {
         let counts = figures.into_iter().zip(least);
-        counts.map(|(figure, count)| Average::of(figure, count, case)).collect::<Vec<_>>()
+        counts
+            .map(|(figure, count)| Average::of(figure, count, case))
+            .collect::<Vec<_>>()
     };
-    while windows < WINDOWS || windows < WINDOWS_MAX && averages(least).iter().any(Average::is_above) {
+    while windows < WINDOWS
+        || windows < WINDOWS_MAX && averages(least).iter().any(Average::is_above)
+    {
         for (least, count) in least.iter_mut().zip(count()) {
             *least = count.min(*least);
         }
@@ -33,8 +40,12 @@ pub fn hold<const N: usize>(case: Case, figures: [Figure; N], mut count: impl Fn
         println!("  {average}");
     }
     for average in averages(least) {
-        assert!(!average.is_above(), "{case:?}: in each of {windows} windows above the bound: {average}");
-        let advice = "if the program does so much less now, lower src/bounds.rs; if not, mend the count";
+        assert!(
+            !average.is_above(),
+            "{case:?}: in each of {windows} windows above the bound: {average}"
+        );
+        let advice =
+            "if the program does so much less now, lower src/bounds.rs; if not, mend the count";
         assert!(!average.is_far_below(), "{case:?}: {average}: {advice}");
     }
 }
@@ -48,7 +59,11 @@ struct Average {
 
 impl Average {
     fn of(figure: Figure, count: u32, case: Case) -> Self {
-        Self { figure, counted: figure.average(count, case), bound: Bound::of(figure, case) }
+        Self {
+            figure,
+            counted: figure.average(count, case),
+            bound: Bound::of(figure, case),
+        }
     }
 
     fn is_above(&self) -> bool {
@@ -64,6 +79,10 @@ impl Display for Average {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (name, per) = (format!("{:?}", self.figure), self.figure.per());
         let Bound { known, most, .. } = self.bound;
-        write!(f, "{name:<15} {:>9.2} per {per:<8} known {known:>9.2}, at most {most:>9.2}", self.counted)
+        write!(
+            f,
+            "{name:<15} {:>9.2} per {per:<8} known {known:>9.2}, at most {most:>9.2}",
+            self.counted
+        )
     }
 }

@@ -33,17 +33,32 @@ pub struct Load<'e> {
 impl<'e> Load<'e> {
     /// Creates a topic with its subscriptions on a server, and publishes until everything is warm.
     pub fn start(case: Case, api: &Api, endpoint: &'e Endpoint) -> Self {
-        let subscribe =
-            |n: u32| (format!("s{n}"), subscription(&format!("http://{}/s{n}", endpoint.address)));
+        let subscribe = |n: u32| {
+            (
+                format!("s{n}"),
+                subscription(&format!("http://{}/s{n}", endpoint.address)),
+            )
+        };
         let subscriptions: Map<String, Value> = (0..case.subscriptions()).map(subscribe).collect();
         let topic = api.create_topic("counts", &json!({ "subscriptions": subscriptions }));
         let request = publish(&topic.path(), &topic.keys[0], case.events());
         let stream = TcpStream::connect(api.url().trim_start_matches("http://"));
-        let publisher = stream.and_then(|stream| Connection::new(stream, vec![0; MESSAGE_BYTES_MAX]));
+        let publisher =
+            stream.and_then(|stream| Connection::new(stream, vec![0; MESSAGE_BYTES_MAX]));
         let publisher = publisher.expect("the server listens");
-        let found = request.windows(ID.len()).enumerate().filter(|(_, window)| *window == ID.as_bytes());
+        let found = request
+            .windows(ID.len())
+            .enumerate()
+            .filter(|(_, window)| *window == ID.as_bytes());
         let ids = found.map(|(at, _)| at..at + ID.len()).collect();
-        let mut load = Self { case, endpoint, publisher, request, ids, next_id: 0 };
+        let mut load = Self {
+            case,
+            endpoint,
+            publisher,
+            request,
+            ids,
+            next_id: 0,
+        };
         load.run(case.warm_up_requests());
         load
     }
@@ -57,19 +72,32 @@ impl<'e> Load<'e> {
         for _ in 0..requests {
             self.make_new_events();
             let arrived = self.endpoint.arrivals.count();
-            self.publisher.write(&self.request).expect("the server reads");
-            let head = self.publisher.read().expect("the server answers").expect("the server answers");
-            assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(head));
-            self.endpoint.arrivals.wait_for(arrived + u64::from(self.case.deliveries()));
+            self.publisher
+                .write(&self.request)
+                .expect("the server reads");
+            let head = self
+                .publisher
+                .read()
+                .expect("the server answers")
+                .expect("the server answers");
+            assert!(
+                head.starts_with(b"HTTP/1.1 200"),
+                "{}",
+                String::from_utf8_lossy(head)
+            );
+            self.endpoint
+                .arrivals
+                .wait_for(arrived + u64::from(self.case.deliveries()));
         }
     }
 
-    /// Gives each event of the request an id of its own, as a producer does: a message of records has equal
-    /// events once.
+    /// Gives each event of the request an id of its own, as a producer does: a message of records
+    /// has equal events once.
     fn make_new_events(&mut self) {
         for id in self.ids.iter().cloned() {
             let mut digits = &mut self.request[id];
-            write!(digits, "{:0width$}", self.next_id, width = ID.len()).expect("it has room for the digits");
+            write!(digits, "{:0width$}", self.next_id, width = ID.len())
+                .expect("it has room for the digits");
             self.next_id += 1;
         }
     }
@@ -96,5 +124,8 @@ fn event() -> String {
         r#"{{"specversion":"1.0","id":"{ID}","source":"/counts","type":"com.example.counted","data":{{"fill":""#
     );
     let tail = r#""}}"#;
-    format!("{head}{}{tail}", "x".repeat(EVENT_BYTES - head.len() - tail.len()))
+    format!(
+        "{head}{}{tail}",
+        "x".repeat(EVENT_BYTES - head.len() - tail.len())
+    )
 }

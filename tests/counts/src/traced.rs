@@ -9,9 +9,12 @@ use crate::hold::hold;
 use crate::load::Load;
 use crate::trace::{Calls, Trace};
 
-/// Counts system calls of a server of its own, and panics if a figure is above its bound. `names` are the
-/// calls that strace looks at; `None` for all. The server is slow while it looks at many.
-#[expect(clippy::print_stdout, reason = "shown with --nocapture, and when the test fails")]
+/// Counts system calls of a server of its own, and panics if a figure is above its bound. `names`
+/// are the calls that strace looks at; `None` for all. The server is slow while it looks at many.
+#[expect(
+    clippy::print_stdout,
+    reason = "shown with --nocapture, and when the test fails"
+)]
 pub fn hold_traced<const N: usize>(case: Case, figures: [Figure; N], names: Option<&str>) {
     let endpoint = Endpoint::take();
     let home = Home::new();
@@ -25,7 +28,10 @@ pub fn hold_traced<const N: usize>(case: Case, figures: [Figure; N], names: Opti
         figures.map(|figure| calls.count(figure))
     });
     println!("  by name, in the last window:");
-    for figure in figures.into_iter().filter(|figure| calls.names(*figure).next().is_some()) {
+    for figure in figures
+        .into_iter()
+        .filter(|figure| calls.names(*figure).next().is_some())
+    {
         let name = |(name, count)| format!("{name} {:.2}", figure.average(count, case));
         let names: Vec<_> = calls.names(figure).map(name).collect();
         println!("    {figure:?} per {}: {}", figure.per(), names.join(", "));

@@ -1,5 +1,5 @@
-//! HTTP/1.1 messages over one connection. They are read into one buffer that is made once: a test that counts
-//! the server's allocations has the endpoint and the publisher in the same process.
+//! HTTP/1.1 messages over one connection. They are read into one buffer that is made once: a test
+//! that counts the server's allocations has the endpoint and the publisher in the same process.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -24,15 +24,20 @@ pub(crate) struct Connection<B> {
 impl<B: DerefMut<Target = [u8]>> Connection<B> {
     pub(crate) fn new(stream: TcpStream, buffer: B) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer, filled: 0, used: 0 })
+        Ok(Self {
+            stream,
+            buffer,
+            filled: 0,
+            used: 0,
+        })
     }
 
     pub(crate) fn write(&mut self, message: &[u8]) -> io::Result<()> {
         self.stream.write_all(message)
     }
 
-    /// Reads the next message to its end and returns its head; `None` where the other side closed the
-    /// connection between two.
+    /// Reads the next message to its end and returns its head; `None` where the other side closed
+    /// the connection between two.
     pub(crate) fn read(&mut self) -> io::Result<Option<&[u8]>> {
         self.buffer.copy_within(self.used..self.filled, 0);
         self.filled -= self.used;
@@ -42,7 +47,11 @@ impl<B: DerefMut<Target = [u8]>> Connection<B> {
                 break at + HEAD_END.len();
             }
             if !self.fill()? {
-                return if self.filled == 0 { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+                return if self.filled == 0 {
+                    Ok(None)
+                } else {
+                    Err(io::ErrorKind::UnexpectedEof.into())
+                };
             }
         };
         let end = head + content_length(&self.buffer[..head]);
@@ -56,7 +65,10 @@ impl<B: DerefMut<Target = [u8]>> Connection<B> {
     }
 
     fn fill(&mut self) -> io::Result<bool> {
-        assert!(self.filled < self.buffer.len(), "a message has more than {MESSAGE_BYTES_MAX} bytes");
+        assert!(
+            self.filled < self.buffer.len(),
+            "a message has more than {MESSAGE_BYTES_MAX} bytes"
+        );
         let read = self.stream.read(&mut self.buffer[self.filled..])?;
         self.filled += read;
         Ok(read > 0)
@@ -64,12 +76,18 @@ impl<B: DerefMut<Target = [u8]>> Connection<B> {
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window.eq_ignore_ascii_case(needle))
+    haystack
+        .windows(needle.len())
+        .position(|window| window.eq_ignore_ascii_case(needle))
 }
 
 fn content_length(head: &[u8]) -> usize {
-    let Some(at) = find(head, LENGTH) else { return 0 };
-    let digits = head[at + LENGTH.len()..].iter().skip_while(|byte| **byte == b' ');
+    let Some(at) = find(head, LENGTH) else {
+        return 0;
+    };
+    let digits = head[at + LENGTH.len()..]
+        .iter()
+        .skip_while(|byte| **byte == b' ');
     let digits = digits.take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'))
 }

@@ -1,4 +1,5 @@
-//! Allocations of a server in this process. The endpoint and the publisher beside it allocate nothing.
+//! Allocations of a server in this process. The endpoint and the publisher beside it allocate
+//! nothing.
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -29,22 +30,32 @@ each_case!(check);
 fn check(case: Case) {
     let endpoint = Endpoint::take();
     let home = Home::new();
-    let runtime = runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime starts");
-    let app = runtime.block_on(App::start(&settings(case, home.path()))).expect("the server starts");
+    let app = runtime
+        .block_on(App::start(&settings(case, home.path())))
+        .expect("the server starts");
     let api = Api::new(app.url(), app.admin_key().expose());
     let mut load = Load::start(case, &api, &endpoint);
     let count = || {
         let region = Region::new(ALLOCATOR);
         load.run_window();
         let change = region.change();
-        let counts = [change.allocations + change.reallocations, change.bytes_allocated];
+        let counts = [
+            change.allocations + change.reallocations,
+            change.bytes_allocated,
+        ];
         counts.map(|count| u32::try_from(count).expect("a window is short"))
     };
     let figures = [Figure::Allocations, Figure::AllocatedBytes];
     let held = catch_unwind(AssertUnwindSafe(|| hold(case, figures, count)));
     // A runtime with a server that was not drained may wait for ever when it is dropped.
-    runtime.block_on(app.drain(DRAIN_TIMEOUT)).expect("the server ends well");
+    runtime
+        .block_on(app.drain(DRAIN_TIMEOUT))
+        .expect("the server ends well");
     if let Err(panic) = held {
         resume_unwind(panic);
     }
@@ -52,12 +63,25 @@ fn check(case: Case) {
 
 /// The settings of `posthaste serve` with the options of a case.
 fn settings(case: Case, data_dir: &Path) -> ServeSettings {
-    let line = ["posthaste", "serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8"];
+    let line = [
+        "posthaste",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--allow-endpoints",
+        "127.0.0.0/8",
+    ];
     let line = line.iter().chain(case.options()).map(Into::into);
     let line = line.chain(["--data-dir".into(), data_dir.into()]);
     let Cli { global, command } = Cli::read(line).expect("serve has these options");
-    let Command::Serve(options) = command else { panic!("not the command serve") };
-    let settings =
-        ServeSettings::of(&global, &options, PressureSettings::default(), HealthSettings::default());
+    let Command::Serve(options) = command else {
+        panic!("not the command serve")
+    };
+    let settings = ServeSettings::of(
+        &global,
+        &options,
+        PressureSettings::default(),
+        HealthSettings::default(),
+    );
     settings.expect("the settings fit each other")
 }

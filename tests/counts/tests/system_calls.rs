@@ -2,8 +2,8 @@
 
 use posthaste_tests_counts::{Case, Figure, hold_traced};
 
-/// Everything but files. strace stops the server at every call and slows it, which makes it write to its
-/// files more often.
+/// Everything but files. strace stops the server at every call and slows it, which makes it write
+/// to its files more often.
 mod all {
     use super::{Case, Figure, hold_traced};
 
@@ -32,6 +32,10 @@ mod files {
     posthaste_tests_counts::each_case!(check);
 
     fn check(case: Case) {
-        hold_traced(case, [Figure::FileWrites, Figure::Syncs, Figure::FileBytes], Some(CALLS));
+        hold_traced(
+            case,
+            [Figure::FileWrites, Figure::Syncs, Figure::FileBytes],
+            Some(CALLS),
+        );
     }
 }

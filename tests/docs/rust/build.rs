@@ -1,5 +1,5 @@
-//! Puts the example of `POSTHASTE_DOCS_EXAMPLE`, a file, where the program includes it. Without the variable
-//! it is a program that does nothing.
+//! Puts the example of `POSTHASTE_DOCS_EXAMPLE`, a file, where the program includes it. Without the
+//! variable it is a program that does nothing.
 
 use std::path::Path;
 use std::{env, fs};

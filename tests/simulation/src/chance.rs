@@ -1,5 +1,5 @@
-//! Chance that repeats itself, and whose fractions a test may set: the jitter of every wait is drawn from
-//! them.
+//! Chance that repeats itself, and whose fractions a test may set: the jitter of every wait is
+//! drawn from them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,10 @@ pub struct Chance {
 impl Chance {
     /// The sequence of `seed`.
     pub fn new(seed: u64) -> Self {
-        Self { seeded: SeededEntropy::new(seed), held: Arc::default() }
+        Self {
+            seeded: SeededEntropy::new(seed),
+            held: Arc::default(),
+        }
     }
 
     /// Draws this fraction from now on: 0 for no jitter, 1 for the most there is.

@@ -10,7 +10,9 @@ use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{Link, Timestamp};
-use posthaste_ports::{Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{
+    Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
 use posthaste_testkit::ManualClock;
 
 /// One answer of the script.
@@ -78,7 +80,10 @@ struct UnderWay(Arc<Mutex<Script>>);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).under_way -= 1;
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .under_way -= 1;
     }
 }
 
@@ -94,7 +99,10 @@ impl ScriptedEndpoint {
             most_at_once: 0,
             dropped: Vec::new(),
         };
-        Self { clock, script: Arc::new(Mutex::new(script)) }
+        Self {
+            clock,
+            script: Arc::new(Mutex::new(script)),
+        }
     }
 
     /// Answers these, one after the other, and then the last one for ever.
@@ -138,7 +146,8 @@ impl ScriptedEndpoint {
         std::mem::take(&mut self.lock().dropped)
     }
 
-    /// An answer that comes after so long. Its time runs from now, not from when it is first polled.
+    /// An answer that comes after so long. Its time runs from now, not from when it is first
+    /// polled.
     fn late(&self, after: Duration, status: u16) -> LateAnswer {
         let clock = self.clock.clone();
         let due = clock.monotonic() + after;
@@ -157,9 +166,18 @@ impl ScriptedEndpoint {
             body: body.clone(),
         };
         let mut script = self.lock();
-        let at = script.at.iter().find(|(place, _)| seen.url.contains(**place)).map(|(_, it)| it.clone());
+        let at = script
+            .at
+            .iter()
+            .find(|(place, _)| seen.url.contains(**place))
+            .map(|(_, it)| it.clone());
         script.seen.push(seen);
-        let next = |script: &mut Script| script.next.pop_front().unwrap_or_else(|| script.then.clone());
+        let next = |script: &mut Script| {
+            script
+                .next
+                .pop_front()
+                .unwrap_or_else(|| script.then.clone())
+        };
         let answer = at.unwrap_or_else(|| next(&mut script));
         (answer, body)
     }
@@ -182,14 +200,24 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::Status(status) => Ok(response(status, None)),
             Answer::With(status, name, value) => Ok(response(status, Some((name, value)))),
             Answer::Coded(coding, bytes) => {
-                let mut answer = WebhookResponse { body: Bytes::from_static(bytes), ..response(200, None) };
-                answer.headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+                let mut answer = WebhookResponse {
+                    body: Bytes::from_static(bytes),
+                    ..response(200, None)
+                };
+                answer
+                    .headers
+                    .insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
                 Ok(answer)
             }
-            Answer::Body(text) => Ok(WebhookResponse { body: text.into(), ..response(200, None) }),
-            Answer::BodyCutOff(text) => {
-                Ok(WebhookResponse { body: text.into(), body_is_whole: false, ..response(200, None) })
-            }
+            Answer::Body(text) => Ok(WebhookResponse {
+                body: text.into(),
+                ..response(200, None)
+            }),
+            Answer::BodyCutOff(text) => Ok(WebhookResponse {
+                body: text.into(),
+                body_is_whole: false,
+                ..response(200, None)
+            }),
             Answer::Failure(failure) => Err(failure),
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
             Answer::SlowBy(length, status) => {
@@ -199,7 +227,11 @@ impl WebhookClient for ScriptedEndpoint {
             Answer::Late(length, status) if length > timeout => {
                 self.clock.sleep(timeout).await;
                 let late = Some(self.late(length.saturating_sub(timeout), status));
-                return WebhookAnswer { result: Err(SendFailure::TimedOut), took: timeout, late };
+                return WebhookAnswer {
+                    result: Err(SendFailure::TimedOut),
+                    took: timeout,
+                    late,
+                };
             }
             Answer::Late(length, status) => {
                 self.clock.sleep(length).await;
@@ -221,7 +253,11 @@ impl WebhookClient for ScriptedEndpoint {
                 Ok(response(status, None))
             }
         };
-        WebhookAnswer { result, took: Duration::ZERO, late: None }
+        WebhookAnswer {
+            result,
+            took: Duration::ZERO,
+            late: None,
+        }
     }
 
     fn drop_link(&self, link: &Link) {
@@ -230,7 +266,12 @@ impl WebhookClient for ScriptedEndpoint {
 }
 
 fn response(status: u16, header: Option<(&'static str, &'static str)>) -> WebhookResponse {
-    let pair = |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let pair = |(name, value)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        )
+    };
     WebhookResponse {
         status: StatusCode::from_u16(status).unwrap_or_default(),
         headers: header.map(pair).into_iter().collect(),

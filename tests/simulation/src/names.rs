@@ -1,6 +1,8 @@
 //! Names, times and events that every world shares.
 
-use posthaste_core::model::{CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName,
+};
 
 /// The time at which every world begins.
 pub fn start() -> Timestamp {

@@ -34,31 +34,51 @@ type InPart = fn(&Plan) -> Faults;
 
 impl Faults {
     /// Each part by its name, and faults in it alone.
-    pub const PARTS: [(&str, InPart); 3] =
-        [("queues", Self::in_queues), ("state", Self::in_state), ("bucket", Self::in_bucket)];
+    pub const PARTS: [(&str, InPart); 3] = [
+        ("queues", Self::in_queues),
+        ("state", Self::in_state),
+        ("bucket", Self::in_bucket),
+    ];
 
     /// None.
     pub fn none() -> Self {
-        Self { queues: Plan::none(), state: Plan::none(), bucket: Plan::none(), log: Plan::none() }
+        Self {
+            queues: Plan::none(),
+            state: Plan::none(),
+            bucket: Plan::none(),
+            log: Plan::none(),
+        }
     }
 
     /// Faults in the state bucket.
     pub fn in_state(plan: &Plan) -> Self {
-        Self { state: plan.clone(), ..Self::none() }
+        Self {
+            state: plan.clone(),
+            ..Self::none()
+        }
     }
 
     /// Faults in the dead-letter bucket.
     pub fn in_bucket(plan: &Plan) -> Self {
-        Self { bucket: plan.clone(), ..Self::none() }
+        Self {
+            bucket: plan.clone(),
+            ..Self::none()
+        }
     }
 
     /// Faults in the bucket of the delivery log.
     pub fn in_log(plan: &Plan) -> Self {
-        Self { log: plan.clone(), ..Self::none() }
+        Self {
+            log: plan.clone(),
+            ..Self::none()
+        }
     }
 
     /// Faults in the queues.
     pub fn in_queues(plan: &Plan) -> Self {
-        Self { queues: plan.clone(), ..Self::none() }
+        Self {
+            queues: plan.clone(),
+            ..Self::none()
+        }
     }
 }

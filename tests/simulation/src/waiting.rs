@@ -29,8 +29,8 @@ pub struct Letter {
 }
 
 impl World {
-    /// Time passes second by second. In each of them deliver takes what is visible; in the first of each
-    /// minute wake runs.
+    /// Time passes second by second. In each of them deliver takes what is visible; in the first of
+    /// each minute wake runs.
     pub async fn pass(&self, length: Duration) {
         self.pass_by(Duration::from_secs(1), length).await;
     }
@@ -49,10 +49,14 @@ impl World {
         }
     }
 
-    /// Works, and meanwhile invokes what delivers, as long as something is visible: at once when a call has
-    /// ended or time has passed. What is still visible after the work is delivered too, and no invocation is
-    /// cut.
-    pub async fn deliver_beside<F: Future>(&self, work: F, mut invoke: impl AsyncFnMut()) -> F::Output {
+    /// Works, and meanwhile invokes what delivers, as long as something is visible: at once when a
+    /// call has ended or time has passed. What is still visible after the work is delivered
+    /// too, and no invocation is cut.
+    pub async fn deliver_beside<F: Future>(
+        &self,
+        work: F,
+        mut invoke: impl AsyncFnMut(),
+    ) -> F::Output {
         let is_over = Cell::new(false);
         // Boxed, both: what they wait for is tens of kilobytes large.
         let work = Box::pin(async {
@@ -82,9 +86,19 @@ impl World {
     pub async fn held_deliveries(&self) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         for key in self.all_keys(layout::HELD).await {
-            let object = self.local.state().get(&key).await.expect("a read").expect("an object");
+            let object = self
+                .local
+                .state()
+                .get(&key)
+                .await
+                .expect("a read")
+                .expect("an object");
             let messages = parse_parked(&object.bytes).expect("held deliveries");
-            deliveries.extend(messages.iter().map(|body| parse_delivery(body).expect("a delivery")));
+            deliveries.extend(
+                messages
+                    .iter()
+                    .map(|body| parse_delivery(body).expect("a delivery")),
+            );
         }
         deliveries
     }
@@ -93,7 +107,12 @@ impl World {
     pub async fn all_keys(&self, prefix: &str) -> Vec<String> {
         let (mut keys, mut after) = (Vec::new(), None);
         loop {
-            let page = self.local.state().list(prefix, after.as_deref(), 1000).await.expect("a listing");
+            let page = self
+                .local
+                .state()
+                .list(prefix, after.as_deref(), 1000)
+                .await
+                .expect("a listing");
             keys.extend(page.objects.into_iter().map(|object| object.key));
             after = page.next_after;
             if after.is_none() {
@@ -118,7 +137,8 @@ impl World {
         }
         let mut letters = Vec::new();
         for (_, bytes) in self.buried().await {
-            let array: Vec<Value> = serde_json::from_slice(&bytes).expect("an array of dead letters");
+            let array: Vec<Value> =
+                serde_json::from_slice(&bytes).expect("an array of dead letters");
             letters.extend(array.iter().map(letter));
         }
         letters.sort();
@@ -131,7 +151,9 @@ fn letter(letter: &Value) -> Letter {
     Letter {
         id: text("id"),
         reason: text("deadletterreason"),
-        attempts: letter["deliveryattempts"].as_u64().expect("a number of attempts"),
+        attempts: letter["deliveryattempts"]
+            .as_u64()
+            .expect("a number of attempts"),
         outcome: text("lastdeliveryoutcome"),
     }
 }

@@ -56,7 +56,13 @@ impl Wiring {
             drain: self.drain.clone(),
         };
         let (local, clock, calls) = (self.local.clone(), self.clock.clone(), self.calls.clone());
-        Worker { links, deliver: Deliver::new(ports, settings), local, clock, calls }
+        Worker {
+            links,
+            deliver: Deliver::new(ports, settings),
+            local,
+            clock,
+            calls,
+        }
     }
 
     pub(crate) fn dead_letters(
@@ -124,18 +130,34 @@ impl Wiring {
             QueueName::Redrive => "redrive",
             QueueName::Records => "records",
         };
-        Faulty::new(Recorded::new(self.local.queue(name), label, &self.calls), label, &self.faults.queues)
+        Faulty::new(
+            Recorded::new(self.local.queue(name), label, &self.calls),
+            label,
+            &self.faults.queues,
+        )
     }
 
     fn state(&self) -> State {
-        Faulty::new(Recorded::new(self.local.state(), "state", &self.calls), "state", &self.faults.state)
+        Faulty::new(
+            Recorded::new(self.local.state(), "state", &self.calls),
+            "state",
+            &self.faults.state,
+        )
     }
 
     fn bucket(&self) -> Bucket {
-        Faulty::new(Recorded::new(self.bucket.clone(), "bucket", &self.calls), "bucket", &self.faults.bucket)
+        Faulty::new(
+            Recorded::new(self.bucket.clone(), "bucket", &self.calls),
+            "bucket",
+            &self.faults.bucket,
+        )
     }
 
     fn log(&self) -> Log {
-        Faulty::new(Recorded::new(self.log.clone(), "log", &self.calls), "log", &self.faults.log)
+        Faulty::new(
+            Recorded::new(self.log.clone(), "log", &self.calls),
+            "log",
+            &self.faults.log,
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! One worker of deliver. Workers of one world share the queue, the store and the endpoint, and nothing else.
+//! One worker of deliver. Workers of one world share the queue, the store and the endpoint, and
+//! nothing else.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ pub(crate) const MESSAGES_MAX: usize = 10;
 pub struct Worker {
     /// Links that are not well, as this worker sees them.
     pub links: LinkHealth<State, ManualClock>,
-    pub(crate) deliver: Deliver<Bundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
+    pub(crate) deliver:
+        Deliver<Bundle<Queue, State, State, State, ScriptedEndpoint, ManualClock, Chance>>,
     pub(crate) local: Local<ManualClock>,
     pub(crate) clock: ManualClock,
     pub(crate) calls: Calls,
@@ -45,12 +47,21 @@ impl Worker {
     pub async fn deliver_some(&self, messages_max: usize, left: Duration) -> BatchResponse {
         let received = receive(&self.local, QueueName::Deliveries, messages_max);
         let batch = self.calls.unnoted(received).await;
-        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
-        let response = self.deliver.handle(batch, self.clock.monotonic() + left).await;
+        let receipts: Vec<_> = batch
+            .iter()
+            .map(|m| (m.id.clone(), m.receipt.clone()))
+            .collect();
+        let response = self
+            .deliver
+            .handle(batch, self.clock.monotonic() + left)
+            .await;
         let queue = self.local.queue(QueueName::Deliveries);
         for (id, receipt) in receipts {
             if !response.failures.contains(&id) {
-                self.calls.unnoted(queue.acknowledge(&receipt)).await.expect("an acknowledgement");
+                self.calls
+                    .unnoted(queue.acknowledge(&receipt))
+                    .await
+                    .expect("an acknowledgement");
             }
         }
         response
@@ -66,8 +77,16 @@ pub(crate) async fn receive(
     let mut batch = Vec::new();
     loop {
         let asked = MESSAGES_MAX.min(max - batch.len());
-        let request = ReceiveRequest { max: asked, visibility: VISIBILITY, wait: Duration::ZERO };
-        let part = local.queue(queue).receive(request).await.expect("a receive");
+        let request = ReceiveRequest {
+            max: asked,
+            visibility: VISIBILITY,
+            wait: Duration::ZERO,
+        };
+        let part = local
+            .queue(queue)
+            .receive(request)
+            .await
+            .expect("a receive");
         let is_last = part.len() < MESSAGES_MAX;
         batch.extend(part);
         if is_last || batch.len() == max {

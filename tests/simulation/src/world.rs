@@ -66,10 +66,15 @@ impl World {
         Self::remembering(faults, Duration::ZERO)
     }
 
-    /// A world with faults, in which what is known of a topic is asked for again only after so long, as on
-    /// AWS.
+    /// A world with faults, in which what is known of a topic is asked for again only after so
+    /// long, as on AWS.
     pub fn remembering(faults: &Faults, topic_max_age: Duration) -> Self {
-        Self::wired(faults, topic_max_age, DeliverSettings::default(), LocalOptions::default())
+        Self::wired(
+            faults,
+            topic_max_age,
+            DeliverSettings::default(),
+            LocalOptions::default(),
+        )
     }
 
     /// A world with faults, in which deliver has other bounds.
@@ -79,20 +84,37 @@ impl World {
 
     /// A world with this bound on messages of the delivery queue in flight.
     pub fn with_in_flight_max(deliveries_in_flight_max: usize) -> Self {
-        let options = LocalOptions { deliveries_in_flight_max, ..LocalOptions::default() };
-        Self::wired(&Faults::none(), Duration::ZERO, DeliverSettings::default(), options)
+        let options = LocalOptions {
+            deliveries_in_flight_max,
+            ..LocalOptions::default()
+        };
+        Self::wired(
+            &Faults::none(),
+            Duration::ZERO,
+            DeliverSettings::default(),
+            options,
+        )
     }
 
     /// A world with faults, in which so many bytes of records of the delivery log may wait.
     pub fn with_records_bytes_max(faults: &Faults, records_bytes_max: u64) -> Self {
-        let options = LocalOptions { records_bytes_max, ..LocalOptions::default() };
+        let options = LocalOptions {
+            records_bytes_max,
+            ..LocalOptions::default()
+        };
         Self::wired(faults, Duration::ZERO, DeliverSettings::default(), options)
     }
 
     /// A world over what another process left in a data folder. It goes on at this time.
     pub fn over(folder: TempDir, now: Timestamp) -> Self {
         let (settings, options) = (DeliverSettings::default(), LocalOptions::default());
-        Self::wired_over((folder, now), &Faults::none(), Duration::ZERO, settings, options)
+        Self::wired_over(
+            (folder, now),
+            &Faults::none(),
+            Duration::ZERO,
+            settings,
+            options,
+        )
     }
 
     /// Bytes of the file in which queues and state are.
@@ -110,7 +132,12 @@ impl World {
     /// The same, in which wake tells the subscribers of `ops` of links.
     #[must_use]
     pub fn telling_ops(self) -> Self {
-        Self { wake: self.wake.with(WakeSettings { notices_topic: TopicName::parse("ops").ok() }), ..self }
+        Self {
+            wake: self.wake.with(WakeSettings {
+                notices_topic: TopicName::parse("ops").ok(),
+            }),
+            ..self
+        }
     }
 
     fn wired(
@@ -130,10 +157,15 @@ impl World {
         settings: DeliverSettings,
         options: LocalOptions,
     ) -> Self {
-        let (clock, entropy, calls) = (ManualClock::new(now), SeededEntropy::new(7), Calls::default());
-        let local =
-            Local::open(folder.path(), options, clock.clone(), entropy.clone()).expect("an embedded store");
-        let bucket = FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
+        let (clock, entropy, calls) = (
+            ManualClock::new(now),
+            SeededEntropy::new(7),
+            Calls::default(),
+        );
+        let local = Local::open(folder.path(), options, clock.clone(), entropy.clone())
+            .expect("an embedded store");
+        let bucket =
+            FileStore::open(&folder.path().join("dead-letters")).expect("a folder of files");
         let log = FileStore::open(&folder.path().join("log")).expect("a folder of files");
         let wiring = Wiring {
             faults: faults.clone(),
@@ -155,7 +187,10 @@ impl World {
             record: wiring.record(),
             endpoint: wiring.endpoint.clone(),
             drain: wiring.drain.clone(),
-            created: Mutex::new(Created { topic: 1, subscription: 1 }),
+            created: Mutex::new(Created {
+                topic: 1,
+                subscription: 1,
+            }),
             clock,
             calls,
             local,
@@ -168,10 +203,12 @@ impl World {
         }
     }
 
-    /// Another worker of deliver, which sees links through a book of its own, and draws its own chance.
+    /// Another worker of deliver, which sees links through a book of its own, and draws its own
+    /// chance.
     pub fn another_worker(&self, seed: u64) -> Worker {
         let (links, chance) = (self.wiring.links(), Chance::new(seed));
-        self.wiring.worker(links, Duration::ZERO, chance, DeliverSettings::default())
+        self.wiring
+            .worker(links, Duration::ZERO, chance, DeliverSettings::default())
     }
 }
 

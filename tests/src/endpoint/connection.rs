@@ -25,7 +25,9 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
             Answer::Judge(judge) => write(&mut stream, judge(&request), "")?,
             Answer::Reply(reply) => write_reply(&mut stream, &reply(&request))?,
             Answer::Held(status) => {
-                shared.opened.wait_for("the end of the hold", |opened| opened.first().copied());
+                shared
+                    .opened
+                    .wait_for("the end of the hold", |opened| opened.first().copied());
                 write(&mut stream, status, "")?;
             }
             Answer::Endless(status) => return write_for_ever(&mut stream, status),
@@ -43,12 +45,21 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
 }
 
 fn write(stream: &mut TcpStream, status: u16, header: &str) -> io::Result<()> {
-    let length = if status == 204 { "" } else { "content-length: 0\r\n" };
+    let length = if status == 204 {
+        ""
+    } else {
+        "content-length: 0\r\n"
+    };
     stream.write_all(format!("HTTP/1.1 {status} Scripted\r\n{length}{header}\r\n").as_bytes())
 }
 
 fn write_reply(stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
-    write!(stream, "HTTP/1.1 {} Scripted\r\ncontent-length: {}\r\n", reply.status, reply.body.len())?;
+    write!(
+        stream,
+        "HTTP/1.1 {} Scripted\r\ncontent-length: {}\r\n",
+        reply.status,
+        reply.body.len()
+    )?;
     for (name, value) in &reply.headers {
         write!(stream, "{name}: {value}\r\n")?;
     }

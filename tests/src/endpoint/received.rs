@@ -32,7 +32,9 @@ impl Received {
             return Ok(None);
         }
         let mut words = line.split_whitespace().map(str::to_owned);
-        let (Some(method), Some(path)) = (words.next(), words.next()) else { return Err(broken()) };
+        let (Some(method), Some(path)) = (words.next(), words.next()) else {
+            return Err(broken());
+        };
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
@@ -44,9 +46,20 @@ impl Received {
             let (name, value) = line.split_once(':').ok_or_else(broken)?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut request = Self { method, path, headers, body: Vec::new(), at: now() };
-        let bytes = request.header("content-length").unwrap_or("0").parse().map_err(|_| broken())?;
-        // The program knows how long its bodies are; a request in chunks would be a surprise worth a failure.
+        let mut request = Self {
+            method,
+            path,
+            headers,
+            body: Vec::new(),
+            at: now(),
+        };
+        let bytes = request
+            .header("content-length")
+            .unwrap_or("0")
+            .parse()
+            .map_err(|_| broken())?;
+        // The program knows how long its bodies are; a request in chunks would be a surprise worth
+        // a failure.
         if bytes > BODY_BYTES_MAX || request.header("transfer-encoding").is_some() {
             return Err(broken());
         }
@@ -57,7 +70,10 @@ impl Received {
 
     /// A header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The body, which must be JSON.
@@ -68,7 +84,9 @@ impl Received {
     /// The ids of the events in the body: of one, or of an array of them.
     pub fn ids(&self) -> Vec<String> {
         let body = self.json();
-        let events = body.as_array().map_or_else(|| std::slice::from_ref(&body), Vec::as_slice);
+        let events = body
+            .as_array()
+            .map_or_else(|| std::slice::from_ref(&body), Vec::as_slice);
         let id = |event: &Value| event["id"].as_str().expect("an event has an id").to_owned();
         events.iter().map(id).collect()
     }

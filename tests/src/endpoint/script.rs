@@ -59,7 +59,8 @@ impl Shared {
     pub(super) fn script(&self, path: &str, answers: impl IntoIterator<Item = Answer>) {
         let answers: Vec<_> = answers.into_iter().collect();
         assert!(!answers.is_empty(), "a script has an answer");
-        self.scripts().insert(path.to_owned(), Script { answers, next: 0 });
+        self.scripts()
+            .insert(path.to_owned(), Script { answers, next: 0 });
     }
 
     fn scripts(&self) -> MutexGuard<'_, HashMap<String, Script>> {
@@ -69,7 +70,9 @@ impl Shared {
     /// The next answer of a path.
     pub(super) fn answer(&self, path: &str) -> Answer {
         let mut scripts = self.scripts();
-        let Some(script) = scripts.get_mut(path) else { return Answer::Status(204) };
+        let Some(script) = scripts.get_mut(path) else {
+            return Answer::Status(204);
+        };
         let at = script.next.min(script.answers.len() - 1);
         script.next += 1;
         script.answers[at].clone()

@@ -7,14 +7,22 @@ use posthaste_tests::home::Home;
 use posthaste_tests::server::Server;
 use serde_json::{Map, Value, json};
 
-/// A topic with a subscription `s{status}` at the path `/{status}` for each status, which gets one event.
-fn publish_to_all(server: &Server, endpoint: &Endpoint, statuses: &[(u16, &[u16])], more: &Value) -> Topic {
+/// A topic with a subscription `s{status}` at the path `/{status}` for each status, which gets one
+/// event.
+fn publish_to_all(
+    server: &Server,
+    endpoint: &Endpoint,
+    statuses: &[(u16, &[u16])],
+    more: &Value,
+) -> Topic {
     let subscribe = |(status, script): &(u16, &[u16])| {
         let url = endpoint.on(&format!("/{status}"), script);
         (format!("s{status}"), subscription_with(&url, more))
     };
     let subscriptions: Map<String, Value> = statuses.iter().map(subscribe).collect();
-    let topic = server.api().create_topic("answers", &json!({ "subscriptions": subscriptions }));
+    let topic = server
+        .api()
+        .create_topic("answers", &json!({ "subscriptions": subscriptions }));
     topic.publish(&cloud_event("1"));
     topic
 }
@@ -23,17 +31,32 @@ fn publish_to_all(server: &Server, endpoint: &Endpoint, statuses: &[(u16, &[u16]
 fn success_is_200_to_204_and_nothing_else() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let good: [(u16, &[u16]); 5] =
-        [(200, &[200]), (201, &[201]), (202, &[202]), (203, &[203]), (204, &[204])];
+    let good: [(u16, &[u16]); 5] = [
+        (200, &[200]),
+        (201, &[201]),
+        (202, &[202]),
+        (203, &[203]),
+        (204, &[204]),
+    ];
     let topic = publish_to_all(&server, &endpoint, &good, &json!({}));
-    // A second event is delivered after the first, so whatever would be tried again had its chance to be.
+    // A second event is delivered after the first, so whatever would be tried again had its chance
+    // to be.
     topic.publish(&cloud_event("2"));
     for (status, _) in good {
-        let ids: Vec<_> =
-            endpoint.wait_for(&format!("/{status}"), 2).iter().flat_map(Received::ids).collect();
+        let ids: Vec<_> = endpoint
+            .wait_for(&format!("/{status}"), 2)
+            .iter()
+            .flat_map(Received::ids)
+            .collect();
         assert_eq!(ids.len(), 2, "{status}");
-        assert!(ids.contains(&"1".to_owned()) && ids.contains(&"2".to_owned()), "{status}: {ids:?}");
-        assert!(home.dead_letter_files("answers", &format!("s{status}")).is_empty());
+        assert!(
+            ids.contains(&"1".to_owned()) && ids.contains(&"2".to_owned()),
+            "{status}: {ids:?}"
+        );
+        assert!(
+            home.dead_letter_files("answers", &format!("s{status}"))
+                .is_empty()
+        );
     }
 }
 
@@ -41,9 +64,20 @@ fn success_is_200_to_204_and_nothing_else() {
 fn a_permanent_answer_is_a_dead_letter_at_once() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let permanent: [(u16, &[u16]); 5] =
-        [(400, &[400]), (401, &[401]), (403, &[403]), (404, &[404]), (413, &[413])];
-    let names = ["BadRequest", "Unauthorized", "Forbidden", "NotFound", "PayloadTooLarge"];
+    let permanent: [(u16, &[u16]); 5] = [
+        (400, &[400]),
+        (401, &[401]),
+        (403, &[403]),
+        (404, &[404]),
+        (413, &[413]),
+    ];
+    let names = [
+        "BadRequest",
+        "Unauthorized",
+        "Forbidden",
+        "NotFound",
+        "PayloadTooLarge",
+    ];
     publish_to_all(&server, &endpoint, &permanent, &json!({}));
     for ((status, _), name) in permanent.into_iter().zip(names) {
         let letter = home.wait_for_dead_letter("answers", &format!("s{status}"));
@@ -79,10 +113,16 @@ fn every_other_answer_is_tried_again() {
     publish_to_all(&server, &endpoint, &again, &json!({}));
     for (status, _) in again {
         let requests = endpoint.wait_for(&format!("/{status}"), 2);
-        let counts: Vec<_> =
-            requests.iter().filter_map(|request| request.header("aeg-delivery-count")).collect();
+        let counts: Vec<_> = requests
+            .iter()
+            .filter_map(|request| request.header("aeg-delivery-count"))
+            .collect();
         assert_eq!(counts, ["0", "1"], "{status}");
-        assert!(home.dead_letter_files("answers", &format!("s{status}")).is_empty(), "{status}");
+        assert!(
+            home.dead_letter_files("answers", &format!("s{status}"))
+                .is_empty(),
+            "{status}"
+        );
     }
 }
 
@@ -99,11 +139,27 @@ fn a_dead_letter_says_how_its_last_attempt_ended() {
         (500, &[500]),
         (418, &[418]),
     ];
-    let names = ["Redirected", "Redirected", "TimedOut", "Busy", "Busy", "GenericError", "GenericError"];
-    publish_to_all(&server, &endpoint, &failing, &json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } }));
+    let names = [
+        "Redirected",
+        "Redirected",
+        "TimedOut",
+        "Busy",
+        "Busy",
+        "GenericError",
+        "GenericError",
+    ];
+    publish_to_all(
+        &server,
+        &endpoint,
+        &failing,
+        &json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } }),
+    );
     for ((status, _), name) in failing.into_iter().zip(names) {
         let letter = home.wait_for_dead_letter("answers", &format!("s{status}"));
-        assert_eq!(letter["deadletterreason"], "MaxDeliveryAttemptsExceeded", "{status}");
+        assert_eq!(
+            letter["deadletterreason"], "MaxDeliveryAttemptsExceeded",
+            "{status}"
+        );
         assert_eq!(letter["lastdeliveryoutcome"], name, "{status}");
         assert_eq!(letter["lasthttpstatuscode"], status);
         assert_eq!(letter["deliveryattempts"], 1);
@@ -115,8 +171,11 @@ fn gone_disables_the_subscription_and_ends_what_waits() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let url = endpoint.on("/a", &[503, 410]);
-    let both = json!({ "gone": subscription(&url), "other": subscription(&endpoint.url("/other")) });
-    let topic = server.api().create_topic("orders", &json!({ "subscriptions": both }));
+    let both =
+        json!({ "gone": subscription(&url), "other": subscription(&endpoint.url("/other")) });
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": both }));
     // The first waits for its second attempt when the next one meets the 410.
     topic.publish(&cloud_event("waiting"));
     endpoint.wait_for("/a", 1);
@@ -124,7 +183,10 @@ fn gone_disables_the_subscription_and_ends_what_waits() {
     let mut letters = home.wait_for_dead_letters("orders", "gone", 2);
     letters.sort_by_key(|letter| letter["id"].to_string());
     for (letter, id) in letters.iter().zip(["meets", "waiting"]) {
-        assert_eq!((&letter["id"], &letter["deadletterreason"]), (&json!(id), &json!("EndpointGone")));
+        assert_eq!(
+            (&letter["id"], &letter["deadletterreason"]),
+            (&json!(id), &json!("EndpointGone"))
+        );
     }
     assert_eq!(letters[0]["lastdeliveryoutcome"], "Gone");
     assert_eq!(letters[0]["lasthttpstatuscode"], 410);
@@ -146,8 +208,10 @@ fn writing_a_disabled_subscription_with_another_url_makes_it_active() {
     home.wait_for_dead_letter("orders", "gone");
     let moved = subscription(&endpoint.on("/b", &[200]));
     for (settings, state) in [(&settings, "Disabled"), (&moved, "Active")] {
-        let written =
-            server.api().manage("PUT", "/topics/orders/subscriptions/gone", Some(settings)).expect(200);
+        let written = server
+            .api()
+            .manage("PUT", "/topics/orders/subscriptions/gone", Some(settings))
+            .expect(200);
         assert_eq!(written.json()["status"]["state"], state);
     }
     topic.publish(&cloud_event("2"));

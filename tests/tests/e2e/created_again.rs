@@ -1,5 +1,5 @@
-//! A subscription or topic that is deleted and created again under its name gets nothing that was accepted
-//! for the old one.
+//! A subscription or topic that is deleted and created again under its name gets nothing that was
+//! accepted for the old one.
 
 use posthaste_tests::endpoint::Endpoint;
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
@@ -8,15 +8,20 @@ use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
-/// The lines of the log about events that go to the dead letters. Their object comes five minutes later: the
-/// delay that was set is gone with its subscription.
+/// The lines of the log about events that go to the dead letters. Their object comes five minutes
+/// later: the delay that was set is gone with its subscription.
 fn given_up(server: &Server) -> Vec<Value> {
-    let lines = server.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-    lines.filter(|line| line["message"] == "events on their way to the dead letters").collect()
+    let lines = server
+        .log()
+        .into_iter()
+        .filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    lines
+        .filter(|line| line["message"] == "events on their way to the dead letters")
+        .collect()
 }
 
-/// Deletes what is at `path` and creates the subscription again, with another endpoint, while an event waits
-/// for its retry.
+/// Deletes what is at `path` and creates the subscription again, with another endpoint, while an
+/// event waits for its retry.
 fn check(path: &str) {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
@@ -28,14 +33,29 @@ fn check(path: &str) {
     server.api().manage("DELETE", path, None).expect(204);
     let new = json!({ "subscriptions": { "billing": subscription(&endpoint.url("/new")) } });
     server.api().manage("PUT", "/topics/orders", Some(&new));
-    let line = wait_until("the old event to be given up", || given_up(&server).into_iter().next());
+    let line = wait_until("the old event to be given up", || {
+        given_up(&server).into_iter().next()
+    });
     assert_eq!(
-        [&line["reason"], &line["topic"], &line["subscription"], &line["events"]],
-        [&json!("SubscriptionDeleted"), &json!("orders"), &json!("billing"), &json!(1)]
+        [
+            &line["reason"],
+            &line["topic"],
+            &line["subscription"],
+            &line["events"]
+        ],
+        [
+            &json!("SubscriptionDeleted"),
+            &json!("orders"),
+            &json!("billing"),
+            &json!(1)
+        ]
     );
     server.api().topic("orders").publish(&cloud_event("2"));
     assert_eq!(endpoint.wait_for_one("/new").ids(), ["2"]);
-    assert_eq!((endpoint.received("/new").len(), given_up(&server).len()), (1, 1));
+    assert_eq!(
+        (endpoint.received("/new").len(), given_up(&server).len()),
+        (1, 1)
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Connections without end: silent ones do not keep others out, and the operator of the server always
-//! gets in.
+//! Connections without end: silent ones do not keep others out, and the operator of the server
+//! always gets in.
 
 use std::io::{ErrorKind, Read, Write};
 use std::iter::repeat_n;
@@ -26,29 +26,52 @@ const SILENT_PER_ADDRESS_MAX: usize = 64;
 const GO_ON: &[u8; 25] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Connections that say nothing, each address having so many.
-fn silent(server: &Server, addresses: impl Iterator<Item = Ipv4Addr>, each: usize) -> Vec<TcpStream> {
+fn silent(
+    server: &Server,
+    addresses: impl Iterator<Item = Ipv4Addr>,
+    each: usize,
+) -> Vec<TcpStream> {
     raise_limit();
-    let to: SocketAddr =
-        server.url().strip_prefix("http://").and_then(|to| to.parse().ok()).expect("an address");
+    let to: SocketAddr = server
+        .url()
+        .strip_prefix("http://")
+        .and_then(|to| to.parse().ok())
+        .expect("an address");
     let runtime = Runtime::new().expect("a runtime starts");
     let connect = |from: Ipv4Addr| {
         runtime.block_on(async move {
             let socket = TcpSocket::new_v4().expect("there are descriptors left");
-            socket.bind((from, 0).into()).expect("all of 127.0.0.0/8 is this machine");
-            let stream = socket.connect(to).await.expect("the server takes connections");
-            let stream = stream.into_std().expect("a socket is one without a runtime");
+            socket
+                .bind((from, 0).into())
+                .expect("all of 127.0.0.0/8 is this machine");
+            let stream = socket
+                .connect(to)
+                .await
+                .expect("the server takes connections");
+            let stream = stream
+                .into_std()
+                .expect("a socket is one without a runtime");
             stream.set_nonblocking(false).expect("a socket can block");
             stream
         })
     };
-    addresses.flat_map(|from| repeat_n(from, each)).map(connect).collect()
+    addresses
+        .flat_map(|from| repeat_n(from, each))
+        .map(connect)
+        .collect()
 }
 
 /// Every socket is a descriptor of this process.
 fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
-        .expect("a limit may be raised to its maximum");
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    )
+    .expect("a limit may be raised to its maximum");
 }
 
 fn from(third: u8) -> impl Iterator<Item = Ipv4Addr> {
@@ -57,11 +80,16 @@ fn from(third: u8) -> impl Iterator<Item = Ipv4Addr> {
 
 /// The count of a metric for this reason.
 fn cut(server: &Server, reason: &str) -> usize {
-    let text =
-        server.api().send("GET", "/metrics", &[], b"").expect("metrics are always answered").expect(200);
+    let text = server
+        .api()
+        .send("GET", "/metrics", &[], b"")
+        .expect("metrics are always answered")
+        .expect(200);
     let text = String::from_utf8(text.body).expect("metrics are text");
     let name = format!("ConnectionCutCount{{reason=\"{reason}\"}} ");
-    text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
+    text.lines()
+        .find_map(|line| line.strip_prefix(&name)?.parse().ok())
+        .unwrap_or(0)
 }
 
 #[test]
@@ -76,13 +104,20 @@ fn silent_connections_keep_nobody_out() {
     for _ in 0..10 {
         // A connection of its own each time: what is kept open already proves nothing.
         let fresh = posthaste_tests::api::Api::new(server.url().to_owned(), "none");
-        fresh.send("GET", "/health", &[], b"").expect("health is answered").expect(200);
+        fresh
+            .send("GET", "/health", &[], b"")
+            .expect("health is answered")
+            .expect(200);
     }
     server.api().show("/topics/orders");
     topic.publish(&cloud_event("1"));
-    // The server closed them for others, or, if it took seconds to open them all, because they said nothing.
+    // The server closed them for others, or, if it took seconds to open them all, because they said
+    // nothing.
     let went = [cut(&server, "full"), cut(&server, "head")];
-    assert!(went.iter().sum::<usize>() >= sockets.len() - connections_max, "{went:?}");
+    assert!(
+        went.iter().sum::<usize>() >= sockets.len() - connections_max,
+        "{went:?}"
+    );
     drop(sockets);
 }
 
@@ -91,11 +126,27 @@ fn silent_connections_keep_nobody_out_where_open_files_run_out_first() {
     let home = Home::new();
     let server = home.serve();
     let topic = server.api().create_topic("orders", &json!({}));
-    let pid = Pid::from_raw(server.pid().try_into().expect("a process's number is small"));
-    prlimit(pid, Resource::Nofile, Rlimit { current: Some(100), maximum: Some(100) })
-        .expect("a limit may be lowered");
+    let pid = Pid::from_raw(
+        server
+            .pid()
+            .try_into()
+            .expect("a process's number is small"),
+    );
+    prlimit(
+        pid,
+        Resource::Nofile,
+        Rlimit {
+            current: Some(100),
+            maximum: Some(100),
+        },
+    )
+    .expect("a limit may be lowered");
     let sockets = silent(&server, from(4), 3);
-    server.api().send("GET", "/health", &[], b"").expect("health is answered").expect(200);
+    server
+        .api()
+        .send("GET", "/health", &[], b"")
+        .expect("health is answered")
+        .expect(200);
     topic.publish(&cloud_event("1"));
     assert!(cut(&server, "full") > 0);
     drop(sockets);
@@ -108,20 +159,22 @@ fn silent_connections_of_one_address_are_bounded_and_end_within_seconds() {
     let proxies = silent(&server, from(3).take(1), 200);
     let crowd = silent(&server, from(2).take(1), 200);
     let expected = crowd.len() - SILENT_PER_ADDRESS_MAX;
-    wait_until("connections that are closed for their address's sake", || {
-        (cut(&server, "address") > 0).then_some(())
-    });
+    wait_until(
+        "connections that are closed for their address's sake",
+        || (cut(&server, "address") > 0).then_some(()),
+    );
     // The rest, those of the proxy included, have seconds.
     let all = proxies.len() + crowd.len();
-    wait_until("connections that are closed because they said nothing", || {
-        (cut(&server, "address") + cut(&server, "head") == all).then_some(())
-    });
+    wait_until(
+        "connections that are closed because they said nothing",
+        || (cut(&server, "address") + cut(&server, "head") == all).then_some(()),
+    );
     // Fewer than expected where the first ones ended before the last ones came.
     assert!(cut(&server, "address") <= expected && cut(&server, "full") == 0);
     for mut socket in proxies.into_iter().chain(crowd) {
         let end = socket.read(&mut [0]);
-        let is_closed =
-            matches!(&end, Ok(0)) || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+        let is_closed = matches!(&end, Ok(0))
+            || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
         assert!(is_closed);
     }
 }
@@ -134,9 +187,14 @@ fn operators_are_answered_while_every_place_for_requests_is_taken() {
     let event = cloud_event("1").to_string();
     // Requests whose bodies do not come. Each has a place when it is asked to send on.
     let begin = |_| {
-        let address = server.url().strip_prefix("http://").expect("it is plain http");
+        let address = server
+            .url()
+            .strip_prefix("http://")
+            .expect("it is plain http");
         let mut stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout is no zero");
+        stream
+            .set_read_timeout(Some(Duration::from_mins(1)))
+            .expect("a timeout is no zero");
         let (key, length) = (&topic.keys[0], event.len());
         let head = format!(
             "POST /topics/orders/events HTTP/1.1\r\nhost: h\r\naeg-sas-key: {key}\r\n\
@@ -149,22 +207,39 @@ fn operators_are_answered_while_every_place_for_requests_is_taken() {
         stream
     };
     let held: Vec<TcpStream> = (0..3).map(begin).collect();
-    let publish = || topic.send(CLOUD_EVENT, event.as_bytes()).expect("the server answers");
-    let refused =
-        wait_until("a publish that finds no place", || Some(publish()).filter(|it| it.status == 503));
+    let publish = || {
+        topic
+            .send(CLOUD_EVENT, event.as_bytes())
+            .expect("the server answers")
+    };
+    let refused = wait_until("a publish that finds no place", || {
+        Some(publish()).filter(|it| it.status == 503)
+    });
     assert_eq!(refused.header("retry-after"), Some("1"));
     let problem = refused.problem(503);
     assert_eq!(problem["type"], "urn:posthaste:problem:back-pressure");
     assert!(
-        problem["detail"].as_str().is_some_and(|detail| detail.contains("--connections-max")),
+        problem["detail"]
+            .as_str()
+            .is_some_and(|detail| detail.contains("--connections-max")),
         "{problem}"
     );
-    server.api().send("GET", "/health", &[], b"").expect("health is answered").expect(200);
+    server
+        .api()
+        .send("GET", "/health", &[], b"")
+        .expect("health is answered")
+        .expect(200);
     assert!(server.api().metric("RequestTurnedAwayCount") >= 1.0);
     server.api().show("/topics/orders");
-    server.api().send("GET", "/topics", &[("authorization", "Bearer wrong")], b"").unwrap().problem(503);
+    server
+        .api()
+        .send("GET", "/topics", &[("authorization", "Bearer wrong")], b"")
+        .unwrap()
+        .problem(503);
     for mut stream in held {
-        stream.write_all(event.as_bytes()).expect("the server reads");
+        stream
+            .write_all(event.as_bytes())
+            .expect("the server reads");
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).expect("the server answers");
         assert_eq!(&answer, b"HTTP/1.1 200");

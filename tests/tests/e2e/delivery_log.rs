@@ -1,6 +1,9 @@
 //! The delivery log, asked with the command line: what became of events, and what happens now.
 
-#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "the settings of clippy.toml for tests do not reach their helpers"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -17,10 +20,13 @@ use posthaste_tests::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-/// Publishes three events: the first is delivered, the second after a 503, and the third is refused.
+/// Publishes three events: the first is delivered, the second after a 503, and the third is
+/// refused.
 fn publish_three(server: &Server, endpoint: &Endpoint) {
     let settings = subscription(&endpoint.on("/a", &[200, 503, 200, 400, 204]));
-    let topic = server.api().create_topic_with("orders", "Billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "Billing", &settings);
     for (id, requests) in [("1", 1), ("2", 3), ("3", 4)] {
         topic.publish(&cloud_event(id));
         endpoint.wait_for("/a", requests);
@@ -47,25 +53,57 @@ fn what_became_of_events_is_shown_and_listed() {
     publish_three(&server, &endpoint);
 
     let first = shown(&home, &server, "1", "delivered");
-    assert_eq!(pairs(&first["attempts"], ["number", "status"]), [json!([1, 200])]);
-    assert_eq!((&first["subscription"], &first["payload"]["id"]), (&json!("Billing"), &json!("1")));
-    let webhook_id = endpoint.received("/a")[0].header("webhook-id").unwrap().to_owned();
+    assert_eq!(
+        pairs(&first["attempts"], ["number", "status"]),
+        [json!([1, 200])]
+    );
+    assert_eq!(
+        (&first["subscription"], &first["payload"]["id"]),
+        (&json!("Billing"), &json!("1"))
+    );
+    let webhook_id = endpoint.received("/a")[0]
+        .header("webhook-id")
+        .unwrap()
+        .to_owned();
     assert_eq!(first["attempts"][0]["webhookId"], webhook_id);
     let second = shown(&home, &server, "2", "delivered");
-    assert_eq!(pairs(&second["attempts"], ["number", "status"]), [json!([1, 503]), json!([2, 200])]);
+    assert_eq!(
+        pairs(&second["attempts"], ["number", "status"]),
+        [json!([1, 503]), json!([2, 200])]
+    );
     let third = shown(&home, &server, "3", "dead-lettered");
     assert_eq!(third["reason"], "UndeliverableDueToClientError");
 
     let text = home.run(&server, &["events", "show", "orders", "2"]);
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.starts_with("Billing: delivered\naccepted at "), "{text}");
-    assert!(text.contains("Busy") && text.contains("The log is complete up to"), "{text}");
+    assert!(
+        text.starts_with("Billing: delivered\naccepted at "),
+        "{text}"
+    );
+    assert!(
+        text.contains("Busy") && text.contains("The log is complete up to"),
+        "{text}"
+    );
     let of_request = ["events", "list", "orders", "--webhook-id", &webhook_id];
-    assert_eq!(pairs(&home.run_json(&server, &of_request)["records"], ["id", "status"]), [json!(["1", 200])]);
+    assert_eq!(
+        pairs(
+            &home.run_json(&server, &of_request)["records"],
+            ["id", "status"]
+        ),
+        [json!(["1", 200])]
+    );
     let failed = home.run_json(&server, &["events", "list", "orders", "--result", "retry"]);
-    assert_eq!(pairs(&failed["records"], ["id", "reason"]), [json!(["2", "Busy"])]);
+    assert_eq!(
+        pairs(&failed["records"], ["id", "reason"]),
+        [json!(["2", "Busy"])]
+    );
     let attempts = home.run_json(&server, &["attempts", "list", "orders", "billing"]);
-    let expected = [json!(["3", 400]), json!(["2", 200]), json!(["2", 503]), json!(["1", 200])];
+    let expected = [
+        json!(["3", 400]),
+        json!(["2", 200]),
+        json!(["2", 503]),
+        json!(["1", 200]),
+    ];
     assert_eq!(pairs(&attempts["records"], ["id", "status"]), expected);
     let unknown = home.run(&server, &["attempts", "list", "orders", "crm"]);
     assert_eq!(unknown.status.code(), Some(4));
@@ -74,10 +112,26 @@ fn what_became_of_events_is_shown_and_listed() {
 /// Starts `attempts list --follow` and reads its lines.
 fn follow(home: &Home, server: &Server) -> (Child, Seen<Value>) {
     let mut command = Command::new(posthaste());
-    command.args(["attempts", "list", "orders", "billing", "--follow", "--json", "--url", server.url()]);
-    command.arg("--data-dir").arg(home.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args([
+        "attempts",
+        "list",
+        "orders",
+        "billing",
+        "--follow",
+        "--json",
+        "--url",
+        server.url(),
+    ]);
+    command
+        .arg("--data-dir")
+        .arg(home.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut process = command.spawn().unwrap();
-    let (lines, seen) = (BufReader::new(process.stdout.take().unwrap()).lines(), Seen::default());
+    let (lines, seen) = (
+        BufReader::new(process.stdout.take().unwrap()).lines(),
+        Seen::default(),
+    );
     let pushing = seen.clone();
     thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
@@ -93,14 +147,26 @@ fn new_attempts_are_followed_until_ctrl_c() {
     let server = home.serve();
     publish_three(&server, &endpoint);
     let (mut process, seen) = follow(&home, &server);
-    seen.wait_for("the attempts so far", |lines| (lines.len() >= 4).then_some(()));
+    seen.wait_for("the attempts so far", |lines| {
+        (lines.len() >= 4).then_some(())
+    });
     server.api().topic("orders").publish(&cloud_event("4"));
-    let lines = seen.wait_for("a new attempt", |lines| (lines.len() >= 5).then(|| lines.to_vec()));
-    let expected =
-        [json!(["1", 200]), json!(["2", 503]), json!(["2", 200]), json!(["3", 400]), json!(["4", 204])];
+    let lines = seen.wait_for("a new attempt", |lines| {
+        (lines.len() >= 5).then(|| lines.to_vec())
+    });
+    let expected = [
+        json!(["1", 200]),
+        json!(["2", 503]),
+        json!(["2", 200]),
+        json!(["3", 400]),
+        json!(["4", 204]),
+    ];
     assert_eq!(pairs(&json!(lines), ["id", "status"]), expected);
 
-    let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw).unwrap();
+    let pid = i32::try_from(process.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .unwrap();
     let signal = ctrl_c();
     kill_process(pid, signal).unwrap();
     let ended = wait_until("the end of the tail", || process.try_wait().unwrap());
@@ -108,14 +174,20 @@ fn new_attempts_are_followed_until_ctrl_c() {
     assert_eq!(ended.signal(), Some(signal.as_raw()));
 }
 
-/// The signal of Ctrl-C. Where these tests run in the background of a shell, they and what they start ignore
-/// it: then the signal that ends a program just the same.
+/// The signal of Ctrl-C. Where these tests run in the background of a shell, they and what they
+/// start ignore it: then the signal that ends a program just the same.
 fn ctrl_c() -> Signal {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let ignored = ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     let is_ignored = ignored >> (Signal::INT.as_raw() - 1) & 1 == 1;
-    if is_ignored { Signal::TERM } else { Signal::INT }
+    if is_ignored {
+        Signal::TERM
+    } else {
+        Signal::INT
+    }
 }
 
 #[test]
@@ -123,12 +195,21 @@ fn a_delivered_event_is_sent_again_under_its_webhook_id() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
-    server.api().create_topic_with("orders", "billing", &settings).publish(&cloud_event("1"));
+    server
+        .api()
+        .create_topic_with("orders", "billing", &settings)
+        .publish(&cloud_event("1"));
     shown(&home, &server, "1", "delivered");
     let resent = home.run_json(&server, &["events", "resend", "orders", "billing", "1"]);
     let requests = endpoint.wait_for("/a", 2);
     let webhook_id = requests[0].header("webhook-id");
-    assert_eq!((resent["webhookId"].as_str(), requests[1].header("webhook-id")), (webhook_id, webhook_id));
+    assert_eq!(
+        (
+            resent["webhookId"].as_str(),
+            requests[1].header("webhook-id")
+        ),
+        (webhook_id, webhook_id)
+    );
     assert_eq!(requests[0].body, requests[1].body);
 }
 
@@ -137,15 +218,23 @@ fn any_id_is_shown_and_sent_again() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
-    for (index, id) in ["-1", "--all", ".", "..", "a/../b", "a b+c%"].into_iter().enumerate() {
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    for (index, id) in ["-1", "--all", ".", "..", "a/../b", "a b+c%"]
+        .into_iter()
+        .enumerate()
+    {
         topic.publish(&cloud_event(id));
         endpoint.wait_for("/a", 2 * index + 1);
         wait_until(&format!("the record of {id}"), || {
             let event = home.run_json(&server, &["events", "show", "orders", "--", id]);
             (event["id"] == id && event["deliveries"][0]["state"] == "delivered").then_some(())
         });
-        let resent = home.run_json(&server, &["events", "resend", "orders", "billing", "--", id]);
+        let resent = home.run_json(
+            &server,
+            &["events", "resend", "orders", "billing", "--", id],
+        );
         assert_eq!(resent["id"], id);
         endpoint.wait_for("/a", 2 * index + 2);
     }

@@ -1,5 +1,5 @@
-//! Events that are no longer wanted. The shortest time to live a subscription can set is a minute, so these
-//! tests use the event's own `expirytime`.
+//! Events that are no longer wanted. The shortest time to live a subscription can set is a minute,
+//! so these tests use the event's own `expirytime`.
 
 use jiff::{SignedDuration, Timestamp};
 use posthaste_tests::endpoint::Endpoint;
@@ -21,7 +21,10 @@ fn expiring(id: &str, in_ms: i64) -> Value {
 fn an_event_that_has_expired_is_a_dead_letter_without_an_attempt() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
     topic.publish(&expiring("late", -60_000));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(letter["id"], "late");
@@ -37,7 +40,9 @@ fn an_event_that_expires_while_it_waits_has_no_further_attempt() {
     let server = home.serve();
     let slow = json!({ "retryPolicy": { "schedule": ["PT6S"] } });
     let settings = subscription_with(&endpoint.on("/a", &[503]), &slow);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&expiring("1", 5_000));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(letter["deadletterreason"], "TimeToLiveExceeded");
@@ -51,7 +56,10 @@ fn an_event_that_expires_while_it_waits_has_no_further_attempt() {
 fn an_event_that_expires_later_is_delivered() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
     let event = expiring("1", 600_000);
     topic.publish(&event);
     assert_eq!(endpoint.wait_for_one("/a").json(), event);
@@ -63,8 +71,14 @@ fn one_expired_event_of_a_batch_takes_no_other_with_it() {
     let server = home.serve();
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let settings = subscription_with(&endpoint.url("/a"), &batching);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
-    topic.publish_batch(&[cloud_event("1"), expiring("late", -60_000), cloud_event("2")]);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    topic.publish_batch(&[
+        cloud_event("1"),
+        expiring("late", -60_000),
+        cloud_event("2"),
+    ]);
     assert_eq!(home.wait_for_dead_letter("orders", "billing")["id"], "late");
     let requests = endpoint.wait_for("/a", 1);
     assert_eq!(requests[0].ids(), ["1", "2"]);
@@ -76,14 +90,23 @@ fn expired_events_are_dropped_and_counted_where_the_subscription_says_so() {
     let server = home.serve();
     let dropping = json!({ "deadLetter": { "onExpiry": false } });
     let settings = subscription_with(&endpoint.url("/a"), &dropping);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&expiring("late", -60_000));
     wait_until("the dropped event to be counted", || {
-        let text = server.api().manage("GET", "/metrics", None).expect(200).body;
-        let text = String::from_utf8(text).unwrap().to_lowercase().replace('_', "");
-        let mut lines = text
-            .lines()
-            .filter(|line| line.starts_with("droppedevent") || line.starts_with("posthastedroppedevent"));
+        let text = server
+            .api()
+            .manage("GET", "/metrics", None)
+            .expect(200)
+            .body;
+        let text = String::from_utf8(text)
+            .unwrap()
+            .to_lowercase()
+            .replace('_', "");
+        let mut lines = text.lines().filter(|line| {
+            line.starts_with("droppedevent") || line.starts_with("posthastedroppedevent")
+        });
         lines.any(|line| line.ends_with(" 1")).then_some(())
     });
     assert!(home.dead_letter_files("orders", "billing").is_empty());

@@ -1,4 +1,5 @@
-//! One event, many subscriptions: each gets what its filter lets through, and none waits for another.
+//! One event, many subscriptions: each gets what its filter lets through, and none waits for
+//! another.
 
 use posthaste_tests::endpoint::{Answer, Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
@@ -15,8 +16,9 @@ fn ids(requests: &[Received]) -> Vec<String> {
 fn each_subscription_gets_what_its_filter_lets_through() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let filtered =
-        |path: &str, filter: Value| subscription_with(&endpoint.url(path), &json!({ "filter": filter }));
+    let filtered = |path: &str, filter: Value| {
+        subscription_with(&endpoint.url(path), &json!({ "filter": filter }))
+    };
     let subscriptions = json!({
         "all": subscription(&endpoint.url("/all")),
         "paid": filtered("/paid", json!({ "includedEventTypes": ["order.paid"] })),
@@ -25,7 +27,9 @@ fn each_subscription_gets_what_its_filter_lets_through() {
         "images": filtered("/images", json!({ "subjectBeginsWith": "/eu/", "subjectEndsWith": ".jpg" })),
         "none": filtered("/none", json!({ "includedEventTypes": ["never"] })),
     });
-    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": subscriptions }));
     let event = |id: &str, kind: &str, subject: &str| {
         let mut event = cloud_event(id);
         event["type"] = json!(kind);
@@ -37,7 +41,8 @@ fn each_subscription_gets_what_its_filter_lets_through() {
         event("2", "order.paid", "/us/2.jpg"),
         event("3", "order.shipped", "/eu/3"),
     ]);
-    // The last event matches every filter that could match at all, so it marks the end for each of them.
+    // The last event matches every filter that could match at all, so it marks the end for each of
+    // them.
     topic.publish(&event("9", "order.paid", "/EU/9.JPG"));
     assert_eq!(ids(&endpoint.wait_for("/all", 4)), ["1", "2", "3", "9"]);
     assert_eq!(ids(&endpoint.wait_for("/paid", 3)), ["1", "2", "9"]);
@@ -51,12 +56,23 @@ fn each_subscription_gets_what_its_filter_lets_through() {
 fn a_hundred_subscriptions_of_one_topic_get_every_event() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let subscriptions: serde_json::Map<String, Value> =
-        (0..100).map(|n| (format!("s{n}"), subscription(&endpoint.url(&format!("/{n}"))))).collect();
-    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    let subscriptions: serde_json::Map<String, Value> = (0..100)
+        .map(|n| {
+            (
+                format!("s{n}"),
+                subscription(&endpoint.url(&format!("/{n}"))),
+            )
+        })
+        .collect();
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": subscriptions }));
     topic.publish_batch(&[cloud_event("1"), cloud_event("2"), cloud_event("3")]);
     for n in 0..100 {
-        assert_eq!(ids(&endpoint.wait_for(&format!("/{n}"), 3)), ["1", "2", "3"]);
+        assert_eq!(
+            ids(&endpoint.wait_for(&format!("/{n}"), 3)),
+            ["1", "2", "3"]
+        );
     }
     assert_eq!(endpoint.all().len(), 300);
 }
@@ -70,7 +86,9 @@ fn an_endpoint_that_does_not_answer_delays_no_other() {
         "stuck": subscription(&endpoint.url("/stuck")),
         "healthy": subscription(&endpoint.url("/healthy")),
     });
-    let topic = server.api().create_topic("orders", &json!({ "subscriptions": both }));
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": both }));
     for n in 0..50 {
         topic.publish(&cloud_event(&n.to_string()));
     }

@@ -1,6 +1,6 @@
-//! A flood: producers publish several times what the endpoint takes. They are slowed, then refused, and what
-//! was accepted arrives, all of it. Thresholds and times are small, so that it is over soon; the mechanism is
-//! the same.
+//! A flood: producers publish several times what the endpoint takes. They are slowed, then refused,
+//! and what was accepted arrives, all of it. Thresholds and times are small, so that it is over
+//! soon; the mechanism is the same.
 
 mod producers;
 mod watch;
@@ -39,12 +39,12 @@ const SLOW: Duration = Duration::from_millis(100);
 const HIGH: u64 = 2000;
 
 /// Most resident bytes that the process may have more at the height of a flood. The memory holds
-/// messages that wait, at most a few thousand, and the allocator's reserve; a process that kept every
-/// message would not stop there.
+/// messages that wait, at most a few thousand, and the allocator's reserve; a process that kept
+/// every message would not stop there.
 const RESIDENT_BYTES_MORE: u64 = 64 << 20;
 
-/// A poll a second, tarpits of 1 to 4 s, and a history of twelve polls. The drain time decides from a backlog
-/// of 2 s on.
+/// A poll a second, tarpits of 1 to 4 s, and a history of twelve polls. The drain time decides from
+/// a backlog of 2 s on.
 const SETTINGS: &str = "\
 ResourceMonitoringInterval: 00:00:01
 SMTPStartThrottlingDelayInterval: 00:00:01
@@ -87,8 +87,16 @@ fn a_flood_is_slowed_then_refused_and_nothing_that_was_accepted_is_lost() {
     };
     let subscriptions: Map<String, Value> = SUBSCRIPTIONS.iter().map(subscribe).collect();
     let file = settings_file(beside.path());
-    let server = Server::start(home.path(), &["--pressure-settings", file.to_str().expect("a path is text")]);
-    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    let server = Server::start(
+        home.path(),
+        &[
+            "--pressure-settings",
+            file.to_str().expect("a path is text"),
+        ],
+    );
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": subscriptions }));
     let producers = Producers::new(topic);
     producers.publish_calmly();
     let resident_bytes = server.resident_bytes_max();
@@ -100,39 +108,68 @@ fn a_flood_is_slowed_then_refused_and_nothing_that_was_accepted_is_lost() {
     wait_until("Normal after the flood", || calm(&server).then_some(()));
     let polls = watch.stop();
     // Slowed longer and longer, then refused, then at once as if nothing had been.
-    let slowed: Vec<_> = polls.iter().take_while(|poll| poll.met != Met::Refusal).cloned().collect();
-    assert!(slowed.is_sorted_by_key(|poll| poll.met) && slowed.len() < polls.len(), "{polls:?}");
+    let slowed: Vec<_> = polls
+        .iter()
+        .take_while(|poll| poll.met != Met::Refusal)
+        .cloned()
+        .collect();
+    assert!(
+        slowed.is_sorted_by_key(|poll| poll.met) && slowed.len() < polls.len(),
+        "{polls:?}"
+    );
     check_steps(&slowed);
-    assert_eq!(polls.last().map(|poll| poll.met), Some(Met::Wait(0)), "{polls:?}");
+    assert_eq!(
+        polls.last().map(|poll| poll.met),
+        Some(Met::Wait(0)),
+        "{polls:?}"
+    );
     let queue_max = polls.iter().map(|poll| poll.queue).max().unwrap_or(0);
-    assert!(queue_max <= HIGH + (PRODUCERS * SUBSCRIPTIONS.len()) as u64, "{queue_max} waited");
+    assert!(
+        queue_max <= HIGH + (PRODUCERS * SUBSCRIPTIONS.len()) as u64,
+        "{queue_max} waited"
+    );
     let more = server.resident_bytes_max() - resident_bytes;
-    assert!(more <= RESIDENT_BYTES_MORE, "{more} bytes more are resident");
+    assert!(
+        more <= RESIDENT_BYTES_MORE,
+        "{more} bytes more are resident"
+    );
     check_heard(&producers.heard());
     producers.publish_calmly();
 
-    // Again, but the endpoint becomes fast before anybody is refused: the tarpit goes down as it went up.
+    // Again, but the endpoint becomes fast before anybody is refused: the tarpit goes down as it
+    // went up.
     IS_SLOW.store(true, Ordering::Relaxed);
     let watch = Watch::start(server.api());
-    flood_until(&producers, "a tarpit of two seconds", || watch.has_seen(|met| met >= Met::Wait(2)));
+    flood_until(&producers, "a tarpit of two seconds", || {
+        watch.has_seen(|met| met >= Met::Wait(2))
+    });
     wait_until("the tarpit to go down", || calm(&server).then_some(()));
     let polls = watch.stop();
     check_steps(&polls);
-    assert_eq!(polls.last().map(|poll| poll.met), Some(Met::Wait(0)), "{polls:?}");
+    assert_eq!(
+        polls.last().map(|poll| poll.met),
+        Some(Met::Wait(0)),
+        "{polls:?}"
+    );
     producers.publish_calmly();
 
     for path in SUBSCRIPTIONS {
         wait_until("every accepted event to arrive", || {
             let ids = |request: Received| request.ids();
-            let arrived: HashSet<String> = endpoint.received(path).into_iter().flat_map(ids).collect();
-            producers.accepted().iter().all(|id| arrived.contains(id)).then_some(())
+            let arrived: HashSet<String> =
+                endpoint.received(path).into_iter().flat_map(ids).collect();
+            producers
+                .accepted()
+                .iter()
+                .all(|id| arrived.contains(id))
+                .then_some(())
         });
     }
     server.stop();
 }
 
-/// Lets all producers publish until it is enough, and all of them have their last answer. Then the endpoint
-/// becomes fast.
+/// Lets all producers publish until it is enough, and all of them have their last answer. Then the
+/// endpoint becomes fast.
 fn flood_until(producers: &Producers, what: &str, is_enough: impl Fn() -> bool) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -145,14 +182,17 @@ fn flood_until(producers: &Producers, what: &str, is_enough: impl Fn() -> bool) 
     });
 }
 
-/// No producer is refused, and the tarpit goes up and down by a step with each poll. Steps between two polls
-/// may have been missed, so only the time between the polls limits their number.
+/// No producer is refused, and the tarpit goes up and down by a step with each poll. Steps between
+/// two polls may have been missed, so only the time between the polls limits their number.
 fn check_steps(polls: &[Poll]) {
     for (before, after) in polls.iter().zip(polls.iter().skip(1)) {
         let (Met::Wait(before_secs), Met::Wait(after_secs)) = (before.met, after.met) else {
             panic!("refused: {polls:?}");
         };
-        assert!(after_secs.abs_diff(before_secs) <= after.steps_since(before), "{polls:?}");
+        assert!(
+            after_secs.abs_diff(before_secs) <= after.steps_since(before),
+            "{polls:?}"
+        );
     }
 }
 
@@ -166,11 +206,17 @@ fn check_heard(heard: &[Heard]) {
             503 => {
                 assert_eq!(heard.retry_after.as_deref(), Some("30"), "{heard:?}");
                 assert!(
-                    heard.problem.as_deref().is_some_and(|kind| kind.ends_with("back-pressure")),
+                    heard
+                        .problem
+                        .as_deref()
+                        .is_some_and(|kind| kind.ends_with("back-pressure")),
                     "{heard:?}"
                 );
                 assert!(
-                    heard.pressure.as_deref().is_some_and(|told| told.contains("; resource=")),
+                    heard
+                        .pressure
+                        .as_deref()
+                        .is_some_and(|told| told.contains("; resource=")),
                     "{heard:?}"
                 );
             }

@@ -1,5 +1,5 @@
-//! Endpoints that are asked before they get events, by either way, and the states an operator moves a
-//! subscription to.
+//! Endpoints that are asked before they get events, by either way, and the states an operator moves
+//! a subscription to.
 
 use posthaste_tests::endpoint::{Answer, Endpoint, Received, Reply};
 use posthaste_tests::events::{cloud_event, subscription_with};
@@ -21,9 +21,19 @@ fn asked(url: &str, validation: &str) -> Value {
 /// The answer of an endpoint that knows both ways: its consent to a handshake, and 204 to an event.
 fn consents(request: &Received) -> Reply {
     if request.method == "OPTIONS" {
-        let origin = request.header("webhook-request-origin").unwrap_or_default().to_owned();
-        let headers = vec![("WebHook-Allowed-Origin", origin), ("WebHook-Allowed-Rate", "120".to_owned())];
-        return Reply { status: 200, headers, body: String::new() };
+        let origin = request
+            .header("webhook-request-origin")
+            .unwrap_or_default()
+            .to_owned();
+        let headers = vec![
+            ("WebHook-Allowed-Origin", origin),
+            ("WebHook-Allowed-Rate", "120".to_owned()),
+        ];
+        return Reply {
+            status: 200,
+            headers,
+            body: String::new(),
+        };
     }
     if request.header("aeg-event-type") == Some("SubscriptionValidation") {
         let code = &request.json()[0]["data"]["validationCode"];
@@ -33,7 +43,11 @@ fn consents(request: &Received) -> Reply {
             body: json!({ "validationResponse": code }).to_string(),
         };
     }
-    Reply { status: 204, headers: vec![], body: String::new() }
+    Reply {
+        status: 204,
+        headers: vec![],
+        body: String::new(),
+    }
 }
 
 fn state(server: &Server) -> Value {
@@ -45,11 +59,17 @@ fn an_endpoint_that_consents_to_options_gets_events_no_faster_than_it_allowed() 
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = serve(&home);
     endpoint.script("/a", [Answer::Reply(consents)]);
-    let topic =
-        server.api().create_topic_with("orders", "billing", &asked(&endpoint.url("/a"), "CloudEvents"));
+    let topic = server.api().create_topic_with(
+        "orders",
+        "billing",
+        &asked(&endpoint.url("/a"), "CloudEvents"),
+    );
     let status = server.api().show(PATH)["status"].clone();
     assert_eq!(
-        (&status["state"], &status["consent"]["allowedRequestsPerMinute"]),
+        (
+            &status["state"],
+            &status["consent"]["allowedRequestsPerMinute"]
+        ),
         (&json!("Active"), &json!(120))
     );
     for id in ["1", "2", "3"] {
@@ -58,7 +78,10 @@ fn an_endpoint_that_consents_to_options_gets_events_no_faster_than_it_allowed() 
     let requests = endpoint.wait_for("/a", 4);
     assert_eq!(requests[0].method, "OPTIONS");
     let took = requests[3].at.saturating_sub(requests[1].at);
-    assert!(took.as_millis() >= 900, "three requests at 120 a minute within {took:?}");
+    assert!(
+        took.as_millis() >= 900,
+        "three requests at 120 a minute within {took:?}"
+    );
 }
 
 #[test]
@@ -66,11 +89,18 @@ fn an_endpoint_that_gives_event_grid_s_code_back_gets_events() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = serve(&home);
     endpoint.script("/a", [Answer::Reply(consents)]);
-    let topic = server.api().create_topic_with("orders", "billing", &asked(&endpoint.url("/a"), "EventGrid"));
+    let topic = server.api().create_topic_with(
+        "orders",
+        "billing",
+        &asked(&endpoint.url("/a"), "EventGrid"),
+    );
     assert_eq!(state(&server), "Active");
     topic.publish(&cloud_event("1"));
     let requests = endpoint.wait_for("/a", 2);
-    assert_eq!(requests[0].header("aeg-event-type"), Some("SubscriptionValidation"));
+    assert_eq!(
+        requests[0].header("aeg-event-type"),
+        Some("SubscriptionValidation")
+    );
     assert_eq!(requests[1].ids(), ["1"]);
 }
 
@@ -79,12 +109,20 @@ fn an_endpoint_that_answers_nothing_may_call_back() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = serve(&home);
     endpoint.script("/a", [Answer::Status(405), Answer::Status(204)]);
-    server.api().create_topic_with("orders", "billing", &asked(&endpoint.url("/a"), "CloudEvents"));
+    server.api().create_topic_with(
+        "orders",
+        "billing",
+        &asked(&endpoint.url("/a"), "CloudEvents"),
+    );
     assert_eq!(state(&server), "Pending");
     let request = endpoint.wait_for_one("/a");
     let callback = request.header("webhook-request-callback").unwrap();
     let path = callback.strip_prefix("http://hooks.example").unwrap();
-    server.api().send("GET", path, &[], b"").unwrap().expect(200);
+    server
+        .api()
+        .send("GET", path, &[], b"")
+        .unwrap()
+        .expect(200);
     assert_eq!(state(&server), "Active");
     server.api().topic("orders").publish(&cloud_event("1"));
     assert_eq!(endpoint.wait_for("/a", 2)[1].ids(), ["1"]);
@@ -104,27 +142,39 @@ fn an_operator_moves_a_subscription_from_state_to_state() {
     std::fs::write(&file, yaml).unwrap();
     let applied = home.run(&server, &["apply", "-f", file.to_str().unwrap()]);
     let text = String::from_utf8(applied.stdout).unwrap();
-    assert!(text.contains("Failed: the endpoint answered 405 to the validation event"), "{text}");
+    assert!(
+        text.contains("Failed: the endpoint answered 405 to the validation event"),
+        "{text}"
+    );
 
     let act = |action: &str| {
-        home.run_json(&server, &["subscriptions", action, "orders", "billing"])["status"]["state"].clone()
+        home.run_json(&server, &["subscriptions", action, "orders", "billing"])["status"]["state"]
+            .clone()
     };
     let failed = home.run(&server, &["subscriptions", "validate", "orders", "billing"]);
-    let (told, error) =
-        (String::from_utf8(failed.stdout).unwrap(), String::from_utf8(failed.stderr).unwrap());
+    let (told, error) = (
+        String::from_utf8(failed.stdout).unwrap(),
+        String::from_utf8(failed.stderr).unwrap(),
+    );
     assert_eq!(failed.status.code(), Some(3), "{error}");
     assert!(
         told.contains("orders/billing is Failed") && error.contains("the endpoint answered 405"),
         "{told}{error}"
     );
     endpoint.script("/a", [Answer::Reply(consents)]);
-    for (action, state) in
-        [("enable", "Active"), ("pause", "Paused"), ("resume", "Active"), ("disable", "Disabled")]
-    {
+    for (action, state) in [
+        ("enable", "Active"),
+        ("pause", "Paused"),
+        ("resume", "Active"),
+        ("disable", "Disabled"),
+    ] {
         assert_eq!(act(action), state, "{action}");
     }
     let refused = home.run(&server, &["subscriptions", "resume", "orders", "billing"]);
     let error = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(3), "{error}");
-    assert!(error.contains("only a Paused one can be resumed"), "{error}");
+    assert!(
+        error.contains("only a Paused one can be resumed"),
+        "{error}"
+    );
 }

@@ -10,9 +10,12 @@ fn dead_letter_after(answer: Answer) -> Value {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     endpoint.script("/a", [answer]);
-    let once = json!({ "endpoint": { "timeout": "PT1S" }, "retryPolicy": { "maxDeliveryAttempts": 1 } });
+    let once =
+        json!({ "endpoint": { "timeout": "PT1S" }, "retryPolicy": { "maxDeliveryAttempts": 1 } });
     let settings = subscription_with(&endpoint.url("/a"), &once);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(endpoint.received("/a").len(), 1);
@@ -37,12 +40,18 @@ fn one_that_closes_without_a_word_is_a_broken_connection() {
 
 #[test]
 fn one_that_closes_in_the_head_is_a_broken_connection() {
-    assert_eq!(dead_letter_after(Answer::CloseInHead)["lastdeliveryoutcome"], "SocketError");
+    assert_eq!(
+        dead_letter_after(Answer::CloseInHead)["lastdeliveryoutcome"],
+        "SocketError"
+    );
 }
 
 #[test]
 fn one_that_does_not_speak_http_is_a_broken_connection() {
-    assert_eq!(dead_letter_after(Answer::Garbage)["lastdeliveryoutcome"], "SocketError");
+    assert_eq!(
+        dead_letter_after(Answer::Garbage)["lastdeliveryoutcome"],
+        "SocketError"
+    );
 }
 
 #[test]
@@ -57,12 +66,18 @@ fn an_endless_body_after_a_success_is_a_success() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     endpoint.script("/a", [Answer::Endless(200)]);
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
     topic.publish(&cloud_event("1"));
     endpoint.wait_for("/a", 1);
     topic.publish(&cloud_event("2"));
     let requests = endpoint.wait_for("/a", 2);
-    assert_eq!(requests.iter().flat_map(Received::ids).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(
+        requests.iter().flat_map(Received::ids).collect::<Vec<_>>(),
+        ["1", "2"]
+    );
     assert!(home.dead_letter_files("orders", "billing").is_empty());
 }
 
@@ -71,15 +86,23 @@ fn a_redirect_is_not_followed() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     for status in [301, 302, 303, 307, 308] {
-        endpoint
-            .script(&format!("/{status}"), [Answer::With(status, "location", endpoint.url("/elsewhere"))]);
+        endpoint.script(
+            &format!("/{status}"),
+            [Answer::With(status, "location", endpoint.url("/elsewhere"))],
+        );
     }
     let once = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
-    let subscribe =
-        |status: &u16| (format!("s{status}"), subscription_with(&endpoint.url(&format!("/{status}")), &once));
+    let subscribe = |status: &u16| {
+        (
+            format!("s{status}"),
+            subscription_with(&endpoint.url(&format!("/{status}")), &once),
+        )
+    };
     let subscriptions: serde_json::Map<String, Value> =
         [301, 302, 303, 307, 308].iter().map(subscribe).collect();
-    let topic = server.api().create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": subscriptions }));
     topic.publish(&cloud_event("1"));
     for status in [301, 302, 303, 307, 308] {
         let letter = home.wait_for_dead_letter("orders", &format!("s{status}"));
@@ -95,7 +118,10 @@ fn a_port_where_nobody_listens_is_a_broken_connection() {
     let home = Home::new();
     let server = home.serve();
     let twice = json!({ "retryPolicy": { "maxDeliveryAttempts": 2 } });
-    let topic = server.api().create_topic_with("orders", "billing", &subscription_with(&nobody(), &twice));
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription_with(&nobody(), &twice));
     topic.publish(&cloud_event("1"));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(letter["lastdeliveryoutcome"], "SocketError");
@@ -107,14 +133,25 @@ fn a_port_where_nobody_listens_is_a_broken_connection() {
 fn one_that_recovers_from_all_of_it_gets_its_event() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let bad = [Answer::Never, Answer::Close, Answer::CloseInHead, Answer::Garbage, Answer::Endless(500)];
+    let bad = [
+        Answer::Never,
+        Answer::Close,
+        Answer::CloseInHead,
+        Answer::Garbage,
+        Answer::Endless(500),
+    ];
     endpoint.script("/a", bad.into_iter().chain([Answer::Status(200)]));
     let hasty = json!({ "endpoint": { "timeout": "PT1S" } });
     let settings = subscription_with(&endpoint.url("/a"), &hasty);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let requests = endpoint.wait_for("/a", 6);
-    let counts: Vec<_> = requests.iter().filter_map(|request| request.header("aeg-delivery-count")).collect();
+    let counts: Vec<_> = requests
+        .iter()
+        .filter_map(|request| request.header("aeg-delivery-count"))
+        .collect();
     assert_eq!(counts, ["0", "1", "2", "3", "4", "5"]);
     assert!(home.dead_letter_files("orders", "billing").is_empty());
 }

@@ -1,6 +1,9 @@
 //! Links that are not well, as an operator sees them, and force.
 
-#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "the settings of clippy.toml for tests do not reach their helpers"
+)]
 
 use std::fs;
 use std::net::TcpListener;
@@ -20,11 +23,17 @@ const REFUSING: &str = "http://127.0.0.1:1";
 fn serve(home: &Home) -> Server {
     let settings = home.path().join("links.yaml");
     fs::write(&settings, "failuresInARow: 1\n").unwrap();
-    Server::start(home.path(), &["--link-settings", settings.to_str().unwrap()])
+    Server::start(
+        home.path(),
+        &["--link-settings", settings.to_str().unwrap()],
+    )
 }
 
 fn links(home: &Home, server: &Server) -> Vec<Value> {
-    home.run_json(server, &["links"])["links"].as_array().unwrap().clone()
+    home.run_json(server, &["links"])["links"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 fn text(home: &Home, server: &Server, arguments: &[&str]) -> (Option<i32>, String) {
@@ -39,19 +48,37 @@ fn an_endpoint_that_refuses_is_shown_until_it_is_forced() {
     let server = serve(&home);
     let well = "every link is well, and nothing is held\n";
     assert_eq!(text(&home, &server, &["links"]), (Some(0), well.to_owned()));
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(REFUSING));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &subscription(REFUSING));
     topic.publish(&cloud_event("1"));
-    let row = wait_until("a link that is left alone", || links(&home, &server).into_iter().next());
-    assert_eq!([&row["link"], &row["scope"], &row["state"]], [REFUSING, "link", "glitch"]);
-    assert_eq!((&row["lastOutcome"], &row["failures"]), (&json!("SocketError"), &json!(1)));
+    let row = wait_until("a link that is left alone", || {
+        links(&home, &server).into_iter().next()
+    });
+    assert_eq!(
+        [&row["link"], &row["scope"], &row["state"]],
+        [REFUSING, "link", "glitch"]
+    );
+    assert_eq!(
+        (&row["lastOutcome"], &row["failures"]),
+        (&json!("SocketError"), &json!(1))
+    );
     assert!(row["nextProbe"].as_str() > row["since"].as_str(), "{row}");
     let (_, shown) = text(&home, &server, &["links"]);
-    assert!(shown.contains("glitch") && shown.contains(REFUSING), "{shown}");
+    assert!(
+        shown.contains("glitch") && shown.contains(REFUSING),
+        "{shown}"
+    );
     let forced = home.run_json(&server, &["subscriptions", "force", "orders", "billing"]);
-    assert_eq!([&forced["forced"][0]["link"], &forced["forced"][0]["state"]], [REFUSING, "glitch"]);
+    assert_eq!(
+        [&forced["forced"][0]["link"], &forced["forced"][0]["state"]],
+        [REFUSING, "glitch"]
+    );
     assert_eq!(links(&home, &server)[0]["state"], "recovering");
     let told = |line: &String| line.contains("subscription acted on") && line.contains("force");
-    wait_until("a line of the log that says who was forced", || server.log().iter().any(told).then_some(()));
+    wait_until("a line of the log that says who was forced", || {
+        server.log().iter().any(told).then_some(())
+    });
 }
 
 /// The kernel takes the connection, and the TLS handshake is never answered.
@@ -62,9 +89,13 @@ fn a_handshake_that_is_never_answered_is_the_link_s_failure() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let link = format!("https://{}", silent.local_addr().unwrap());
     let settings = json!({ "endpoint": { "url": link, "timeout": "PT1S" } });
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
-    let row = wait_until("a link that is left alone", || links(&home, &server).into_iter().next());
+    let row = wait_until("a link that is left alone", || {
+        links(&home, &server).into_iter().next()
+    });
     assert_eq!(
         [&row["link"], &row["scope"], &row["lastOutcome"]],
         [&json!(link), &json!("link"), &json!("TimedOut")]
@@ -75,33 +106,57 @@ fn a_handshake_that_is_never_answered_is_the_link_s_failure() {
 fn the_log_names_the_link_that_fails() {
     let home = Home::new();
     let server = serve(&home);
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(REFUSING));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &subscription(REFUSING));
     topic.publish(&cloud_event("1"));
     let line = wait_until("a line of the log about the link", || {
-        let lines = server.log().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        let lines = server
+            .log()
+            .into_iter()
+            .filter_map(|line| serde_json::from_str::<Value>(&line).ok());
         lines.into_iter().find(|line| line["id"] == 4000)
     });
-    assert_eq!([&line["link"], &line["target"]], [REFUSING, "posthaste_deliver::circuit::record"], "{line}");
+    assert_eq!(
+        [&line["link"], &line["target"]],
+        [REFUSING, "posthaste_deliver::circuit::record"],
+        "{line}"
+    );
 }
 
 #[test]
 fn a_pause_that_an_endpoint_asks_for_is_shown_and_ends_by_force() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    endpoint.script("/a", [Answer::With(429, "retry-after", "600".to_owned()), Answer::Status(204)]);
+    endpoint.script(
+        "/a",
+        [
+            Answer::With(429, "retry-after", "600".to_owned()),
+            Answer::Status(204),
+        ],
+    );
     let settings = subscription(&endpoint.url("/a"));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
-    let row = wait_until("a subscription that pauses", || links(&home, &server).into_iter().next());
+    let row = wait_until("a subscription that pauses", || {
+        links(&home, &server).into_iter().next()
+    });
     assert_eq!(
         [&row["scope"], &row["subscription"], &row["state"]],
         ["subscription", "billing", "retryAfter"]
     );
-    assert_eq!((&row["lastHttpStatusCode"], &row["failures"]), (&json!(429), &json!(1)));
+    assert_eq!(
+        (&row["lastHttpStatusCode"], &row["failures"]),
+        (&json!(429), &json!(1))
+    );
     let (_, shown) = text(&home, &server, &["links"]);
     assert!(shown.contains("retryAfter"), "{shown}");
     let waits = |line: &String| line.contains("the endpoint asked for a pause");
-    wait_until("a line of the log that says so", || server.log().iter().any(waits).then_some(()));
+    wait_until("a line of the log that says so", || {
+        server.log().iter().any(waits).then_some(())
+    });
     home.run_json(&server, &["subscriptions", "force", "orders", "billing"]);
     topic.publish(&cloud_event("2"));
     endpoint.wait_for("/a", 2);
@@ -111,10 +166,19 @@ fn a_pause_that_an_endpoint_asks_for_is_shown_and_ends_by_force() {
 fn what_is_paused_is_not_forced_but_resumed() {
     let home = Home::new();
     let server = serve(&home);
-    server.api().create_topic_with("orders", "billing", &subscription(REFUSING));
+    server
+        .api()
+        .create_topic_with("orders", "billing", &subscription(REFUSING));
     home.run_json(&server, &["subscriptions", "pause", "orders", "billing"]);
-    let (code, said) = text(&home, &server, &["subscriptions", "force", "orders", "billing"]);
-    assert!(code == Some(3) && said.contains("resume it, which forces as well"), "{said}");
+    let (code, said) = text(
+        &home,
+        &server,
+        &["subscriptions", "force", "orders", "billing"],
+    );
+    assert!(
+        code == Some(3) && said.contains("resume it, which forces as well"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -140,9 +204,14 @@ fn a_path_that_hangs_leaves_room_for_a_newcomer_on_its_host_and_port() {
     let patient = json!({ "endpoint": { "timeout": "PT60S" } });
     let hangs = subscription_with(&endpoint.url("/hangs"), &patient);
     let hanging = server.api().create_topic_with("orders", "billing", &hangs);
-    let well = server.api().create_topic_with("bills", "crm", &subscription(&endpoint.url("/well")));
+    let well =
+        server
+            .api()
+            .create_topic_with("bills", "crm", &subscription(&endpoint.url("/well")));
     for batch in 0..30 {
-        let events: Vec<_> = (0..100).map(|number| cloud_event(&format!("{batch}-{number}"))).collect();
+        let events: Vec<_> = (0..100)
+            .map(|number| cloud_event(&format!("{batch}-{number}")))
+            .collect();
         hanging.publish_batch(&events);
     }
     // All places but the sixteen that are kept.

@@ -1,5 +1,5 @@
-//! Endpoints that publish what they receive: refused where that is known when they are written, and ended by
-//! the count of hops where it is not.
+//! Endpoints that publish what they receive: refused where that is known when they are written, and
+//! ended by the count of hops where it is not.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,37 +14,59 @@ use serde_json::{Value, json};
 /// Publish requests whose events came through so many deliveries are refused.
 const HOPS_MAX: u64 = 8;
 
-/// The URL of the other topic, with its key: events that are published here are also published there.
+/// The URL of the other topic, with its key: events that are published here are also published
+/// there.
 fn publishing_to(there: &Topic, url: &str) -> Value {
     let key = format!("Bearer {}", there.keys[0]);
     let headers = json!([{ "name": "Authorization", "value": key, "isSecret": true }]);
-    subscription_with(&format!("{url}{}", there.path()), &json!({ "deliveryHeaders": headers }))
+    subscription_with(
+        &format!("{url}{}", there.path()),
+        &json!({ "deliveryHeaders": headers }),
+    )
 }
 
 fn put_subscription(server: &Server, name: &str, settings: &Value) -> Answer {
-    server.api().manage("PUT", &format!("/topics/orders/subscriptions/{name}"), Some(settings))
+    server.api().manage(
+        "PUT",
+        &format!("/topics/orders/subscriptions/{name}"),
+        Some(settings),
+    )
 }
 
 #[test]
 fn an_endpoint_that_is_the_server_s_own_publish_url_is_refused_by_member() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
-    let server = Server::start(home.path(), &["--public-url", "https://posthaste.example.com/base"]);
+    let server = Server::start(
+        home.path(),
+        &["--public-url", "https://posthaste.example.com/base"],
+    );
     server.api().create_topic("orders", &json!({}));
     let localhost = server.url().replace("127.0.0.1", "localhost");
-    for own in [server.url(), &localhost, "https://posthaste.example.com/base"] {
+    for own in [
+        server.url(),
+        &localhost,
+        "https://posthaste.example.com/base",
+    ] {
         let url = format!("{own}/topics/orders/events");
         let problem = put_subscription(&server, "again", &subscription(&url)).problem(400);
         assert_eq!(
             [&problem["member"], &problem["type"]],
             ["endpoint.url", "urn:posthaste:problem:bad-settings"]
         );
-        let with_fallback =
-            subscription_with(&endpoint.url("/a"), &json!({ "endpoint": { "fallbackUrl": url } }));
+        let with_fallback = subscription_with(
+            &endpoint.url("/a"),
+            &json!({ "endpoint": { "fallbackUrl": url } }),
+        );
         let problem = put_subscription(&server, "again", &with_fallback).problem(400);
         assert_eq!(problem["member"], "endpoint.fallbackUrl", "{problem}");
     }
     // Another path of the server, and another port of its host, are no publish URLs.
-    put_subscription(&server, "page", &subscription(&format!("{}/hooks", server.url()))).expect(201);
+    put_subscription(
+        &server,
+        "page",
+        &subscription(&format!("{}/hooks", server.url())),
+    )
+    .expect(201);
     let elsewhere = endpoint.url("/topics/orders/events");
     put_subscription(&server, "elsewhere", &subscription(&elsewhere)).expect(201);
 }
@@ -55,14 +77,28 @@ fn apply_names_the_member_that_is_the_own_publish_url() {
     let server = home.serve();
     let (file, url) = (home.path().join("topics.yaml"), server.url());
     let endpoint = format!("{{ url: '{url}/topics/orders/events' }}");
-    let yaml = format!("topics:\n  orders:\n    subscriptions:\n      again: {{ endpoint: {endpoint} }}\n");
+    let yaml = format!(
+        "topics:\n  orders:\n    subscriptions:\n      again: {{ endpoint: {endpoint} }}\n"
+    );
     fs::write(&file, yaml).expect("a file of topics");
-    let refused = home.run(&server, &["apply", "-f", file.to_str().expect("a path of ASCII")]);
+    let refused = home.run(
+        &server,
+        &["apply", "-f", file.to_str().expect("a path of ASCII")],
+    );
     let error = String::from_utf8(refused.stderr).expect("text");
     assert_eq!(refused.status.code(), Some(3), "{error}");
-    assert!(error.contains("member: subscriptions.again.endpoint.url"), "{error}");
-    assert!(error.contains("write the URL of the service that is to receive the events"), "{error}");
-    server.api().manage("GET", "/topics/orders", None).problem(404);
+    assert!(
+        error.contains("member: subscriptions.again.endpoint.url"),
+        "{error}"
+    );
+    assert!(
+        error.contains("write the URL of the service that is to receive the events"),
+        "{error}"
+    );
+    server
+        .api()
+        .manage("GET", "/topics/orders", None)
+        .problem(404);
 }
 
 /// Neither server can know that the other one publishes to it.
@@ -73,36 +109,53 @@ fn two_servers_that_publish_to_each_other_stop_after_eight_deliveries() {
     let orders = one.api().create_topic("orders", &json!({}));
     let bills = other.api().create_topic("bills", &json!({}));
     // A witness beside the loop sees every publish with its hops.
-    for (server, topic, next, url) in
-        [(&one, "orders", &bills, other.url()), (&other, "bills", &orders, one.url())]
-    {
+    for (server, topic, next, url) in [
+        (&one, "orders", &bills, other.url()),
+        (&other, "bills", &orders, one.url()),
+    ] {
         let subscriptions = json!({
             "next": publishing_to(next, url),
             "witness": subscription(&endpoint.url(&format!("/{topic}"))),
         });
         server
             .api()
-            .manage("PUT", &format!("/topics/{topic}"), Some(&json!({ "subscriptions": subscriptions })))
+            .manage(
+                "PUT",
+                &format!("/topics/{topic}"),
+                Some(&json!({ "subscriptions": subscriptions })),
+            )
             .expect(200);
     }
     orders.publish(&cloud_event("1"));
     // The producer's publish and seven of the loop are accepted; the loop's eighth is refused.
     let letter = homes[1].wait_for_dead_letter("bills", "next");
     assert_eq!(
-        [&letter["id"], &letter["deadletterreason"], &letter["lastdeliveryoutcome"]],
+        [
+            &letter["id"],
+            &letter["deadletterreason"],
+            &letter["lastdeliveryoutcome"]
+        ],
         ["1", "UndeliverableDueToClientError", "BadRequest"]
     );
-    assert_eq!([&letter["deliveryattempts"], &letter["lasthttpstatuscode"]], [&json!(1), &json!(400)]);
+    assert_eq!(
+        [&letter["deliveryattempts"], &letter["lasthttpstatuscode"]],
+        [&json!(1), &json!(400)]
+    );
     let hops = |path: &str| -> Vec<u64> {
         let received = endpoint.wait_for(path, 4);
         let of = |request: &Received| request.header("posthaste-hops")?.parse().ok();
-        let hops = received.iter().map(|request| of(request).expect("a delivery says its hops"));
+        let hops = received
+            .iter()
+            .map(|request| of(request).expect("a delivery says its hops"));
         // A delivery to the witness may be overtaken by the loop.
         hops.collect::<BTreeSet<u64>>().into_iter().collect()
     };
     assert_eq!(hops("/orders"), [1, 3, 5, 7]);
     assert_eq!(hops("/bills"), [2, 4, 6, HOPS_MAX]);
     let published = [&one, &other].map(|server| server.api().metric("PublishSuccessCount"));
-    assert_eq!((published, one.api().metric("PublishFailCount")), ([4.0, 4.0], 1.0));
+    assert_eq!(
+        (published, one.api().metric("PublishFailCount")),
+        ([4.0, 4.0], 1.0)
+    );
     assert!(homes[0].dead_letter_files("orders", "next").is_empty());
 }

@@ -13,8 +13,14 @@ use serde_json::json;
 fn serve(home: &Home, names: &NameServer) -> Server {
     let settings = home.path().join("links.yaml");
     fs::write(&settings, "failuresInARow: 1\n").expect("a file of settings");
-    let (names, settings) = (names.address().to_string(), settings.to_string_lossy().into_owned());
-    Server::start(home.path(), &["--dns-server", &names, "--link-settings", &settings])
+    let (names, settings) = (
+        names.address().to_string(),
+        settings.to_string_lossy().into_owned(),
+    );
+    Server::start(
+        home.path(),
+        &["--dns-server", &names, "--link-settings", &settings],
+    )
 }
 
 #[test]
@@ -24,22 +30,36 @@ fn an_event_goes_where_the_name_server_says() {
     names.resolve("hooks.example.com", &["127.0.0.2", "127.0.0.1"]);
     let server = serve(&home, &names);
     let url = endpoint.url("/a").replace("127.0.0.1", "hooks.example.com");
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(&url));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &subscription(&url));
     topic.publish(&cloud_event("1"));
     let request = endpoint.wait_for_one("/a");
-    assert!(request.header("host").unwrap().starts_with("hooks.example.com:"), "{request:?}");
-    assert_eq!(names.asked(), ["hooks.example.com"; 2], "once for each kind of address");
+    assert!(
+        request
+            .header("host")
+            .unwrap()
+            .starts_with("hooks.example.com:"),
+        "{request:?}"
+    );
+    assert_eq!(
+        names.asked(),
+        ["hooks.example.com"; 2],
+        "once for each kind of address"
+    );
 }
 
-/// The retry comes after five minutes, whatever the subscription's own waits: the simulation has it, on a
-/// manual clock. Here the one attempt is the last.
+/// The retry comes after five minutes, whatever the subscription's own waits: the simulation has
+/// it, on a manual clock. Here the one attempt is the last.
 #[test]
 fn what_goes_to_a_name_that_does_not_exist_is_a_dead_letter_that_says_so() {
     let (home, names) = (Home::new(), NameServer::start());
     let server = serve(&home, &names);
     let policy = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
     let settings = subscription_with("https://gone.example.com/hooks", &policy);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Clients that do no more than HTTP asks of them: they send a request whole, and then read its answer.
+//! Clients that do no more than HTTP asks of them: they send a request whole, and then read its
+//! answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -25,11 +26,15 @@ struct Answer {
 
 impl Answer {
     fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(found, _)| found == name)
+            .map(|(_, value)| value.as_str())
     }
 
     fn closes(&self) -> bool {
-        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        self.header("connection")
+            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
     fn json(&self) -> Value {
@@ -42,16 +47,26 @@ struct Plain(BufReader<TcpStream>);
 
 impl Plain {
     fn connect(server: &Server) -> Self {
-        let address = server.url().strip_prefix("http://").expect("it is plain http");
+        let address = server
+            .url()
+            .strip_prefix("http://")
+            .expect("it is plain http");
         let stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout is no zero");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout is no zero");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout is no zero");
+        stream
+            .set_write_timeout(Some(PATIENCE))
+            .expect("a timeout is no zero");
         Self(BufReader::new(stream))
     }
 
     /// Sends every byte; a connection that is reset meanwhile fails the test.
     fn send(&mut self, bytes: &[u8]) {
-        self.0.get_mut().write_all(bytes).expect("the server reads what is sent");
+        self.0
+            .get_mut()
+            .write_all(bytes)
+            .expect("the server reads what is sent");
     }
 
     fn head(&mut self, request: &str, headers: &str) {
@@ -66,16 +81,30 @@ impl Plain {
 
     fn read(&mut self) -> Answer {
         let first = self.line();
-        let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = first
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status line: {first:?}"));
         let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| !line.is_empty()));
-        let split =
-            |line: String| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let split = |line: String| {
+            line.split_once(": ")
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        };
         let headers: Vec<_> = lines.filter_map(split).collect();
-        let mut answer = Answer { status, headers, body: Vec::new() };
-        let length = answer.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let mut answer = Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        };
+        let length = answer
+            .header("content-length")
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(0);
         answer.body = vec![0; length];
-        self.0.read_exact(&mut answer.body).expect("the body is as long as it says");
+        self.0
+            .read_exact(&mut answer.body)
+            .expect("the body is as long as it says");
         answer
     }
 
@@ -102,23 +131,38 @@ fn world() -> World {
     let home = Home::new();
     let server = home.serve();
     let key = server.api().create_topic("orders", &json!({})).keys[0].clone();
-    let admin_key = std::fs::read_to_string(home.path().join("admin.key")).expect("there is an admin key");
-    World { _home: home, server, key, admin_key: admin_key.trim().to_owned() }
+    let admin_key =
+        std::fs::read_to_string(home.path().join("admin.key")).expect("there is an admin key");
+    World {
+        _home: home,
+        server,
+        key,
+        admin_key: admin_key.trim().to_owned(),
+    }
 }
 
 impl World {
-    /// Requests that are refused before their body is read to its end, with their key and the status they
-    /// get.
+    /// Requests that are refused before their body is read to its end, with their key and the
+    /// status they get.
     fn refused(&self) -> Vec<(&'static str, String, u16)> {
-        let publish = |key: &str| format!("aeg-sas-key: {key}\r\ncontent-type: application/json\r\n");
+        let publish =
+            |key: &str| format!("aeg-sas-key: {key}\r\ncontent-type: application/json\r\n");
         vec![
             ("POST /topics/orders/events", publish(&self.key), 413),
             ("POST /topics/orders/events", publish("wrong"), 401),
             ("POST /topics/nowhere/events", publish(&self.key), 404),
             ("PUT /topics/orders/events", String::new(), 405),
             ("POST /nowhere", String::new(), 404),
-            ("PUT /topics/orders", "content-type: application/json\r\n".to_owned(), 401),
-            ("PUT /topics/orders", format!("authorization: Bearer {}\r\n", self.admin_key), 413),
+            (
+                "PUT /topics/orders",
+                "content-type: application/json\r\n".to_owned(),
+                401,
+            ),
+            (
+                "PUT /topics/orders",
+                format!("authorization: Bearer {}\r\n", self.admin_key),
+                413,
+            ),
             ("POST /metrics", String::new(), 405),
         ]
     }
@@ -130,15 +174,25 @@ fn a_refusal_reaches_a_client_that_sends_its_whole_body_first_and_the_connection
     let body = vec![b' '; LARGE_BYTES];
     for (request, headers, status) in world.refused() {
         let mut client = Plain::connect(&world.server);
-        client.head(request, &format!("{headers}content-length: {LARGE_BYTES}\r\n"));
+        client.head(
+            request,
+            &format!("{headers}content-length: {LARGE_BYTES}\r\n"),
+        );
         client.send(&body);
         let answer = client.read();
-        assert_eq!((answer.status, answer.closes()), (status, false), "{request}");
+        assert_eq!(
+            (answer.status, answer.closes()),
+            (status, false),
+            "{request}"
+        );
         assert_eq!(answer.json()["status"], status, "{request}");
         client.check_is_kept();
         // One that wants no more of the connection reads its answer, too.
         let mut client = Plain::connect(&world.server);
-        client.head(request, &format!("{headers}connection: close\r\ncontent-length: {LARGE_BYTES}\r\n"));
+        client.head(
+            request,
+            &format!("{headers}connection: close\r\ncontent-length: {LARGE_BYTES}\r\n"),
+        );
         client.send(&body);
         assert_eq!(client.read().status, status, "{request}");
         assert!(client.is_closed(), "{request}");
@@ -157,7 +211,11 @@ fn a_refusal_of_a_body_without_a_length_says_that_the_connection_closes() {
         }
         client.send(b"0\r\n\r\n");
         let answer = client.read();
-        assert_eq!((answer.status, answer.closes()), (status, true), "{request}");
+        assert_eq!(
+            (answer.status, answer.closes()),
+            (status, true),
+            "{request}"
+        );
         assert!(client.is_closed(), "{request}");
     }
 }
@@ -167,9 +225,16 @@ fn a_body_that_is_not_worth_reading_is_refused_at_once_and_said_to_close() {
     let world = world();
     for (request, headers, status) in world.refused() {
         let mut client = Plain::connect(&world.server);
-        client.head(request, &format!("{headers}content-length: 1000000000000\r\n"));
+        client.head(
+            request,
+            &format!("{headers}content-length: 1000000000000\r\n"),
+        );
         let answer = client.read();
-        assert_eq!((answer.status, answer.closes()), (status, true), "{request}");
+        assert_eq!(
+            (answer.status, answer.closes()),
+            (status, true),
+            "{request}"
+        );
     }
 }
 
@@ -178,15 +243,25 @@ fn a_client_that_asks_before_it_sends_is_not_asked_to_send_what_is_refused() {
     let world = world();
     for (request, headers, status) in world.refused() {
         let mut client = Plain::connect(&world.server);
-        client.head(request, &format!("{headers}expect: 100-continue\r\ncontent-length: {LARGE_BYTES}\r\n"));
+        client.head(
+            request,
+            &format!("{headers}expect: 100-continue\r\ncontent-length: {LARGE_BYTES}\r\n"),
+        );
         let answer = client.read();
-        assert_eq!((answer.status, answer.closes()), (status, true), "{request}");
+        assert_eq!(
+            (answer.status, answer.closes()),
+            (status, true),
+            "{request}"
+        );
         assert!(client.is_closed(), "{request}");
     }
     // One that is taken is asked to go on.
     let mut client = Plain::connect(&world.server);
     let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
-    let headers = format!("aeg-sas-key: {}\r\ncontent-type: application/cloudevents+json\r\n", world.key);
+    let headers = format!(
+        "aeg-sas-key: {}\r\ncontent-type: application/cloudevents+json\r\n",
+        world.key
+    );
     let length = event.len();
     client.head(
         "POST /topics/orders/events",
@@ -202,12 +277,27 @@ fn a_client_that_asks_before_it_sends_is_not_asked_to_send_what_is_refused() {
 fn a_url_has_a_limit_and_the_connection_is_kept() {
     let world = world();
     let mut client = Plain::connect(&world.server);
-    for (bytes, status) in [(URL_BYTES_MAX, 404), (URL_BYTES_MAX + 1, 414), (60_000, 414)] {
+    for (bytes, status) in [
+        (URL_BYTES_MAX, 404),
+        (URL_BYTES_MAX + 1, 414),
+        (60_000, 414),
+    ] {
         client.head(&format!("GET /{}", "x".repeat(bytes - 1)), "");
         let answer = client.read();
-        assert_eq!((answer.status, &answer.json()["status"]), (status, &json!(status)), "{bytes}");
-        client.head(&format!("GET /health?{}", "x".repeat(bytes - "/health?".len())), "");
-        assert_eq!(client.read().status, if status == 404 { 200 } else { 414 }, "{bytes}");
+        assert_eq!(
+            (answer.status, &answer.json()["status"]),
+            (status, &json!(status)),
+            "{bytes}"
+        );
+        client.head(
+            &format!("GET /health?{}", "x".repeat(bytes - "/health?".len())),
+            "",
+        );
+        assert_eq!(
+            client.read().status,
+            if status == 404 { 200 } else { 414 },
+            "{bytes}"
+        );
     }
     client.check_is_kept();
     // Past what a head may have at all, nothing more of the connection can be read.
@@ -229,7 +319,11 @@ fn a_host_is_wanted_once() {
     assert_eq!(ask("1.0", "").status, 200);
     for headers in ["", "host: h\r\nhost: i\r\n"] {
         let answer = ask("1.1", headers);
-        assert_eq!((answer.status, &answer.json()["member"]), (400, &json!("host")), "{headers:?}");
+        assert_eq!(
+            (answer.status, &answer.json()["member"]),
+            (400, &json!("host")),
+            "{headers:?}"
+        );
     }
 }
 
@@ -237,14 +331,22 @@ fn a_host_is_wanted_once() {
 fn an_endless_part_of_a_path_names_nothing() {
     let world = world();
     let api = world.server.api();
-    let document = api.send("GET", "/openapi.json", &[], b"").expect("it answers").json();
+    let document = api
+        .send("GET", "/openapi.json", &[], b"")
+        .expect("it answers")
+        .json();
     let paths = document["paths"].as_object().expect("an API has paths");
     // The key of an object may have 1,024 bytes: below it, and above.
     for long in ["x".repeat(900), "x".repeat(1100)] {
         for (template, methods) in paths.iter().filter(|(template, _)| template.contains('{')) {
-            let path = template.split('/').map(|part| if part.starts_with('{') { &long } else { part });
+            let path = template
+                .split('/')
+                .map(|part| if part.starts_with('{') { &long } else { part });
             let path = path.collect::<Vec<_>>().join("/");
-            for method in ["get", "put", "post", "delete"].iter().filter(|it| methods[**it].is_object()) {
+            for method in ["get", "put", "post", "delete"]
+                .iter()
+                .filter(|it| methods[**it].is_object())
+            {
                 let answer = api.manage(&method.to_uppercase(), &path, Some(&json!({})));
                 assert!(
                     [400, 401, 404, 414].contains(&answer.status),
@@ -253,7 +355,8 @@ fn an_endless_part_of_a_path_names_nothing() {
                 );
             }
         }
-        api.manage("GET", &format!("/replays/{long}"), None).problem(404);
+        api.manage("GET", &format!("/replays/{long}"), None)
+            .problem(404);
     }
 }
 
@@ -261,17 +364,32 @@ fn an_endless_part_of_a_path_names_nothing() {
 fn an_endpoint_s_url_has_a_limit() {
     let world = world();
     let settings = |bytes: usize| {
-        let url = format!("https://a.example/{}", "x".repeat(bytes - "https://a.example/".len()));
+        let url = format!(
+            "https://a.example/{}",
+            "x".repeat(bytes - "https://a.example/".len())
+        );
         json!({ "endpoint": { "url": url } })
     };
     let put = |settings: &Value| {
-        world.server.api().manage("PUT", "/topics/orders/subscriptions/billing", Some(settings))
+        world.server.api().manage(
+            "PUT",
+            "/topics/orders/subscriptions/billing",
+            Some(settings),
+        )
     };
     let problem = put(&settings(URL_BYTES_MAX + 1)).problem(400);
     assert_eq!(problem["member"], "endpoint.url");
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("2048")), "{problem}");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .is_some_and(|detail| detail.contains("2048")),
+        "{problem}"
+    );
     let mut with_fallback = settings(100);
     with_fallback["endpoint"]["fallbackUrl"] = settings(500_000)["endpoint"]["url"].clone();
-    assert_eq!(put(&with_fallback).problem(400)["member"], "endpoint.fallbackUrl");
+    assert_eq!(
+        put(&with_fallback).problem(400)["member"],
+        "endpoint.fallbackUrl"
+    );
     put(&settings(URL_BYTES_MAX)).expect(201);
 }

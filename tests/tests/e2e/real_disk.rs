@@ -1,5 +1,5 @@
-//! Back pressure on a real disk: a small one fills up, producers are refused before it is full, and nothing
-//! that was acknowledged is lost.
+//! Back pressure on a real disk: a small one fills up, producers are refused before it is full, and
+//! nothing that was acknowledged is lost.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,9 +18,9 @@ const MIB: u64 = 1024 * 1024;
 /// Large enough that a poll comes before the room between High and full, 64 MB, is written.
 const DISK_BYTES: u64 = 256 * MIB;
 
-/// High is floor(100*(256 - 64)/256) = 75 per cent, Medium 73 and Normal 71; the journal's formula lies above
-/// them. Delays are short, because the first answers after a restart may have one; and nothing drains, which
-/// is not what this is about.
+/// High is floor(100*(256 - 64)/256) = 75 per cent, Medium 73 and Normal 71; the journal's formula
+/// lies above them. Delays are short, because the first answers after a restart may have one; and
+/// nothing drains, which is not what this is about.
 const SETTINGS: &str = "\
 ResourceMonitoringInterval: 00:00:00.100
 DatabaseDiskSpaceReserve: 64 MB
@@ -49,7 +49,9 @@ impl Producer {
         let id = self.count.to_string();
         let mut event = cloud_event(&id);
         event["data"] = json!("x".repeat(self.data_bytes));
-        let answer = topic.send(CLOUD_EVENT, event.to_string().as_bytes()).expect("the server answers");
+        let answer = topic
+            .send(CLOUD_EVENT, event.to_string().as_bytes())
+            .expect("the server answers");
         if answer.status == 200 {
             self.acknowledged.insert(id);
         } else {
@@ -67,7 +69,10 @@ impl Producer {
     fn publish_until(&mut self, topic: &Topic, status: u16, pressure: &str) {
         let limit = self.count + EVENTS_MAX;
         wait_until(&format!("{status} {pressure:?}"), || {
-            assert!(self.count < limit, "{EVENTS_MAX} events were answered otherwise");
+            assert!(
+                self.count < limit,
+                "{EVENTS_MAX} events were answered otherwise"
+            );
             let answer = self.publish(topic);
             let header = answer.header("posthaste-pressure").unwrap_or_default();
             (answer.status == status && header.starts_with(pressure)).then_some(())
@@ -76,13 +81,24 @@ impl Producer {
 }
 
 fn serve(home: &Home, settings: &Path) -> Server {
-    Server::start(home.path(), &["--pressure-settings", settings.to_str().expect("the path is text")])
+    Server::start(
+        home.path(),
+        &[
+            "--pressure-settings",
+            settings.to_str().expect("the path is text"),
+        ],
+    )
 }
 
 fn wait_for_log(server: &Server, id: u32) {
     wait_until(&format!("the log event {id}"), || {
         let parse = |line: &String| serde_json::from_str::<Value>(line).ok();
-        server.log().iter().filter_map(parse).any(|line| line["id"] == id).then_some(())
+        server
+            .log()
+            .iter()
+            .filter_map(parse)
+            .any(|line| line["id"] == id)
+            .then_some(())
     });
 }
 
@@ -95,8 +111,15 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
     let server = serve(&home, &settings);
     // Nothing is delivered until the end, so that all of it has to survive.
     endpoint.script("/a", [Answer::Held(200)]);
-    let topic = server.api().create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
-    let mut producer = Producer { acknowledged: BTreeSet::new(), count: 0, data_bytes: 100_000 };
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    let mut producer = Producer {
+        acknowledged: BTreeSet::new(),
+        count: 0,
+        data_bytes: 100_000,
+    };
 
     disk.fill_to(70);
     assert_eq!(producer.publish(&topic).status, 200);
@@ -108,7 +131,10 @@ fn a_disk_that_fills_up_refuses_producers_before_it_is_full_and_loses_nothing() 
 
     disk.fill_to(76);
     producer.publish_until(&topic, 503, "high; resource=database-disk; ");
-    assert_eq!(server.api().show("/pressure")["refusedTiers"], json!(["internal", "standard", "bulk"]));
+    assert_eq!(
+        server.api().show("/pressure")["refusedTiers"],
+        json!(["internal", "standard", "bulk"])
+    );
 
     server.kill();
     let server = serve(&home, &settings);
@@ -136,14 +162,15 @@ fn a_disk_too_small_for_its_formula_is_refused_with_the_rule_and_what_to_set() {
     let _disk = SmallDisk::mount(home.path(), 64 * MIB);
     let (code, log) = Server::fail_to_start(home.path(), &[]);
     assert_eq!(code, Some(1), "{log}");
-    let rule =
-        "a disk of 67108864 bytes is too small for the formula high = floor(100*(size - 524288000)/size)";
+    let rule = "a disk of 67108864 bytes is too small for the formula high = floor(100*(size - 524288000)/size)";
     assert!(log.contains(rule), "{log}");
-    let remedy = "set PercentageDatabaseDiskSpaceUsedHighThreshold, or a smaller DatabaseDiskSpaceReserve";
+    let remedy =
+        "set PercentageDatabaseDiskSpaceUsedHighThreshold, or a smaller DatabaseDiskSpaceReserve";
     assert!(log.contains(remedy), "{log}");
 
     let settings = settings_folder.path().join("pressure.yaml");
-    let thresholds = "PercentageDatabaseDiskSpaceUsedHighThreshold: 90\nDatabaseCheckPointDepthMax: 1 MB\n";
+    let thresholds =
+        "PercentageDatabaseDiskSpaceUsedHighThreshold: 90\nDatabaseCheckPointDepthMax: 1 MB\n";
     std::fs::write(&settings, thresholds).unwrap();
     serve(&home, &settings).stop();
 }
@@ -152,9 +179,17 @@ fn a_disk_too_small_for_its_formula_is_refused_with_the_rule_and_what_to_set() {
 fn a_file_of_settings_that_is_refused_is_named_before_anything_is_opened() {
     let home = Home::new();
     let (settings, data) = (home.path().join("pressure.yaml"), home.path().join("data"));
-    std::fs::write(&settings, "SubmissionQueueHighThreshold: 20000\nSubmissionQueueHigh: 1\n").unwrap();
-    let (code, log) = Server::fail_to_start(&data, &["--pressure-settings", settings.to_str().unwrap()]);
+    std::fs::write(
+        &settings,
+        "SubmissionQueueHighThreshold: 20000\nSubmissionQueueHigh: 1\n",
+    )
+    .unwrap();
+    let (code, log) =
+        Server::fail_to_start(&data, &["--pressure-settings", settings.to_str().unwrap()]);
     assert_eq!(code, Some(3), "{log}");
-    assert!(log.contains("pressure.yaml:2:22") && log.contains("unknown key SubmissionQueueHigh"), "{log}");
+    assert!(
+        log.contains("pressure.yaml:2:22") && log.contains("unknown key SubmissionQueueHigh"),
+        "{log}"
+    );
     assert!(!data.exists());
 }

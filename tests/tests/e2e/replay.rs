@@ -11,7 +11,9 @@ fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart()
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "billing");
     let first = endpoint.wait_for("/a", 1).remove(0);
@@ -23,26 +25,44 @@ fn a_dead_letter_is_replayed_after_its_endpoint_was_mended_also_over_a_restart()
         (&preview["events"], &preview["ids"], &preview["isComplete"]),
         (&json!(1), &json!(["1"]), &json!(true))
     );
-    let id = home.run_json(&server, &line)["id"].as_str().unwrap().to_owned();
+    let id = home.run_json(&server, &line)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     // wake runs as a server starts, and else once a minute.
     server.stop();
     let server = home.serve();
 
     let again = endpoint.wait_for("/a", 2).remove(1);
-    assert_eq!((&again.body, again.header("posthaste-replayed")), (&first.body, Some("true")));
-    assert_eq!((first.header("posthaste-replayed"), again.header("aeg-delivery-count")), (None, Some("0")));
+    assert_eq!(
+        (&again.body, again.header("posthaste-replayed")),
+        (&first.body, Some("true"))
+    );
+    assert_eq!(
+        (
+            first.header("posthaste-replayed"),
+            again.header("aeg-delivery-count")
+        ),
+        (None, Some("0"))
+    );
     assert_ne!(again.header("webhook-id"), first.header("webhook-id"));
     let done = wait_until("the replay to be done", || {
         let replay = home.run_json(&server, &["replays", "show", &id]);
         (replay["state"] == "Done").then_some(replay)
     });
-    assert_eq!((&done["found"], &done["queued"], &done["failed"]), (&json!(1), &json!(1), &json!(0)));
-    assert_eq!(home.run_json(&server, &["replays"])["replays"][0]["id"], *id);
+    assert_eq!(
+        (&done["found"], &done["queued"], &done["failed"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    assert_eq!(
+        home.run_json(&server, &["replays"])["replays"][0]["id"],
+        *id
+    );
     assert_eq!(home.dead_letters("orders", "billing").len(), 1);
 }
 
-/// Attributes of its own that have the dead letter's names, and characters that no message in a queue may
-/// hold, raw and as escapes.
+/// Attributes of its own that have the dead letter's names, and characters that no message in a
+/// queue may hold, raw and as escapes.
 const AWKWARD: &str = "{ \"specversion\":\"1.0\", \"deadletterreason\" : \"mine\",\"id\":\"1\",\
     \"source\":\"/s\",\"type\":\"t\",\
     \"publishtime\":\"soon\" , \"data\":[\"\u{fffe}\u{ffff}\\uffff\\uFFFE\", 1.00] }";
@@ -52,14 +72,22 @@ fn an_awkward_event_is_delivered_kept_and_replayed_byte_for_byte() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
-    topic.send("application/cloudevents+json", AWKWARD.as_bytes()).unwrap().expect(200);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    topic
+        .send("application/cloudevents+json", AWKWARD.as_bytes())
+        .unwrap()
+        .expect(200);
     let text = |request: &Received| String::from_utf8(request.body.clone()).unwrap();
     assert_eq!(text(&endpoint.wait_for_one("/a")), AWKWARD);
     let letter = home.wait_for_dead_letter("orders", "billing");
     assert_eq!(letter["deadletterreason"], "UndeliverableDueToClientError");
     let own: Value = serde_json::from_str(letter["originalattributes"].as_str().unwrap()).unwrap();
-    assert_eq!((&own["deadletterreason"], &own["publishtime"]), (&json!("mine"), &json!("soon")));
+    assert_eq!(
+        (&own["deadletterreason"], &own["publishtime"]),
+        (&json!("mine"), &json!("soon"))
+    );
     home.run_json(&server, &["dead-letters", "replay", "orders", "billing"]);
     // wake runs as a server starts, and else once a minute.
     server.stop();
@@ -72,20 +100,27 @@ fn a_replay_says_what_became_of_its_events() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "billing");
     let id = home.run_json(&server, &["dead-letters", "replay", "orders", "billing"])["id"].clone();
-    // wake runs as a server starts, and else once a minute. The endpoint refuses the event once more.
+    // wake runs as a server starts, and else once a minute. The endpoint refuses the event once
+    // more.
     server.stop();
     let server = home.serve();
     endpoint.wait_for("/a", 2);
     let text = wait_until("the outcome of the replay", || {
         let shown = home.run(&server, &["replays", "show", id.as_str().unwrap()]);
         let text = String::from_utf8(shown.stdout).unwrap();
-        text.contains("delivered 0, failed again 1, still waiting 0").then_some(text)
+        text.contains("delivered 0, failed again 1, still waiting 0")
+            .then_some(text)
     });
-    assert!(text.contains("posthaste dead-letters list orders billing --from"), "{text}");
+    assert!(
+        text.contains("posthaste dead-letters list orders billing --from"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -93,13 +128,26 @@ fn a_replay_that_is_waited_for_ends_when_its_events_are_delivered() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400, 200]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "billing");
-    let waited = home.run_json(&server, &["dead-letters", "replay", "orders", "billing", "--wait"]);
+    let waited = home.run_json(
+        &server,
+        &["dead-letters", "replay", "orders", "billing", "--wait"],
+    );
     let outcomes = &waited["outcomes"];
-    assert_eq!((&waited["state"], &outcomes["delivered"]), (&json!("Done"), &json!(1)), "{waited}");
-    assert_eq!((&outcomes["failedAgain"], &outcomes["waiting"]), (&json!(0), &json!(0)), "{waited}");
+    assert_eq!(
+        (&waited["state"], &outcomes["delivered"]),
+        (&json!("Done"), &json!(1)),
+        "{waited}"
+    );
+    assert_eq!(
+        (&outcomes["failedAgain"], &outcomes["waiting"]),
+        (&json!(0), &json!(0)),
+        "{waited}"
+    );
 }
 
 #[test]
@@ -107,18 +155,34 @@ fn events_that_were_delivered_are_replayed_from_the_log() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[200]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let first = endpoint.wait_for_one("/a");
-    let replay = ["events", "replay", "orders", "billing", "--result", "delivered"];
+    let replay = [
+        "events",
+        "replay",
+        "orders",
+        "billing",
+        "--result",
+        "delivered",
+    ];
     wait_until("the log to have the event", || {
         let preview = home.run_json(&server, &[&replay[..], &["--dry-run"]].concat());
         (preview["events"] == 1).then_some(())
     });
     let waited = home.run_json(&server, &[&replay[..], &["--wait"]].concat());
-    assert_eq!((&waited["state"], &waited["outcomes"]["delivered"]), (&json!("Done"), &json!(1)), "{waited}");
+    assert_eq!(
+        (&waited["state"], &waited["outcomes"]["delivered"]),
+        (&json!("Done"), &json!(1)),
+        "{waited}"
+    );
     let again = endpoint.wait_for("/a", 2).remove(1);
-    assert_eq!((&again.body, again.header("posthaste-replayed")), (&first.body, Some("true")));
+    assert_eq!(
+        (&again.body, again.header("posthaste-replayed")),
+        (&first.body, Some("true"))
+    );
     assert_eq!(again.header("webhook-id"), first.header("webhook-id"));
 }
 
@@ -127,35 +191,66 @@ fn what_was_delivered_again_is_resolved_and_deleted_by_hand() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
     let settings = subscription(&endpoint.on("/a", &[400, 200]));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "billing");
-    home.run_json(&server, &["dead-letters", "replay", "orders", "billing", "--wait"]);
+    home.run_json(
+        &server,
+        &["dead-letters", "replay", "orders", "billing", "--wait"],
+    );
     let counted = |line: &[&str]| {
         let preview = home.run_json(&server, &[&["dead-letters"], line].concat());
         [&preview["events"], &preview["resolved"]].map(|count| count.as_u64().unwrap_or(0))
     };
     let replay = ["replay", "orders", "billing", "--dry-run"];
-    wait_until("the dead letter to be resolved", || (counted(&replay) == [0, 1]).then_some(()));
-    assert_eq!(counted(&[&replay[..], &["--include-resolved"]].concat()), [1, 0]);
+    wait_until("the dead letter to be resolved", || {
+        (counted(&replay) == [0, 1]).then_some(())
+    });
+    assert_eq!(
+        counted(&[&replay[..], &["--include-resolved"]].concat()),
+        [1, 0]
+    );
     assert_eq!(counted(&["resolve", "orders", "billing"]), [0, 0]);
-    assert_eq!(counted(&["delete", "orders", "billing", "--all", "--dry-run"]), [1, 0]);
+    assert_eq!(
+        counted(&["delete", "orders", "billing", "--all", "--dry-run"]),
+        [1, 0]
+    );
     assert_eq!(home.dead_letters("orders", "billing").len(), 1);
-    let deleted = home.run_json(&server, &["dead-letters", "delete", "orders", "billing", "--all"]);
-    assert_eq!((&deleted["events"], &deleted["deletedObjects"]), (&json!(1), &json!(1)));
+    let deleted = home.run_json(
+        &server,
+        &["dead-letters", "delete", "orders", "billing", "--all"],
+    );
+    assert_eq!(
+        (&deleted["events"], &deleted["deletedObjects"]),
+        (&json!(1), &json!(1))
+    );
     assert_eq!(home.dead_letters("orders", "billing").len(), 0);
     // Without --all, something must select them.
-    assert_eq!(home.run(&server, &["dead-letters", "delete", "orders", "billing"]).status.code(), Some(2));
+    assert_eq!(
+        home.run(&server, &["dead-letters", "delete", "orders", "billing"])
+            .status
+            .code(),
+        Some(2)
+    );
 }
 
 #[test]
 fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    server.api().create_topic_with("orders", "billing", &subscription(&endpoint.on("/a", &[400])));
+    server.api().create_topic_with(
+        "orders",
+        "billing",
+        &subscription(&endpoint.on("/a", &[400])),
+    );
     let id = home.run_json(&server, &["dead-letters", "replay", "orders", "billing"])["id"].clone();
     let cancelled = home.run_json(&server, &["replays", "cancel", id.as_str().unwrap()]);
-    assert!(["Cancelled", "Done"].contains(&cancelled["state"].as_str().unwrap()), "{cancelled}");
+    assert!(
+        ["Cancelled", "Done"].contains(&cancelled["state"].as_str().unwrap()),
+        "{cancelled}"
+    );
     for line in [
         ["dead-letters", "replay", "orders", "biling"],
         ["dead-letters", "list", "orders", "biling"],
@@ -163,7 +258,19 @@ fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
     ] {
         assert_eq!(home.run(&server, &line).status.code(), Some(4), "{line:?}");
     }
-    assert_eq!(home.run(&server, &["replays", "show", "none"]).status.code(), Some(4));
-    let malformed = ["dead-letters", "replay", "orders", "billing", "--object", "MALFORMED/2026/1/1/1/x"];
+    assert_eq!(
+        home.run(&server, &["replays", "show", "none"])
+            .status
+            .code(),
+        Some(4)
+    );
+    let malformed = [
+        "dead-letters",
+        "replay",
+        "orders",
+        "billing",
+        "--object",
+        "MALFORMED/2026/1/1/1/x",
+    ];
     assert_eq!(home.run(&server, &malformed).status.code(), Some(3));
 }

@@ -15,9 +15,18 @@ fn a_secret_is_made_shown_once_and_signs() {
     let server = home.serve();
     let topic = server.api().create_topic("orders", &json!({}));
     let settings = subscription(&endpoint.url("/a"));
-    let created =
-        server.api().manage("PUT", "/topics/orders/subscriptions/billing", Some(&settings)).expect(201);
-    let secret = created.json()["signing"]["secrets"][0].as_str().unwrap().to_owned();
+    let created = server
+        .api()
+        .manage(
+            "PUT",
+            "/topics/orders/subscriptions/billing",
+            Some(&settings),
+        )
+        .expect(201);
+    let secret = created.json()["signing"]["secrets"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(secret.starts_with("whsec_"));
     let shown = server.api().show("/topics/orders/subscriptions/billing");
     assert!(!shown.to_string().contains(&secret["whsec_".len()..]));
@@ -31,48 +40,90 @@ fn a_secret_is_made_shown_once_and_signs() {
 fn each_attempt_is_signed_for_its_own_time_under_the_same_id() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let settings =
-        subscription_with(&endpoint.on("/a", &[503, 200]), &json!({ "signing": { "secrets": [OLD] } }));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let settings = subscription_with(
+        &endpoint.on("/a", &[503, 200]),
+        &json!({ "signing": { "secrets": [OLD] } }),
+    );
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let requests = endpoint.wait_for("/a", 2);
-    let seconds = |at: usize| requests[at].header("webhook-timestamp").unwrap().parse::<u64>().unwrap();
+    let seconds = |at: usize| {
+        requests[at]
+            .header("webhook-timestamp")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
     for (at, request) in requests.iter().enumerate() {
         assert_eq!(signature::count_by(OLD, request), 1);
         assert!(seconds(at) <= request.at.as_secs());
     }
     assert!(seconds(1) > seconds(0));
-    assert_eq!(requests[0].header("webhook-id"), requests[1].header("webhook-id"));
+    assert_eq!(
+        requests[0].header("webhook-id"),
+        requests[1].header("webhook-id")
+    );
 }
 
 #[test]
 fn during_a_rotation_both_secrets_sign() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let both = json!({ "signing": { "secrets": [NEW, OLD] }, "batching": { "maxEventsPerBatch": 5 } });
+    let both =
+        json!({ "signing": { "secrets": [NEW, OLD] }, "batching": { "maxEventsPerBatch": 5 } });
     let settings = subscription_with(&endpoint.url("/a"), &both);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish_batch(&[cloud_event("1"), cloud_event("2")]);
     let request = endpoint.wait_for_one("/a");
-    assert_eq!((signature::count_by(OLD, &request), signature::count_by(NEW, &request)), (1, 1));
+    assert_eq!(
+        (
+            signature::count_by(OLD, &request),
+            signature::count_by(NEW, &request)
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
 fn after_a_third_rotation_all_but_the_first_secret_sign() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = home.serve();
-    let settings = subscription_with(&endpoint.url("/a"), &json!({ "signing": { "secrets": [OLD] } }));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let settings = subscription_with(
+        &endpoint.url("/a"),
+        &json!({ "signing": { "secrets": [OLD] } }),
+    );
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     let path = "/topics/orders/subscriptions/billing/rotate-secret";
     let rotate = || server.api().manage("POST", path, None).expect(200).json();
     let rotated = [rotate(), rotate(), rotate()];
-    assert_eq!(rotated.each_ref().map(|it| it["ended"].as_array().map(Vec::len)), [None, None, Some(1)]);
+    assert_eq!(
+        rotated
+            .each_ref()
+            .map(|it| it["ended"].as_array().map(Vec::len)),
+        [None, None, Some(1)]
+    );
     topic.publish(&cloud_event("1"));
     let request = endpoint.wait_for_one("/a");
     let signed = |secret: &str| signature::count_by(secret, &request);
-    assert_eq!(rotated.each_ref().map(|it| signed(it["secret"].as_str().unwrap())), [1, 1, 1]);
+    assert_eq!(
+        rotated
+            .each_ref()
+            .map(|it| signed(it["secret"].as_str().unwrap())),
+        [1, 1, 1]
+    );
     assert_eq!(signed(OLD), 0);
-    assert_eq!(request.header("webhook-signature").map(|value| value.split(' ').count()), Some(3));
+    assert_eq!(
+        request
+            .header("webhook-signature")
+            .map(|value| value.split(' ').count()),
+        Some(3)
+    );
 }
 
 #[test]
@@ -81,7 +132,9 @@ fn a_binary_event_is_signed_over_its_body() {
     let server = home.serve();
     let binary = json!({ "signing": { "secrets": [OLD] }, "contentMode": "binary" });
     let settings = subscription_with(&endpoint.url("/a"), &binary);
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     let request = endpoint.wait_for_one("/a");
     assert_eq!(request.json(), json!({ "n": 1 }));
@@ -92,14 +145,23 @@ fn a_binary_event_is_signed_over_its_body() {
 fn no_secret_is_ever_logged() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = posthaste_tests::server::Server::start(home.path(), &["--log-filter", "trace"]);
-    let settings =
-        subscription_with(&endpoint.on("/a", &[503, 400]), &json!({ "signing": { "secrets": [OLD] } }));
-    let topic = server.api().create_topic_with("orders", "billing", &settings);
+    let settings = subscription_with(
+        &endpoint.on("/a", &[503, 400]),
+        &json!({ "signing": { "secrets": [OLD] } }),
+    );
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
     topic.publish(&cloud_event("1"));
     home.wait_for_dead_letter("orders", "billing");
     let admin_key = std::fs::read_to_string(home.path().join("admin.key")).unwrap();
     let log = server.log().join("\n");
-    for secret in [&OLD["whsec_".len()..], admin_key.trim(), &topic.keys[0], &topic.keys[1]] {
+    for secret in [
+        &OLD["whsec_".len()..],
+        admin_key.trim(),
+        &topic.keys[0],
+        &topic.keys[1],
+    ] {
         assert!(!log.contains(secret));
     }
 }

@@ -1,4 +1,5 @@
-//! No files of a crate need one another in a circle: of two that do, neither is understood without the other.
+//! No files of a crate need one another in a circle: of two that do, neither is understood without
+//! the other.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,12 @@ fn needed<'a>(file: &'a Path, arrows: &'a Arrows) -> BTreeSet<&'a Path> {
     let (mut needed, mut next) = (BTreeSet::new(), vec![file]);
     while let Some(file) = next.pop() {
         next.extend(
-            arrows.get(file).into_iter().flatten().map(PathBuf::as_path).filter(|to| needed.insert(*to)),
+            arrows
+                .get(file)
+                .into_iter()
+                .flatten()
+                .map(PathBuf::as_path)
+                .filter(|to| needed.insert(*to)),
         );
     }
     needed
@@ -23,22 +29,39 @@ fn needed<'a>(file: &'a Path, arrows: &'a Arrows) -> BTreeSet<&'a Path> {
 fn circles(arrows: &Arrows) -> BTreeSet<Circle> {
     let is_needed = |by: &Path, file: &Path| needed(by, arrows).contains(file);
     let circle = |file: &PathBuf| -> Circle {
-        needed(file, arrows).into_iter().filter(|other| is_needed(other, file)).map(Path::to_owned).collect()
+        needed(file, arrows)
+            .into_iter()
+            .filter(|other| is_needed(other, file))
+            .map(Path::to_owned)
+            .collect()
     };
-    arrows.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
+    arrows
+        .keys()
+        .map(circle)
+        .filter(|circle| !circle.is_empty())
+        .collect()
 }
 
 /// The arrows of a circle, a file a line.
 fn drawn(circle: &Circle, arrows: &Arrows) -> String {
     let inside = |from: &PathBuf| {
-        arrows[from].intersection(circle).map(|file| shown(file)).collect::<Vec<_>>().join(", ")
+        arrows[from]
+            .intersection(circle)
+            .map(|file| shown(file))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    let lines = circle.iter().map(|file| format!("  {} needs {}\n", shown(file), inside(file)));
+    let lines = circle
+        .iter()
+        .map(|file| format!("  {} needs {}\n", shown(file), inside(file)));
     format!("{} files:\n{}", circle.len(), lines.collect::<String>())
 }
 
 fn shown(file: &Path) -> String {
-    file.strip_prefix(root()).unwrap_or(file).display().to_string()
+    file.strip_prefix(root())
+        .unwrap_or(file)
+        .display()
+        .to_string()
 }
 
 #[test]
@@ -51,9 +74,18 @@ fn no_files_of_a_crate_need_one_another_in_a_circle() {
             drawings.push_str(&drawn(&circle, &arrows));
         }
     }
-    let known: BTreeSet<_> = include_str!("known_circles.txt").lines().map(str::to_owned).collect();
+    let known: BTreeSet<_> = include_str!("known_circles.txt")
+        .lines()
+        .map(str::to_owned)
+        .collect();
     let added: Vec<_> = files.difference(&known).collect();
-    assert!(added.is_empty(), "new in a circle: {added:#?}\nall circles:\n{drawings}");
+    assert!(
+        added.is_empty(),
+        "new in a circle: {added:#?}\nall circles:\n{drawings}"
+    );
     let gone: Vec<_> = known.difference(&files).collect();
-    assert!(gone.is_empty(), "in no circle any more, take them out of known_circles.txt: {gone:#?}");
+    assert!(
+        gone.is_empty(),
+        "in no circle any more, take them out of known_circles.txt: {gone:#?}"
+    );
 }

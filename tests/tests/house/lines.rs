@@ -1,5 +1,5 @@
-//! Width of lines. rustfmt looks at Rust's code only; this test looks at comments, strings and other
-//! languages too. Raw strings and links cannot be broken, so they may be wider.
+//! Width of lines. rustfmt looks at Rust's code only; this test looks at comments, strings and
+//! other languages too. Raw strings and links cannot be broken, so they may be wider.
 
 use std::path::Path;
 
@@ -22,9 +22,17 @@ const RAW_ENDS: [&str; 2] = ["\"#", "\";"];
 
 #[test]
 fn no_line_of_code_or_comment_is_too_wide() {
-    let wide: Vec<_> =
-        tracked().iter().filter(|path| is_code(path)).flat_map(|path| wide_lines(path)).collect();
-    assert!(wide.is_empty(), "{} lines of more than {COLUMNS_MAX} columns:\n{}", wide.len(), wide.join("\n"));
+    let wide: Vec<_> = tracked()
+        .iter()
+        .filter(|path| is_code(path))
+        .flat_map(|path| wide_lines(path))
+        .collect();
+    assert!(
+        wide.is_empty(),
+        "{} lines of more than {COLUMNS_MAX} columns:\n{}",
+        wide.len(),
+        wide.join("\n")
+    );
 }
 
 fn is_code(path: &str) -> bool {

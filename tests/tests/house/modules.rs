@@ -47,36 +47,61 @@ impl Modules {
         modules
     }
 
-    /// The files that each file needs. A name that a file only hands on counts as lying where it was defined.
+    /// The files that each file needs. A name that a file only hands on counts as lying where it
+    /// was defined.
     pub(crate) fn arrows(&self) -> Arrows {
         let mut arrows = Arrows::new();
         for (path, module) in &self.0 {
-            let used = module.names.values().chain(&module.globs).chain(&module.mentions);
+            let used = module
+                .names
+                .values()
+                .chain(&module.globs)
+                .chain(&module.mentions);
             let places = used.filter_map(|it| self.place(path, it, HANDED_ON_MAX));
-            for file in places.map(|place| &self.0[&place.module].file).filter(|file| **file != module.file) {
-                arrows.entry(module.file.clone()).or_default().insert(file.clone());
+            for file in places
+                .map(|place| &self.0[&place.module].file)
+                .filter(|file| **file != module.file)
+            {
+                arrows
+                    .entry(module.file.clone())
+                    .or_default()
+                    .insert(file.clone());
             }
         }
         arrows
     }
 
     fn read(&mut self, file: &Path, path: &[String]) {
-        let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let syntax = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text =
+            fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let syntax =
+            syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let is_first = path.is_empty() || file.ends_with("mod.rs");
-        let folder = if is_first { file.with_file_name("") } else { file.with_extension("") };
+        let folder = if is_first {
+            file.with_file_name("")
+        } else {
+            file.with_extension("")
+        };
         self.add(&syntax.items, file, &folder, path);
     }
 
     fn add(&mut self, items: &[Item], file: &Path, folder: &Path, path: &[String]) {
-        let mut module = Module { file: file.to_owned(), ..Module::default() };
+        let mut module = Module {
+            file: file.to_owned(),
+            ..Module::default()
+        };
         for item in items {
             module.items.extend(name_of(item));
             module.visit_item(item);
         }
         self.0.insert(path.to_owned(), module);
-        let children =
-            items.iter().filter_map(|item| if let Item::Mod(child) = item { Some(child) } else { None });
+        let children = items.iter().filter_map(|item| {
+            if let Item::Mod(child) = item {
+                Some(child)
+            } else {
+                None
+            }
+        });
         for child in children.filter(|child| !is_test(&child.attrs)) {
             let name = child.ident.to_string();
             let path = [path, std::slice::from_ref(&name)].concat();
@@ -87,10 +112,13 @@ impl Modules {
         }
     }
 
-    /// The target of a path that a module mentions; `None` if in another crate. A name may be handed on so
-    /// often.
+    /// The target of a path that a module mentions; `None` if in another crate. A name may be
+    /// handed on so often.
     fn place(&self, from: &ModulePath, path: &[String], handed_on: usize) -> Option<Place> {
-        let mut place = Place { module: from.clone(), is_module: true };
+        let mut place = Place {
+            module: from.clone(),
+            is_module: true,
+        };
         let mut names = path;
         if path.first()? == "crate" {
             (place.module, names) = (Vec::new(), &path[1..]);
@@ -108,29 +136,56 @@ impl Modules {
     fn step(&self, place: Place, name: &str, is_relative: bool, handed_on: usize) -> Option<Place> {
         let mut module = place.module;
         match name {
-            "self" => return Some(Place { module, is_module: true }),
+            "self" => {
+                return Some(Place {
+                    module,
+                    is_module: true,
+                });
+            }
             "super" => {
                 module.pop()?;
-                return Some(Place { module, is_module: true });
+                return Some(Place {
+                    module,
+                    is_module: true,
+                });
             }
             _ => {}
         }
         let child = [module.as_slice(), &[name.to_owned()]].concat();
         if self.0.contains_key(&child) {
-            return Some(Place { module: child, is_module: true });
+            return Some(Place {
+                module: child,
+                is_module: true,
+            });
         }
         let here = &self.0[&module];
-        if let Some(path) = here.names.get(name).filter(|path| handed_on > 0 && path.len() > 1) {
+        if let Some(path) = here
+            .names
+            .get(name)
+            .filter(|path| handed_on > 0 && path.len() > 1)
+        {
             let place = self.place(&module, path, handed_on - 1);
-            return place.or(is_relative.then_some(Place { module, is_module: false }));
+            return place.or(is_relative.then_some(Place {
+                module,
+                is_module: false,
+            }));
         }
         if handed_on > 0 && !here.items.contains(name) {
-            let mut whole = here.globs.iter().filter_map(|path| self.place(&module, path, handed_on - 1));
+            let mut whole = here
+                .globs
+                .iter()
+                .filter_map(|path| self.place(&module, path, handed_on - 1));
             if let Some(place) = whole.find(|place| self.0[&place.module].items.contains(name)) {
-                return Some(Place { is_module: false, ..place });
+                return Some(Place {
+                    is_module: false,
+                    ..place
+                });
             }
         }
-        is_relative.then_some(Place { module, is_module: false })
+        is_relative.then_some(Place {
+            module,
+            is_module: false,
+        })
     }
 }
 
@@ -156,7 +211,9 @@ impl Module {
 
     fn name(&mut self, name: Option<String>, path: Vec<String>) {
         // `as _` brings several things under one name.
-        let name = name.filter(|name| name != "_").unwrap_or_else(|| path.join("::"));
+        let name = name
+            .filter(|name| name != "_")
+            .unwrap_or_else(|| path.join("::"));
         self.names.insert(name, path);
     }
 }
@@ -185,7 +242,12 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
-            self.mentions.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+            self.mentions.insert(
+                path.segments
+                    .iter()
+                    .map(|segment| segment.ident.to_string())
+                    .collect(),
+            );
         }
         visit::visit_path(self, path);
     }
@@ -207,11 +269,18 @@ fn name_of(item: &Item) -> Option<String> {
 
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Ident>().is_ok_and(|it| it == "test")
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Ident>()
+                .is_ok_and(|it| it == "test")
     })
 }
 
 fn file_of(folder: &Path, module: &str) -> PathBuf {
     let file = folder.join(format!("{module}.rs"));
-    if file.exists() { file } else { folder.join(module).join("mod.rs") }
+    if file.exists() {
+        file
+    } else {
+        folder.join(module).join("mod.rs")
+    }
 }

@@ -19,7 +19,8 @@ const FETCH_SITE: &str = "sec-fetch-site";
 /// Longest form of the sign-in page, in bytes. Anybody can send it.
 pub(super) const SIGN_IN_BYTES_MAX: usize = 8 * 1024;
 
-/// Longest form of a session that has ended, in bytes: enough for the longest settings as a form sends them.
+/// Longest form of a session that has ended, in bytes: enough for the longest settings as a form
+/// sends them.
 pub(super) const LOST_BYTES_MAX: usize = 256 * 1024;
 
 /// Longest form of any other page, in bytes.
@@ -31,18 +32,26 @@ const TEXT_ROWS: usize = 20;
 /// Reads the fields of a form.
 pub(super) async fn read(request: &mut Request, bytes_max: usize) -> Result<Fields, Page> {
     let body: Body = std::mem::take(request.body_mut());
-    let body = Limited::new(body, bytes_max).collect().await.map_err(|_| too_large())?;
+    let body = Limited::new(body, bytes_max)
+        .collect()
+        .await
+        .map_err(|_| too_large())?;
     Fields::parse(&body.to_bytes()).ok_or_else(too_large)
 }
 
 /// Whether a page of this session sent the form.
-pub(super) fn is_own(headers: &HeaderMap, fields: &Fields, key: &SessionKey, session: &Session) -> bool {
+pub(super) fn is_own(
+    headers: &HeaderMap,
+    fields: &Fields,
+    key: &SessionKey,
+    session: &Session,
+) -> bool {
     site(headers).is_none_or(|site| site == "same-origin")
         && session.is_form_token(key, fields.get(FORM_TOKEN))
 }
 
-/// Whether a page of another site led here. A browser sends no strict cookie then, so the visitor may be
-/// signed in.
+/// Whether a page of another site led here. A browser sends no strict cookie then, so the visitor
+/// may be signed in.
 pub(super) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     site(headers).is_some_and(|site| site == "cross-site" || site == "same-site")
 }

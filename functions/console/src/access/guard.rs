@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{OriginalUri, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, REFRESH, SET_COOKIE,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, REFRESH,
+    SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -28,15 +28,16 @@ use crate::page::{Frame, Page};
 use crate::session::{Session, SessionKey};
 use crate::visit::{Mistake, Visit};
 
-/// Longest time for a request, which may make several calls of the API. On AWS the function has 30 s.
+/// Longest time for a request, which may make several calls of the API. On AWS the function has 30
+/// s.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
-/// Longest query of the sign-in page, in bytes. A longer page to come back to is left out: `serve` and
-/// browsers bound URLs.
+/// Longest query of the sign-in page, in bytes. A longer page to come back to is left out: `serve`
+/// and browsers bound URLs.
 const SIGN_IN_QUERY_BYTES_MAX: usize = 1_500;
 
-/// The policy of a page: it shows its own styles and images, runs its own script, and asks its own server.
-/// There is no inline script, no frame, and no form that goes elsewhere.
+/// The policy of a page: it shows its own styles and images, runs its own script, and asks its own
+/// server. There is no inline script, no frame, and no form that goes elsewhere.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -53,8 +54,8 @@ impl Visitor {
     }
 }
 
-/// Lets signed-in visitors pass, sends others to the sign-in page, and refuses forms that did not come from a
-/// page of the same session. Every page gets its frame here.
+/// Lets signed-in visitors pass, sends others to the sign-in page, and refuses forms that did not
+/// come from a page of the same session. Every page gets its frame here.
 pub(crate) async fn guard<S, C, E>(
     State(access): State<Arc<Access<S, C, E>>>,
     request: Request,
@@ -66,7 +67,13 @@ where
     E: Entropy,
 {
     let path = request.uri().path().to_owned();
-    timeout(&access.clock, REQUEST_TIME_MAX, answer(&access, request, next)).await.unwrap_or_else(|| {
+    timeout(
+        &access.clock,
+        REQUEST_TIME_MAX,
+        answer(&access, request, next),
+    )
+    .await
+    .unwrap_or_else(|| {
         tracing::error!(path, "page of the console not answered in time");
         framed(too_slow().into_response(), None)
     })
@@ -81,7 +88,10 @@ async fn answer<S: ObjectStore, C: Clock, E: Entropy>(
     let visitor = match access.session(request.headers(), now).await {
         Ok((key, session)) => Visitor { key, session, now },
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "no key for console sessions");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "no key for console sessions"
+            );
             return framed(unavailable().into_response(), None);
         }
     };
@@ -106,13 +116,18 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
     let (is_signed_in, Visitor { key, session, now }) = (visitor.is_signed_in(), visitor);
     let is_new = session.is_none();
     let session = session.unwrap_or_else(|| Session::begin(false, now, &access.entropy));
-    let frame = is_signed_in.then(|| Frame { form_token: session.form_token(&key) });
+    let frame = is_signed_in.then(|| Frame {
+        form_token: session.form_token(&key),
+    });
     let form_mistake = match checked_form(&mut request, &key, &session).await {
         Ok(mistake) => mistake,
         Err(page) => return framed(page.into_response(), frame.as_ref()),
     };
     let is_secure = !cookie::is_plain_loopback(request.headers());
-    let (set, form_token) = (cookie::set(&session, &key, now, is_secure), session.form_token(&key));
+    let (set, form_token) = (
+        cookie::set(&session, &key, now, is_secure),
+        session.form_token(&key),
+    );
     request.extensions_mut().insert(Visit {
         now,
         form_token,
@@ -128,7 +143,8 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
     framed(response, frame.as_ref())
 }
 
-/// Reads the form of a POST, for the handler. The sign-in page says itself what is wrong with its form.
+/// Reads the form of a POST, for the handler. The sign-in page says itself what is wrong with its
+/// form.
 async fn checked_form(
     request: &mut Request,
     key: &SessionKey,
@@ -138,11 +154,19 @@ async fn checked_form(
         return Ok(None);
     }
     let is_sign_in = is_sign_in(request);
-    let bytes_max = if is_sign_in { form::SIGN_IN_BYTES_MAX } else { form::FORM_BYTES_MAX };
+    let bytes_max = if is_sign_in {
+        form::SIGN_IN_BYTES_MAX
+    } else {
+        form::FORM_BYTES_MAX
+    };
     let fields = form::read(request, bytes_max).await?;
     let mistake = (!form::is_own(request.headers(), &fields, key, session)).then(|| {
         let has_cookie = cookie::values(request.headers()).next().is_some();
-        if has_cookie { Mistake::TooLate } else { Mistake::NoCookie }
+        if has_cookie {
+            Mistake::TooLate
+        } else {
+            Mistake::NoCookie
+        }
     });
     if mistake.is_some() && !is_sign_in {
         return Err(form::foreign(request.headers(), &fields));
@@ -164,7 +188,9 @@ async fn sent_away<S: ObjectStore, C: Clock, E: Entropy>(
         return Redirect::to(&sign_in_url(&asked)).into_response();
     }
     let fields = match access.lost_forms.try_acquire() {
-        Ok(_place) => form::read(&mut request, form::LOST_BYTES_MAX).await.unwrap_or_default(),
+        Ok(_place) => form::read(&mut request, form::LOST_BYTES_MAX)
+            .await
+            .unwrap_or_default(),
         Err(_) => Fields::default(),
     };
     form::signed_out(request.headers(), &fields, &sign_in_url(&asked)).into_response()
@@ -174,7 +200,10 @@ async fn sent_away<S: ObjectStore, C: Clock, E: Entropy>(
 fn framed(mut response: Response, frame: Option<&Frame>) -> Response {
     if let Some(page) = response.extensions_mut().remove::<Page>() {
         *response.body_mut() = Body::from(page.render(frame));
-        response.headers_mut().insert("content-type", HeaderValue::from_static("text/html; charset=utf-8"));
+        response.headers_mut().insert(
+            "content-type",
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        );
     }
     let headers: [(HeaderName, &'static str); 6] = [
         (CACHE_CONTROL, "no-store"),
@@ -182,15 +211,22 @@ fn framed(mut response: Response, frame: Option<&Frame>) -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
         (REFERRER_POLICY, "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
     ];
-    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    response
+        .headers_mut()
+        .extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
     response
 }
 
 /// The sign-in page, from which the visitor comes to the page that was asked for.
 fn sign_in_url(asked: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", asked).finish();
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("next", asked)
+        .finish();
     if asked == PATH || query.len() > SIGN_IN_QUERY_BYTES_MAX {
         return format!("{PATH}/sign-in");
     }
@@ -199,8 +235,13 @@ fn sign_in_url(asked: &str) -> String {
 
 /// The page that was asked for.
 fn asked(request: &Request) -> String {
-    let uri = request.extensions().get::<OriginalUri>().map_or(request.uri(), |OriginalUri(uri)| uri);
-    uri.path_and_query().map_or(PATH, |asked| asked.as_str()).to_owned()
+    let uri = request
+        .extensions()
+        .get::<OriginalUri>()
+        .map_or(request.uri(), |OriginalUri(uri)| uri);
+    uri.path_and_query()
+        .map_or(PATH, |asked| asked.as_str())
+        .to_owned()
 }
 
 fn unavailable() -> Page {
@@ -217,5 +258,8 @@ fn too_slow() -> Page {
 
 /// The page that asks for `path` again, now from this site.
 fn once_more(path: &str) -> Page {
-    Page::new("One moment", html! { p { a href=(path) { "To the page" } } })
+    Page::new(
+        "One moment",
+        html! { p { a href=(path) { "To the page" } } },
+    )
 }

@@ -42,7 +42,9 @@ where
     C: Clock,
     E: Entropy,
 {
-    let query = SignInQuery { next: Some(fields.get("next").to_owned()) };
+    let query = SignInQuery {
+        next: Some(fields.get("next").to_owned()),
+    };
     if visit.is_signed_in {
         return Redirect::to(query.next_page()).into_response();
     }
@@ -65,7 +67,9 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     /// Waits before the answer to a wrong key, if there is a place to wait.
     async fn slow_down(&self) -> Mistake {
         if let Some(places) = &self.wrong_keys {
-            let Ok(_place) = places.try_acquire() else { return Mistake::TooMany };
+            let Ok(_place) = places.try_acquire() else {
+                return Mistake::TooMany;
+            };
             self.clock.sleep(WRONG_KEY_PAUSE).await;
         }
         Mistake::WrongKey
@@ -74,6 +78,9 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
 
 /// Signs a visitor out.
 pub(crate) async fn sign_out(visit: Visit) -> Response {
-    ([(SET_COOKIE, cookie::removed(visit.is_secure))], Redirect::to(&format!("{PATH}/sign-in")))
+    (
+        [(SET_COOKIE, cookie::removed(visit.is_secure))],
+        Redirect::to(&format!("{PATH}/sign-in")),
+    )
         .into_response()
 }

@@ -9,7 +9,8 @@ use crate::cookie;
 use crate::session::{Session, SessionKey};
 use crate::session_key::{KeyPorts, KnownKey, SessionKeyError};
 
-/// Most wrong keys whose answers wait at once. More of them are refused at once; the right key never waits.
+/// Most wrong keys whose answers wait at once. More of them are refused at once; the right key
+/// never waits.
 const WRONG_KEYS_MAX: usize = 8;
 
 /// Most forms of sessions that have ended which are read at once. Anybody can send one.
@@ -35,17 +36,29 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     pub fn new(state: S, clock: C, entropy: E, admin_key: KeyDigest) -> Self {
         let lost_forms = Semaphore::new(LOST_FORMS_MAX);
         let session_key = KnownKey::default();
-        Self { state, clock, entropy, admin_key, session_key, wrong_keys: None, lost_forms }
+        Self {
+            state,
+            clock,
+            entropy,
+            admin_key,
+            session_key,
+            wrong_keys: None,
+            lost_forms,
+        }
     }
 
-    /// The same where the answer to a wrong key waits for a second. On Lambda that would be paid for.
+    /// The same where the answer to a wrong key waits for a second. On Lambda that would be paid
+    /// for.
     #[must_use]
     pub fn slowing_wrong_keys(self) -> Self {
-        Self { wrong_keys: Some(Semaphore::new(WRONG_KEYS_MAX)), ..self }
+        Self {
+            wrong_keys: Some(Semaphore::new(WRONG_KEYS_MAX)),
+            ..self
+        }
     }
 
-    /// Reads the key of sessions, if there is one, so that [`Self::is_signed_in`] knows visitors from before
-    /// this process.
+    /// Reads the key of sessions, if there is one, so that [`Self::is_signed_in`] knows visitors
+    /// from before this process.
     pub async fn read_session_key(&self) {
         if let Err(error) = self.session_key.read_if_there(&self.key_ports()).await {
             tracing::warn!(
@@ -55,8 +68,8 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
         }
     }
 
-    /// Whether a request comes from a visitor who is signed in, as far as this process knows the key of
-    /// sessions. It asks nobody.
+    /// Whether a request comes from a visitor who is signed in, as far as this process knows the
+    /// key of sessions. It asks nobody.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         let now = self.clock.now();
         self.session_key.known().is_some_and(|key| {
@@ -67,8 +80,19 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     }
 
     fn key_ports(&self) -> KeyPorts<'_, S, C, E> {
-        let Self { state, clock, entropy, admin_key, .. } = self;
-        KeyPorts { state, clock, entropy, admin_key }
+        let Self {
+            state,
+            clock,
+            entropy,
+            admin_key,
+            ..
+        } = self;
+        KeyPorts {
+            state,
+            clock,
+            entropy,
+            admin_key,
+        }
     }
 
     /// The key of sessions, and the session of a request if it has one.
@@ -78,7 +102,8 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
         now: Timestamp,
     ) -> Result<(SessionKey, Option<Session>), SessionKeyError> {
         let key = self.session_key.key(&self.key_ports()).await?;
-        let found = |key: &SessionKey| cookie::values(headers).find_map(|it| Session::parse(it, key, now));
+        let found =
+            |key: &SessionKey| cookie::values(headers).find_map(|it| Session::parse(it, key, now));
         let session = found(&key);
         if session.is_some() || cookie::values(headers).next().is_none() {
             return Ok((key, session));
@@ -90,8 +115,8 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
         }))
     }
 
-    /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so a key
-    /// that is too short is refused here.
+    /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so
+    /// a key that is too short is refused here.
     pub(super) fn opens(&self, offered: &str) -> bool {
         offered.len() >= ADMIN_KEY_CHARS_MIN && self.admin_key.is_of(offered)
     }

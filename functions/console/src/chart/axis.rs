@@ -1,4 +1,5 @@
-//! The axes: lines with their values, and times in UTC, which the script writes in the visitor's zone.
+//! The axes: lines with their values, and times in UTC, which the script writes in the visitor's
+//! zone.
 
 use maud::{Markup, PreEscaped, html};
 

@@ -24,10 +24,12 @@ pub(super) fn height(value: f64, top: f64) -> f64 {
 /// A number with one digit after the point, or none.
 pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+    text.strip_suffix(".0")
+        .map_or_else(|| text.clone(), str::to_owned)
 }
 
-/// The points between gaps, each as a line without length, which is drawn as a dot. Bars are seen without.
+/// The points between gaps, each as a line without length, which is drawn as a dot. Bars are seen
+/// without.
 pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
     let (mut path, width) = (String::new(), width(values.len()));
     if shape == Shape::Bars {
@@ -42,8 +44,8 @@ pub(super) fn dots(shape: Shape, values: &[Option<f64>], top: f64) -> String {
     path
 }
 
-/// A line through the middles of the points' places. A point in the middle of others of its height is left
-/// out, and so is one between gaps.
+/// A line through the middles of the points' places. A point in the middle of others of its height
+/// is left out, and so is one between gaps.
 fn line(values: &[Option<f64>], top: f64) -> String {
     let (mut path, width) = (String::new(), width(values.len()));
     let heights = heights(values.iter().copied(), top);
@@ -78,27 +80,52 @@ fn steps(values: &[Option<f64>], top: f64) -> String {
 
 fn bars(values: &[Option<f64>], top: f64) -> String {
     let (mut path, width) = (String::new(), width(values.len()));
-    let heights = heights(values.iter().map(|value| value.filter(|value| *value > 0.0)), top);
+    let heights = heights(
+        values
+            .iter()
+            .map(|value| value.filter(|value| *value > 0.0)),
+        top,
+    );
     for (_, x, y) in known(&heights, 0.0, width) {
-        put(&mut path, format_args!("M{} {BOTTOM}V{y}h{}V{BOTTOM}z", number(x), number(width * BAR_SHARE)));
+        put(
+            &mut path,
+            format_args!(
+                "M{} {BOTTOM}V{y}h{}V{BOTTOM}z",
+                number(x),
+                number(width * BAR_SHARE)
+            ),
+        );
     }
     path
 }
 
 fn heights(values: impl Iterator<Item = Option<f64>>, top: f64) -> Vec<Option<String>> {
-    values.map(|value| value.map(|value| number(height(value, top)))).collect()
+    values
+        .map(|value| value.map(|value| number(height(value, top))))
+        .collect()
 }
 
 /// The width of a point's place.
-#[expect(clippy::cast_precision_loss, reason = "a chart has some hundred points")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a chart has some hundred points"
+)]
 fn width(points: usize) -> f64 {
     (RIGHT - LEFT) / points.max(1) as f64
 }
 
 /// The heights that are known, each with its number and its place from the left.
-fn known(heights: &[Option<String>], first: f64, width: f64) -> impl Iterator<Item = (usize, f64, &str)> {
+fn known(
+    heights: &[Option<String>],
+    first: f64,
+    width: f64,
+) -> impl Iterator<Item = (usize, f64, &str)> {
     let places = std::iter::successors(Some(LEFT + first), move |x| Some(x + width));
-    heights.iter().enumerate().zip(places).filter_map(|((at, y), x)| Some((at, x, y.as_deref()?)))
+    heights
+        .iter()
+        .enumerate()
+        .zip(places)
+        .filter_map(|((at, y), x)| Some((at, x, y.as_deref()?)))
 }
 
 /// The heights before and after a point.

@@ -55,7 +55,10 @@ fn round_up(value: f64) -> f64 {
         return 0.0;
     }
     let power = 10_f64.powf(value.log10().floor());
-    let factor = [1.0, 2.0, 4.0, 5.0].into_iter().find(|factor| factor * power >= value).unwrap_or(10.0);
+    let factor = [1.0, 2.0, 4.0, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= value)
+        .unwrap_or(10.0);
     factor * power
 }
 
@@ -64,18 +67,30 @@ fn short(value: f64) -> String {
     if value >= 100.0 || value.fract() == 0.0 {
         return number(whole(value));
     }
-    let text = if value >= 10.0 { format!("{value:.1}") } else { format!("{value:.2}") };
+    let text = if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A share that is not whole, at most the greatest that is written as less than the whole.
 const fn share(percent: f64) -> f64 {
-    if percent < 100.0 { percent.min(PERCENT_BELOW_WHOLE) } else { percent }
+    if percent < 100.0 {
+        percent.min(PERCENT_BELOW_WHOLE)
+    } else {
+        percent
+    }
 }
 
 /// A length of time, given in milliseconds.
 fn duration(ms: f64) -> String {
-    if ms < 1_000.0 { format!("{} ms", short(ms)) } else { format!("{} s", short(ms / 1_000.0)) }
+    if ms < 1_000.0 {
+        format!("{} ms", short(ms))
+    } else {
+        format!("{} s", short(ms / 1_000.0))
+    }
 }
 
 #[expect(
@@ -102,14 +117,24 @@ mod tests {
     #[test]
     fn values_are_written_with_about_three_digits() {
         let check = |unit: Unit, value, expected| assert_eq!(unit.text(value), expected);
-        for (value, text) in [(0.0, "0"), (0.123, "0.12"), (9.5, "9.5"), (12.34, "12.3"), (1234.5, "1,235")] {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.123, "0.12"),
+            (9.5, "9.5"),
+            (12.34, "12.3"),
+            (1234.5, "1,235"),
+        ] {
             check(Unit::Count, value, text);
         }
         check(Unit::PerSecond, 3.0, "3/s");
         check(Unit::Millis, 12.0, "12 ms");
         check(Unit::Millis, 55_000.0, "55 s");
-        for (percent, text) in [(99.94, "99.9 %"), (99.954, "99.9 %"), (99.9999, "99.9 %"), (100.0, "100 %")]
-        {
+        for (percent, text) in [
+            (99.94, "99.9 %"),
+            (99.954, "99.9 %"),
+            (99.9999, "99.9 %"),
+            (100.0, "100 %"),
+        ] {
             check(Unit::Percent, percent, text);
         }
         check(Unit::Percent, 0.004, "0 %");
@@ -123,7 +148,14 @@ mod tests {
         let check = |unit: Unit, most, expected: f64| {
             assert_eq!(unit.top(most).to_bits(), expected.to_bits());
         };
-        for (most, top) in [(0.0, 1.0), (0.2, 1.0), (1.0, 1.0), (3.0, 4.0), (4.1, 5.0), (51.0, 100.0)] {
+        for (most, top) in [
+            (0.0, 1.0),
+            (0.2, 1.0),
+            (1.0, 1.0),
+            (3.0, 4.0),
+            (4.1, 5.0),
+            (51.0, 100.0),
+        ] {
             check(Unit::Count, most, top);
         }
         check(Unit::Millis, 0.3, 10.0);

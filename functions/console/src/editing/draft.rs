@@ -31,8 +31,8 @@ pub(crate) enum Step {
 pub(crate) struct Draft {
     /// The settings as YAML.
     pub(crate) text: String,
-    /// The version of the settings that the text began as, or that it was last compared with. Empty for new
-    /// ones.
+    /// The version of the settings that the text began as, or that it was last compared with.
+    /// Empty for new ones.
     pub(crate) version: String,
     /// The name of something new.
     pub(crate) name: String,
@@ -59,7 +59,8 @@ impl Draft {
         draft.checked("Nothing was saved. Go back in your browser to find your text.")
     }
 
-    /// The draft, if it is not longer than the editor allows. Otherwise the page of the error shows `advice`.
+    /// The draft, if it is not longer than the editor allows. Otherwise the page of the error shows
+    /// `advice`.
     pub(crate) fn checked(self, advice: &str) -> Result<Self, Page> {
         if self.text.len() <= TEXT_BYTES_MAX {
             return Ok(self);
@@ -74,8 +75,8 @@ impl Draft {
         Err(Page::new("The settings are too long", body).with_status(StatusCode::PAYLOAD_TOO_LARGE))
     }
 
-    /// The mistakes of a problem, each with its place in the text. `within` is the beginning of members in
-    /// the problem that the text does not have.
+    /// The mistakes of a problem, each with its place in the text. `within` is the beginning of
+    /// members in the problem that the text does not have.
     pub(crate) fn mistakes_of(&self, problem: &Problem, within: &str) -> Vec<TextMistake> {
         let member = problem.member.as_deref().unwrap_or_default();
         let member = member.strip_prefix(within).unwrap_or(member);
@@ -88,7 +89,11 @@ impl Draft {
             let text = refusal.detail.as_deref().unwrap_or(&refusal.title);
             return vec![self.mistake(refusal.member.as_deref().unwrap_or_default(), text)];
         }
-        refusal.errors.iter().map(|error| self.mistake(&error.member, &error.detail)).collect()
+        refusal
+            .errors
+            .iter()
+            .map(|error| self.mistake(&error.member, &error.detail))
+            .collect()
     }
 
     fn mistake(&self, member: &str, text: &str) -> TextMistake {
@@ -101,5 +106,9 @@ impl Draft {
 
 /// A mistake without a place.
 pub(crate) fn mistake_in(member: &str, text: impl Display) -> TextMistake {
-    TextMistake { place: None, member: member.to_owned(), text: text.to_string() }
+    TextMistake {
+        place: None,
+        member: member.to_owned(),
+        text: text.to_string(),
+    }
 }

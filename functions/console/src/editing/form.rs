@@ -35,8 +35,13 @@ pub(crate) struct Editor<'a> {
 impl Editor<'_> {
     /// The page with the form and the mistakes of the draft.
     pub(crate) fn form_page(&self, mistakes: &[TextMistake]) -> Page {
-        let status = if mistakes.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        self.noted_page(&report::mistakes(mistakes)).with_status(status)
+        let status = if mistakes.is_empty() {
+            StatusCode::OK
+        } else {
+            StatusCode::BAD_REQUEST
+        };
+        self.noted_page(&report::mistakes(mistakes))
+            .with_status(status)
     }
 
     /// The page with the form after the API did not answer what the draft is compared with.
@@ -47,7 +52,8 @@ impl Editor<'_> {
 
     /// The page with the form after the API did not save the draft.
     pub(crate) fn unsaved_page(&self, refusal: &Refusal) -> Page {
-        self.noted_page(&report::unsaved(self.draft, refusal, &self.back)).with_status(refusal.status())
+        self.noted_page(&report::unsaved(self.draft, refusal, &self.back))
+            .with_status(refusal.status())
     }
 
     fn noted_page(&self, note: &Markup) -> Page {
@@ -66,22 +72,43 @@ impl Editor<'_> {
         })
     }
 
-    /// The page with what saving would change of `what`, whose version is `present`. Saving from there is of
-    /// the present version.
-    pub(crate) fn difference_page(&self, what: &str, present: &str, changes: &[MemberChange]) -> Page {
+    /// The page with what saving would change of `what`, whose version is `present`. Saving from
+    /// there is of the present version.
+    pub(crate) fn difference_page(
+        &self,
+        what: &str,
+        present: &str,
+        changes: &[MemberChange],
+    ) -> Page {
         let is_changed = self.draft.version != present;
-        let compared = Draft { version: present.to_owned(), ..self.draft.clone() };
+        let compared = Draft {
+            version: present.to_owned(),
+            ..self.draft.clone()
+        };
         let body = html! {
             @if is_changed { (report::changed_meanwhile(what)) }
             (report::difference(changes))
         };
-        let status = if is_changed { StatusCode::CONFLICT } else { StatusCode::OK };
-        Editor { draft: &compared, ..self.clone() }.decision_page(&body).with_status(status)
+        let status = if is_changed {
+            StatusCode::CONFLICT
+        } else {
+            StatusCode::OK
+        };
+        Editor {
+            draft: &compared,
+            ..self.clone()
+        }
+        .decision_page(&body)
+        .with_status(status)
     }
 
     /// The page with buttons that save what it shows, or go back to the form.
     pub(crate) fn decision_page(&self, shown: &Markup) -> Page {
-        let Draft { text, version, name } = self.draft;
+        let Draft {
+            text,
+            version,
+            name,
+        } = self.draft;
         self.page(html! {
             (shown)
             form method="post" action=(self.action) {

@@ -33,7 +33,8 @@ pub(crate) fn mistakes(mistakes: &[TextMistake]) -> Markup {
     }
 }
 
-/// The mistakes that the API found in a draft, or its failure to save it. `page` shows what is saved.
+/// The mistakes that the API found in a draft, or its failure to save it. `page` shows what is
+/// saved.
 pub(crate) fn unsaved(draft: &Draft, refusal: &Refusal, page: &str) -> Markup {
     if !refusal.is_uncertain() {
         return mistakes(&draft.mistakes_found(refusal));

@@ -1,7 +1,8 @@
-//! How long requests took, as counts in buckets, so that a percentile can be computed over any time.
+//! How long requests took, as counts in buckets, so that a percentile can be computed over any
+//! time.
 
-/// Buckets: eight for each power of ten from 0.1 ms to 100 s, and one for what took longer. Neighbours are
-/// 33 % apart, and a percentile is taken from inside its bucket.
+/// Buckets: eight for each power of ten from 0.1 ms to 100 s, and one for what took longer.
+/// Neighbours are 33 % apart, and a percentile is taken from inside its bucket.
 pub const ANSWER_BUCKETS: usize = 50;
 
 /// Upper end of the first bucket, in milliseconds.
@@ -54,8 +55,9 @@ impl Answers {
         }
     }
 
-    /// The duration in milliseconds that this share of the requests, of 0 to 1, does not exceed. `None`
-    /// without requests. Of requests that took longer than the last bound it is that bound.
+    /// The duration in milliseconds that this share of the requests, of 0 to 1, does not exceed.
+    /// `None` without requests. Of requests that took longer than the last bound it is that
+    /// bound.
     pub fn percentile(&self, share: f64) -> Option<f64> {
         let counts = self.0.map(f64::from);
         let (mut before, wanted) = (0.0, counts.iter().sum::<f64>() * share);
@@ -81,10 +83,22 @@ mod tests {
     #[test]
     fn a_duration_is_in_the_bucket_that_ends_at_it_or_above() {
         let check = |ms, expected| assert_eq!(Answers::bucket(ms), expected, "{ms} ms");
-        for (ms, bucket) in [(0.0, 0), (0.1, 0), (0.11, 1), (0.99, 8), (1.01, 9), (99_000.0, 48)] {
+        for (ms, bucket) in [
+            (0.0, 0),
+            (0.1, 0),
+            (0.11, 1),
+            (0.99, 8),
+            (1.01, 9),
+            (99_000.0, 48),
+        ] {
             check(ms, bucket);
         }
-        for (ms, bucket) in [(101_000.0, 49), (f64::INFINITY, 49), (f64::NAN, 0), (-1.0, 0)] {
+        for (ms, bucket) in [
+            (101_000.0, 49),
+            (f64::INFINITY, 49),
+            (f64::NAN, 0),
+            (-1.0, 0),
+        ] {
             check(ms, bucket);
         }
     }
@@ -96,7 +110,10 @@ mod tests {
         (1..=1000).for_each(|ms| answers.note(f64::from(ms)));
         for (share, exact) in [(0.5, 500.0), (0.9, 900.0), (0.99, 990.0), (0.01, 10.0)] {
             let found = answers.percentile(share).unwrap();
-            assert!((found / exact - 1.0).abs() < 0.13, "{share}: {found} instead of {exact}");
+            assert!(
+                (found / exact - 1.0).abs() < 0.13,
+                "{share}: {found} instead of {exact}"
+            );
         }
     }
 

@@ -35,7 +35,10 @@ use crate::visit::Visit;
 /// The notices of actions.
 const DONE: [(&str, &str); 2] = [
     ("resolved", "The dead letters are resolved."),
-    ("deleted", "The dead letters are deleted, or resolved where their object has others."),
+    (
+        "deleted",
+        "The dead letters are deleted, or resolved where their object has others.",
+    ),
 ];
 
 /// The page.
@@ -57,11 +60,16 @@ pub(crate) async fn dead_letters(
         }
     };
     let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Ok(Page::new("Dead letters", body).of(Section::DeadLetters).with_status(status))
+    Ok(Page::new("Dead letters", body)
+        .of(Section::DeadLetters)
+        .with_status(status))
 }
 
 fn results(search: &DeadLetterSearch, page: &DeadLetterPage, visit: &Visit) -> Markup {
-    let next = page.cursor.as_deref().map(|cursor| search.address(Some(cursor)));
+    let next = page
+        .cursor
+        .as_deref()
+        .map(|cursor| search.address(Some(cursor)));
     let first = search.cursor.is_some().then(|| search.address(None));
     html! {
         @if page.dead_letters.is_empty() {

@@ -29,8 +29,14 @@ pub(super) struct Wanted {
 
 /// The form with the present settings.
 pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic, name]): Path<2>) -> Answer {
-    let named = Named { topic: &topic, name: &name };
-    let found = pages.api.get_versioned::<SubscriptionSettings>(named.target(&[])).await?;
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
+    let found = pages
+        .api
+        .get_versioned::<SubscriptionSettings>(named.target(&[]))
+        .await?;
     let draft = Draft {
         text: settings_text(&found.body)?,
         version: found.etag.unwrap_or_default(),
@@ -47,7 +53,10 @@ pub(crate) async fn send(
     Path([topic, name]): Path<2>,
     fields: Fields,
 ) -> Result<Response, Page> {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     let (step, draft) = (Step::of(&fields), Draft::of(&fields)?);
     let editor = editor(&visit, named, &draft);
     if step == Step::Edit {
@@ -60,8 +69,12 @@ pub(crate) async fn send(
     if step == Step::Check {
         return Ok(review(&editor, named, (&present, &version), &wanted).into_response());
     }
-    let saved =
-        pages.api.send::<Value>(Method::PUT, named.target(&[]), Some(&draft.version), &wanted.settings);
+    let saved = pages.api.send::<Value>(
+        Method::PUT,
+        named.target(&[]),
+        Some(&draft.version),
+        &wanted.settings,
+    );
     match saved.await {
         Ok(_) => Ok(Redirect::to(&after(&named.page(&[]), "saved", visit.now)).into_response()),
         Err(refusal) if refusal.is_of_another_version() => {
@@ -73,7 +86,8 @@ pub(crate) async fn send(
 
 /// The topic as it is shown, and the version of the subscription.
 async fn present(pages: &Console, named: Named<'_>) -> Result<(TopicSettings, String), Refusal> {
-    // The version first: if the topic is newer than it, saving is refused, and not the newer one lost.
+    // The version first: if the topic is newer than it, saving is refused, and not the newer one
+    // lost.
     let found = pages.api.get_versioned::<Value>(named.target(&[])).await?;
     let topic = pages.api.get(Target::new(&["topics", named.topic])).await?;
     Ok((topic, found.etag.unwrap_or_default()))
@@ -88,7 +102,10 @@ pub(super) fn wanted(
 ) -> Result<Wanted, Vec<TextMistake>> {
     let mistaken = |error: &dyn std::fmt::Display| vec![crate::editing::mistake_in("name", error)];
     let name = SubscriptionName::parse(name).map_err(|error| mistaken(&error))?;
-    let of = topic.name.clone().ok_or_else(|| mistaken(&"the topic has no name"))?;
+    let of = topic
+        .name
+        .clone()
+        .ok_or_else(|| mistaken(&"the topic has no name"))?;
     let check = |written: &SubscriptionSettings| check_subscription(&of, topic, &name, written);
     let settings = posthaste_yaml::read_subscription(draft.text.as_bytes(), &check)?;
     let next = previewed(&of, topic, &name, &settings, now)
@@ -104,8 +121,18 @@ fn previewed(
     now: Timestamp,
 ) -> Result<SubscriptionSettings, posthaste_core::api::problem::Problem> {
     let subscriptions = BTreeMap::from([(name.clone(), settings.clone())]);
-    let next = preview(of, topic, &TopicSettings { subscriptions, ..topic.clone() }, now)?;
-    Ok(next.subscription(name).map_or_else(|| settings.clone(), |(_, next)| next.clone()))
+    let next = preview(
+        of,
+        topic,
+        &TopicSettings {
+            subscriptions,
+            ..topic.clone()
+        },
+        now,
+    )?;
+    Ok(next
+        .subscription(name)
+        .map_or_else(|| settings.clone(), |(_, next)| next.clone()))
 }
 
 /// The page with the difference, and the way to save it.
@@ -116,7 +143,10 @@ fn review(
     wanted: &Wanted,
 ) -> Page {
     let name = SubscriptionName::parse(named.name).ok();
-    let before = name.as_ref().and_then(|name| present.subscription(name)).map(|(_, before)| json!(before));
+    let before = name
+        .as_ref()
+        .and_then(|name| present.subscription(name))
+        .map(|(_, before)| json!(before));
     let changes = subscription_differences(&before.unwrap_or_default(), &json!(wanted.next));
     editor.difference_page("subscription", version, &changes)
 }

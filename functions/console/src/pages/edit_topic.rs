@@ -22,10 +22,23 @@ use crate::visit::Visit;
 
 /// The form with the present settings.
 pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
-    let found = pages.api.get_versioned::<TopicSettings>(Target::new(&["topics", &topic])).await?;
-    let settings = TopicSettings { name: None, endpoint: None, subscriptions: BTreeMap::new(), ..found.body };
-    let text = posthaste_yaml::write(&settings).map_err(|error| Page::bad_request(&error.to_string()))?;
-    let draft = Draft { text, version: found.etag.unwrap_or_default(), name: String::new() };
+    let found = pages
+        .api
+        .get_versioned::<TopicSettings>(Target::new(&["topics", &topic]))
+        .await?;
+    let settings = TopicSettings {
+        name: None,
+        endpoint: None,
+        subscriptions: BTreeMap::new(),
+        ..found.body
+    };
+    let text =
+        posthaste_yaml::write(&settings).map_err(|error| Page::bad_request(&error.to_string()))?;
+    let draft = Draft {
+        text,
+        version: found.etag.unwrap_or_default(),
+        name: String::new(),
+    };
     Ok(editor(&visit, &topic, &draft).form_page(&[]))
 }
 
@@ -43,17 +56,28 @@ pub(crate) async fn send(
     }
     let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
     let target = Target::new(&["topics", &topic]);
-    let present = pages.api.get_versioned::<TopicSettings>(target.clone()).await;
+    let present = pages
+        .api
+        .get_versioned::<TopicSettings>(target.clone())
+        .await;
     let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
-    let Some(name) = &present.body.name else { return Err(Page::bad_request("the topic has no name")) };
+    let Some(name) = &present.body.name else {
+        return Err(Page::bad_request("the topic has no name"));
+    };
     let settings = settings(name, &draft).map_err(mistaken)?;
     let next = preview(name, &present.body, &settings, visit.now)
         .map_err(|problem| mistaken(draft.mistakes_of(&problem, "")))?;
     if step == Step::Check {
         return Ok(review(&editor, &present, &next).into_response());
     }
-    match pages.api.send::<Value>(Method::PUT, target, Some(&draft.version), &settings).await {
-        Ok(_) => Ok(Redirect::to(&after(&address::topic(&topic, &[]), "saved", visit.now)).into_response()),
+    match pages
+        .api
+        .send::<Value>(Method::PUT, target, Some(&draft.version), &settings)
+        .await
+    {
+        Ok(_) => Ok(
+            Redirect::to(&after(&address::topic(&topic, &[]), "saved", visit.now)).into_response(),
+        ),
         Err(refusal) if refusal.is_of_another_version() => {
             Ok(review(&editor, &present, &next).into_response())
         }

@@ -48,7 +48,17 @@ pub(crate) async fn event(
     Query(query): Query<EventAsked>,
     Query(done): Query<DoneAsked>,
 ) -> Answer {
-    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }, &done).await
+    show(
+        &pages,
+        &visit,
+        &Asked {
+            topic: &topic,
+            id: &id,
+            query: &query,
+        },
+        &done,
+    )
+    .await
 }
 
 /// The page of an event whose id stands in the query.
@@ -60,7 +70,17 @@ pub(crate) async fn event_by_query(
     Query(query): Query<EventAsked>,
     Query(done): Query<DoneAsked>,
 ) -> Answer {
-    show(&pages, &visit, &Asked { topic: &topic, id: &id, query: &query }, &done).await
+    show(
+        &pages,
+        &visit,
+        &Asked {
+            topic: &topic,
+            id: &id,
+            query: &query,
+        },
+        &done,
+    )
+    .await
 }
 
 async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked) -> Answer {
@@ -71,7 +91,10 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked)
         Ok(view) => selected(asked, view),
         Err(refusal) => return Err(refused(asked, &refusal)),
     };
-    let around = Around { visit, topic: &topic };
+    let around = Around {
+        visit,
+        topic: &topic,
+    };
     let is_live = done.is_recent(visit.now) || is_changing(&view, visit.now);
     let body = html! {
         (done.notice(visit.now, &DONE))
@@ -84,11 +107,15 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked)
     Ok(Page::new(asked.title(), body).of(Section::Events))
 }
 
-/// Whether the page may still change by itself. Other subscriptions may have their first attempt, and so
-/// their first record, a little later.
+/// Whether the page may still change by itself. Other subscriptions may have their first attempt,
+/// and so their first record, a little later.
 fn is_changing(view: &EventView, now: Timestamp) -> bool {
     let is_fresh = |it: &DeliveryView| now.since(it.accepted_at.0) <= FIRST_ATTEMPTS;
-    view.deliveries.is_empty() || view.deliveries.iter().any(|it| is_fresh(it) || !has_ended(it))
+    view.deliveries.is_empty()
+        || view
+            .deliveries
+            .iter()
+            .any(|it| is_fresh(it) || !has_ended(it))
 }
 
 fn has_ended(it: &DeliveryView) -> bool {
@@ -111,7 +138,9 @@ fn refused(asked: &Asked<'_>, refusal: &Refusal) -> Page {
         (crate::filters::refused(refusal, &["from", "to"]))
         (narrowing(asked, Some(refusal)))
     };
-    Page::new(asked.title(), body).of(Section::Events).with_status(refusal.status())
+    Page::new(asked.title(), body)
+        .of(Section::Events)
+        .with_status(refusal.status())
 }
 
 fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
@@ -141,13 +170,26 @@ fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
 /// The form that narrows the search to a time.
 fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
     let field = |name, label, value: &Option<String>| {
-        Field { name, label, value: value.as_deref(), example: TIME_EXAMPLE, refusal }.text()
+        Field {
+            name,
+            label,
+            value: value.as_deref(),
+            example: TIME_EXAMPLE,
+            refusal,
+        }
+        .text()
     };
     // A field does not keep line breaks and control characters as they are. A path does.
     let is_kept = !asked.id.contains('\n') && visible(asked.id) == asked.id;
     let by_query = (is_kept && !address::is_plain(asked.id)).then_some(asked.id);
-    let EventAsked { subscription, key, .. } = asked.query;
-    let kept = [("id", by_query), ("subscription", subscription.as_deref()), ("key", key.as_deref())];
+    let EventAsked {
+        subscription, key, ..
+    } = asked.query;
+    let kept = [
+        ("id", by_query),
+        ("subscription", subscription.as_deref()),
+        ("key", key.as_deref()),
+    ];
     let action = match by_query {
         Some(_) => Address::new(&["topics", asked.topic, "event"]),
         None => Address::new(&["topics", asked.topic, "events", asked.id]),

@@ -25,15 +25,20 @@ use crate::shown::{foreign, time};
 /// The records, or why there are none; `None` where nothing was asked for yet.
 type Found = Option<Result<RecordPage, Refusal>>;
 
-/// The page. A search for an event's id leads to the page of the event, which has the filters by subscription
-/// and time too.
-pub(crate) async fn events(pages: Pages, Query(search): Query<EventSearch>) -> Result<Response, Page> {
+/// The page. A search for an event's id leads to the page of the event, which has the filters by
+/// subscription and time too.
+pub(crate) async fn events(
+    pages: Pages,
+    Query(search): Query<EventSearch>,
+) -> Result<Response, Page> {
     let (topics, mut found) = join(TopicNames::ask(&pages.api), search.records(&pages.api)).await;
     let topics = topics?;
     let search = search.or_topic(topics.only());
     if let (Some(topic), Some(id)) = (&search.topic, &search.id) {
         let event = Address::event(topic, id).query("subscription", search.subscription.as_ref());
-        let event = event.query("from", search.from.as_ref()).query("to", search.to.as_ref());
+        let event = event
+            .query("from", search.from.as_ref())
+            .query("to", search.to.as_ref());
         return Ok(Redirect::to(&event.to_string()).into_response());
     }
     if found.is_none() {
@@ -53,7 +58,9 @@ fn page(topics: &TopicNames, search: &EventSearch, found: &Found) -> Page {
         }
     };
     let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Page::new("Events and their attempts", body).of(Section::Events).with_status(status)
+    Page::new("Events and their attempts", body)
+        .of(Section::Events)
+        .with_status(status)
 }
 
 fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
@@ -77,12 +84,19 @@ fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
 
 /// The link to the same search in a topic.
 fn of_topic(search: &EventSearch, topic: &str) -> Markup {
-    let address = EventSearch { topic: Some(topic.to_owned()), ..search.clone() }.address(None);
+    let address = EventSearch {
+        topic: Some(topic.to_owned()),
+        ..search.clone()
+    }
+    .address(None);
     html! { a href=(address) { (foreign(topic)) } }
 }
 
 fn results(search: &EventSearch, page: &RecordPage) -> Markup {
-    let next = page.cursor.as_deref().map(|cursor| search.address(Some(cursor)));
+    let next = page
+        .cursor
+        .as_deref()
+        .map(|cursor| search.address(Some(cursor)));
     let first = search.cursor.is_some().then(|| search.address(None));
     let topic = search.topic.as_deref().unwrap_or_default();
     html! {

@@ -46,8 +46,12 @@ impl KnownTopic {
     }
 
     /// A subscription of the topic, by its name in any case.
-    pub(crate) fn subscription(&self, name: &str) -> Option<(&SubscriptionName, &SubscriptionSettings)> {
-        self.settings()?.subscription(&SubscriptionName::parse(name).ok()?)
+    pub(crate) fn subscription(
+        &self,
+        name: &str,
+    ) -> Option<(&SubscriptionName, &SubscriptionSettings)> {
+        self.settings()?
+            .subscription(&SubscriptionName::parse(name).ok()?)
     }
 
     /// Whether a subscription, or the topic, is known to be deleted.

@@ -35,8 +35,17 @@ const ROWS_KNOWN_MAX: usize = 1_000;
 /// The page.
 pub(crate) async fn links(pages: Pages, Query(search): Query<LinkSearch>) -> Answer {
     let view: LinksView = pages.api.get(Target::new(&["links"])).await?;
-    let found: Vec<_> = view.links.iter().filter(|link| search.selects(link)).collect();
-    let shown: Vec<_> = found.iter().copied().skip(search.after).take(ROWS_MAX).collect();
+    let found: Vec<_> = view
+        .links
+        .iter()
+        .filter(|link| search.selects(link))
+        .collect();
+    let shown: Vec<_> = found
+        .iter()
+        .copied()
+        .skip(search.after)
+        .take(ROWS_MAX)
+        .collect();
     let end = search.after + shown.len();
     let body = html! {
         @if !view.links.is_empty() { (search.form()) }
@@ -70,8 +79,8 @@ fn left_out(rows: usize) -> Markup {
     }
 }
 
-/// Whether requests to a link or subscription failed, and it does not recover yet. The row of a paused
-/// subscription hides its health, but not since when its requests fail.
+/// Whether requests to a link or subscription failed, and it does not recover yet. The row of a
+/// paused subscription hides its health, but not since when its requests fail.
 pub(crate) fn is_down(link: &LinkView) -> bool {
     link.failing_since.is_some() && link.state != LinkState::Recovering
 }

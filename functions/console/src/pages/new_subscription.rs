@@ -45,7 +45,11 @@ endpoint:
 /// The form.
 pub(crate) async fn form(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
     let _: TopicSettings = pages.api.get(Target::new(&["topics", &topic])).await?;
-    let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
+    let draft = Draft {
+        text: TEMPLATE.to_owned(),
+        version: String::new(),
+        name: String::new(),
+    };
     Ok(editor(&visit, &topic, &draft).form_page(&[]))
 }
 
@@ -62,14 +66,24 @@ pub(crate) async fn send(
         return Ok(editor.form_page(&[]).into_response());
     }
     let mistaken = |mistakes: Vec<TextMistake>| editor.form_page(&mistakes);
-    let present = pages.api.get::<TopicSettings>(Target::new(&["topics", &topic])).await;
+    let present = pages
+        .api
+        .get::<TopicSettings>(Target::new(&["topics", &topic]))
+        .await;
     let present = present.map_err(|refusal| editor.unread_page(&refusal))?;
     let wanted = new(&present, &draft, &visit).map_err(mistaken)?;
     if step == Step::Check {
         return Ok(review(&editor, &wanted)?.into_response());
     }
-    let named = Named { topic: &topic, name: &draft.name };
-    match pages.api.create::<SubscriptionSettings>(named.target(&[]), &wanted.settings).await {
+    let named = Named {
+        topic: &topic,
+        name: &draft.name,
+    };
+    match pages
+        .api
+        .create::<SubscriptionSettings>(named.target(&[]), &wanted.settings)
+        .await
+    {
         Ok(created) => Ok(created_page(&visit, named, &created.body)),
         Err(refusal) if refusal.is_of_another_version() => Err(mistaken(vec![taken(&draft.name)])),
         Err(refusal) => Err(editor.unsaved_page(&refusal)),
@@ -83,14 +97,19 @@ fn new(topic: &TopicSettings, draft: &Draft, visit: &Visit) -> Result<Wanted, Ve
         Ok(_) => wanted(topic, &draft.name, draft, visit.now),
         // The mistakes of the settings are shown with that of the name.
         Err(error) => {
-            let others = wanted(topic, "new", draft, visit.now).err().unwrap_or_default();
+            let others = wanted(topic, "new", draft, visit.now)
+                .err()
+                .unwrap_or_default();
             Err([vec![mistake_in("name", error)], others].concat())
         }
     }
 }
 
 fn taken(name: &str) -> TextMistake {
-    mistake_in("name", format!("the topic has a subscription {name:?} already"))
+    mistake_in(
+        "name",
+        format!("the topic has a subscription {name:?} already"),
+    )
 }
 
 fn editor<'a>(visit: &'a Visit, topic: &str, draft: &'a Draft) -> Editor<'a> {
@@ -128,7 +147,11 @@ fn review(editor: &Editor<'_>, wanted: &Wanted) -> Answer {
 
 /// The page with the secret that was made, or the way to the subscription.
 fn created_page(visit: &Visit, named: Named<'_>, created: &SubscriptionSettings) -> Response {
-    let made: Vec<_> = created.signing.timed().filter(|(secret, _)| !secret.is_masked()).collect();
+    let made: Vec<_> = created
+        .signing
+        .timed()
+        .filter(|(secret, _)| !secret.is_masked())
+        .collect();
     if made.is_empty() {
         return Redirect::to(&after(&named.page(&[]), "created", visit.now)).into_response();
     }

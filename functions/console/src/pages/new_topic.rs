@@ -32,7 +32,11 @@ inputSchema: CloudEvents
 
 /// The form.
 pub(crate) async fn form(visit: Visit) -> Page {
-    let draft = Draft { text: TEMPLATE.to_owned(), version: String::new(), name: String::new() };
+    let draft = Draft {
+        text: TEMPLATE.to_owned(),
+        version: String::new(),
+        name: String::new(),
+    };
     page(&visit, &draft, None)
 }
 
@@ -42,13 +46,23 @@ pub(crate) async fn send(pages: Pages, visit: Visit, fields: Fields) -> Result<R
     let mistaken = |found: Vec<TextMistake>| {
         page(&visit, &draft, Some(&mistakes(&found))).with_status(StatusCode::BAD_REQUEST)
     };
-    let name = TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
+    let name =
+        TopicName::parse(&draft.name).map_err(|error| mistaken(vec![mistake_in("name", error)]))?;
     let settings = settings(&name, &draft).map_err(mistaken)?;
-    match pages.api.create::<Value>(Target::new(&["topics", name.as_str()]), &settings).await {
-        Ok(_) => Ok(Redirect::to(&after(&address::topic(name.as_str(), &[]), "created", visit.now))),
-        Err(refusal) if refusal.is_of_another_version() => {
-            Err(mistaken(vec![mistake_in("name", format!("there is a topic {:?} already", name.as_str()))]))
-        }
+    match pages
+        .api
+        .create::<Value>(Target::new(&["topics", name.as_str()]), &settings)
+        .await
+    {
+        Ok(_) => Ok(Redirect::to(&after(
+            &address::topic(name.as_str(), &[]),
+            "created",
+            visit.now,
+        ))),
+        Err(refusal) if refusal.is_of_another_version() => Err(mistaken(vec![mistake_in(
+            "name",
+            format!("there is a topic {:?} already", name.as_str()),
+        )])),
         Err(refusal) => {
             let note = unsaved(&draft, &refusal, &address::topic(name.as_str(), &[]));
             Err(page(&visit, &draft, Some(&note)).with_status(refusal.status()))

@@ -27,7 +27,10 @@ const LINKS_NAMED_MAX: usize = 3;
 
 /// The page.
 pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
-    let recent = pages.history.as_deref().map(|history| Recent::read(history, HOURS, visit.now));
+    let recent = pages
+        .history
+        .as_deref()
+        .map(|history| Recent::read(history, HOURS, visit.now));
     let progress = first_steps::progress(&pages.api, recent.as_ref(), visit.now);
     let (progress, seen) = join(progress, see(&pages)).await;
     let body = html! {
@@ -41,11 +44,18 @@ pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
     Page::new("Overview", body).of(Section::Overview)
 }
 
-/// The first links that are down. It has the same place whatever their number, so that the charts below never
-/// move.
+/// The first links that are down. It has the same place whatever their number, so that the charts
+/// below never move.
 fn down(links: Result<&LinksView, &Refusal>) -> Markup {
-    let down = links.map(|view| view.links.iter().filter(|link| is_down(link)).collect::<Vec<_>>());
-    let more = down.as_ref().map_or(0, |down| down.len().saturating_sub(LINKS_NAMED_MAX));
+    let down = links.map(|view| {
+        view.links
+            .iter()
+            .filter(|link| is_down(link))
+            .collect::<Vec<_>>()
+    });
+    let more = down
+        .as_ref()
+        .map_or(0, |down| down.len().saturating_sub(LINKS_NAMED_MAX));
     html! {
         h2 {
             "Down now"

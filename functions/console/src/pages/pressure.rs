@@ -28,13 +28,20 @@ pub(crate) struct PressureQuery {
 }
 
 /// The page.
-pub(crate) async fn pressure(pages: Pages, visit: Visit, Query(query): Query<PressureQuery>) -> Answer {
+pub(crate) async fn pressure(
+    pages: Pages,
+    visit: Visit,
+    Query(query): Query<PressureQuery>,
+) -> Answer {
     let hours = query.hours.unwrap_or(HOURS[0]);
     if !HOURS.contains(&hours) {
         return Err(Page::bad_request("hours is 1 or 24"));
     }
     let view: PressureView = pages.api.get(Target::new(&["pressure"])).await?;
-    let recent = pages.history.as_deref().map(|history| Recent::read(history, hours, visit.now));
+    let recent = pages
+        .history
+        .as_deref()
+        .map(|history| Recent::read(history, hours, visit.now));
     let body = html! {
         @if recent.is_some() { (choice(hours)) }
         section #pressure data-live aria-label="Pressure" {
@@ -81,7 +88,11 @@ pub(crate) fn level_badge(level: Level) -> Markup {
 
 /// The names of tiers.
 pub(crate) fn tiers(tiers: &[Tier]) -> String {
-    tiers.iter().map(|tier| tier.as_str()).collect::<Vec<_>>().join(", ")
+    tiers
+        .iter()
+        .map(|tier| tier.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A wait of producers.

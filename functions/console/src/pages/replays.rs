@@ -64,22 +64,30 @@ pub(crate) async fn replays(pages: Pages, Query(asked): Query<ReplaysAsked>) -> 
         }
     };
     let status = refusal.map_or(StatusCode::OK, Refusal::status);
-    Ok(Page::new("Replays", body).of(Section::Replays).with_status(status))
+    Ok(Page::new("Replays", body)
+        .of(Section::Replays)
+        .with_status(status))
 }
 
 impl ReplaysAsked {
     async fn replays(&self, api: &Api) -> Result<ReplayPage, Refusal> {
-        let target =
-            Target::new(&["replays"]).query("newestFirst", Some(true)).query("limit", Some(ROWS_MAX));
-        let target =
-            self.filters().into_iter().fold(target, |target, (name, value)| target.query(name, value));
-        api.get(target.query("cursor", self.cursor.as_deref())).await
+        let target = Target::new(&["replays"])
+            .query("newestFirst", Some(true))
+            .query("limit", Some(ROWS_MAX));
+        let target = self
+            .filters()
+            .into_iter()
+            .fold(target, |target, (name, value)| target.query(name, value));
+        api.get(target.query("cursor", self.cursor.as_deref()))
+            .await
     }
 
     /// The address of the first page.
     fn address(&self) -> Address {
         let list = Address::new(&["replays"]);
-        self.filters().into_iter().fold(list, |list, (name, value)| list.query(name, value))
+        self.filters()
+            .into_iter()
+            .fold(list, |list, (name, value)| list.query(name, value))
     }
 
     fn filters(&self) -> [(&'static str, Option<&str>); 3] {

@@ -19,9 +19,15 @@ impl SignInQuery {
     /// The page to go to: one of the console, and never one of another site.
     pub(crate) fn next_page(&self) -> &str {
         let next = self.next.as_deref().unwrap_or(PATH);
-        let rest = next.strip_prefix(PATH).filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let rest = next
+            .strip_prefix(PATH)
+            .filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
         let is_plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
-        if rest.is_some() && is_plain { next } else { PATH }
+        if rest.is_some() && is_plain {
+            next
+        } else {
+            PATH
+        }
     }
 }
 
@@ -71,15 +77,28 @@ mod tests {
     #[test]
     fn the_next_page_is_one_of_the_console() {
         let check = |next: &str, expected| {
-            let query = SignInQuery { next: Some(next.to_owned()) };
+            let query = SignInQuery {
+                next: Some(next.to_owned()),
+            };
             assert_eq!(query.next_page(), expected, "{next}");
         };
-        for next in ["/console", "/console/links", "/console?x=1", "/console/events?id=a%20b"] {
+        for next in [
+            "/console",
+            "/console/links",
+            "/console?x=1",
+            "/console/events?id=a%20b",
+        ] {
             check(next, next);
         }
-        for next in
-            ["", "/", "//evil.example", "https://evil.example", "/consoles", "/console\\x", "/console/\r\nx"]
-        {
+        for next in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example",
+            "/consoles",
+            "/console\\x",
+            "/console/\r\nx",
+        ] {
             check(next, PATH);
         }
         assert_eq!(SignInQuery::default().next_page(), PATH);

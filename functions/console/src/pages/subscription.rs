@@ -30,9 +30,18 @@ const DONE: [(&str, &str); 10] = [
     ("saved", "The subscription was saved."),
     ("pause", "The subscription is paused. Its events wait."),
     ("resume", "The subscription delivers again."),
-    ("enable", "The subscription was enabled. Its state says whether its endpoint must still consent."),
-    ("disable", "The subscription is disabled. New events pass by, and those that wait are given up."),
-    ("validate", "The endpoint was asked. The state below says what it answered."),
+    (
+        "enable",
+        "The subscription was enabled. Its state says whether its endpoint must still consent.",
+    ),
+    (
+        "disable",
+        "The subscription is disabled. New events pass by, and those that wait are given up.",
+    ),
+    (
+        "validate",
+        "The endpoint was asked. The state below says what it answered.",
+    ),
     ("no-hold", "No hold was in its way."),
     ("hold-ended", HOLD_ENDED),
     ("forced", FORCED),
@@ -53,9 +62,15 @@ pub(crate) async fn subscription(
     Path([topic, name]): Path<2>,
     Query(done): Query<DoneAsked>,
 ) -> Answer {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     let shown: SubscriptionSettings = pages.api.get(named.target(&[])).await?;
-    let named = Named { name: shown.name.as_ref().map_or(&name, |name| name.as_str()), ..named };
+    let named = Named {
+        name: shown.name.as_ref().map_or(&name, |name| name.as_str()),
+        ..named
+    };
     let settings = settings_text(&shown)?;
     let page = html! {
         (done.notice(visit.now, &DONE))
@@ -97,7 +112,10 @@ pub(crate) fn written(shown: &SubscriptionSettings) -> SubscriptionSettings {
 /// The settings as YAML.
 pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, Page> {
     posthaste_yaml::write(&written(shown)).map_err(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "settings cannot be shown");
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "settings cannot be shown"
+        );
         Page::bad_request("the settings cannot be written as YAML")
             .with_status(StatusCode::INTERNAL_SERVER_ERROR)
     })

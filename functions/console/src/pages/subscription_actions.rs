@@ -26,11 +26,17 @@ pub(crate) async fn act(
     visit: Visit,
     Path([topic, name, action]): Path<3>,
 ) -> Result<Redirect, Page> {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     if !ACTIONS.contains(&action.as_str()) {
         return Err(not_found().await);
     }
-    let done = pages.api.post::<SubscriptionSettings>(named.target(&[&action])).await;
+    let done = pages
+        .api
+        .post::<SubscriptionSettings>(named.target(&[&action]))
+        .await;
     done.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
     Ok(Redirect::to(&after(&named.page(&[]), &action, visit.now)))
 }
@@ -41,16 +47,28 @@ pub(crate) async fn force(
     visit: Visit,
     Path([topic, name]): Path<2>,
 ) -> Result<Redirect, Page> {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     let forced = pages.api.post::<ForcedView>(named.target(&["force"])).await;
-    let forced = forced.map_err(|refusal| refused(&refusal, &named.page(&[])))?.forced;
-    let words = if forced.is_empty() { "no-hold,forced" } else { "hold-ended,forced" };
+    let forced = forced
+        .map_err(|refusal| refused(&refusal, &named.page(&[])))?
+        .forced;
+    let words = if forced.is_empty() {
+        "no-hold,forced"
+    } else {
+        "hold-ended,forced"
+    };
     Ok(Redirect::to(&after(&named.page(&[]), words, visit.now)))
 }
 
 /// Sends a test event, and shows the request and its answer.
 pub(crate) async fn test(pages: Pages, visit: Visit, Path([topic, name]): Path<2>) -> Answer {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     let attempt = pages.api.post::<TestAttempt>(named.target(&["test"])).await;
     let attempt = attempt.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
     let body = html! {
@@ -63,12 +81,27 @@ pub(crate) async fn test(pages: Pages, visit: Visit, Path([topic, name]): Path<2
 
 /// Rotates the signing secret, and shows the new one, this once.
 pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: Fields) -> Answer {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     let chosen = ["overlap", "kind"].map(|member| (member.to_owned(), fields.get(member)));
     let chosen = chosen.into_iter().filter(|(_, value)| !value.is_empty());
-    let rotation: Map<_, _> = chosen.map(|(member, value)| (member, Value::from(value))).collect();
-    let rotated = pages.api.send(Method::POST, named.target(&["rotate-secret"]), None, &rotation).await;
-    let rotated: RotatedSecret = rotated.map_err(|refusal| refused(&refusal, &named.page(&[])))?.body;
+    let rotation: Map<_, _> = chosen
+        .map(|(member, value)| (member, Value::from(value)))
+        .collect();
+    let rotated = pages
+        .api
+        .send(
+            Method::POST,
+            named.target(&["rotate-secret"]),
+            None,
+            &rotation,
+        )
+        .await;
+    let rotated: RotatedSecret = rotated
+        .map_err(|refusal| refused(&refusal, &named.page(&[])))?
+        .body;
     let body = html! {
         p.done role="status" { "The new secret signs first from now on." }
         (secret(rotated.secret.expose()))
@@ -94,11 +127,18 @@ pub(crate) async fn delete(
     Path([topic, name]): Path<2>,
     fields: Fields,
 ) -> Result<Redirect, Page> {
-    let named = Named { topic: &topic, name: &name };
+    let named = Named {
+        topic: &topic,
+        name: &name,
+    };
     deletion::check(&fields, &name, &named.page(&[]))?;
     let deleted = pages.api.delete(named.target(&[])).await;
     deleted.map_err(|refusal| refused(&refusal, &named.page(&[])))?;
-    Ok(Redirect::to(&after(&address::topic(&topic, &[]), "subscription-deleted", visit.now)))
+    Ok(Redirect::to(&after(
+        &address::topic(&topic, &[]),
+        "subscription-deleted",
+        visit.now,
+    )))
 }
 
 /// A secret that was made.

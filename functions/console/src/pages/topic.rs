@@ -41,7 +41,9 @@ pub(crate) async fn topic(
     Query(search): Query<SubscriptionSearch>,
     headers: HeaderMap,
 ) -> Answer {
-    let topic = pages.api.get::<TopicSettings>(Target::new(&["topics", &name]));
+    let topic = pages
+        .api
+        .get::<TopicSettings>(Target::new(&["topics", &name]));
     let (topic, page) = join(topic, search.subscriptions(&pages.api, &name)).await;
     let topic = match topic {
         Err(refusal) if refusal.status() == StatusCode::INTERNAL_SERVER_ERROR => {
@@ -49,7 +51,10 @@ pub(crate) async fn topic(
         }
         topic => topic?,
     };
-    let name = topic.name.as_ref().map_or(name.as_str(), |name| name.as_str());
+    let name = topic
+        .name
+        .as_ref()
+        .map_or(name.as_str(), |name| name.as_str());
     let body = html! {
         (done.notice(visit.now, &DONE))
         (facts(&topic))
@@ -66,7 +71,9 @@ pub(crate) async fn topic(
         (deletion::form(&visit, "topic", name, &address::topic(name, &["delete"]), &goes_too(&topic)))
     };
     let status = page.map_or_else(|refusal| refusal.status(), |_| StatusCode::OK);
-    Ok(Page::new(name, body).of(Section::Topics).with_status(status))
+    Ok(Page::new(name, body)
+        .of(Section::Topics)
+        .with_status(status))
 }
 
 fn facts(topic: &TopicSettings) -> Markup {
@@ -108,7 +115,9 @@ fn unreadable(visit: &Visit, name: &str, refusal: &Refusal) -> Page {
         h2 { "Delete" }
         (deletion::form(visit, "topic", name, &address::topic(name, &["delete"]), &all_goes_too()))
     };
-    Page::new(name, body).of(Section::Topics).with_status(refusal.status())
+    Page::new(name, body)
+        .of(Section::Topics)
+        .with_status(refusal.status())
 }
 
 fn all_goes_too() -> Markup {
@@ -117,9 +126,22 @@ fn all_goes_too() -> Markup {
 
 /// The subscriptions that are deleted with the topic: how many, and the first ones.
 fn goes_too(topic: &TopicSettings) -> Markup {
-    let names: Vec<_> = topic.subscriptions.keys().map(SubscriptionName::as_str).collect();
-    let more = if names.len() > NAMES_SHOWN_MAX { ", …" } else { "" };
-    let first = names.iter().take(NAMES_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
+    let names: Vec<_> = topic
+        .subscriptions
+        .keys()
+        .map(SubscriptionName::as_str)
+        .collect();
+    let more = if names.len() > NAMES_SHOWN_MAX {
+        ", …"
+    } else {
+        ""
+    };
+    let first = names
+        .iter()
+        .take(NAMES_SHOWN_MAX)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
     html! {
         "Its "
         @match names.len() {

@@ -22,15 +22,21 @@ const COLUMNS: [Column; 4] = [Text("Name"), Text("Tier"), Text("Key"), Text("Cha
 
 /// Shows the publish keys, this once.
 pub(crate) async fn keys(pages: Pages, visit: Visit, Path([topic]): Path<1>) -> Answer {
-    let keys = pages.api.get(Target::new(&["topics", &topic, "keys"])).await?;
+    let keys = pages
+        .api
+        .get(Target::new(&["topics", &topic, "keys"]))
+        .await?;
     Ok(keys_page(&visit, &topic, &keys, None))
 }
 
 /// Makes or replaces a key, and shows it with the others.
 pub(crate) async fn regenerate(pages: Pages, visit: Visit, Path([topic, key]): Path<2>) -> Answer {
     let target = Target::new(&["topics", &topic, "keys", &key, "regenerate"]);
-    let keys =
-        pages.api.post(target).await.map_err(|refusal| refused(&refusal, &address::topic(&topic, &[])))?;
+    let keys = pages
+        .api
+        .post(target)
+        .await
+        .map_err(|refusal| refused(&refusal, &address::topic(&topic, &[])))?;
     Ok(keys_page(&visit, &topic, &keys, Some(&key)))
 }
 
@@ -41,7 +47,10 @@ pub(crate) async fn delete_key(
     Path([topic, key]): Path<2>,
 ) -> Result<Redirect, Page> {
     let back = address::topic(&topic, &[]);
-    let deleted = pages.api.delete(Target::new(&["topics", &topic, "keys", &key])).await;
+    let deleted = pages
+        .api
+        .delete(Target::new(&["topics", &topic, "keys", &key]))
+        .await;
     deleted.map_err(|refusal| refused(&refusal, &back))?;
     Ok(Redirect::to(&after(&back, "key-deleted", visit.now)))
 }
@@ -57,12 +66,18 @@ pub(crate) async fn delete(
     deletion::check(&fields, &topic, &back)?;
     let deleted = pages.api.delete(Target::new(&["topics", &topic])).await;
     deleted.map_err(|refusal| refused(&refusal, &back))?;
-    Ok(Redirect::to(&after(&address::page(&["topics"]), "deleted", visit.now)))
+    Ok(Redirect::to(&after(
+        &address::page(&["topics"]),
+        "deleted",
+        visit.now,
+    )))
 }
 
 fn keys_page(visit: &Visit, topic: &str, keys: &TopicKeysView, made: Option<&str>) -> Page {
     let present: Vec<_> = keys.present().collect();
-    let missing = KeyName::ALL.into_iter().filter(|key| !present.iter().any(|(name, _)| name == key));
+    let missing = KeyName::ALL
+        .into_iter()
+        .filter(|key| !present.iter().any(|(name, _)| name == key));
     let body = html! {
         @if let Some(made) = made {
             p.done role="status" { "The key " (foreign(made)) " was made." }
@@ -106,7 +121,14 @@ fn row(visit: &Visit, topic: &str, name: KeyName, key: &SecretText) -> Markup {
     }
 }
 
-fn change(visit: &Visit, topic: &str, key: KeyName, below: &[&str], label: &str, class: &str) -> Markup {
+fn change(
+    visit: &Visit,
+    topic: &str,
+    key: KeyName,
+    below: &[&str],
+    label: &str,
+    class: &str,
+) -> Markup {
     let action = address::topic(topic, &[&["keys", key.as_str()], below].concat());
     button(visit, &action, class, label)
 }

@@ -22,8 +22,16 @@ impl TopicNames {
         let target = Target::new(&["topics"]).query("limit", Some(TOPICS_SHOWN_MAX));
         let page: TopicPage = api.get(target).await?;
         let unreadable = page.unreadable.into_iter().map(|topic| topic.name);
-        let names = page.topics.into_iter().map(|topic| topic.name.to_string()).chain(unreadable).collect();
-        Ok(Self { names, has_more: page.cursor.is_some() })
+        let names = page
+            .topics
+            .into_iter()
+            .map(|topic| topic.name.to_string())
+            .chain(unreadable)
+            .collect();
+        Ok(Self {
+            names,
+            has_more: page.cursor.is_some(),
+        })
     }
 
     /// The names that the form offers.
@@ -44,12 +52,24 @@ impl TopicNames {
         }
     }
 
-    /// The field for the topic. It takes other names too: a topic that was deleted may still have dead
-    /// letters and records in the log.
-    pub(crate) fn field(&self, none: &str, value: Option<&str>, refusal: Option<&Refusal>) -> Markup {
+    /// The field for the topic. It takes other names too: a topic that was deleted may still have
+    /// dead letters and records in the log.
+    pub(crate) fn field(
+        &self,
+        none: &str,
+        value: Option<&str>,
+        refusal: Option<&Refusal>,
+    ) -> Markup {
         let same = |name: &&String| value.is_some_and(|value| name.eq_ignore_ascii_case(value));
         let value = self.names.iter().find(same).map(String::as_str).or(value);
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
-        Field { name: "topic", label: "Topic", value, example: none, refusal }.suggesting(&names)
+        Field {
+            name: "topic",
+            label: "Topic",
+            value,
+            example: none,
+            refusal,
+        }
+        .suggesting(&names)
     }
 }

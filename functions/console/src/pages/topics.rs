@@ -39,7 +39,13 @@ pub(crate) struct TopicSearch {
 impl TopicSearch {
     fn form(&self) -> Markup {
         let (label, value) = ("Name begins with", self.prefix.as_deref());
-        let field = Field { name: "prefix", label, value, example: "orders", refusal: None };
+        let field = Field {
+            name: "prefix",
+            label,
+            value,
+            example: "orders",
+            refusal: None,
+        };
         html! {
             form.filters method="get" action=(Address::new(&["topics"])) {
                 (field.text())
@@ -57,8 +63,13 @@ pub(crate) async fn topics(
     Query(search): Query<TopicSearch>,
 ) -> Answer {
     let prefix = search.prefix.as_deref();
-    let target = Target::new(&["topics"]).query("prefix", prefix).query("limit", Some(ROWS_MAX));
-    let page: TopicPage = pages.api.get(target.query("cursor", search.cursor.as_ref())).await?;
+    let target = Target::new(&["topics"])
+        .query("prefix", prefix)
+        .query("limit", Some(ROWS_MAX));
+    let page: TopicPage = pages
+        .api
+        .get(target.query("cursor", search.cursor.as_ref()))
+        .await?;
     let is_empty = page.topics.is_empty() && page.unreadable.is_empty();
     let list = Address::new(&["topics"]).query("prefix", prefix);
     let body = html! {

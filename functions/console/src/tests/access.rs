@@ -20,7 +20,10 @@ async fn a_visitor_signs_in_and_comes_to_the_page_that_was_asked_for() {
         (sent_away.status, sent_away.location()),
         (303, "/console/sign-in?next=%2Fconsole%2Flinks%3Fx%3D1")
     );
-    world.get(sent_away.location()).await.has(&[r#"name="next" value="/console/links?x=1""#]);
+    world
+        .get(sent_away.location())
+        .await
+        .has(&[r#"name="next" value="/console/links?x=1""#]);
     let signed_in = world.sign_in(ADMIN_KEY).await;
     assert_eq!((signed_in.status, signed_in.location()), (303, "/console"));
     world.get("/console/links").await.has(&["Sign out"]);
@@ -32,7 +35,11 @@ async fn a_wrong_key_is_refused_and_waits_for_a_second() {
     let before = world.clock.monotonic();
     let refused = world.sign_in("not-the-admin-key-of-tests").await;
     assert_eq!(refused.status, 403);
-    assert!(refused.html.contains("This is not the admin key"), "{}", refused.html);
+    assert!(
+        refused.html.contains("This is not the admin key"),
+        "{}",
+        refused.html
+    );
     assert_eq!(world.clock.monotonic(), before + Duration::from_secs(1));
     assert_eq!(world.get("/console/links").await.status, 303);
     assert_eq!(world.sign_in("").await.status, 403);
@@ -41,7 +48,9 @@ async fn a_wrong_key_is_refused_and_waits_for_a_second() {
 #[tokio::test]
 async fn a_session_ends_after_twelve_hours_and_with_the_sign_out() {
     let world = World::signed_in().await;
-    world.clock.advance(SIGNED_IN.saturating_sub(Duration::from_millis(1)));
+    world
+        .clock
+        .advance(SIGNED_IN.saturating_sub(Duration::from_millis(1)));
     assert_eq!(world.get("/console/links").await.status, 200);
     world.clock.advance(Duration::from_millis(1));
     assert_eq!(world.get("/console/links").await.status, 303);
@@ -59,12 +68,22 @@ async fn a_form_without_the_token_of_the_session_changes_nothing() {
     for token in ["", "AAAA", "zUwhs_slhOVLE0goGFiC0N4LjIyz3nGKC4BS-HI94hE"] {
         assert_eq!(world.send(post(form(token))).await.status, 403, "{token:?}");
     }
-    assert_eq!(world.get("/console/links").await.status, 200, "still signed in");
+    assert_eq!(
+        world.get("/console/links").await.status,
+        200,
+        "still signed in"
+    );
     let page = world.get("/console/links").await;
     let mut foreign = post(form(page.form_token()));
-    foreign.headers_mut().insert("sec-fetch-site", "cross-site".parse().unwrap());
+    foreign
+        .headers_mut()
+        .insert("sec-fetch-site", "cross-site".parse().unwrap());
     assert_eq!(world.send(foreign).await.status, 403);
-    let large = Body::from(format!("form={}&x={}", page.form_token(), "x".repeat(1 << 20)));
+    let large = Body::from(format!(
+        "form={}&x={}",
+        page.form_token(),
+        "x".repeat(1 << 20)
+    ));
     assert_eq!(world.send(post(large)).await.status, 413);
 }
 
@@ -72,15 +91,31 @@ async fn a_form_without_the_token_of_the_session_changes_nothing() {
 async fn more_than_eight_wrong_keys_at_once_are_refused_at_once() {
     let world = World::new();
     let page = world.get("/console/sign-in").await;
-    let send = || world.send_form(&page, "/console/sign-in", &[("key", "not-the-admin-key-of-tests")]);
+    let send = || {
+        world.send_form(
+            &page,
+            "/console/sign-in",
+            &[("key", "not-the-admin-key-of-tests")],
+        )
+    };
     let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(send())).collect();
     for one in &mut waiting {
-        assert!(one.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            one.as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
     }
     let refused = send().await;
     assert_eq!(refused.status, 429);
-    assert!(refused.html.contains("Too many sign-ins with a wrong key"), "{}", refused.html);
-    let right = world.send_form(&page, "/console/sign-in", &[("key", ADMIN_KEY)]).await;
+    assert!(
+        refused.html.contains("Too many sign-ins with a wrong key"),
+        "{}",
+        refused.html
+    );
+    let right = world
+        .send_form(&page, "/console/sign-in", &[("key", ADMIN_KEY)])
+        .await;
     assert_eq!(right.status, 303, "the right key waits for nobody");
 }
 
@@ -92,16 +127,29 @@ async fn a_sign_in_that_comes_too_late_or_without_its_cookie_is_asked_for_again(
     let fields = [("key", ADMIN_KEY), ("next", "/console/links")];
     let again = world.send_form(&late, "/console/sign-in", &fields).await;
     assert_eq!(again.status, 403);
-    assert!(again.html.contains("This page was open for too long. Sign in again."), "{}", again.html);
+    assert!(
+        again
+            .html
+            .contains("This page was open for too long. Sign in again."),
+        "{}",
+        again.html
+    );
     let signed_in = world.send_form(&again, "/console/sign-in", &fields).await;
-    assert_eq!((signed_in.status, signed_in.location()), (303, "/console/links"));
+    assert_eq!(
+        (signed_in.status, signed_in.location()),
+        (303, "/console/links")
+    );
 
     let world = World::new();
     let page = world.get("/console/sign-in").await;
     world.forget_cookies();
     let refused = world.send_form(&page, "/console/sign-in", &fields).await;
     assert_eq!(refused.status, 403);
-    assert!(refused.html.contains("did not keep the cookie"), "{}", refused.html);
+    assert!(
+        refused.html.contains("did not keep the cookie"),
+        "{}",
+        refused.html
+    );
 }
 
 #[tokio::test]
@@ -110,7 +158,9 @@ async fn who_is_signed_in_needs_no_second_sign_in() {
     let second_tab = world.get("/console/sign-in").await;
     world.sign_in_well().await;
     let fields = [("key", ADMIN_KEY), ("next", "/console/links")];
-    let sent = world.send_form(&second_tab, "/console/sign-in", &fields).await;
+    let sent = world
+        .send_form(&second_tab, "/console/sign-in", &fields)
+        .await;
     assert_eq!((sent.status, sent.location()), (303, "/console/links"));
     let shown = world.get("/console/sign-in?next=%2Fconsole%2Ftopics").await;
     assert_eq!((shown.status, shown.location()), (303, "/console/topics"));
@@ -121,11 +171,23 @@ async fn a_form_that_is_too_large_to_be_of_a_page_is_refused_before_it_is_kept()
     let world = World::new();
     let page = world.get("/console/sign-in").await;
     let large = "x".repeat(9 * 1024);
-    assert_eq!(world.send_form(&page, "/console/sign-in", &[("key", &large)]).await.status, 413);
+    assert_eq!(
+        world
+            .send_form(&page, "/console/sign-in", &[("key", &large)])
+            .await
+            .status,
+        413
+    );
     let world = World::signed_in().await;
     let page = world.get("/console/topics/new").await;
     let many: Vec<_> = (0..1_000).map(|_| ("a", "")).collect();
-    assert_eq!(world.send_form(&page, "/console/topics/new", &many).await.status, 413);
+    assert_eq!(
+        world
+            .send_form(&page, "/console/topics/new", &many)
+            .await
+            .status,
+        413
+    );
 }
 
 #[tokio::test]
@@ -137,14 +199,21 @@ async fn a_text_that_was_typed_comes_back_when_the_session_has_ended() {
     let ended = world.send_form(&page, "/console/topics/new", &fields).await;
     assert_eq!(ended.status, 403);
     let url = "/console/sign-in?next=%2Fconsole%2Ftopics%2Fnew";
-    for text in ["Your session has ended", &format!("href=\"{url}\""), "\ninputSchema: &lt;b&gt;</textarea>"]
-    {
+    for text in [
+        "Your session has ended",
+        &format!("href=\"{url}\""),
+        "\ninputSchema: &lt;b&gt;</textarea>",
+    ] {
         assert!(ended.html.contains(text), "{text} is not in {}", ended.html);
     }
     world.sign_in_well().await;
     let other = world.send_form(&page, "/console/topics/new", &fields).await;
     assert_eq!(other.status, 403);
-    assert!(other.html.contains("\ninputSchema: &lt;b&gt;</textarea>"), "{}", other.html);
+    assert!(
+        other.html.contains("\ninputSchema: &lt;b&gt;</textarea>"),
+        "{}",
+        other.html
+    );
 }
 
 #[tokio::test]
@@ -154,12 +223,20 @@ async fn an_address_that_takes_a_form_leads_to_the_page_with_the_form() {
         let shown = world.get(url).await;
         assert_eq!((shown.status, shown.location()), (303, expected), "{url}");
     };
-    check("/console/topics/a/subscriptions/b/force", "/console/topics/a/subscriptions/b").await;
+    check(
+        "/console/topics/a/subscriptions/b/force",
+        "/console/topics/a/subscriptions/b",
+    )
+    .await;
     check("/console/topics/a/keys", "/console/topics/a").await;
     check("/console/dead-letters/replay", "/console/dead-letters").await;
     check("/console/sign-out", "/console").await;
     check("/console/", "/console").await;
-    check("/console/sign-in?next=%2Fconsole%2Ftopics", "/console/topics").await;
+    check(
+        "/console/sign-in?next=%2Fconsole%2Ftopics",
+        "/console/topics",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -172,7 +249,9 @@ async fn a_long_address_is_not_carried_through_the_sign_in() {
 #[tokio::test]
 async fn a_page_that_takes_too_long_is_answered_all_the_same() {
     let hanging = axum::Router::new().fallback(std::future::pending::<()>);
-    let world = World::signed_in().await.changed(|_, _| Console::new(hanging));
+    let world = World::signed_in()
+        .await
+        .changed(|_, _| Console::new(hanging));
     let page = world.get("/console/topics");
     let time = async {
         while world.clock.advance_to_next().is_none() {
@@ -181,24 +260,40 @@ async fn a_page_that_takes_too_long_is_answered_all_the_same() {
     };
     let (shown, ()) = tokio::join!(page, time);
     assert_eq!(shown.status, 503);
-    assert!(shown.html.contains("The page took too long"), "{}", shown.html);
+    assert!(
+        shown.html.contains("The page took too long"),
+        "{}",
+        shown.html
+    );
 }
 
 #[tokio::test]
 async fn a_visitor_from_another_site_comes_in_by_a_page_that_asks_again() {
-    // The cookie is not sent with a link from elsewhere, so the first request seems to be signed out.
+    // The cookie is not sent with a link from elsewhere, so the first request seems to be signed
+    // out.
     let world = World::new();
-    let mut request = Request::get("/console/links?x=1").body(Body::empty()).unwrap();
-    request.headers_mut().insert("sec-fetch-site", "cross-site".parse().unwrap());
+    let mut request = Request::get("/console/links?x=1")
+        .body(Body::empty())
+        .unwrap();
+    request
+        .headers_mut()
+        .insert("sec-fetch-site", "cross-site".parse().unwrap());
     let page = world.send(request).await;
-    assert_eq!((page.status, page.headers["refresh"].to_str().unwrap()), (200, "0"));
+    assert_eq!(
+        (page.status, page.headers["refresh"].to_str().unwrap()),
+        (200, "0")
+    );
     page.has(&[r#"href="/console/links?x=1""#]);
 }
 
 #[tokio::test]
 async fn every_answer_keeps_scripts_frames_and_caches_out() {
     let world = World::signed_in().await;
-    for path in ["/console/links", "/console/nothing", "/console/topics/a/keys"] {
+    for path in [
+        "/console/links",
+        "/console/nothing",
+        "/console/topics/a/keys",
+    ] {
         let page = world.get(path).await;
         let policy = page.headers["content-security-policy"].to_str().unwrap();
         assert!(
@@ -216,11 +311,16 @@ async fn every_answer_keeps_scripts_frames_and_caches_out() {
 
 #[tokio::test]
 async fn cookies_are_kept_to_https_but_on_the_own_machine() {
-    for (host, is_secure) in
-        [("localhost:8080", false), ("[::1]:8080", false), ("posthaste.example.com", true)]
-    {
+    for (host, is_secure) in [
+        ("localhost:8080", false),
+        ("[::1]:8080", false),
+        ("posthaste.example.com", true),
+    ] {
         let world = World::at(host);
-        let set = world.sign_in(ADMIN_KEY).await.headers["set-cookie"].to_str().unwrap().to_owned();
+        let set = world.sign_in(ADMIN_KEY).await.headers["set-cookie"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         assert_eq!(set.ends_with("; Secure"), is_secure, "{set}");
         assert!(set.contains("HttpOnly; SameSite=Strict"), "{set}");
     }
@@ -230,12 +330,18 @@ async fn cookies_are_kept_to_https_but_on_the_own_machine() {
 async fn assets_need_no_session_and_are_kept_for_ever() {
     let world = World::new();
     let page = world.get("/console/sign-in").await.html;
-    let assets: Vec<_> = page.split('"').filter(|it| it.starts_with("/console/assets/")).collect();
+    let assets: Vec<_> = page
+        .split('"')
+        .filter(|it| it.starts_with("/console/assets/"))
+        .collect();
     assert_eq!(assets.len(), 3, "{page}");
     for asset in assets {
         let shown = world.get(asset).await;
         assert_eq!(
-            (shown.status, shown.headers["cache-control"].to_str().unwrap()),
+            (
+                shown.status,
+                shown.headers["cache-control"].to_str().unwrap()
+            ),
             (200, "public, max-age=31536000, immutable")
         );
     }

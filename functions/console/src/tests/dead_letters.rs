@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::World;
 
-const RECORD: &str = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
+const RECORD: &str =
+    "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
 
 const LIST: &str = "/console/dead-letters?topic=Orders&subscription=Billing";
 
@@ -21,7 +22,10 @@ fn letter(id: &str, reason: &str) -> Value {
 /// An installation with two dead letters of Billing.
 async fn world() -> World {
     let world = World::with_billing().await;
-    let letters = json!([letter("order-1", "EndpointGone"), letter("order-2", "TimeToLiveExceeded")]);
+    let letters = json!([
+        letter("order-1", "EndpointGone"),
+        letter("order-2", "TimeToLiveExceeded")
+    ]);
     world.write_letters("a", &letters);
     world
 }
@@ -30,7 +34,10 @@ async fn world() -> World {
 async fn without_dead_letters_the_page_says_so() {
     let world = World::with_billing().await;
     let page = world.get("/console/dead-letters").await;
-    page.has(&["There is no dead letter", "appears some minutes after the last attempt"]);
+    page.has(&[
+        "There is no dead letter",
+        "appears some minutes after the last attempt",
+    ]);
 }
 
 #[tokio::test]
@@ -50,15 +57,27 @@ async fn dead_letters_are_listed_and_lead_to_their_records() {
 #[tokio::test]
 async fn filters_hold_and_mistakes_are_named() {
     let world = world().await;
-    let page = world.get("/console/dead-letters?reason=EndpointGone&type=order.paid").await;
-    page.has(&["order-1", r#"<option value="EndpointGone" selected>"#]).has_not(&["order-2"]);
-    world.get(&format!("{LIST}&type=x")).await.has(&["No dead letter has these values"]);
-    for (query, field) in
-        [("from=now", "from"), ("reason=Bored", "reason"), ("subscription=Billing", "topic")]
-    {
+    let page = world
+        .get("/console/dead-letters?reason=EndpointGone&type=order.paid")
+        .await;
+    page.has(&["order-1", r#"<option value="EndpointGone" selected>"#])
+        .has_not(&["order-2"]);
+    world
+        .get(&format!("{LIST}&type=x"))
+        .await
+        .has(&["No dead letter has these values"]);
+    for (query, field) in [
+        ("from=now", "from"),
+        ("reason=Bored", "reason"),
+        ("subscription=Billing", "topic"),
+    ] {
         let page = world.get(&format!("/console/dead-letters?{query}")).await;
         assert_eq!(page.status, 400, "{query}");
-        assert!(page.html.contains(&format!(r#"id="{field}-mistake""#)), "{query}: {}", page.html);
+        assert!(
+            page.html.contains(&format!(r#"id="{field}-mistake""#)),
+            "{query}: {}",
+            page.html
+        );
     }
 }
 
@@ -73,7 +92,10 @@ async fn a_replay_is_counted_first_and_then_started() {
         ("ratePerSecond", "5"),
     ];
     let list = format!("{LIST}&reason=EndpointGone");
-    world.get(&list).await.has(&[r#"name="reason" value="EndpointGone""#]);
+    world
+        .get(&list)
+        .await
+        .has(&[r#"name="reason" value="EndpointGone""#]);
     let preview = world.post(&list, action, &fields).await;
     preview.has(&[
         "<strong>1</strong> events",
@@ -81,58 +103,114 @@ async fn a_replay_is_counted_first_and_then_started() {
         "order-1",
         "5</bdi> events per second",
     ]);
-    preview.has(&[r#"name="step" value="start""#, r#"name="ratePerSecond" value="5""#]);
-    world.get("/console/replays").await.has(&["There is no replay"]);
+    preview.has(&[
+        r#"name="step" value="start""#,
+        r#"name="ratePerSecond" value="5""#,
+    ]);
+    world
+        .get("/console/replays")
+        .await
+        .has(&["There is no replay"]);
     let mut start = fields.to_vec();
     start.push(("step", "start"));
     let started = world.send_form(&preview, action, &start).await;
     assert_eq!(started.status, 303);
-    assert!(started.location().starts_with("/console/replays/"), "{}", started.location());
+    assert!(
+        started.location().starts_with("/console/replays/"),
+        "{}",
+        started.location()
+    );
     let page = world.get(started.location()).await;
-    page.has(&["It starts within a minute", "EndpointGone", "5 events per second", "data-live"]);
-    page.has(&["A dead letter is resolved once its event is delivered", "fewer may be found"]);
+    page.has(&[
+        "It starts within a minute",
+        "EndpointGone",
+        "5 events per second",
+        "data-live",
+    ]);
+    page.has(&[
+        "A dead letter is resolved once its event is delivered",
+        "fewer may be found",
+    ]);
 }
 
 #[tokio::test]
 async fn a_replay_that_cannot_be_is_refused_with_the_reason() {
     let world = world().await;
     let check = async |fields: &[(&str, &str)], text: &str| {
-        let page = world.post(LIST, "/console/dead-letters/replay", fields).await;
+        let page = world
+            .post(LIST, "/console/dead-letters/replay", fields)
+            .await;
         assert_eq!(page.status, 400, "{}", page.html);
-        assert!(page.html.contains(text), "{text:?} is missing in {}", page.html);
+        assert!(
+            page.html.contains(text),
+            "{text:?} is missing in {}",
+            page.html
+        );
     };
-    check(&[("topic", "Orders")], "A replay needs a topic and a subscription").await;
+    check(
+        &[("topic", "Orders")],
+        "A replay needs a topic and a subscription",
+    )
+    .await;
     let owner = [("topic", "Orders"), ("subscription", "Billing")];
-    check(&[owner[0], owner[1], ("ratePerSecond", "fast")], "ratePerSecond").await;
+    check(
+        &[owner[0], owner[1], ("ratePerSecond", "fast")],
+        "ratePerSecond",
+    )
+    .await;
     check(&[owner[0], owner[1], ("from", "soon")], "from").await;
 }
 
 #[tokio::test]
 async fn dead_letters_are_resolved_or_deleted_after_a_dry_run() {
     let world = world().await;
-    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("includeFormer", "true")];
+    let owner = [
+        ("topic", "Orders"),
+        ("subscription", "Billing"),
+        ("includeFormer", "true"),
+    ];
     let acting = [owner[0], owner[1], owner[2], ("step", "act")];
     let resolve = "/console/dead-letters/resolve";
     let preview = world.post(LIST, resolve, &owner).await;
-    preview.has(&["<strong>2</strong> dead letters would be resolved", "Resolve these dead letters"]);
+    preview.has(&[
+        "<strong>2</strong> dead letters would be resolved",
+        "Resolve these dead letters",
+    ]);
     world.get(LIST).await.has(&["order-1"]);
     let done = world.send_form(&preview, resolve, &acting).await;
-    assert_eq!((done.status, done.page_after()), (303, &*format!("{LIST}&done=resolved")));
-    world.get(done.location()).await.has(&["The dead letters are resolved"]).has_not(&["order-1"]);
+    assert_eq!(
+        (done.status, done.page_after()),
+        (303, &*format!("{LIST}&done=resolved"))
+    );
+    world
+        .get(done.location())
+        .await
+        .has(&["The dead letters are resolved"])
+        .has_not(&["order-1"]);
     let all = format!("{LIST}&includeResolved=true");
-    world.get(&all).await.has(&["order-1", r#"<span class="badge good">resolved</span>"#]);
+    world
+        .get(&all)
+        .await
+        .has(&["order-1", r#"<span class="badge good">resolved</span>"#]);
     let delete = "/console/dead-letters/delete";
     let preview = world.post(&all, delete, &owner).await;
     preview.has(&["Objects that are deleted as a whole", "class=\"danger\""]);
     let done = world.send_form(&preview, delete, &acting).await;
     assert_eq!(done.status, 303);
     world.get(&all).await.has_not(&["order-1"]);
-    world.get(&format!("{LIST}&done=%3Cb%3E")).await.has_not(&["role=\"status\""]);
+    world
+        .get(&format!("{LIST}&done=%3Cb%3E"))
+        .await
+        .has_not(&["role=\"status\""]);
 }
 
 #[tokio::test]
 async fn what_is_written_after_a_dry_run_is_left_as_it_is() {
-    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("includeFormer", "true")];
+    let owner = [
+        ("topic", "Orders"),
+        ("subscription", "Billing"),
+        ("includeFormer", "true"),
+    ];
     for end in ["resolve", "delete"] {
         let world = world().await;
         let action = format!("/console/dead-letters/{end}");
@@ -144,7 +222,11 @@ async fn what_is_written_after_a_dry_run_is_left_as_it_is() {
         let acting = [&owner[..], &[("until", &*until), ("step", "act")]].concat();
         let done = world.send_form(&preview, &action, &acting).await;
         assert_eq!(done.page_after(), format!("{LIST}&done={end}d"));
-        world.get(done.location()).await.has(&["order-3"]).has_not(&["order-1", "order-2"]);
+        world
+            .get(done.location())
+            .await
+            .has(&["order-3"])
+            .has_not(&["order-1", "order-2"]);
     }
 }
 
@@ -154,12 +236,19 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
     let action = "/console/dead-letters/replay";
     let owner = [("topic", "Orders"), ("subscription", "Billing")];
     let earlier = [owner[0], owner[1], ("to", "2023-11-14T22:00:00Z")];
-    world.post(LIST, action, &earlier).await.has(&["nothing to send"]).has_not(&["name=\"until\""]);
+    world
+        .post(LIST, action, &earlier)
+        .await
+        .has(&["nothing to send"])
+        .has_not(&["name=\"until\""]);
     let later = [owner[0], owner[1], ("to", "2033-11-14T22:00:00Z")];
     let preview = world.post(LIST, action, &later).await;
     let until = preview.field("until");
     let started = [&later[..], &[("until", &*until), ("step", "start")]].concat();
-    assert_eq!(world.send_form(&preview, action, &started).await.status, 303);
+    assert_eq!(
+        world.send_form(&preview, action, &started).await.status,
+        303
+    );
     let (_, record) = world.state.under("replays/").pop().unwrap();
     let to = ReplayRecord::parse(&record).unwrap().request.to.unwrap();
     assert_eq!((to.0.to_string(), to.0), (until, world.ago(0)));
@@ -168,33 +257,55 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
 #[tokio::test]
 async fn one_subscription_is_chosen_by_a_link_also_when_it_is_gone() {
     let world = world().await;
-    let link =
-        r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
-    world.get("/console/dead-letters?reason=EndpointGone").await.has(&[link, "Only this subscription"]);
+    let link = r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing&amp;reason=EndpointGone""#;
+    world
+        .get("/console/dead-letters?reason=EndpointGone")
+        .await
+        .has(&[link, "Only this subscription"]);
     world.get(LIST).await.has_not(&["Only this subscription"]);
     let link = r#"href="/console/dead-letters?topic=Orders&amp;subscription=Billing""#;
     world.get(&format!("{RECORD}&index=0")).await.has(&[link]);
-    world.api.delete(crate::api::Target::new(&["topics", "Orders"])).await.unwrap();
-    let page = world.get("/console/dead-letters?topic=ORDERS&subscription=BILLING").await;
+    world
+        .api
+        .delete(crate::api::Target::new(&["topics", "Orders"]))
+        .await
+        .unwrap();
+    let page = world
+        .get("/console/dead-letters?topic=ORDERS&subscription=BILLING")
+        .await;
     page.has(&["order-1", r#"value="ORDERS""#, "Show what to resolve"]);
 }
 
 #[tokio::test]
 async fn a_deleted_subscription_has_no_link_and_gets_nothing_again() {
     let subscription = ["topics", "Orders", "subscriptions", "Billing"];
-    for (deleted, names) in
-        [(&subscription[..], ["Orders", "BILLING"]), (&subscription[..2], ["ORDERS", "BILLING"])]
-    {
+    for (deleted, names) in [
+        (&subscription[..], ["Orders", "BILLING"]),
+        (&subscription[..2], ["ORDERS", "BILLING"]),
+    ] {
         let world = world().await;
-        world.get(LIST).await.has(&["/console/topics/Orders/subscriptions/Billing\"", "Replay to"]);
-        world.api.delete(crate::api::Target::new(deleted)).await.unwrap();
+        world.get(LIST).await.has(&[
+            "/console/topics/Orders/subscriptions/Billing\"",
+            "Replay to",
+        ]);
+        world
+            .api
+            .delete(crate::api::Target::new(deleted))
+            .await
+            .unwrap();
         let [topic, name] = names;
-        let shown = format!("<bdi>{topic}</bdi> / <bdi>{name}</bdi> <span class=\"hint\">(deleted)</span>");
+        let shown =
+            format!("<bdi>{topic}</bdi> / <bdi>{name}</bdi> <span class=\"hint\">(deleted)</span>");
         let list = world.get(LIST).await;
         list.has(&[&shown, "Show what to resolve", "cannot be sent again"]);
         list.has_not(&["/subscriptions/", "Replay to"]);
         let record = world.get(&format!("{RECORD}&index=0")).await;
-        record.has(&[&shown, "cannot be sent again", "badge bad\">open", "Resolve the 2 dead letters"]);
+        record.has(&[
+            &shown,
+            "cannot be sent again",
+            "badge bad\">open",
+            "Resolve the 2 dead letters",
+        ]);
         record.has_not(&["/subscriptions/", "Send this event again"]);
         record.has(&[&*format!("/console/topics/{topic}/events/order-1")]);
     }
@@ -203,28 +314,69 @@ async fn a_deleted_subscription_has_no_link_and_gets_nothing_again() {
 #[tokio::test]
 async fn where_it_is_not_known_whether_an_action_happened_the_page_says_so() {
     let world = world().await;
-    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("step", "act")];
+    let owner = [
+        ("topic", "Orders"),
+        ("subscription", "Billing"),
+        ("step", "act"),
+    ];
     let starting = [owner[0], owner[1], ("step", "start")];
-    let (list, record) = (world.get(LIST).await, world.get(&format!("{RECORD}&index=0")).await);
+    let (list, record) = (
+        world.get(LIST).await,
+        world.get(&format!("{RECORD}&index=0")).await,
+    );
     world.state.write("topics/orders.json", "damaged");
     let check = async |action: &str, fields: &[(&str, &str)], texts: &[&str]| {
         let page = world.send_form(&list, action, fields).await;
         assert_eq!(page.status, 500, "{}", page.html);
-        for text in [texts, &["Not known whether it was done", "before you try again"]].concat() {
-            assert!(page.html.contains(text), "{text:?} is missing in {}", page.html);
+        for text in [
+            texts,
+            &["Not known whether it was done", "before you try again"],
+        ]
+        .concat()
+        {
+            assert!(
+                page.html.contains(text),
+                "{text:?} is missing in {}",
+                page.html
+            );
         }
     };
-    check("/console/dead-letters/resolve", &owner, &["whether dead letters were resolved"]).await;
-    check("/console/dead-letters/delete", &owner, &["whether dead letters were deleted"]).await;
+    check(
+        "/console/dead-letters/resolve",
+        &owner,
+        &["whether dead letters were resolved"],
+    )
+    .await;
+    check(
+        "/console/dead-letters/delete",
+        &owner,
+        &["whether dead letters were deleted"],
+    )
+    .await;
     let replays = "href=\"/console/replays\"";
-    check("/console/dead-letters/replay", &starting, &["whether the replay is stored", replays]).await;
-    let resent = [("subscription", "BILLING"), ("object", &*record.field("object")), ("index", "0")];
+    check(
+        "/console/dead-letters/replay",
+        &starting,
+        &["whether the replay is stored", replays],
+    )
+    .await;
+    let resent = [
+        ("subscription", "BILLING"),
+        ("object", &*record.field("object")),
+        ("index", "0"),
+    ];
     let action = "/console/topics/ORDERS/resend?id=order-1";
     check(action, &resent, &["whether the event was sent again"]).await;
     let pause = "/console/topics/Orders/subscriptions/Billing/pause";
     check(pause, &[], &["whether this was done"]).await;
     for action in ["resolve", "delete", "replay"] {
-        let page = world.send_form(&list, &format!("/console/dead-letters/{action}"), &owner[..2]).await;
+        let page = world
+            .send_form(
+                &list,
+                &format!("/console/dead-letters/{action}"),
+                &owner[..2],
+            )
+            .await;
         assert_eq!(page.status, 500, "{}", page.html);
         page.has_not(&["not known whether"]);
     }

@@ -21,8 +21,12 @@ async fn a_delivery_is_shown_with_its_attempts() {
     let world = World::with_billing().await;
     let first = with_payload(refused("order-1", world.ago(70)), "x");
     let second = again(refused("order-1", world.ago(70)), 2, world.ago(20));
-    let second =
-        Record { status: None, error: Some("connection refused".to_owned()), answer: None, ..second };
+    let second = Record {
+        status: None,
+        error: Some("connection refused".to_owned()),
+        answer: None,
+        ..second
+    };
     world.log_records(&[first, second]);
     let page = world.get(&page_of("order-1")).await;
     page.has(&[
@@ -55,9 +59,11 @@ async fn a_dead_letter_leads_to_its_record() {
         ..delivered("order-1", world.ago(10))
     };
     world.log_records(&[dead]);
-    let link =
-        "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
-    world.get(&page_of("order-1")).await.has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
+    let link = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json&amp;id=order-1";
+    world
+        .get(&page_of("order-1"))
+        .await
+        .has(&[link, "EndpointGone", "badge bad\">dead-lettered"]);
     let letter = |id| json!({ "id": id, "deadletterreason": "EndpointGone" });
     world.write_letters("a", &json!([letter("order-0"), letter("order-1")]));
     let page = world.get(&link.replace("&amp;", "&")).await;
@@ -67,7 +73,11 @@ async fn a_dead_letter_leads_to_its_record() {
 #[tokio::test]
 async fn an_event_without_a_record_may_still_come() {
     let world = World::with_billing().await;
-    world.get(&page_of("order-1")).await.has(&["may be waiting", "data-live", "links that are not well"]);
+    world.get(&page_of("order-1")).await.has(&[
+        "may be waiting",
+        "data-live",
+        "links that are not well",
+    ]);
     let page = world.get("/console/topics/unknown/events/order-1").await;
     assert_eq!(page.status, 404);
 }
@@ -75,25 +85,47 @@ async fn an_event_without_a_record_may_still_come() {
 #[tokio::test]
 async fn the_names_of_request_headers_are_those_of_now_and_secrets_stay_hidden() {
     let world = World::with_billing().await;
-    let gone = Record { subscription: "gone".to_owned(), ..delivered("order-1", world.ago(9)) };
+    let gone = Record {
+        subscription: "gone".to_owned(),
+        ..delivered("order-1", world.ago(9))
+    };
     let gone = again(gone, 1, world.ago(9));
     world.log_records(&[delivered("order-1", world.ago(10)), gone]);
     let page = world.get(&page_of("order-1")).await;
-    page.has(&["sends now", "x-tenant", "webhook-signature", "aeg-delivery-count"]);
-    page.has(&["The subscription <bdi>gone</bdi>"]).has_not(&["s3cret"]);
+    page.has(&[
+        "sends now",
+        "x-tenant",
+        "webhook-signature",
+        "aeg-delivery-count",
+    ]);
+    page.has(&["The subscription <bdi>gone</bdi>"])
+        .has_not(&["s3cret"]);
 }
 
 #[tokio::test]
 async fn a_payload_is_asked_for_apart_and_cut() {
     let world = World::with_billing().await;
-    world.log_records(&[with_payload(delivered("order-1", world.ago(10)), &"\"<é".repeat(20_000))]);
+    world.log_records(&[with_payload(
+        delivered("order-1", world.ago(10)),
+        &"\"<é".repeat(20_000),
+    )]);
     let page = world.get(&page_of("order-1")).await;
-    page.has(&["Show the payload", "?payload=true#payload"]).has_not(&["specversion"]);
-    let page = world.get(&format!("{}?payload=true", page_of("order-1"))).await;
-    page.has(&["  &quot;data&quot;: &quot;", "Only the beginning is shown, of 100,0", "Hide the payload"]);
+    page.has(&["Show the payload", "?payload=true#payload"])
+        .has_not(&["specversion"]);
+    let page = world
+        .get(&format!("{}?payload=true", page_of("order-1")))
+        .await;
+    page.has(&[
+        "  &quot;data&quot;: &quot;",
+        "Only the beginning is shown, of 100,0",
+        "Hide the payload",
+    ]);
     assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
     world.log_records(&[delivered("order-2", world.ago(10))]);
-    world.get(&page_of("order-2")).await.has(&["cannot be sent again from here"]);
+    world
+        .get(&page_of("order-2"))
+        .await
+        .has(&["cannot be sent again from here"]);
 }
 
 #[tokio::test]
@@ -111,20 +143,45 @@ async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
     let after = format!("{}&done=resent,waits", page_of("a/b"));
     assert_eq!((sent.status, sent.page_after()), (303, &*after));
     let page = world.get(sent.location()).await;
-    page.has(&["a new delivery of it is queued", "its dead letter is resolved", "still waits"]);
+    page.has(&[
+        "a new delivery of it is queued",
+        "its dead letter is resolved",
+        "still waits",
+    ]);
     page.has_not(&["a new webhook-id"]);
     world.clock.advance(Duration::from_secs(61));
-    world.get(sent.location()).await.has_not(&["role=\"status\""]);
-    let refused = world.post(&page_of("a/b"), action, &[("subscription", "audit")]).await;
+    world
+        .get(sent.location())
+        .await
+        .has_not(&["role=\"status\""]);
+    let refused = world
+        .post(&page_of("a/b"), action, &[("subscription", "audit")])
+        .await;
     assert_eq!(refused.status, 404);
-    assert!(refused.html.contains("The event was not sent again"), "{}", refused.html);
+    assert!(
+        refused.html.contains("The event was not sent again"),
+        "{}",
+        refused.html
+    );
 }
 
 #[tokio::test]
 async fn any_id_has_its_page_and_is_shown_as_text() {
     let world = World::with_billing().await;
     let long = "ü".repeat(300);
-    let ids = ["..", ".", "a/b", "a?b#c", "100%", "%2F", "+", "\u{0}\n\"", &long].into_iter().chain(HOSTILE);
+    let ids = [
+        "..",
+        ".",
+        "a/b",
+        "a?b#c",
+        "100%",
+        "%2F",
+        "+",
+        "\u{0}\n\"",
+        &long,
+    ]
+    .into_iter()
+    .chain(HOSTILE);
     let records: Vec<_> = ids
         .clone()
         .map(|id| Record {
@@ -138,22 +195,36 @@ async fn any_id_has_its_page_and_is_shown_as_text() {
     world.log_records(&records);
     for id in ids {
         let page = world.get(&page_of(id)).await;
-        page.has(&["Attempt 1"]).has_not(&["<script>", "<img", "\u{202e}", "\u{0}", r#"href="javascript"#]);
+        page.has(&["Attempt 1"]).has_not(&[
+            "<script>",
+            "<img",
+            "\u{202e}",
+            "\u{0}",
+            r#"href="javascript"#,
+        ]);
     }
 }
 
 /// The keys of the deliveries on a page.
 fn keys_on(page: &Shown) -> BTreeSet<String> {
     let lists = page.html.split("aria-label=\"Attempts of ").skip(1);
-    lists.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    lists
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
 async fn an_id_with_a_slash_keeps_its_page_when_the_search_is_narrowed() {
     let world = World::with_billing().await;
     let page = world.get(&page_of("shop/1")).await;
-    page.has(&[r#"action="/console/topics/Orders/event""#, r#"type="hidden" name="id" value="shop/1""#]);
-    world.get(&page_of("a\nb")).await.has(&[r#"action="/console/topics/Orders/events/a%0Ab""#]);
+    page.has(&[
+        r#"action="/console/topics/Orders/event""#,
+        r#"type="hidden" name="id" value="shop/1""#,
+    ]);
+    world
+        .get(&page_of("a\nb"))
+        .await
+        .has(&[r#"action="/console/topics/Orders/events/a%0Ab""#]);
 }
 
 #[tokio::test]
@@ -175,19 +246,49 @@ async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
     let mut shown = keys_on(&page);
     for skip in [20, 40] {
         page.has(&["skip=20\" rel=\"next\""]);
-        shown.extend(keys_on(&world.get(&format!("{}?skip={skip}", page_of("order-1"))).await));
+        shown.extend(keys_on(
+            &world
+                .get(&format!("{}?skip={skip}", page_of("order-1")))
+                .await,
+        ));
     }
-    assert_eq!((shown.len(), world.get(&page_of("order-1")).await.html.contains("First page")), (60, false));
-    world.get(&format!("{}?skip=40", page_of("order-1"))).await.has(&["First page"]).has_not(&["Next page"]);
+    assert_eq!(
+        (
+            shown.len(),
+            world
+                .get(&page_of("order-1"))
+                .await
+                .html
+                .contains("First page")
+        ),
+        (60, false)
+    );
+    world
+        .get(&format!("{}?skip=40", page_of("order-1")))
+        .await
+        .has(&["First page"])
+        .has_not(&["Next page"]);
     let page = world.get(&page_of("order-2")).await;
     page.has(&[
         "10 older attempts are not shown",
         "Attempt 60",
         "?subscription=Billing&amp;key=key-of-order-2\"",
     ]);
-    let page = world.get(&format!("{}?key=key-of-order-2", page_of("order-2"))).await;
-    page.has(&["Attempt 60", "Attempt 11<", "?key=key-of-order-2&amp;skip=50\"", "Show all deliveries"]);
-    let page = world.get(&format!("{}?key=key-of-order-2&skip=50", page_of("order-2"))).await;
+    let page = world
+        .get(&format!("{}?key=key-of-order-2", page_of("order-2")))
+        .await;
+    page.has(&[
+        "Attempt 60",
+        "Attempt 11<",
+        "?key=key-of-order-2&amp;skip=50\"",
+        "Show all deliveries",
+    ]);
+    let page = world
+        .get(&format!(
+            "{}?key=key-of-order-2&skip=50",
+            page_of("order-2")
+        ))
+        .await;
     page.has(&["Attempt 10<", "Attempt 1<", "Show the newest attempts"])
         .has_not(&["Attempt 11<", "older attempts"]);
 }
@@ -196,8 +297,11 @@ async fn an_id_of_many_deliveries_and_long_texts_makes_no_long_page() {
 async fn a_search_of_another_time_is_kept_and_its_mistakes_are_named() {
     let world = World::with_billing().await;
     world.log_records(&[delivered("order-1", world.ago(5))]);
-    let page = world.get(&format!("{}?to=2023-11-14T22:00:00Z", page_of("order-1"))).await;
-    page.has(&[r#"value="2023-11-14T22:00:00Z""#]).has_not(&["Attempt 1"]);
+    let page = world
+        .get(&format!("{}?to=2023-11-14T22:00:00Z", page_of("order-1")))
+        .await;
+    page.has(&[r#"value="2023-11-14T22:00:00Z""#])
+        .has_not(&["Attempt 1"]);
     let page = world.get(&format!("{}?to=soon", page_of("order-1"))).await;
     assert_eq!(page.status, 400);
     assert!(page.html.contains(r#"id="to-mistake""#), "{}", page.html);
@@ -212,18 +316,36 @@ async fn an_event_that_has_ended_does_not_refresh_itself_until_it_is_sent_again(
     world.clock.advance(Duration::from_secs(90));
     world.log_records(&[delivered("new", world.ago(9))]);
     for id in ["new", "open", "dead"] {
-        world.get(&page_of(id)).await.has(&["id=\"deliveries\" data-live"]);
+        world
+            .get(&page_of(id))
+            .await
+            .has(&["id=\"deliveries\" data-live"]);
     }
-    world.get(&page_of("old")).await.has(&["Attempt 1"]).has_not(&["data-live"]);
+    world
+        .get(&page_of("old"))
+        .await
+        .has(&["Attempt 1"])
+        .has_not(&["data-live"]);
     let fields = [("subscription", "Billing"), ("key", "key-of-old")];
-    let sent = world.post(&page_of("old"), "/console/topics/Orders/resend?id=old", &fields).await;
+    let sent = world
+        .post(
+            &page_of("old"),
+            "/console/topics/Orders/resend?id=old",
+            &fields,
+        )
+        .await;
     world.get(sent.location()).await.has(&["data-live"]);
 }
 
 /// The last attempt of an event that was given up.
 fn dead(id: &str, at: Timestamp) -> Record {
     let reason = Some("MaxDeliveryAttemptsExceeded".to_owned());
-    Record { result: LogResult::DeadLettered, reason, next_attempt_at: None, ..refused(id, at) }
+    Record {
+        result: LogResult::DeadLettered,
+        reason,
+        next_attempt_at: None,
+        ..refused(id, at)
+    }
 }
 
 #[tokio::test]
@@ -232,12 +354,21 @@ async fn a_dead_letter_that_is_not_written_yet_has_its_time() {
     world.log_records(&[dead("order-1", world.ago(60))]);
     let page = world.get(&page_of("order-1")).await;
     page.has(&["about 5 minutes after the last attempt (deadLetter.delay)"]);
-    for (delay, shown) in [("PT0S", "a minute"), ("PT10M", "10 minutes"), ("PT1M30S", "PT1M30S")] {
+    for (delay, shown) in [
+        ("PT0S", "a minute"),
+        ("PT10M", "10 minutes"),
+        ("PT1M30S", "PT1M30S"),
+    ] {
         let settings = json!({
             "endpoint": { "url": "https://billing.example.com/" }, "deadLetter": { "delay": delay },
         });
-        world.put(&["topics", "Orders", "subscriptions", "Billing"], settings).await;
-        world.get(&page_of("order-1")).await.has(&[&*format!("about {shown} after the last attempt")]);
+        world
+            .put(&["topics", "Orders", "subscriptions", "Billing"], settings)
+            .await;
+        world
+            .get(&page_of("order-1"))
+            .await
+            .has(&[&*format!("about {shown} after the last attempt")]);
     }
 }
 
@@ -246,7 +377,11 @@ async fn the_last_attempt_has_its_outcome_and_not_the_reason_for_giving_up() {
     let world = World::with_billing().await;
     let answered = dead("answered", world.ago(9));
     let error = Some("connection refused".to_owned());
-    let failed = Record { status: None, error, ..dead("failed", world.ago(9)) };
+    let failed = Record {
+        status: None,
+        error,
+        ..dead("failed", world.ago(9))
+    };
     world.log_records(&[answered, failed]);
     for (id, outcome) in [("answered", "Busy"), ("failed", "failed")] {
         let badge = format!("badge bad\"><bdi>{outcome}</bdi>");
@@ -259,9 +394,19 @@ async fn the_last_attempt_has_its_outcome_and_not_the_reason_for_giving_up() {
 #[tokio::test]
 async fn an_attempt_that_is_overdue_leads_to_the_links() {
     let world = World::with_billing().await;
-    world.log_records(&[refused("order-1", world.ago(20)), refused("order-2", world.ago(7))]);
-    world.get(&page_of("order-1")).await.has(&["its link may be on hold", "href=\"/console/links\""]);
-    world.get(&page_of("order-2")).await.has(&["Next attempt"]).has_not(&["may be on hold"]);
+    world.log_records(&[
+        refused("order-1", world.ago(20)),
+        refused("order-2", world.ago(7)),
+    ]);
+    world
+        .get(&page_of("order-1"))
+        .await
+        .has(&["its link may be on hold", "href=\"/console/links\""]);
+    world
+        .get(&page_of("order-2"))
+        .await
+        .has(&["Next attempt"])
+        .has_not(&["may be on hold"]);
 }
 
 #[tokio::test]
@@ -269,12 +414,29 @@ async fn a_deleted_subscription_or_topic_of_an_event_has_no_link() {
     let world = World::with_billing().await;
     world.log_records(&[with_payload(delivered("order-1", world.ago(9)), "x")]);
     world.get(&page_of("order-1")).await.has(&["Send again to"]);
-    world.api.delete(Target::new(&["topics", "Orders", "subscriptions", "Billing"])).await.unwrap();
+    world
+        .api
+        .delete(Target::new(&[
+            "topics",
+            "Orders",
+            "subscriptions",
+            "Billing",
+        ]))
+        .await
+        .unwrap();
     let page = world.get(&page_of("order-1")).await;
     page.has(&["(deleted)", "href=\"/console/topics/Orders\""]);
     page.has_not(&["/subscriptions/", "Send again to"]);
-    world.api.delete(Target::new(&["topics", "Orders"])).await.unwrap();
-    world.get(&page_of("order-1")).await.has(&["Attempt 1"]).has_not(&["href=\"/console/topics/Orders\""]);
+    world
+        .api
+        .delete(Target::new(&["topics", "Orders"]))
+        .await
+        .unwrap();
+    world
+        .get(&page_of("order-1"))
+        .await
+        .has(&["Attempt 1"])
+        .has_not(&["href=\"/console/topics/Orders\""]);
 }
 
 #[tokio::test]

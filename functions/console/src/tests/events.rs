@@ -9,13 +9,19 @@ use super::logged::{HOSTILE, again, delivered, refused};
 #[tokio::test]
 async fn without_a_topic_the_page_leads_to_the_first() {
     let world = World::signed_in().await;
-    world.get("/console/events").await.has(&["There is no topic yet", "/console/topics"]);
+    world
+        .get("/console/events")
+        .await
+        .has(&["There is no topic yet", "/console/topics"]);
 }
 
 #[tokio::test]
 async fn the_only_topic_is_chosen_by_itself_and_the_newest_records_come_first() {
     let world = World::with_billing().await;
-    world.log_records(&[refused("order-1", world.ago(60)), delivered("order-2", world.ago(30))]);
+    world.log_records(&[
+        refused("order-1", world.ago(60)),
+        delivered("order-2", world.ago(30)),
+    ]);
     let page = world.get("/console/events").await;
     page.has(&[
         r#"value="Orders" placeholder="(choose a topic)" list="topic-words""#,
@@ -28,37 +34,71 @@ async fn the_only_topic_is_chosen_by_itself_and_the_newest_records_come_first() 
     ]);
     let place = |text: &str| page.html.find(text).unwrap();
     assert!(place("<bdi>order-2<") < place("<bdi>order-1<"));
-    world.put(&["topics", "Invoices"], serde_json::json!({})).await;
-    world.get("/console/events").await.has(&["Choose a topic"]).has_not(&["<bdi>order-1</bdi>"]);
+    world
+        .put(&["topics", "Invoices"], serde_json::json!({}))
+        .await;
+    world
+        .get("/console/events")
+        .await
+        .has(&["Choose a topic"])
+        .has_not(&["<bdi>order-1</bdi>"]);
 }
 
 #[tokio::test]
 async fn filters_hold_and_keep_their_values() {
     let world = World::with_billing().await;
-    world.log_records(&[refused("order-1", world.ago(60)), delivered("order-2", world.ago(30))]);
-    let page = world.get("/console/events?topic=Orders&status=5xx&result=retry&type=order.paid&id=").await;
-    page.has(&["order-1", r#"value="5xx""#, r#"<option value="retry" selected>retried later"#])
-        .has_not(&["order-2"]);
-    let page = world.get("/console/events?topic=orders&webhookId=msg_key-of-order-2").await;
-    page.has(&["order-2", r#"value="Orders" placeholder="(choose a topic)" list="topic-words""#])
-        .has_not(&["<bdi>order-1</bdi>"]);
-    world.get("/console/events?subscription=audit").await.has(&["No record of this topic has these values"]);
+    world.log_records(&[
+        refused("order-1", world.ago(60)),
+        delivered("order-2", world.ago(30)),
+    ]);
+    let page = world
+        .get("/console/events?topic=Orders&status=5xx&result=retry&type=order.paid&id=")
+        .await;
+    page.has(&[
+        "order-1",
+        r#"value="5xx""#,
+        r#"<option value="retry" selected>retried later"#,
+    ])
+    .has_not(&["order-2"]);
+    let page = world
+        .get("/console/events?topic=orders&webhookId=msg_key-of-order-2")
+        .await;
+    page.has(&[
+        "order-2",
+        r#"value="Orders" placeholder="(choose a topic)" list="topic-words""#,
+    ])
+    .has_not(&["<bdi>order-1</bdi>"]);
+    world
+        .get("/console/events?subscription=audit")
+        .await
+        .has(&["No record of this topic has these values"]);
 }
 
 #[tokio::test]
 async fn an_event_s_id_leads_to_the_event() {
     let world = World::with_billing().await;
     let sent = world.get("/console/events?id=a%2Fb%3F").await;
-    assert_eq!((sent.status, sent.location()), (303, "/console/topics/Orders/event?id=a%2Fb%3F"));
-    world.put(&["topics", "Invoices"], serde_json::json!({})).await;
-    world.get("/console/events?id=a").await.has(&["Choose the topic of the event", r#"value="a""#]);
+    assert_eq!(
+        (sent.status, sent.location()),
+        (303, "/console/topics/Orders/event?id=a%2Fb%3F")
+    );
+    world
+        .put(&["topics", "Invoices"], serde_json::json!({}))
+        .await;
+    world
+        .get("/console/events?id=a")
+        .await
+        .has(&["Choose the topic of the event", r#"value="a""#]);
 }
 
 #[tokio::test]
 async fn an_id_that_is_too_long_for_an_address_leads_to_its_request() {
     let world = World::with_billing().await;
     let webhook_id = Some("msg_1".to_owned());
-    world.log_records(&[Record { webhook_id, ..delivered(&"ü".repeat(1_024), world.ago(5)) }]);
+    world.log_records(&[Record {
+        webhook_id,
+        ..delivered(&"ü".repeat(1_024), world.ago(5))
+    }]);
     let page = world.get("/console/events").await;
     page.has(&["webhookId=msg_1"]).has_not(&["/event?id="]);
 }
@@ -66,7 +106,9 @@ async fn an_id_that_is_too_long_for_an_address_leads_to_its_request() {
 #[tokio::test]
 async fn wrong_values_are_named_beside_their_fields() {
     let world = World::with_billing().await;
-    let page = world.get("/console/events?from=yesterday&status=many&result=x&subscription=a").await;
+    let page = world
+        .get("/console/events?from=yesterday&status=many&result=x&subscription=a")
+        .await;
     assert_eq!(page.status, 400);
     for text in [
         r#"id="from-mistake""#,
@@ -76,7 +118,11 @@ async fn wrong_values_are_named_beside_their_fields() {
         r#"value="yesterday""#,
         "A filter cannot be used",
     ] {
-        assert!(page.html.contains(text), "{text:?} is missing in {}", page.html);
+        assert!(
+            page.html.contains(text),
+            "{text:?} is missing in {}",
+            page.html
+        );
     }
     let page = world.get("/console/events?topic=Order").await;
     assert_eq!(page.status, 404);
@@ -85,13 +131,20 @@ async fn wrong_values_are_named_beside_their_fields() {
 #[tokio::test]
 async fn a_long_list_comes_in_pages_that_keep_the_filters() {
     let world = World::with_billing().await;
-    let records: Vec<_> = (0..60).map(|n| delivered(&format!("order-{n}"), world.ago(1 + n))).collect();
+    let records: Vec<_> = (0..60)
+        .map(|n| delivered(&format!("order-{n}"), world.ago(1 + n)))
+        .collect();
     world.log_records(&records);
-    let page = world.get("/console/events?topic=Orders&type=order.paid").await;
+    let page = world
+        .get("/console/events?topic=Orders&type=order.paid")
+        .await;
     assert_eq!(page.html.matches("/events/order-").count(), 50);
     let (before, _) = page.html.split_once(r#"" rel="next""#).unwrap();
     let next = before.rsplit('"').next().unwrap().replace("&amp;", "&");
-    assert!(next.starts_with("/console/events?topic=Orders&type=order.paid&cursor="), "{next}");
+    assert!(
+        next.starts_with("/console/events?topic=Orders&type=order.paid&cursor="),
+        "{next}"
+    );
     let page = world.get(&next).await;
     page.has(&["First page"]).has_not(&["Next page"]);
     assert_eq!(page.html.matches("/events/order-").count(), 10);
@@ -105,7 +158,10 @@ async fn what_producers_wrote_is_text() {
         .zip(1..)
         .map(|(text, secs)| {
             let event_type = Some((*text).to_owned());
-            Record { event_type, ..delivered(text, world.ago(secs)) }
+            Record {
+                event_type,
+                ..delivered(text, world.ago(secs))
+            }
         })
         .collect();
     world.log_records(&records);
@@ -118,7 +174,10 @@ async fn what_producers_wrote_is_text() {
 async fn ids_of_any_length_make_no_long_page() {
     let world = World::with_billing().await;
     let id = |n: u64| format!("{n}{}", "\u{202e}\"é".repeat(400));
-    let record = |n| Record { webhook_id: Some(format!("msg_{n}")), ..delivered(&id(n), world.ago(1 + n)) };
+    let record = |n| Record {
+        webhook_id: Some(format!("msg_{n}")),
+        ..delivered(&id(n), world.ago(1 + n))
+    };
     let records: Vec<_> = (0..50).map(record).collect();
     world.log_records(&records);
     let page = world.get("/console/events").await;
@@ -130,14 +189,34 @@ async fn ids_of_any_length_make_no_long_page() {
 async fn a_search_for_an_id_keeps_the_time_and_the_subscription() {
     let world = World::with_billing().await;
     world.log_records(&[delivered("order-1", world.ago(60))]);
-    let (from, to) = ("from=2023-11-14T22%3A13%3A00Z", "to=2023-11-14T22%3A13%3A10Z");
-    let sent = world.get(&format!("/console/events?id=order-1&subscription=Billing&{from}&{to}")).await;
+    let (from, to) = (
+        "from=2023-11-14T22%3A13%3A00Z",
+        "to=2023-11-14T22%3A13%3A10Z",
+    );
+    let sent = world
+        .get(&format!(
+            "/console/events?id=order-1&subscription=Billing&{from}&{to}"
+        ))
+        .await;
     let event = "/console/topics/Orders/events/order-1";
-    assert_eq!(sent.location(), format!("{event}?subscription=Billing&{from}&{to}"));
+    assert_eq!(
+        sent.location(),
+        format!("{event}?subscription=Billing&{from}&{to}")
+    );
     let page = world.get(sent.location()).await;
-    page.has(&["with these values", r#"name="subscription" value="Billing""#]).has_not(&["Attempt 1"]);
-    world.get(&format!("{event}?subscription=billing")).await.has(&["Attempt 1", "Only deliveries to"]);
-    world.get(&format!("{event}?subscription=audit")).await.has_not(&["Attempt 1"]);
+    page.has(&[
+        "with these values",
+        r#"name="subscription" value="Billing""#,
+    ])
+    .has_not(&["Attempt 1"]);
+    world
+        .get(&format!("{event}?subscription=billing"))
+        .await
+        .has(&["Attempt 1", "Only deliveries to"]);
+    world
+        .get(&format!("{event}?subscription=audit"))
+        .await
+        .has_not(&["Attempt 1"]);
 }
 
 #[tokio::test]
@@ -171,13 +250,25 @@ async fn records_say_what_came_of_each_attempt_and_not_the_state_of_the_event() 
 async fn a_status_that_no_answer_has_is_a_mistake() {
     let world = World::with_billing().await;
     for status in ["9xx", "600", "6XX", "999"] {
-        let page = world.get(&format!("/console/events?topic=Orders&status={status}")).await;
+        let page = world
+            .get(&format!("/console/events?topic=Orders&status={status}"))
+            .await;
         assert_eq!(page.status, 400, "{status}");
-        assert!(page.html.contains("expected a status from 100 to 599, or a class from 1xx to 5xx"));
-        assert!(page.html.contains("class=\"field mistaken\""), "{}", page.html);
+        assert!(
+            page.html
+                .contains("expected a status from 100 to 599, or a class from 1xx to 5xx")
+        );
+        assert!(
+            page.html.contains("class=\"field mistaken\""),
+            "{}",
+            page.html
+        );
     }
     for status in ["1xx", "100", "599", "5xx"] {
-        world.get(&format!("/console/events?topic=Orders&status={status}")).await.has(&[]);
+        world
+            .get(&format!("/console/events?topic=Orders&status={status}"))
+            .await
+            .has(&[]);
     }
 }
 

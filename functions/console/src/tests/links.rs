@@ -9,7 +9,10 @@ use crate::api::Target;
 #[tokio::test]
 async fn without_trouble_the_page_says_so() {
     let world = World::signed_in().await;
-    world.get("/console/links").await.has(&["Every link and subscription is well"]);
+    world
+        .get("/console/links")
+        .await
+        .has(&["Every link and subscription is well"]);
 }
 
 #[tokio::test]
@@ -17,14 +20,20 @@ async fn a_paused_subscription_with_held_events_is_shown() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
-    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
     let pause = Target::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
     world.api.post::<serde_json::Value>(pause).await.unwrap();
     world.state.write("held/orders.billing/00000001-x", "{}");
     let view: LinksView = world.api.get(Target::new(&["links"])).await.unwrap();
     assert_eq!(view.links.len(), 1);
     let page = world.get("/console/links").await;
-    page.has(&["/console/topics/orders/subscriptions/billing", "paused", "https://billing.example.com:443"]);
+    page.has(&[
+        "/console/topics/orders/subscriptions/billing",
+        "paused",
+        "https://billing.example.com:443",
+    ]);
 }
 
 #[tokio::test]
@@ -34,22 +43,43 @@ async fn rows_are_selected_by_state_and_name_and_paged() {
     for number in 0..60 {
         let name = format!("s{number:02}");
         let settings = json!({ "endpoint": { "url": format!("https://{name}.example.com/") } });
-        world.put(&["topics", "orders", "subscriptions", &name], settings).await;
+        world
+            .put(&["topics", "orders", "subscriptions", &name], settings)
+            .await;
         let pause = Target::new(&["topics", "orders", "subscriptions", &name, "pause"]);
         world.api.post::<serde_json::Value>(pause).await.unwrap();
-        world.state.write(&format!("held/orders.{name}/00000001-x"), "{}");
+        world
+            .state
+            .write(&format!("held/orders.{name}/00000001-x"), "{}");
     }
     let first = world.get("/console/links").await;
     first
-        .has(&["orders / s00", "orders / s49", r#"href="/console/links?after=50""#])
+        .has(&[
+            "orders / s00",
+            "orders / s49",
+            r#"href="/console/links?after=50""#,
+        ])
         .has_not(&["s50", "First page"]);
     let second = world.get("/console/links?after=50").await;
-    second.has(&["orders / s50", "orders / s59", r#"href="/console/links""#]).has_not(&["s49", "Next page"]);
+    second
+        .has(&["orders / s50", "orders / s59", r#"href="/console/links""#])
+        .has_not(&["s49", "Next page"]);
     let one = world.get("/console/links?state=paused&name=S07").await;
-    one.has(&["orders / s07", r#"value="paused" selected"#, r#"value="S07""#]).has_not(&["orders / s08"]);
+    one.has(&[
+        "orders / s07",
+        r#"value="paused" selected"#,
+        r#"value="S07""#,
+    ])
+    .has_not(&["orders / s08"]);
     let beyond = world.get("/console/links?after=60").await;
-    beyond.has(&["There are no more rows", r#"href="/console/links""#]).has_not(&["Change the filters"]);
-    world.get("/console/links?state=retry").await.has(&["Change the filters"]).has_not(&["orders / s07"]);
+    beyond
+        .has(&["There are no more rows", r#"href="/console/links""#])
+        .has_not(&["Change the filters"]);
+    world
+        .get("/console/links?state=retry")
+        .await
+        .has(&["Change the filters"])
+        .has_not(&["orders / s07"]);
     assert_eq!(world.get("/console/links?state=broken").await.status, 400);
 }
 
@@ -57,7 +87,9 @@ async fn rows_are_selected_by_state_and_name_and_paged() {
 async fn rows_that_the_api_leaves_out_are_mentioned_where_they_are_searched() {
     let world = World::signed_in().await;
     for number in 0..=1_000 {
-        world.fail_link(&format!("https://s{number}.example.com:443")).await;
+        world
+            .fail_link(&format!("https://s{number}.example.com:443"))
+            .await;
     }
     for query in ["", "?name=s7", "?state=paused", "?after=2000"] {
         let page = world.get(&format!("/console/links{query}")).await;

@@ -1,4 +1,5 @@
-//! A topic with a subscription, and records of its deliveries, written by the real writer of the log.
+//! A topic with a subscription, and records of its deliveries, written by the real writer of the
+//! log.
 
 use std::time::Duration;
 
@@ -29,7 +30,9 @@ impl World {
             "endpoint": { "url": "https://billing.example.com/" },
             "deliveryHeaders": [{ "name": "X-Tenant", "value": "s3cret", "isSecret": true }],
         });
-        world.put(&["topics", "Orders", "subscriptions", "Billing"], billing).await;
+        world
+            .put(&["topics", "Orders", "subscriptions", "Billing"], billing)
+            .await;
         world
     }
 
@@ -40,10 +43,18 @@ impl World {
 
     /// Writes records into the log.
     pub(crate) fn log_records(&self, records: &[Record]) {
-        let hours: std::collections::BTreeSet<_> = records.iter().map(|it| LogHour::of(it.time)).collect();
+        let hours: std::collections::BTreeSet<_> =
+            records.iter().map(|it| LogHour::of(it.time)).collect();
         for hour in hours {
-            let of_hour: Vec<_> = records.iter().filter(|it| LogHour::of(it.time) == hour).cloned().collect();
-            let name = FileName::Fresh { minute: 0, id: format!("file-{}", self.log.keys("").len()) };
+            let of_hour: Vec<_> = records
+                .iter()
+                .filter(|it| LogHour::of(it.time) == hour)
+                .cloned()
+                .collect();
+            let name = FileName::Fresh {
+                minute: 0,
+                id: format!("file-{}", self.log.keys("").len()),
+            };
             let file = write_file(&of_hour, RowGroups::default()).unwrap();
             self.log.write(&FileKey { hour, name }.render(), file);
         }
@@ -52,7 +63,8 @@ impl World {
     /// Writes a dead-letter object of Billing with these events. Answers its key.
     pub(crate) fn write_letters(&self, name: &str, letters: &serde_json::Value) -> String {
         let key = format!("ORDERS/BILLING/2023/11/14/22/{name}.json");
-        self.dead_letters.write_at(&key, letters.to_string(), self.ago(60));
+        self.dead_letters
+            .write_at(&key, letters.to_string(), self.ago(60));
         key
     }
 }
@@ -100,13 +112,21 @@ pub(crate) fn refused(id: &str, at: Timestamp) -> Record {
 /// The same as another attempt.
 pub(crate) fn again(record: Record, attempt: u16, at: Timestamp) -> Record {
     let record_id = record_id("again", 1, &record.delivery_key, attempt, Kind::Attempt, at);
-    Record { record_id, attempt, time: at, origin: Origin::Retry, ..record }
+    Record {
+        record_id,
+        attempt,
+        time: at,
+        origin: Origin::Retry,
+        ..record
+    }
 }
 
 /// The same with the payload of its event.
 pub(crate) fn with_payload(record: Record, data: &str) -> Record {
     let id = record.event_id.clone().unwrap();
-    let payload =
-        json!({ "specversion": "1.0", "id": id, "source": "/shop", "type": "order.paid", "data": data });
-    Record { payload: Payload::parse(&payload.to_string()), ..record }
+    let payload = json!({ "specversion": "1.0", "id": id, "source": "/shop", "type": "order.paid", "data": data });
+    Record {
+        payload: Payload::parse(&payload.to_string()),
+        ..record
+    }
 }

@@ -25,7 +25,9 @@ pub(super) struct Steady {
 impl History for Steady {
     fn each(&self, time: Range<Timestamp>, show: &mut dyn FnMut(Timestamp, &Step)) {
         for steps_before in (1..=60).rev() {
-            let at = Timestamp::from_millis(self.until.as_millis() - STEP.as_secs() * 1_000 * steps_before);
+            let at = Timestamp::from_millis(
+                self.until.as_millis() - STEP.as_secs() * 1_000 * steps_before,
+            );
             if time.contains(&at) {
                 show(at, &self.step);
             }
@@ -34,22 +36,41 @@ impl History for Steady {
 }
 
 pub(super) fn step() -> Step {
-    let mut counts = Counts { delivered: 120, failed: 30, dead_lettered: 2, ..Counts::default() };
+    let mut counts = Counts {
+        delivered: 120,
+        failed: 30,
+        dead_lettered: 2,
+        ..Counts::default()
+    };
     (0..99).for_each(|_| counts.answers.note(12.0));
     (0..2).for_each(|_| counts.answers.note(900.0));
-    let reading = Reading { value: 3_900, level: Level::Normal };
-    let gauges = Gauges {
-        waiting: Some(Waiting { due: 3_900, later: 17 }),
-        down: Some(1),
-        pressure: Some(Pressure::new(Level::Medium, 15_000).with(Resource::SubmissionQueue, reading)),
+    let reading = Reading {
+        value: 3_900,
+        level: Level::Normal,
     };
-    Step { counts: Some(counts), gauges: Some(gauges) }
+    let gauges = Gauges {
+        waiting: Some(Waiting {
+            due: 3_900,
+            later: 17,
+        }),
+        down: Some(1),
+        pressure: Some(
+            Pressure::new(Level::Medium, 15_000).with(Resource::SubmissionQueue, reading),
+        ),
+    };
+    Step {
+        counts: Some(counts),
+        gauges: Some(gauges),
+    }
 }
 
 /// A world with a history, in which there is a topic.
 async fn world() -> World {
     let world = World::new().changed(|console, world| {
-        console.with_history(Arc::new(Steady { until: world.clock.now(), step: step() }))
+        console.with_history(Arc::new(Steady {
+            until: world.clock.now(),
+            step: step(),
+        }))
     });
     world.sign_in_well().await;
     world.put(&["topics", "orders"], json!({})).await;
@@ -60,10 +81,24 @@ async fn world() -> World {
 async fn the_last_hour_is_shown_in_figures_and_charts() {
     let world = world().await;
     let page = world.get("/console").await;
-    page.has(&["12/s", "7,200 in the last hour", "80 %", "1,800 of 9,000 sent events failed", "3,900"]);
-    page.has(&["17 wait for a retry", ">120</span>", "every link answers", "data-live"]);
+    page.has(&[
+        "12/s",
+        "7,200 in the last hour",
+        "80 %",
+        "1,800 of 9,000 sent events failed",
+        "3,900",
+    ]);
+    page.has(&[
+        "17 wait for a retry",
+        ">120</span>",
+        "every link answers",
+        "data-live",
+    ]);
     page.has(&["Events a second, the last hour. delivered: last 12/s, least 12/s, most 12/s"]);
-    page.has(&["Pressure, the last hour. last medium", "last 15 s, least 15 s, most 15 s"]);
+    page.has(&[
+        "Pressure, the last hour. last medium",
+        "last 15 s, least 15 s, most 15 s",
+    ]);
     page.has(&["Down now", "No link is down."]);
     page.has_not(&["First steps", "CloudWatch", "style="]);
     assert!(page.html.len() < 30_000, "{}", page.html.len());
@@ -83,12 +118,25 @@ async fn what_fails_now_is_named_with_links_to_its_page() {
     world.state.write(PRESSURE_KEY, pressure.render());
     world.fail_link("https://billing.example.com:443").await;
     let page = world.get("/console").await;
-    page.has(&["badge warn", "refused: standard, bulk", "the tarpit makes producers wait 15 s"]);
-    page.has(&["Down now</h2>", "https://billing.example.com:443", r#"href="/console/links""#]);
+    page.has(&[
+        "badge warn",
+        "refused: standard, bulk",
+        "the tarpit makes producers wait 15 s",
+    ]);
+    page.has(&[
+        "Down now</h2>",
+        "https://billing.example.com:443",
+        r#"href="/console/links""#,
+    ]);
     for number in 0..4 {
-        world.fail_link(&format!("https://crm-{number}.example.com:443")).await;
+        world
+            .fail_link(&format!("https://crm-{number}.example.com:443"))
+            .await;
     }
-    world.get("/console").await.has(&[r#"Down now, and <a href="/console/links">2 more</a>"#]);
+    world
+        .get("/console")
+        .await
+        .has(&[r#"Down now, and <a href="/console/links">2 more</a>"#]);
 }
 
 #[tokio::test]
@@ -96,10 +144,17 @@ async fn without_a_history_the_page_says_what_it_cannot_know() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let page = world.get("/console").await;
-    page.has(&["Waiting", "Links down", "Pressure", "Replays", "The metrics in CloudWatch have them"]);
+    page.has(&[
+        "Waiting",
+        "Links down",
+        "Pressure",
+        "Replays",
+        "The metrics in CloudWatch have them",
+    ]);
     page.has_not(&["<svg", "The last hour"]);
-    let url =
-        Url::parse("https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dashboards/dashboard/x");
+    let url = Url::parse(
+        "https://eu-central-1.console.aws.amazon.com/cloudwatch/home#dashboards/dashboard/x",
+    );
     let url = url.unwrap();
     let world = World::new().changed(|console, _| console.with_dashboard(Some(url)));
     world.sign_in_well().await;
@@ -114,19 +169,36 @@ async fn replays_that_are_under_way_are_counted() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
-    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
-    let replay =
-        crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "dead-letters", "replay"]);
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
+    let replay = crate::api::Target::new(&[
+        "topics",
+        "orders",
+        "subscriptions",
+        "billing",
+        "dead-letters",
+        "replay",
+    ]);
     world.api.post::<serde_json::Value>(replay).await.unwrap();
-    world.get("/console").await.has(&[r#"Replays</a></h2><p class="figure">1</p>"#]);
+    world
+        .get("/console")
+        .await
+        .has(&[r#"Replays</a></h2><p class="figure">1</p>"#]);
 }
 
 #[tokio::test]
 async fn before_the_first_topic_the_page_leads_to_it() {
     let world = World::signed_in().await;
     let page = world.get("/console").await;
-    page.has(&["First steps", r#"href="/console/topics/new""#, "/topics/orders/events", "aeg-sas-key"]);
-    page.has(&["id=\"start\" data-live"]).has_not(&["done</span>"]);
+    page.has(&[
+        "First steps",
+        r#"href="/console/topics/new""#,
+        "/topics/orders/events",
+        "aeg-sas-key",
+    ]);
+    page.has(&["id=\"start\" data-live"])
+        .has_not(&["done</span>"]);
 }
 
 #[tokio::test]
@@ -135,17 +207,35 @@ async fn each_step_is_ticked_off_until_there_is_a_delivery() {
     let steps = async |done, texts: &[&str]| {
         let page = world.get("/console").await;
         page.has(texts);
-        assert_eq!(page.html.matches(">done</span>").count(), done, "{}", page.html);
+        assert_eq!(
+            page.html.matches(">done</span>").count(),
+            done,
+            "{}",
+            page.html
+        );
     };
     world.put(&["topics", "Orders"], json!({})).await;
-    steps(1, &[r#"href="/console/topics/Orders/subscriptions/new""#, "/topics/Orders/events"]).await;
+    steps(
+        1,
+        &[
+            r#"href="/console/topics/Orders/subscriptions/new""#,
+            "/topics/Orders/events",
+        ],
+    )
+    .await;
     let bank = json!({ "endpoint": { "url": "https://bank.example.com/" } });
-    world.put(&["topics", "Orders", "subscriptions", "bank"], bank).await;
+    world
+        .put(&["topics", "Orders", "subscriptions", "bank"], bank)
+        .await;
     steps(2, &["Publish an event.", "/console/topics/Orders#publish"]).await;
     world.log_records(&[refused("order-1", world.ago(60))]);
     steps(3, &["No delivery has succeeded yet."]).await;
     world.log_records(&[delivered("order-2", world.ago(50))]);
-    world.get("/console").await.has(&["id=\"start\""]).has_not(&["First steps"]);
+    world
+        .get("/console")
+        .await
+        .has(&["id=\"start\""])
+        .has_not(&["First steps"]);
 }
 
 #[tokio::test]
@@ -165,7 +255,10 @@ async fn an_installation_that_is_old_or_has_many_topics_has_no_first_steps() {
 async fn a_store_that_fails_leaves_what_is_known_from_memory() {
     let world = world().await;
     world.state.write(PRESSURE_KEY, "not json");
-    world.get("/console").await.has(&["Pressure, the last hour", "7,200 in the last hour"]);
+    world
+        .get("/console")
+        .await
+        .has(&["Pressure, the last hour", "7,200 in the last hour"]);
 }
 
 #[tokio::test]
@@ -174,13 +267,20 @@ async fn a_topic_after_the_rest_of_a_deleted_one_is_seen() {
     world.put(&["topics", "aaa"], json!({})).await;
     world.leave_tombstone("aaa");
     world.put(&["topics", "orders"], json!({})).await;
-    world.get("/console").await.has(&["/console/topics/orders/subscriptions/new"]);
+    world
+        .get("/console")
+        .await
+        .has(&["/console/topics/orders/subscriptions/new"]);
 }
 
 #[tokio::test]
 async fn the_command_of_the_first_steps_takes_a_url_with_or_without_a_slash_at_its_end() {
     let page = World::signed_in().await.get("/console").await;
-    page.has(&["${POSTHASTE_URL%/}/topics/orders/events", "PublishUrlAuthType=AWS_IAM", "--aws-sigv4"]);
+    page.has(&[
+        "${POSTHASTE_URL%/}/topics/orders/events",
+        "PublishUrlAuthType=AWS_IAM",
+        "--aws-sigv4",
+    ]);
 }
 
 #[tokio::test]
@@ -188,13 +288,21 @@ async fn a_paused_subscription_whose_requests_failed_is_down_too() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
-    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
-    world.fail_link("https://billing.example.com:443 orders.billing").await;
-    world.get("/console").await.has(&[r#"<span class="bad">1</span>"#]);
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
+    world
+        .fail_link("https://billing.example.com:443 orders.billing")
+        .await;
+    world
+        .get("/console")
+        .await
+        .has(&[r#"<span class="bad">1</span>"#]);
     let pause = crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "pause"]);
     world.api.post::<serde_json::Value>(pause).await.unwrap();
     let page = world.get("/console").await;
-    page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"]).has_not(&["No link is down"]);
+    page.has(&[r#"<span class="bad">1</span>"#, "orders / billing"])
+        .has_not(&["No link is down"]);
 }
 
 #[tokio::test]
@@ -202,20 +310,29 @@ async fn what_recovers_is_not_called_well() {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
     let billing = json!({ "endpoint": { "url": "https://billing.example.com/" } });
-    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
     world.fail_link("https://billing.example.com:443").await;
     let force = crate::api::Target::new(&["topics", "orders", "subscriptions", "billing", "force"]);
     world.api.post::<serde_json::Value>(force).await.unwrap();
     let page = world.get("/console").await;
-    page.has(&[">1 recovering<", "No link is down."]).has_not(&["every link answers"]);
+    page.has(&[">1 recovering<", "No link is down."])
+        .has_not(&["every link answers"]);
 }
 
 #[tokio::test]
 async fn live_pages_say_how_often_they_refresh_and_the_zone_of_their_times() {
     let world = World::signed_in().await;
     let page = world.get("/console/links").await;
-    page.has(&[r#"data-refresh-seconds="5""#, r#"<p class="hint" id="zone">Times are in UTC.</p>"#]);
+    page.has(&[
+        r#"data-refresh-seconds="5""#,
+        r#"<p class="hint" id="zone">Times are in UTC.</p>"#,
+    ]);
     let world = World::new().changed(|console, _| console.with_refresh(Duration::from_secs(30)));
     world.sign_in_well().await;
-    world.get("/console/links").await.has(&[r#"data-refresh-seconds="30""#]);
+    world
+        .get("/console/links")
+        .await
+        .has(&[r#"data-refresh-seconds="30""#]);
 }

@@ -30,7 +30,12 @@ fn write(world: &World, tarpit_ms: u64, resources: Value) {
 async fn before_the_first_poll_producers_are_accepted() {
     let world = World::signed_in().await;
     let page = world.get("/console/pressure").await;
-    page.has(&["missing", "No resource has been read yet", "accepted", "data-live"]);
+    page.has(&[
+        "missing",
+        "No resource has been read yet",
+        "accepted",
+        "data-live",
+    ]);
     page.has_not(&["<svg", "Last hour"]);
 }
 
@@ -39,7 +44,16 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
     let world = World::signed_in().await;
     write(&world, 15_000, json!([queue()]));
     let page = world.get("/console/pressure").await;
-    page.has(&["submission-queue", "12,345", "messages", "2,000", "4,000", "10,000", "310 of 300", "passed"]);
+    page.has(&[
+        "submission-queue",
+        "12,345",
+        "messages",
+        "2,000",
+        "4,000",
+        "10,000",
+        "310 of 300",
+        "passed",
+    ]);
     page.has(&[
         "badge bad\">high",
         "empties caches, stores events beside their messages",
@@ -53,7 +67,10 @@ async fn a_resource_is_shown_with_what_follows_from_it() {
         "refused</span> with 503",
         "20 s, if that finds the same",
     ]);
-    page.has(&["The tarpit makes acknowledgements wait", "Polls: how many times in a row"]);
+    page.has(&[
+        "The tarpit makes acknowledgements wait",
+        "Polls: how many times in a row",
+    ]);
 }
 
 #[tokio::test]
@@ -63,7 +80,11 @@ async fn the_disk_with_the_data_folder_is_told_from_messages_in_flight() {
         let mut disk = queue();
         (disk["resource"], disk["inFlight"]) = ("database-disk".into(), in_flight.into());
         write(&world, 0, json!([disk]));
-        world.get("/console/pressure").await.has(&[expected]).has_not(&[other]);
+        world
+            .get("/console/pressure")
+            .await
+            .has(&[expected])
+            .has_not(&[other]);
     };
     check(false, "the disk with the data folder", "messages in flight").await;
     check(true, "messages in flight", "the disk with the data folder").await;
@@ -74,27 +95,46 @@ async fn an_old_state_says_how_little_it_counts() {
     let world = World::signed_in().await;
     write(&world, 15_000, json!([queue()]));
     world.clock.advance(std::time::Duration::from_mins(10));
+    world.get("/console/pressure").await.has(&[
+        "stale",
+        "The monitor has missed polls. Until it reads again, nobody is refused",
+    ]);
+    world.clock.advance(std::time::Duration::from_mins(10));
     world
         .get("/console/pressure")
         .await
-        .has(&["stale", "The monitor has missed polls. Until it reads again, nobody is refused"]);
-    world.clock.advance(std::time::Duration::from_mins(10));
-    world.get("/console/pressure").await.has(&["forgotten", "badge good\">normal", "accepted"]);
+        .has(&["forgotten", "badge good\">normal", "accepted"]);
 }
 
 #[tokio::test]
 async fn a_history_is_drawn_for_an_hour_or_a_day() {
     let world = World::new().changed(|console, world| {
-        console.with_history(Arc::new(Steady { until: world.clock.now(), step: step() }))
+        console.with_history(Arc::new(Steady {
+            until: world.clock.now(),
+            step: step(),
+        }))
     });
     world.sign_in_well().await;
     write(&world, 0, json!([queue()]));
     let hour = world.get("/console/pressure").await;
-    hour.has(&["submission-queue, the last hour. last 3,900, least 3,900, most 3,900", "medium 4,000"]);
+    hour.has(&[
+        "submission-queue, the last hour. last 3,900, least 3,900, most 3,900",
+        "medium 4,000",
+    ]);
     hour.has(&[r#"href="/console/pressure?hours=1" aria-current="true""#]);
     let day = world.get("/console/pressure?hours=24").await;
-    day.has(&["the last 24 hours. last 3,900", r#"href="/console/pressure?hours=24" aria-current="true""#]);
+    day.has(&[
+        "the last 24 hours. last 3,900",
+        r#"href="/console/pressure?hours=24" aria-current="true""#,
+    ]);
     for other in ["0", "2", "-1", "x", "99999999999"] {
-        assert_eq!(world.get(&format!("/console/pressure?hours={other}")).await.status, 400, "{other}");
+        assert_eq!(
+            world
+                .get(&format!("/console/pressure?hours={other}"))
+                .await
+                .status,
+            400,
+            "{other}"
+        );
     }
 }

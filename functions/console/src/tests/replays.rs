@@ -10,9 +10,23 @@ use super::World;
 use crate::api::Target;
 
 async fn begin(world: &World) -> String {
-    let target = Target::new(&["topics", "Orders", "subscriptions", "Billing", "dead-letters", "replay"]);
-    let begun =
-        world.api.send::<ReplayView>(http::Method::POST, target, None, &json!({ "ratePerSecond": 7 })).await;
+    let target = Target::new(&[
+        "topics",
+        "Orders",
+        "subscriptions",
+        "Billing",
+        "dead-letters",
+        "replay",
+    ]);
+    let begun = world
+        .api
+        .send::<ReplayView>(
+            http::Method::POST,
+            target,
+            None,
+            &json!({ "ratePerSecond": 7 }),
+        )
+        .await;
     world.clock.advance(Duration::from_secs(1));
     begun.unwrap().body.id
 }
@@ -20,15 +34,31 @@ async fn begin(world: &World) -> String {
 #[tokio::test]
 async fn replays_are_listed_newest_first() {
     let world = World::with_billing().await;
-    world.get("/console/replays").await.has(&["There is no replay", "/console/dead-letters"]);
+    world
+        .get("/console/replays")
+        .await
+        .has(&["There is no replay", "/console/dead-letters"]);
     let (first, second) = (begin(&world).await, begin(&world).await);
     let page = world.get("/console/replays").await;
-    page.has(&["starts within a minute", "Orders", "Billing", ">7<", "data-live"])
-        .has_not(&["good\">running"]);
+    page.has(&[
+        "starts within a minute",
+        "Orders",
+        "Billing",
+        ">7<",
+        "data-live",
+    ])
+    .has_not(&["good\">running"]);
     assert!(page.html.find(&second).unwrap() < page.html.find(&first).unwrap());
-    world.post(&format!("/console/replays/{first}"), &format!("/console/replays/{first}/cancel"), &[]).await;
+    world
+        .post(
+            &format!("/console/replays/{first}"),
+            &format!("/console/replays/{first}/cancel"),
+            &[],
+        )
+        .await;
     let page = world.get("/console/replays?active=true").await;
-    page.has(&[&*second, r#"value="true" checked"#]).has_not(&[&*first]);
+    page.has(&[&*second, r#"value="true" checked"#])
+        .has_not(&[&*first]);
 }
 
 #[tokio::test]
@@ -43,12 +73,28 @@ async fn a_replay_is_shown_with_its_progress_and_cancelled() {
     world.state.write(&key, record.render());
     let path = format!("/console/replays/{id}");
     let page = world.get(&path).await;
-    page.has(&["1,234", "1,200", "What became of the queued events", "data-live", "7 events per second"]);
-    page.has(&["good\">running", "A dead letter is resolved once its event is delivered"]);
+    page.has(&[
+        "1,234",
+        "1,200",
+        "What became of the queued events",
+        "data-live",
+        "7 events per second",
+    ]);
+    page.has(&[
+        "good\">running",
+        "A dead letter is resolved once its event is delivered",
+    ]);
     let cancelled = world.post(&path, &format!("{path}/cancel"), &[]).await;
-    assert_eq!((cancelled.status, cancelled.page_after()), (303, &*format!("{path}?done=cancelled")));
+    assert_eq!(
+        (cancelled.status, cancelled.page_after()),
+        (303, &*format!("{path}?done=cancelled"))
+    );
     let page = world.get(cancelled.location()).await;
-    page.has(&["badge bad\">cancelled", "by an operator", "The replay is cancelled"]);
+    page.has(&[
+        "badge bad\">cancelled",
+        "by an operator",
+        "The replay is cancelled",
+    ]);
     page.has_not(&["Cancel this replay"]);
     assert_eq!(world.get("/console/replays/nothing").await.status, 404);
 }
@@ -65,7 +111,10 @@ async fn a_replay_that_had_ended_is_not_said_to_be_cancelled() {
     world.state.write(&key, record.render());
     let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
     let page = world.get(sent.location()).await;
-    page.has(&["badge good\">done", "had ended before it could be cancelled"]);
+    page.has(&[
+        "badge good\">done",
+        "had ended before it could be cancelled",
+    ]);
     page.has_not(&["The replay is cancelled"]);
 }
 
@@ -77,8 +126,17 @@ async fn a_replay_of_a_deleted_subscription_has_no_link_to_it() {
     world.get("/console/replays").await.has(&[link]);
     let (key, reason) = (layout::replay(&id), Some(ReplayReason::SubscriptionDeleted));
     let record = ReplayRecord::parse(&world.state.under(&key).pop().unwrap().1).unwrap();
-    world.state.write(&key, record.turned(ReplayState::Cancelled, reason, world.ago(0)).render());
-    world.get("/console/replays").await.has(&["(deleted)"]).has_not(&[link]);
+    world.state.write(
+        &key,
+        record
+            .turned(ReplayState::Cancelled, reason, world.ago(0))
+            .render(),
+    );
+    world
+        .get("/console/replays")
+        .await
+        .has(&["(deleted)"])
+        .has_not(&[link]);
 }
 
 #[tokio::test]
@@ -90,16 +148,25 @@ async fn a_replay_that_may_be_cancelled_or_not_is_looked_at_again() {
     world.state.write(&layout::replay(&id), "damaged");
     let sent = world.send_form(&page, &format!("{path}/cancel"), &[]).await;
     assert_eq!(sent.status, 500);
-    assert!(sent.html.contains("It is not known whether this was done"), "{}", sent.html);
+    assert!(
+        sent.html.contains("It is not known whether this was done"),
+        "{}",
+        sent.html
+    );
 }
 
 #[tokio::test]
 async fn replays_are_filtered_by_topic_and_subscription() {
     let world = World::with_billing().await;
     let id = begin(&world).await;
-    let page = world.get("/console/replays?topic=orders&subscription=BILLING").await;
+    let page = world
+        .get("/console/replays?topic=orders&subscription=BILLING")
+        .await;
     page.has(&[&id, r#"value="Orders""#, r#"value="BILLING""#]);
-    world.get("/console/replays?subscription=audit").await.has(&["No replay has these values"]);
+    world
+        .get("/console/replays?subscription=audit")
+        .await
+        .has(&["No replay has these values"]);
     let page = world.get("/console/replays?topic=a%2Fb").await;
     assert_eq!(page.status, 400);
     assert!(page.html.contains(r#"id="topic-mistake""#), "{}", page.html);
@@ -111,9 +178,16 @@ async fn an_empty_page_does_not_say_that_there_is_no_replay() {
     let id = begin(&world).await;
     // The cursor of the key `replays/0`, which is before every record.
     let page = world.get("/console/replays?cursor=cmVwbGF5cy8w").await;
-    page.has(&["There are no more replays", "First page"]).has_not(&["There is no replay", &id]);
+    page.has(&["There are no more replays", "First page"])
+        .has_not(&["There is no replay", &id]);
     // A cursor of the other list.
-    let page = world.get("/console/replays?active=true&cursor=cmVwbGF5cy8w").await;
+    let page = world
+        .get("/console/replays?active=true&cursor=cmVwbGF5cy8w")
+        .await;
     assert_eq!(page.status, 400);
-    assert!(page.html.contains("not a cursor of this list"), "{}", page.html);
+    assert!(
+        page.html.contains("not a cursor of this list"),
+        "{}",
+        page.html
+    );
 }

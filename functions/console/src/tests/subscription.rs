@@ -13,7 +13,9 @@ const PAGE: &str = "/console/topics/orders/subscriptions/billing";
 async fn with_billing(settings: Value) -> World {
     let world = World::signed_in().await;
     world.put(&["topics", "orders"], json!({})).await;
-    world.put(&["topics", "orders", "subscriptions", "billing"], settings).await;
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], settings)
+        .await;
     world
 }
 
@@ -64,7 +66,13 @@ async fn all_of_a_subscription_is_shown() {
             "href=\"/console/dead-letters?topic=orders&amp;subscription=billing\"",
         ])
         .has_not(&["s3cret", "whsec_"]);
-    assert_eq!(world.get("/console/topics/orders/subscriptions/crm").await.status, 404);
+    assert_eq!(
+        world
+            .get("/console/topics/orders/subscriptions/crm")
+            .await
+            .status,
+        404
+    );
 }
 
 #[tokio::test]
@@ -72,32 +80,65 @@ async fn what_waits_and_what_fails_is_shown() {
     let world = plain().await;
     act(&world, "pause").await;
     world.state.write("held/orders.billing/00000001-x", "{}");
-    world.get(PAGE).await.has(&["paused by an operator", "1 held"]);
-    world.get("/console/topics/orders").await.has(&["<td class=\"number\">1"]);
+    world
+        .get(PAGE)
+        .await
+        .has(&["paused by an operator", "1 held"]);
+    world
+        .get("/console/topics/orders")
+        .await
+        .has(&["<td class=\"number\">1"]);
 }
 
 #[tokio::test]
 async fn only_what_the_state_allows_is_offered() {
     let world = plain().await;
     let offered = |page: &Shown| {
-        let actions = ["pause", "resume", "enable", "disable", "validate", "force", "test"];
+        let actions = [
+            "pause", "resume", "enable", "disable", "validate", "force", "test",
+        ];
         let is_offered = |action: &&str| page.html.contains(&format!("action=\"{PAGE}/{action}\""));
-        actions.into_iter().filter(is_offered).collect::<Vec<_>>().join(" ")
+        actions
+            .into_iter()
+            .filter(is_offered)
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(offered(&world.get(PAGE).await), "pause disable force test");
     let paused = act(&world, "pause").await;
-    assert_eq!((paused.status, paused.page_after()), (303, format!("{PAGE}?done=pause").as_str()));
+    assert_eq!(
+        (paused.status, paused.page_after()),
+        (303, format!("{PAGE}?done=pause").as_str())
+    );
     let page = world.get(paused.location()).await;
-    assert_eq!(offered(page.has(&["The subscription is paused."])), "resume disable test");
+    assert_eq!(
+        offered(page.has(&["The subscription is paused."])),
+        "resume disable test"
+    );
     world.clock.advance(Duration::from_secs(61));
-    world.get(paused.location()).await.has_not(&["The subscription is paused."]);
+    world
+        .get(paused.location())
+        .await
+        .has_not(&["The subscription is paused."]);
     act(&world, "resume").await;
     act(&world, "disable").await;
     assert_eq!(offered(&world.get(PAGE).await), "enable test");
-    let refused = world.send_form(&world.get(PAGE).await, &format!("{PAGE}/pause"), &[]).await;
+    let refused = world
+        .send_form(&world.get(PAGE).await, &format!("{PAGE}/pause"), &[])
+        .await;
     assert_eq!(refused.status, 409);
-    assert!(refused.html.contains(&format!("href=\"{PAGE}\"")), "{}", refused.html);
-    assert_eq!(world.send_form(&world.get(PAGE).await, &format!("{PAGE}/explode"), &[]).await.status, 404);
+    assert!(
+        refused.html.contains(&format!("href=\"{PAGE}\"")),
+        "{}",
+        refused.html
+    );
+    assert_eq!(
+        world
+            .send_form(&world.get(PAGE).await, &format!("{PAGE}/explode"), &[])
+            .await
+            .status,
+        404
+    );
 }
 
 #[tokio::test]
@@ -106,25 +147,51 @@ async fn an_endpoint_that_has_not_consented_can_be_asked_and_not_tested() {
     world.endpoint.answer(|_| answered(500, &[], "no"));
     world.put(&["topics", "orders"], json!({})).await;
     let endpoint = json!({ "url": "https://billing.example.com/", "validation": "CloudEvents" });
-    world.put(&["topics", "orders", "subscriptions", "billing"], json!({ "endpoint": endpoint })).await;
+    world
+        .put(
+            &["topics", "orders", "subscriptions", "billing"],
+            json!({ "endpoint": endpoint }),
+        )
+        .await;
     let page = world.get(PAGE).await;
-    page.has(&["failed", &format!("{PAGE}/validate"), &format!("{PAGE}/enable")]);
+    page.has(&[
+        "failed",
+        &format!("{PAGE}/validate"),
+        &format!("{PAGE}/enable"),
+    ]);
     page.has_not(&[&format!("{PAGE}/test"), &format!("{PAGE}/force")]);
-    world.endpoint.answer(|_| answered(200, &[("webhook-allowed-origin", "*")], ""));
+    world
+        .endpoint
+        .answer(|_| answered(200, &[("webhook-allowed-origin", "*")], ""));
     let asked = act(&world, "validate").await;
-    world.get(asked.location()).await.has(&["The endpoint was asked.", "active", "consented at"]);
+    world
+        .get(asked.location())
+        .await
+        .has(&["The endpoint was asked.", "active", "consented at"]);
 }
 
 #[tokio::test]
 async fn force_says_what_it_ended() {
     let world = plain().await;
     let forced = act(&world, "force").await;
-    assert_eq!((forced.status, forced.page_after()), (303, &*format!("{PAGE}?done=no-hold,forced")));
-    world.get(forced.location()).await.has(&["No hold was in its way. Events that are held", "15 minutes"]);
+    assert_eq!(
+        (forced.status, forced.page_after()),
+        (303, &*format!("{PAGE}?done=no-hold,forced"))
+    );
+    world
+        .get(forced.location())
+        .await
+        .has(&["No hold was in its way. Events that are held", "15 minutes"]);
     world.fail_link("https://billing.example.com").await;
     let forced = act(&world, "force").await;
-    assert_eq!(forced.page_after(), format!("{PAGE}?done=hold-ended,forced"));
-    world.get(forced.location()).await.has(&["Its hold has ended", "same scheme, host and port"]);
+    assert_eq!(
+        forced.page_after(),
+        format!("{PAGE}?done=hold-ended,forced")
+    );
+    world
+        .get(forced.location())
+        .await
+        .has(&["Its hold has ended", "same scheme, host and port"]);
 }
 
 #[tokio::test]
@@ -132,12 +199,23 @@ async fn the_actions_are_live_and_stand_above_the_state() {
     let world = plain().await;
     let page = world.get(PAGE).await;
     let place = |text: &str| page.html.find(text).unwrap();
-    let [actions, pause, state] =
-        ["<section id=\"actions\" data-live", "/pause\"", "<section id=\"now\" data-live"].map(place);
+    let [actions, pause, state] = [
+        "<section id=\"actions\" data-live",
+        "/pause\"",
+        "<section id=\"now\" data-live",
+    ]
+    .map(place);
     assert!(actions < pause && pause < state);
-    page.has(&["within a minute", "within 15 minutes", "The hold of its whole link ends too"]);
+    page.has(&[
+        "within a minute",
+        "within 15 minutes",
+        "The hold of its whole link ends too",
+    ]);
     act(&world, "pause").await;
-    world.get(PAGE).await.has(&["The hold of its whole link ends too", "ends the holds of its endpoint"]);
+    world.get(PAGE).await.has(&[
+        "The hold of its whole link ends too",
+        "ends the holds of its endpoint",
+    ]);
 }
 
 #[tokio::test]
@@ -171,14 +249,34 @@ async fn a_test_event_shows_its_request_and_the_answer_as_text() {
 #[tokio::test]
 async fn a_new_secret_is_shown_once() {
     let world = plain().await;
-    let rotated =
-        world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "PT1H"), ("kind", "")]).await;
-    rotated.has(&["It is never shown again", "whsec_", "Do not reload this page"]);
+    let rotated = world
+        .post(
+            PAGE,
+            &format!("{PAGE}/rotate-secret"),
+            &[("overlap", "PT1H"), ("kind", "")],
+        )
+        .await;
+    rotated.has(&[
+        "It is never shown again",
+        "whsec_",
+        "Do not reload this page",
+    ]);
     world.get(PAGE).await.has(&[" until "]).has_not(&["whsec_"]);
-    let pair =
-        world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "P1D"), ("kind", "v1a")]).await;
+    let pair = world
+        .post(
+            PAGE,
+            &format!("{PAGE}/rotate-secret"),
+            &[("overlap", "P1D"), ("kind", "v1a")],
+        )
+        .await;
     pair.has(&["whsk_", "whpk_"]);
-    let refused = world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[("overlap", "P9D")]).await;
+    let refused = world
+        .post(
+            PAGE,
+            &format!("{PAGE}/rotate-secret"),
+            &[("overlap", "P9D")],
+        )
+        .await;
     assert_eq!(refused.status, 400);
 }
 
@@ -188,15 +286,22 @@ async fn a_subscription_is_deleted_once_its_name_was_typed() {
     let delete = format!("{PAGE}/delete");
     assert_eq!(world.post(PAGE, &delete, &[("name", "")]).await.status, 400);
     let deleted = world.post(PAGE, &delete, &[("name", "billing")]).await;
-    assert_eq!(deleted.page_after(), "/console/topics/orders?done=subscription-deleted");
-    world.get(deleted.location()).await.has(&["The subscription was deleted.", "has no subscription"]);
+    assert_eq!(
+        deleted.page_after(),
+        "/console/topics/orders?done=subscription-deleted"
+    );
+    world
+        .get(deleted.location())
+        .await
+        .has(&["The subscription was deleted.", "has no subscription"]);
 }
 
 #[tokio::test]
 async fn a_word_that_is_not_known_shows_nothing() {
     let world = plain().await;
     let page = world.get(&format!("{PAGE}?done=%3Cscript%3E")).await;
-    page.has(&["All settings"]).has_not(&["role=\"status\"", "&lt;script"]);
+    page.has(&["All settings"])
+        .has_not(&["role=\"status\"", "&lt;script"]);
 }
 
 #[tokio::test]
@@ -206,24 +311,56 @@ async fn what_is_hidden_is_only_on_the_page_that_made_it() {
         "deliveryHeaders": [{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }],
     }))
     .await;
-    let rotated = world.post(PAGE, &format!("{PAGE}/rotate-secret"), &[]).await;
-    let (_, secret) = rotated.html.split_once("aria-label=\"Signing secret\">").unwrap();
+    let rotated = world
+        .post(PAGE, &format!("{PAGE}/rotate-secret"), &[])
+        .await;
+    let (_, secret) = rotated
+        .html
+        .split_once("aria-label=\"Signing secret\">")
+        .unwrap();
     let secret = secret.split('<').next().unwrap();
-    let keys: Value = world.api.get(Target::new(&["topics", "orders", "keys"])).await.unwrap();
-    let hidden = ["s3cret", secret, keys["key1"].as_str().unwrap(), keys["key2"].as_str().unwrap()];
+    let keys: Value = world
+        .api
+        .get(Target::new(&["topics", "orders", "keys"]))
+        .await
+        .unwrap();
+    let hidden = [
+        "s3cret",
+        secret,
+        keys["key1"].as_str().unwrap(),
+        keys["key2"].as_str().unwrap(),
+    ];
     let edit = format!("{PAGE}/edit");
     let form = world.get(&edit).await;
     let (version, text) = (form.field("version"), form.text());
-    assert!(text.contains("value: (masked)") && text.contains("secrets:"), "{text}");
+    assert!(
+        text.contains("value: (masked)") && text.contains("secrets:"),
+        "{text}"
+    );
     for step in ["check", "edit"] {
-        let fields = [("version", version.as_str()), ("text", &text), ("step", step)];
-        world.send_form(&form, &edit, &fields).await.has_not(&hidden);
+        let fields = [
+            ("version", version.as_str()),
+            ("text", &text),
+            ("step", step),
+        ];
+        world
+            .send_form(&form, &edit, &fields)
+            .await
+            .has_not(&hidden);
     }
-    let stale = [("version", "\"x\""), ("text", text.as_str()), ("step", "save")];
+    let stale = [
+        ("version", "\"x\""),
+        ("text", text.as_str()),
+        ("step", "save"),
+    ];
     world.send_form(&form, &edit, &stale).await.has_not(&hidden);
     act(&world, "test").await.has_not(&hidden);
     act(&world, "force").await.has_not(&hidden);
-    let saved = [("version", version.as_str()), ("text", text.as_str()), ("step", "save")];
+    let saved = [
+        ("version", version.as_str()),
+        ("text", text.as_str()),
+        ("step", "save"),
+    ];
     world.send_form(&form, &edit, &saved).await;
     let pages = [
         "/console/topics",
@@ -235,12 +372,19 @@ async fn what_is_hidden_is_only_on_the_page_that_made_it() {
         "/console/links",
     ];
     for page in pages {
-        world.get(page).await.has(&["</html>"]).has_not(&hidden).has_not(&["whsec_", "whsk_"]);
+        world
+            .get(page)
+            .await
+            .has(&["</html>"])
+            .has_not(&hidden)
+            .has_not(&["whsec_", "whsk_"]);
     }
     // The secrets are kept by their masks.
     act(&world, "test").await.has(&["webhook-signature"]);
     let request = world.endpoint.take().pop().unwrap();
     assert_eq!(request.headers["authorization"], "Bearer s3cret");
-    let keys_page = world.post("/console/topics/orders", "/console/topics/orders/keys", &[]).await;
+    let keys_page = world
+        .post("/console/topics/orders", "/console/topics/orders/keys", &[])
+        .await;
     keys_page.has(&hidden[2..]);
 }

@@ -9,12 +9,16 @@ use crate::api::Target;
 
 async fn with_orders() -> World {
     let world = World::signed_in().await;
-    world.put(&["topics", "Orders"], json!({ "deliveryLog": "attempts" })).await;
+    world
+        .put(&["topics", "Orders"], json!({ "deliveryLog": "attempts" }))
+        .await;
     let billing = json!({
         "endpoint": { "url": "https://billing.example.com/hooks?token=t0ken" },
         "filter": { "includedEventTypes": ["order.paid"], "subjectBeginsWith": "shops/" },
     });
-    world.put(&["topics", "orders", "subscriptions", "billing"], billing).await;
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], billing)
+        .await;
     world
 }
 
@@ -43,9 +47,16 @@ async fn publishing_is_explained_with_the_visitor_s_own_address() {
         "cloudevents+json",
         "see &quot;Show keys&quot; below",
     ]);
-    let request = Request::get("/console/topics/orders").body(Body::empty()).unwrap();
+    let request = Request::get("/console/topics/orders")
+        .body(Body::empty())
+        .unwrap();
     let page = world.send_to("a.example';rm", request).await;
-    assert!(page.html.contains("curl --fail-with-body 'https://HOST/topics/Orders/events'"), "{}", page.html);
+    assert!(
+        page.html
+            .contains("curl --fail-with-body 'https://HOST/topics/Orders/events'"),
+        "{}",
+        page.html
+    );
 }
 
 #[tokio::test]
@@ -54,21 +65,46 @@ async fn keys_are_shown_replaced_and_deleted_by_forms_alone() {
     let page = "/console/topics/orders";
     let keys = world.post(page, "/console/topics/Orders/keys", &[]).await;
     let first = key(&keys.html, "key1");
-    keys.has(&["Publish keys of Orders", "/keys/key2\"", "Make internalKey1"]);
-    let replaced = world.send_form(&keys, "/console/topics/Orders/keys/key1", &[]).await;
+    keys.has(&[
+        "Publish keys of Orders",
+        "/keys/key2\"",
+        "Make internalKey1",
+    ]);
+    let replaced = world
+        .send_form(&keys, "/console/topics/Orders/keys/key1", &[])
+        .await;
     keys.has_not(&["Do not reload"]);
-    replaced.has(&["The key <bdi>key1</bdi> was made.", "Do not reload this page"]).has_not(&[&first]);
-    let made = world.send_form(&keys, "/console/topics/Orders/keys/bulkKey1", &[]).await;
+    replaced
+        .has(&[
+            "The key <bdi>key1</bdi> was made.",
+            "Do not reload this page",
+        ])
+        .has_not(&[&first]);
+    let made = world
+        .send_form(&keys, "/console/topics/Orders/keys/bulkKey1", &[])
+        .await;
     made.has(&["/console/topics/Orders/keys/bulkKey1/delete"]);
-    let deleted = world.send_form(&made, "/console/topics/Orders/keys/bulkKey1/delete", &[]).await;
-    assert_eq!((deleted.status, deleted.page_after()), (303, "/console/topics/Orders?done=key-deleted"));
-    let refused = world.send_form(&made, "/console/topics/Orders/keys/key1/delete", &[]).await;
+    let deleted = world
+        .send_form(&made, "/console/topics/Orders/keys/bulkKey1/delete", &[])
+        .await;
+    assert_eq!(
+        (deleted.status, deleted.page_after()),
+        (303, "/console/topics/Orders?done=key-deleted")
+    );
+    let refused = world
+        .send_form(&made, "/console/topics/Orders/keys/key1/delete", &[])
+        .await;
     assert_eq!(refused.status, 400);
-    world.get(page).await.has_not(&[&first, &key(&made.html, "bulkKey1")]);
+    world
+        .get(page)
+        .await
+        .has_not(&[&first, &key(&made.html, "bulkKey1")]);
 }
 
 fn key(html: &str, name: &str) -> String {
-    let (_, row) = html.split_once(&format!("<th scope=\"row\">{name}</th>")).unwrap();
+    let (_, row) = html
+        .split_once(&format!("<th scope=\"row\">{name}</th>"))
+        .unwrap();
     let (_, key) = row.split_once("<code>").unwrap();
     key.split('<').next().unwrap().to_owned()
 }
@@ -78,10 +114,15 @@ async fn a_topic_is_edited_by_its_difference() {
     let world = with_orders().await;
     let edit = "/console/topics/Orders/edit";
     let form = world.get(edit).await;
-    form.has(&["inputSchema: CloudEvents\ndeliveryLog: attempts\n"]).has_not(&["subscriptions:", "Orders\n"]);
+    form.has(&["inputSchema: CloudEvents\ndeliveryLog: attempts\n"])
+        .has_not(&["subscriptions:", "Orders\n"]);
     let version = form.field("version");
     let text = "inputSchema: CloudEvents\ndefaultTimeToLive: PT1H\n";
-    let fields = [("version", version.as_str()), ("text", text), ("step", "check")];
+    let fields = [
+        ("version", version.as_str()),
+        ("text", text),
+        ("step", "check"),
+    ];
     let review = world.send_form(&form, edit, &fields).await;
     review.has(&[
         "defaultTimeToLive: (default) → PT1H",
@@ -89,13 +130,30 @@ async fn a_topic_is_edited_by_its_difference() {
         "Go on editing",
     ]);
     world.get("/console/topics/orders").await.has_not(&["PT1H"]);
-    let back =
-        world.send_form(&review, edit, &[("version", &version), ("text", text), ("step", "edit")]).await;
+    let back = world
+        .send_form(
+            &review,
+            edit,
+            &[("version", &version), ("text", text), ("step", "edit")],
+        )
+        .await;
     back.has(&["defaultTimeToLive: PT1H"]);
-    let saved =
-        world.send_form(&review, edit, &[("version", &version), ("text", text), ("step", "save")]).await;
-    assert_eq!((saved.status, saved.page_after()), (303, "/console/topics/Orders?done=saved"));
-    world.get(saved.location()).await.has(&["The topic was saved.", "PT1H", "/subscriptions/billing"]);
+    let saved = world
+        .send_form(
+            &review,
+            edit,
+            &[("version", &version), ("text", text), ("step", "save")],
+        )
+        .await;
+    assert_eq!(
+        (saved.status, saved.page_after()),
+        (303, "/console/topics/Orders?done=saved")
+    );
+    world.get(saved.location()).await.has(&[
+        "The topic was saved.",
+        "PT1H",
+        "/subscriptions/billing",
+    ]);
 }
 
 #[tokio::test]
@@ -103,24 +161,48 @@ async fn a_topic_that_was_changed_meanwhile_is_not_overwritten() {
     let world = with_orders().await;
     let edit = "/console/topics/orders/edit";
     let form = world.get(edit).await;
-    world.put(&["topics", "orders"], json!({ "defaultTimeToLive": "PT2H" })).await;
+    world
+        .put(
+            &["topics", "orders"],
+            json!({ "defaultTimeToLive": "PT2H" }),
+        )
+        .await;
     let (version, text) = (form.field("version"), "deliveryLog: off\n");
-    let fields = [("version", version.as_str()), ("text", text), ("step", "save")];
+    let fields = [
+        ("version", version.as_str()),
+        ("text", text),
+        ("step", "save"),
+    ];
     let told = world.send_form(&form, edit, &fields).await;
     assert_eq!(told.status, 409);
-    assert!(told.html.contains("was changed since you began"), "{}", told.html);
-    assert!(told.html.contains("defaultTimeToLive: PT2H → (default)"), "{}", told.html);
+    assert!(
+        told.html.contains("was changed since you began"),
+        "{}",
+        told.html
+    );
+    assert!(
+        told.html.contains("defaultTimeToLive: PT2H → (default)"),
+        "{}",
+        told.html
+    );
     world.get("/console/topics/orders").await.has(&["PT2H"]);
     let version = told.field("version");
-    let fields = [("version", version.as_str()), ("text", text), ("step", "save")];
+    let fields = [
+        ("version", version.as_str()),
+        ("text", text),
+        ("step", "save"),
+    ];
     assert_eq!(world.send_form(&told, edit, &fields).await.status, 303);
 }
 
 #[tokio::test]
 async fn a_schema_that_a_subscription_does_not_accept_is_a_mistake() {
     let world = with_orders().await;
-    let crm = json!({ "endpoint": { "url": "https://a.example/" }, "deliverySchema": "CloudEvents" });
-    world.put(&["topics", "orders", "subscriptions", "crm"], crm).await;
+    let crm =
+        json!({ "endpoint": { "url": "https://a.example/" }, "deliverySchema": "CloudEvents" });
+    world
+        .put(&["topics", "orders", "subscriptions", "crm"], crm)
+        .await;
     world
         .put(
             &["topics", "orders", "subscriptions", "bin"],
@@ -130,10 +212,20 @@ async fn a_schema_that_a_subscription_does_not_accept_is_a_mistake() {
         )
         .await;
     let form = world.get("/console/topics/orders/edit").await;
-    let fields = [("version", "x"), ("text", "inputSchema: EventGrid\n"), ("step", "check")];
-    let refused = world.send_form(&form, "/console/topics/orders/edit", &fields).await;
+    let fields = [
+        ("version", "x"),
+        ("text", "inputSchema: EventGrid\n"),
+        ("step", "check"),
+    ];
+    let refused = world
+        .send_form(&form, "/console/topics/orders/edit", &fields)
+        .await;
     assert_eq!(refused.status, 400);
-    assert!(refused.html.contains("subscriptions.bin."), "{}", refused.html);
+    assert!(
+        refused.html.contains("subscriptions.bin."),
+        "{}",
+        refused.html
+    );
 }
 
 #[tokio::test]
@@ -144,8 +236,14 @@ async fn a_topic_is_deleted_once_its_name_was_typed() {
     assert_eq!(refused.status, 400);
     world.get(page).await.has(&["billing"]);
     let deleted = world.post(page, delete, &[("name", "orders ")]).await;
-    assert_eq!((deleted.status, deleted.page_after()), (303, "/console/topics?done=deleted"));
-    world.get(deleted.location()).await.has(&["The topic was deleted.", "There is no topic yet"]);
+    assert_eq!(
+        (deleted.status, deleted.page_after()),
+        (303, "/console/topics?done=deleted")
+    );
+    world
+        .get(deleted.location())
+        .await
+        .has(&["The topic was deleted.", "There is no topic yet"]);
     assert_eq!(world.get(page).await.status, 404);
 }
 
@@ -153,22 +251,43 @@ async fn a_topic_is_deleted_once_its_name_was_typed() {
 async fn a_topic_called_new_has_a_page() {
     let world = World::signed_in().await;
     world.put(&["topics", "new"], json!({})).await;
-    world.get("/console/topics").await.has(&["href=\"/console/topics/New\""]);
-    world.get("/console/topics/New").await.has(&["<bdi>new</bdi></h1>", "/topics/new/events"]);
+    world
+        .get("/console/topics")
+        .await
+        .has(&["href=\"/console/topics/New\""]);
+    world
+        .get("/console/topics/New")
+        .await
+        .has(&["<bdi>new</bdi></h1>", "/topics/new/events"]);
 }
 
 #[tokio::test]
 async fn its_subscriptions_are_filtered_by_name_and_state_and_the_filters_stay() {
     let world = with_orders().await;
     let crm = json!({ "endpoint": { "url": "https://crm.example/" } });
-    world.put(&["topics", "orders", "subscriptions", "crm"], crm).await;
-    let page = world.get("/console/topics/orders?prefix=BI&state=Active").await;
-    page.has(&["/subscriptions/billing\"", r#"value="BI""#, r#"<option value="Active" selected>"#]);
+    world
+        .put(&["topics", "orders", "subscriptions", "crm"], crm)
+        .await;
+    let page = world
+        .get("/console/topics/orders?prefix=BI&state=Active")
+        .await;
+    page.has(&[
+        "/subscriptions/billing\"",
+        r#"value="BI""#,
+        r#"<option value="Active" selected>"#,
+    ]);
     page.has_not(&["/subscriptions/crm\""]);
-    world.get("/console/topics/orders?state=Paused").await.has(&["No subscription has these values"]);
+    world
+        .get("/console/topics/orders?state=Paused")
+        .await
+        .has(&["No subscription has these values"]);
     let page = world.get("/console/topics/orders?prefix=a%2Fb").await;
     assert_eq!(page.status, 400);
-    assert!(page.html.contains(r#"id="prefix-mistake""#), "{}", page.html);
+    assert!(
+        page.html.contains(r#"id="prefix-mistake""#),
+        "{}",
+        page.html
+    );
 }
 
 #[tokio::test]
@@ -176,17 +295,33 @@ async fn an_empty_list_of_subscriptions_keeps_its_place_on_the_page() {
     let world = with_orders().await;
     // The cursor of the name `zzz`.
     let page = world.get("/console/topics/orders?cursor=enp6").await;
-    page.has(&["There are no more subscriptions", "First page"]).has_not(&["has no subscription"]);
-    world.api.delete(Target::new(&["topics", "orders", "subscriptions", "billing"])).await.unwrap();
+    page.has(&["There are no more subscriptions", "First page"])
+        .has_not(&["has no subscription"]);
+    world
+        .api
+        .delete(Target::new(&[
+            "topics",
+            "orders",
+            "subscriptions",
+            "billing",
+        ]))
+        .await
+        .unwrap();
     let page = world.get("/console/topics/orders").await;
-    page.has(&[r#"<section id="subscriptions" data-live"#, "Make the first subscription"]);
+    page.has(&[
+        r#"<section id="subscriptions" data-live"#,
+        "Make the first subscription",
+    ]);
 }
 
 #[tokio::test]
 async fn a_topic_without_a_delivery_log_of_its_own_has_the_installation_s() {
     let world = World::signed_in().await;
     world.put(&["topics", "Plain"], json!({})).await;
-    world.get("/console/topics/Plain").await.has(&["<dd>installation default</dd>"]);
+    world
+        .get("/console/topics/Plain")
+        .await
+        .has(&["<dd>installation default</dd>"]);
 }
 
 #[tokio::test]
@@ -203,8 +338,16 @@ async fn the_form_that_deletes_a_topic_names_what_goes_with_it() {
         "Its 6 subscriptions (<bdi>s1, s2, s3, s4, s5</bdi>, …) and its keys are deleted too.",
     ];
     for (text, next) in expected.into_iter().zip(1..) {
-        world.get("/console/topics/Orders").await.has(&[text, "Capital letters do not matter."]);
+        world
+            .get("/console/topics/Orders")
+            .await
+            .has(&[text, "Capital letters do not matter."]);
         let endpoint = json!({ "endpoint": { "url": "https://billing.example.com/" } });
-        world.put(&["topics", "Orders", "subscriptions", &format!("s{next}")], endpoint).await;
+        world
+            .put(
+                &["topics", "Orders", "subscriptions", &format!("s{next}")],
+                endpoint,
+            )
+            .await;
     }
 }

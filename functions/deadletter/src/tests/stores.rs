@@ -48,7 +48,10 @@ impl ObjectStore for Slow {
         seen.reads[0] -= 1;
         seen.held[0] += self.payload.len();
         seen.held[1] = seen.held[1].max(seen.held[0]);
-        Ok(Some(Object { bytes: self.payload.clone(), etag: ETag(String::new()) }))
+        Ok(Some(Object {
+            bytes: self.payload.clone(),
+            etag: ETag(String::new()),
+        }))
     }
 
     async fn get_if_changed(&self, _: &str, _: &ETag) -> Result<Revalidated, PortError> {

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, Payload, Timestamp};
+use posthaste_core::model::{
+    DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, Payload, Timestamp,
+};
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::Registry;
 use posthaste_testkit::memory::MemoryQueue;
@@ -22,8 +24,8 @@ use crate::{DeadLetterPorts, DeadLetters};
 /// The time that Lambda leaves of the function's minute.
 const LEFT: Duration = Duration::from_secs(55);
 
-/// As many events as one message can refer to: fewer bytes each, and the fan-out of a request would hold
-/// them.
+/// As many events as one message can refer to: fewer bytes each, and the fan-out of a request would
+/// hold them.
 const STORED_MAX: usize = 115;
 
 /// The bytes of such an event.
@@ -51,11 +53,21 @@ impl Bench {
 
     fn writing(read_time: fn(&str) -> Duration, write_time: Duration) -> Self {
         let clock = ManualClock::new(Timestamp::from_millis(1_700_000_000_000));
-        let payload =
-            Bytes::from(format!("{{\"a\":\"{}\"}}", "x".repeat(STORED_BYTES - r#"{"a":""}"#.len())));
-        let store = Slow { clock: clock.clone(), payload, read_time, write_time, seen: Arc::default() };
+        let payload = Bytes::from(format!(
+            "{{\"a\":\"{}\"}}",
+            "x".repeat(STORED_BYTES - r#"{"a":""}"#.len())
+        ));
+        let store = Slow {
+            clock: clock.clone(),
+            payload,
+            read_time,
+            write_time,
+            seen: Arc::default(),
+        };
         // Putting off never ends.
-        let plan = Plan::by(|effect| (effect.operation == Operation::Replace).then_some(Fault::HangBefore));
+        let plan = Plan::by(|effect| {
+            (effect.operation == Operation::Replace).then_some(Fault::HangBefore)
+        });
         let queue = Faulty::new(MemoryQueue::default(), "queue", &plan);
         let function = DeadLetters::new(DeadLetterPorts {
             queue: queue.clone(),
@@ -94,14 +106,23 @@ impl Bench {
             }
         };
         (
-            response.failures.into_iter().map(|id| id.0.to_string()).collect(),
+            response
+                .failures
+                .into_iter()
+                .map(|id| id.0.to_string())
+                .collect(),
             clock.monotonic().saturating_sub(began),
         )
     }
 }
 
 fn large(id: &str) -> ReceivedMessage {
-    message(id, (0..STORED_MAX).map(|n| stored(&format!("payloads/{id}-{n}"), STORED_BYTES)).collect())
+    message(
+        id,
+        (0..STORED_MAX)
+            .map(|n| stored(&format!("payloads/{id}-{n}"), STORED_BYTES))
+            .collect(),
+    )
 }
 
 fn small(id: &str) -> ReceivedMessage {
@@ -121,10 +142,25 @@ fn a_full_batch_of_stored_payloads_is_written_in_time_within_bounds() {
     assert!(took < Duration::from_secs(25), "{took:?}");
     let seen = bench.seen();
     assert_eq!(seen.reads, [0, WORK_AT_ONCE_MAX * READS_PER_OBJECT_MAX]);
-    assert!(seen.held[1] <= WORK_AT_ONCE_MAX * DEAD_LETTER_OBJECT_BYTES_PREFERRED, "{:?}", seen.held);
-    assert!(seen.written.values().all(|object| object.len() <= DEAD_LETTER_OBJECT_BYTES_PREFERRED));
-    let records = |object: &Bytes| serde_json::from_slice::<Vec<serde_json::Value>>(object).unwrap().len();
-    assert_eq!(seen.written.values().map(records).sum::<usize>(), 100 * STORED_MAX);
+    assert!(
+        seen.held[1] <= WORK_AT_ONCE_MAX * DEAD_LETTER_OBJECT_BYTES_PREFERRED,
+        "{:?}",
+        seen.held
+    );
+    assert!(
+        seen.written
+            .values()
+            .all(|object| object.len() <= DEAD_LETTER_OBJECT_BYTES_PREFERRED)
+    );
+    let records = |object: &Bytes| {
+        serde_json::from_slice::<Vec<serde_json::Value>>(object)
+            .unwrap()
+            .len()
+    };
+    assert_eq!(
+        seen.written.values().map(records).sum::<usize>(),
+        100 * STORED_MAX
+    );
 }
 
 #[test]
@@ -134,7 +170,10 @@ fn however_slow_the_bucket_is_a_letter_is_finished_every_time() {
     let mut invocations = 0;
     while !waiting.is_empty() {
         let (failures, took) = bench.handle(waiting.iter().map(|id| large(id)).collect(), LEFT);
-        assert!(failures.len() < waiting.len() && took <= LEFT, "{failures:?} {took:?}");
+        assert!(
+            failures.len() < waiting.len() && took <= LEFT,
+            "{failures:?} {took:?}"
+        );
         waiting = failures;
         invocations += 1;
     }
@@ -143,7 +182,13 @@ fn however_slow_the_bucket_is_a_letter_is_finished_every_time() {
 
 #[test]
 fn a_payload_that_never_comes_delays_its_own_letter_only() {
-    let hangs = |key: &str| if key.contains("hung") { Duration::MAX / 4 } else { Duration::ZERO };
+    let hangs = |key: &str| {
+        if key.contains("hung") {
+            Duration::MAX / 4
+        } else {
+            Duration::ZERO
+        }
+    };
     let bench = Bench::new(hangs);
     let hung = message("hung", vec![stored("payloads/hung", STORED_BYTES)]);
     let (failures, took) = bench.handle(vec![small("a"), hung, small("b")], LEFT);
@@ -154,18 +199,30 @@ fn a_payload_that_never_comes_delays_its_own_letter_only() {
 #[test]
 fn a_write_that_never_ends_is_left_at_the_deadline() {
     let bench = Bench::writing(|_| Duration::ZERO, Duration::MAX / 4);
-    let raw = ReceivedMessage { body: Bytes::from_static(b"not ours"), ..small("raw") };
+    let raw = ReceivedMessage {
+        body: Bytes::from_static(b"not ours"),
+        ..small("raw")
+    };
     let (mut failures, took) = bench.handle(vec![small("a"), raw, small("b")], LEFT);
     failures.sort();
-    assert_eq!((failures, took), (vec!["a".to_owned(), "b".to_owned(), "raw".to_owned()], LEFT));
+    assert_eq!(
+        (failures, took),
+        (vec!["a".to_owned(), "b".to_owned(), "raw".to_owned()], LEFT)
+    );
 }
 
 #[test]
 fn without_time_for_it_nothing_is_begun() {
     let check = |left, expected: &[&str]| {
         let bench = Bench::new(|_| Duration::ZERO);
-        let newer = ReceivedMessage { body: Bytes::from_static(br#"{"v":4}"#), ..small("newer") };
-        let raw = ReceivedMessage { body: Bytes::from_static(b"not ours"), ..small("raw") };
+        let newer = ReceivedMessage {
+            body: Bytes::from_static(br#"{"v":4}"#),
+            ..small("newer")
+        };
+        let raw = ReceivedMessage {
+            body: Bytes::from_static(b"not ours"),
+            ..small("raw")
+        };
         let (mut failures, _) = bench.handle(vec![small("a"), raw, newer], left);
         failures.sort();
         assert_eq!(failures, expected, "{left:?}");
@@ -184,7 +241,13 @@ fn what_came_most_often_is_begun_first() {
         message.receive_count = receive_count;
         message
     };
-    let batch = ids(20).iter().map(|id| often(large(id), id.parse().unwrap())).collect();
+    let batch = ids(20)
+        .iter()
+        .map(|id| often(large(id), id.parse().unwrap()))
+        .collect();
     let (failures, _) = bench.handle(batch, LEFT);
-    assert!(failures.contains(&"000".to_owned()) && !failures.contains(&"019".to_owned()), "{failures:?}");
+    assert!(
+        failures.contains(&"000".to_owned()) && !failures.contains(&"019".to_owned()),
+        "{failures:?}"
+    );
 }

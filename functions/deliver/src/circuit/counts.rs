@@ -1,8 +1,10 @@
-//! The counts that one worker keeps for itself: failures in a row, requests to recovering targets, and brief
-//! pauses.
+//! The counts that one worker keeps for itself: failures in a row, requests to recovering targets,
+//! and brief pauses.
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::{ConsecutiveFailures, HealthSettings, HealthSignal, Target, is_problem};
+use posthaste_core::circuit::{
+    ConsecutiveFailures, HealthSettings, HealthSignal, Target, is_problem,
+};
 use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
 use super::pauses::Pauses;
@@ -23,8 +25,8 @@ impl WorkerCounts {
         failures.is_failing(target) || failures.is_failing(&Target::Link(target.link().clone()))
     }
 
-    /// Whether a delivery's events fail where others of their subscription succeed, at either of its
-    /// endpoints.
+    /// Whether a delivery's events fail where others of their subscription succeed, at either of
+    /// its endpoints.
     pub(crate) fn is_problem(
         &self,
         delivery: &Delivery,
@@ -32,12 +34,19 @@ impl WorkerCounts {
         settings: &HealthSettings,
     ) -> bool {
         let failures = self.failures.lock();
-        let mut targets = subscription.endpoints().map(|endpoint| Target::on(endpoint.link(), subscription));
+        let mut targets = subscription
+            .endpoints()
+            .map(|endpoint| Target::on(endpoint.link(), subscription));
         targets.any(|target| is_problem(delivery, failures.successes(&target), settings))
     }
 
     /// Counts the result of a request, and answers how many failures in a row that makes.
-    pub(super) fn count(&self, target: &Target, sign: HealthSignal, now: impl FnOnce() -> Timestamp) -> u32 {
+    pub(super) fn count(
+        &self,
+        target: &Target,
+        sign: HealthSignal,
+        now: impl FnOnce() -> Timestamp,
+    ) -> u32 {
         let mut failures = self.failures.lock();
         match sign {
             HealthSignal::Good => {
@@ -74,7 +83,10 @@ mod tests {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
         let link = Target::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
-        assert_eq!([1, 2].map(|_| counts.count(&link, HealthSignal::Bad, || START)), [1, 2]);
+        assert_eq!(
+            [1, 2].map(|_| counts.count(&link, HealthSignal::Bad, || START)),
+            [1, 2]
+        );
         assert!(counts.is_failing(&own) && counts.is_failing(&link));
         counts.reset_with_link(&own);
         assert!(!counts.is_failing(&own));
@@ -85,7 +97,13 @@ mod tests {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
         let count = |sign| counts.count(&own, sign, || START);
         assert_eq!(
-            [HealthSignal::Bad, HealthSignal::Answers, HealthSignal::Unknown, HealthSignal::Bad].map(count),
+            [
+                HealthSignal::Bad,
+                HealthSignal::Answers,
+                HealthSignal::Unknown,
+                HealthSignal::Bad
+            ]
+            .map(count),
             [1, 0, 0, 2]
         );
         assert_eq!([HealthSignal::Good, HealthSignal::Bad].map(count), [0, 1]);
@@ -98,7 +116,10 @@ mod tests {
         use posthaste_core::attempt::Outcome;
         use posthaste_core::model::LastAttempt;
         let (counts, own) = (WorkerCounts::default(), subscription(json!({})));
-        let refused = Outcome::Answered { status: 503, retry_after: None };
+        let refused = Outcome::Answered {
+            status: 503,
+            retry_after: None,
+        };
         let delivery = Delivery {
             attempts: 50,
             last: LastAttempt::of(refused, START + secs(5)),

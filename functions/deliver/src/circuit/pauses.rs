@@ -1,5 +1,5 @@
-//! Brief pauses that endpoints asked for. One worker keeps them for itself, because they are over before
-//! another would know.
+//! Brief pauses that endpoints asked for. One worker keeps them for itself, because they are over
+//! before another would know.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +29,11 @@ impl Pauses {
             }
         }
         let end = pauses.entry(target.clone()).or_insert(until);
-        *end = if is_of_a_wrong_clock(*end, now) { until } else { until.max(*end) };
+        *end = if is_of_a_wrong_clock(*end, now) {
+            until
+        } else {
+            until.max(*end)
+        };
     }
 
     /// Whether no target is known to have asked for one.
@@ -55,9 +59,10 @@ impl Pauses {
                 CircuitDecision::Open
             }
             Some(until) if now < until => CircuitDecision::Delay { until },
-            Some(until) if now < until + ONE_AT_A_TIME => {
-                CircuitDecision::Ramp { at_once: 1, until: now + PROBE_LOOK_AGAIN }
-            }
+            Some(until) if now < until + ONE_AT_A_TIME => CircuitDecision::Ramp {
+                at_once: 1,
+                until: now + PROBE_LOOK_AGAIN,
+            },
             Some(_) => {
                 pauses.remove(target);
                 CircuitDecision::Open
@@ -94,8 +99,17 @@ mod tests {
         // Another that was under way does not end it.
         pauses.succeeded(&a, at(104));
         check(104, CircuitDecision::Delay { until: at(105) });
-        check(105, CircuitDecision::Ramp { at_once: 1, until: at(115) });
-        assert_eq!(pauses.decide(&target("b.example"), at(104)), CircuitDecision::Open);
+        check(
+            105,
+            CircuitDecision::Ramp {
+                at_once: 1,
+                until: at(115),
+            },
+        );
+        assert_eq!(
+            pauses.decide(&target("b.example"), at(104)),
+            CircuitDecision::Open
+        );
         pauses.succeeded(&a, at(106));
         check(106, CircuitDecision::Open);
     }
@@ -105,7 +119,10 @@ mod tests {
         let (pauses, a) = (Pauses::default(), target("a.example"));
         pauses.begin(&a, at(20_005), at(20_000));
         pauses.begin(&a, at(105), at(100));
-        assert_eq!(pauses.decide(&a, at(100)), CircuitDecision::Delay { until: at(105) });
+        assert_eq!(
+            pauses.decide(&a, at(100)),
+            CircuitDecision::Delay { until: at(105) }
+        );
         pauses.begin(&a, at(20_005), at(20_000));
         assert_eq!(pauses.decide(&a, at(100)), CircuitDecision::Open);
     }

@@ -27,7 +27,10 @@ impl Ramps {
         }
         under_way.insert(target.clone(), count + 1);
         drop(under_way);
-        Some(RampPermit { ramps: Arc::clone(&self.0), target })
+        Some(RampPermit {
+            ramps: Arc::clone(&self.0),
+            target,
+        })
     }
 }
 
@@ -51,7 +54,9 @@ mod tests {
         let target = |host: &str| Target::parse(&format!("https://{host}:443")).unwrap();
         let enter = |host: &str, at_once| ramps.try_enter(target(host), at_once);
         let first = enter("a.example", 1);
-        assert!(first.is_some() && enter("a.example", 1).is_none() && enter("b.example", 1).is_some());
+        assert!(
+            first.is_some() && enter("a.example", 1).is_none() && enter("b.example", 1).is_some()
+        );
         let second = enter("a.example", 2);
         assert!(second.is_some() && enter("a.example", 2).is_none());
         drop(first);

@@ -1,11 +1,12 @@
-//! Records outcomes: counts them here, and reports them to all workers when that makes a difference.
+//! Records outcomes: counts them here, and reports them to all workers when that makes a
+//! difference.
 
 use std::time::Duration;
 
 use posthaste_core::attempt::Outcome;
 use posthaste_core::circuit::{
-    Asked, Condition, EXCHANGE_FAILED, Failure, HealthSignal, HealthSignals, LINK_FAILED, Observation, Phase,
-    Target, brief, health_signals, pause,
+    Asked, Condition, EXCHANGE_FAILED, Failure, HealthSignal, HealthSignals, LINK_FAILED,
+    Observation, Phase, Target, brief, health_signals, pause,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
@@ -30,7 +31,9 @@ pub(crate) struct CompletedRequest {
 
 impl CompletedRequest {
     fn is_own_problem(self, target: &Target, sign: HealthSignal) -> bool {
-        self.is_problem && sign == HealthSignal::Bad && matches!(target, Target::Subscription { .. })
+        self.is_problem
+            && sign == HealthSignal::Bad
+            && matches!(target, Target::Subscription { .. })
     }
 
     /// The answer to a probe of a target.
@@ -79,13 +82,17 @@ impl<P: Ports> Circuit<P> {
     ) {
         let link = Target::Link(route.target.link().clone());
         let asked = self.asked(&route.target, signs, request);
-        let of_both = [(link, signs.link), (route.target.clone(), signs.subscription)];
+        let of_both = [
+            (link, signs.link),
+            (route.target.clone(), signs.subscription),
+        ];
         let seen = of_both.into_iter().filter_map(|(target, sign)| {
             let probe = probe.as_ref().filter(|probe| probe.asks(&target));
             let seen = match (&asked, probe) {
-                (Some(asked), probe) if target == route.target => {
-                    Observation::Asked(Asked { probe: probe.map(|probe| probe.by.clone()), ..asked.clone() })
-                }
+                (Some(asked), probe) if target == route.target => Observation::Asked(Asked {
+                    probe: probe.map(|probe| probe.by.clone()),
+                    ..asked.clone()
+                }),
                 (_, Some(probe)) => request.answers(probe, &target, sign),
                 (_, None) => self.count(invocation, &target, sign, request)?,
             };
@@ -95,10 +102,19 @@ impl<P: Ports> Circuit<P> {
         self.report(invocation, &seen).await;
     }
 
-    /// The pause that the endpoint asked for, if the other workers should know of it. A brief one stays here.
-    fn asked(&self, target: &Target, signs: HealthSignals, request: CompletedRequest) -> Option<Asked> {
+    /// The pause that the endpoint asked for, if the other workers should know of it. A brief one
+    /// stays here.
+    fn asked(
+        &self,
+        target: &Target,
+        signs: HealthSignals,
+        request: CompletedRequest,
+    ) -> Option<Asked> {
         let (now, pauses) = (self.clock.now(), &self.counts.pauses);
-        if matches!(signs.subscription, HealthSignal::Good | HealthSignal::Answers) {
+        if matches!(
+            signs.subscription,
+            HealthSignal::Good | HealthSignal::Answers
+        ) {
             pauses.succeeded(target, now);
         }
         let pause = pause(request.outcome, now)?;
@@ -112,10 +128,16 @@ impl<P: Ports> Circuit<P> {
             return None;
         }
         let last = Failure::of(request.outcome)?;
-        Some(Asked { until: pause.until, last, began: request.began, probe: None })
+        Some(Asked {
+            until: pause.until,
+            last,
+            began: request.began,
+            probe: None,
+        })
     }
 
-    /// Counts the result of a request that was no probe, and answers the observation that is worth reporting.
+    /// Counts the result of a request that was no probe, and answers the observation that is worth
+    /// reporting.
     fn count(
         &self,
         invocation: &Invocation,
@@ -132,19 +154,32 @@ impl<P: Ports> Circuit<P> {
         let is_streak = failures >= self.links.settings().failures_in_a_row;
         match (sign, last) {
             (HealthSignal::Good, _) => Some(Observation::Succeeded),
-            (HealthSignal::Bad, Some(last)) if is_streak => {
-                Some(Observation::Failing { failures, last, began: request.began })
-            }
+            (HealthSignal::Bad, Some(last)) if is_streak => Some(Observation::Failing {
+                failures,
+                last,
+                began: request.began,
+            }),
             _ => None,
         }
     }
 
     /// Leaves the probe to another request, because this one was not made or showed nothing.
     pub(crate) async fn give_up_probe(&self, invocation: &Invocation, route: &mut Route<'_>) {
-        let Some(probe) = route.probe.take() else { return };
+        let Some(probe) = route.probe.take() else {
+            return;
+        };
         let link = Target::Link(route.target.link().clone());
-        let asked = [link, route.target.clone()].into_iter().filter(|target| probe.asks(target));
-        let given_up = |target| (target, Observation::ProbeGivenUp { by: probe.by.clone() });
+        let asked = [link, route.target.clone()]
+            .into_iter()
+            .filter(|target| probe.asks(target));
+        let given_up = |target| {
+            (
+                target,
+                Observation::ProbeGivenUp {
+                    by: probe.by.clone(),
+                },
+            )
+        };
         let seen: Vec<_> = asked.map(given_up).collect();
         self.report(invocation, &seen).await;
     }
@@ -161,7 +196,10 @@ impl<P: Ports> Circuit<P> {
         if seen.is_empty() {
             return;
         }
-        let end = invocation.deadlines.storing().min(self.clock.monotonic() + REPORT_TIME);
+        let end = invocation
+            .deadlines
+            .storing()
+            .min(self.clock.monotonic() + REPORT_TIME);
         let changed = match stop_at(&self.clock, end, self.links.observe(seen)).await {
             Some(Ok(changed)) => changed,
             Some(Err(error)) => {
@@ -175,7 +213,10 @@ impl<P: Ports> Circuit<P> {
             }
         };
         for (target, observation) in seen {
-            if matches!(observation, Observation::Failing { .. } | Observation::Asked(_)) {
+            if matches!(
+                observation,
+                Observation::Failing { .. } | Observation::Asked(_)
+            ) {
                 self.counts.reset(target);
                 invocation.forget_results(target);
             }
@@ -189,19 +230,24 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// Keeps a pause here for a moment if it could not be reported. The next answer is reported again.
+    /// Keeps a pause here for a moment if it could not be reported. The next answer is reported
+    /// again.
     fn pause_here(&self, seen: &[(Target, Observation)]) {
         let now = self.clock.now();
         for (target, observation) in seen {
             if let Observation::Asked(asked) = observation {
-                self.counts.pauses.begin(target, brief(asked.until, now), now);
+                self.counts
+                    .pauses
+                    .begin(target, brief(asked.until, now), now);
             }
         }
     }
 
     /// Acts on a change of a target's state.
     fn changed(&self, target: &Target) {
-        let Some(condition) = self.links.condition(target) else { return };
+        let Some(condition) = self.links.condition(target) else {
+            return;
+        };
         // A probe that was given up has changed nothing else.
         if condition.phase == Phase::Recovering || condition.until > self.clock.now() {
             log_state_change(target, &condition);
@@ -215,9 +261,20 @@ impl<P: Ports> Circuit<P> {
 }
 
 fn log_state_change(target: &Target, condition: &Condition) {
-    let Condition { phase: state, hold, until, failures, failing_since, last, .. } = condition;
+    let Condition {
+        phase: state,
+        hold,
+        until,
+        failures,
+        failing_since,
+        last,
+        ..
+    } = condition;
     let (link, outcome, status) = (target.link(), last.outcome, last.status);
-    let (topic, subscription) = (target.topic().map(display), target.subscription().map(display));
+    let (topic, subscription) = (
+        target.topic().map(display),
+        target.subscription().map(display),
+    );
     match (state, target) {
         (Phase::Recovering, _) if condition.forced => tracing::info!(
             %link, topic, subscription, %failing_since, failures, %outcome, status,
@@ -253,12 +310,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{START, TestPorts, World, delivery, job, request_plan, secs, subscription, target};
+    use crate::testing::{
+        START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
+    };
 
     const UNREACHABLE: Outcome = Outcome::Failed(SendFailure::Socket);
 
     fn answered(status: u16, retry_after: Option<u64>) -> Outcome {
-        Outcome::Answered { status, retry_after: retry_after.map(secs) }
+        Outcome::Answered {
+            status,
+            retry_after: retry_after.map(secs),
+        }
     }
 
     fn own() -> Target {
@@ -279,8 +341,14 @@ mod tests {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
         let mut route = circuit.route(&plan).await.expect("a route");
         for outcome in outcomes {
-            let request = CompletedRequest { began: circuit.clock.now(), outcome, is_problem };
-            circuit.record_outcome(invocation, &mut route, request).await;
+            let request = CompletedRequest {
+                began: circuit.clock.now(),
+                outcome,
+                is_problem,
+            };
+            circuit
+                .record_outcome(invocation, &mut route, request)
+                .await;
         }
     }
 
@@ -289,11 +357,23 @@ mod tests {
         let world = World::new();
         let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
         record(&circuit, &invocation, [UNREACHABLE; 9], false).await;
-        assert_eq!((circuit.links.condition(&link()), world.calls.all().len()), (None, 0));
+        assert_eq!(
+            (circuit.links.condition(&link()), world.calls.all().len()),
+            (None, 0)
+        );
         record(&circuit, &invocation, [UNREACHABLE; 1], false).await;
-        assert_eq!(circuit.links.condition(&link()).map(|it| it.phase), Some(Phase::Glitch));
+        assert_eq!(
+            circuit.links.condition(&link()).map(|it| it.phase),
+            Some(Phase::Glitch)
+        );
         // The state, and the signal to wake.
-        assert_eq!((world.endpoint.links_dropped(), world.calls.count(Operation::Put)), (1, 2));
+        assert_eq!(
+            (
+                world.endpoint.links_dropped(),
+                world.calls.count(Operation::Put)
+            ),
+            (1, 2)
+        );
         assert!(!circuit.counts.is_failing(&own()));
     }
 
@@ -301,9 +381,20 @@ mod tests {
     async fn a_success_ends_a_streak() {
         let world = World::new();
         let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
-        let outcomes = [vec![UNREACHABLE; 9], vec![answered(204, None)], vec![UNREACHABLE; 9]].concat();
+        let outcomes = [
+            vec![UNREACHABLE; 9],
+            vec![answered(204, None)],
+            vec![UNREACHABLE; 9],
+        ]
+        .concat();
         record(&circuit, &invocation, outcomes, false).await;
-        assert_eq!((circuit.links.condition(&link()), world.calls.count(Operation::Put)), (None, 0));
+        assert_eq!(
+            (
+                circuit.links.condition(&link()),
+                world.calls.count(Operation::Put)
+            ),
+            (None, 0)
+        );
     }
 
     #[tokio::test]
@@ -323,7 +414,13 @@ mod tests {
         let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
         record(&circuit, &invocation, vec![answered(503, None); 20], true).await;
         circuit.end_invocation(&invocation).await;
-        assert_eq!((circuit.links.condition(&own()), world.calls.count(Operation::Put)), (None, 0));
+        assert_eq!(
+            (
+                circuit.links.condition(&own()),
+                world.calls.count(Operation::Put)
+            ),
+            (None, 0)
+        );
     }
 
     #[tokio::test]
@@ -331,12 +428,17 @@ mod tests {
         let world = World::new();
         let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
         record(&circuit, &invocation, [answered(503, Some(2))], false).await;
-        let delay = CircuitDecision::Delay { until: START + secs(2) };
+        let delay = CircuitDecision::Delay {
+            until: START + secs(2),
+        };
         assert_eq!(circuit.counts.pauses.decide(&own(), START), delay);
         assert_eq!(world.calls.count(Operation::Put), 0);
         let circuit = world.circuit();
         record(&circuit, &invocation, [answered(503, Some(300))], false).await;
-        assert_eq!(circuit.links.condition(&own()).map(|it| it.until), Some(START + secs(300)));
+        assert_eq!(
+            circuit.links.condition(&own()).map(|it| it.until),
+            Some(START + secs(300))
+        );
         assert_eq!(world.calls.count(Operation::Put), 2);
     }
 
@@ -346,11 +448,24 @@ mod tests {
         let plan = Plan::by(|effect| {
             (effect.operation == Operation::Put).then_some(Fault::Before(ErrorKind::Other))
         });
-        let broken = Faulty::new(Recorded::new(world.memory.clone(), "links", &world.calls), "links", &plan);
+        let broken = Faulty::new(
+            Recorded::new(world.memory.clone(), "links", &world.calls),
+            "links",
+            &plan,
+        );
         let settings = world.circuit().links.settings().clone();
         let links = LinkHealth::new(broken, world.clock.clone(), settings);
-        let circuit = Circuit { links, ..world.circuit() };
-        record(&circuit, &world.invocation(Vec::new()), [answered(503, Some(300))], false).await;
+        let circuit = Circuit {
+            links,
+            ..world.circuit()
+        };
+        record(
+            &circuit,
+            &world.invocation(Vec::new()),
+            [answered(503, Some(300))],
+            false,
+        )
+        .await;
         let decision = circuit.counts.pauses.decide(&own(), START);
         assert!(matches!(decision, CircuitDecision::Delay { until } if until < START + secs(300)));
     }

@@ -1,4 +1,5 @@
-//! Routing: a request goes to its endpoint, to the fallback while the first is down, or nowhere for now.
+//! Routing: a request goes to its endpoint, to the fallback while the first is down, or nowhere for
+//! now.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use super::Circuit;
 use super::ramps::RampPermit;
 use crate::plan::RequestPlan;
 
-/// The longest time for reading the state of a link. If it takes longer, the link counts as healthy.
+/// The longest time for reading the state of a link. If it takes longer, the link counts as
+/// healthy.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 
 /// The shortest time after which a request tries again that found no room on a ramp.
@@ -63,8 +65,9 @@ impl<P: Ports> Circuit<P> {
         let mut probing = None;
         for (index, endpoint) in subscription.endpoints().enumerate() {
             let target = Target::on(endpoint.link(), subscription);
-            // A target is suspected if the events were tried, delayed or held before. A worker that knows
-            // nothing yet then reads the state first, and sends them only as the probe that they may be.
+            // A target is suspected if the events were tried, delayed or held before. A worker that
+            // knows nothing yet then reads the state first, and sends them only as the
+            // probe that they may be.
             let is_suspected = plan.has_waited || self.counts.is_failing(&target);
             match self.look(&target, is_suspected).await {
                 // A request that comes back to it counts from zero.
@@ -73,11 +76,19 @@ impl<P: Ports> Circuit<P> {
                     self.counts.reset_with_link(&target);
                     return probing.ok_or(EntryVerdict::Postponed { not_before: until });
                 }
-                gate @ (CircuitDecision::Open | CircuitDecision::Ramp { .. } | CircuitDecision::Probe(_)) => {
+                gate @ (CircuitDecision::Open
+                | CircuitDecision::Ramp { .. }
+                | CircuitDecision::Probe(_)) => {
                     let is_left = matches!(gate, CircuitDecision::Probe(_))
                         && self.should_leave_probe_to_others(plan, &target);
                     let is_fallback = index > 0;
-                    let route = Route { endpoint, target, is_fallback, probe: None, ramp: None };
+                    let route = Route {
+                        endpoint,
+                        target,
+                        is_fallback,
+                        probe: None,
+                        ramp: None,
+                    };
                     if is_fallback || !is_left {
                         return Ok(route);
                     }
@@ -88,17 +99,26 @@ impl<P: Ports> Circuit<P> {
         probing.ok_or(EntryVerdict::Held)
     }
 
-    /// Whether a delivery has probed an endpoint that is down often enough. Its waits are longer than the
-    /// holds, so it would probe with each of its attempts, and be given up though there is another route.
+    /// Whether a delivery has probed an endpoint that is down often enough. Its waits are longer
+    /// than the holds, so it would probe with each of its attempts, and be given up though
+    /// there is another route.
     fn should_leave_probe_to_others(&self, plan: &RequestPlan, target: &Target) -> bool {
-        let is_down = |target| self.links.condition(target).is_some_and(|it| it.phase == Phase::Retry);
+        let is_down = |target| {
+            self.links
+                .condition(target)
+                .is_some_and(|it| it.phase == Phase::Retry)
+        };
         u32::from(plan.kind.attempts_before) >= self.links.settings().problem_failures
             && (is_down(target) || is_down(&Target::Link(target.link().clone())))
     }
 
-    /// Whether a request may be sent now; it may have waited for its route. An `Err` is the verdict over its
-    /// events if it may not.
-    pub(crate) async fn admit(&self, plan: &RequestPlan, route: &mut Route<'_>) -> Result<(), EntryVerdict> {
+    /// Whether a request may be sent now; it may have waited for its route. An `Err` is the verdict
+    /// over its events if it may not.
+    pub(crate) async fn admit(
+        &self,
+        plan: &RequestPlan,
+        route: &mut Route<'_>,
+    ) -> Result<(), EntryVerdict> {
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
         if let CircuitDecision::Probe(_) = gate {
@@ -109,9 +129,10 @@ impl<P: Ports> Circuit<P> {
                 }
                 Claimed::ByAnother => self.look(&route.target, true).await,
                 // One at a time, as far as this worker can tell.
-                Claimed::Unknown => {
-                    CircuitDecision::Ramp { at_once: 1, until: self.clock.now() + PROBE_LOOK_AGAIN }
-                }
+                Claimed::Unknown => CircuitDecision::Ramp {
+                    at_once: 1,
+                    until: self.clock.now() + PROBE_LOOK_AGAIN,
+                },
             };
         }
         match gate {
@@ -120,11 +141,13 @@ impl<P: Ports> Circuit<P> {
                 Box::pin(self.enter_ramp(route, at_once, until)).await
             }
             CircuitDecision::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
-            CircuitDecision::Probe(_) => {
-                Err(EntryVerdict::Postponed { not_before: self.clock.now() + PROBE_LOOK_AGAIN })
-            }
+            CircuitDecision::Probe(_) => Err(EntryVerdict::Postponed {
+                not_before: self.clock.now() + PROBE_LOOK_AGAIN,
+            }),
             // There may be another way.
-            CircuitDecision::Hold if plan.subscription.fallback.is_some() => Err(EntryVerdict::NotStarted),
+            CircuitDecision::Hold if plan.subscription.fallback.is_some() => {
+                Err(EntryVerdict::NotStarted)
+            }
             CircuitDecision::Hold => Err(EntryVerdict::Held),
         }
     }
@@ -148,7 +171,13 @@ impl<P: Ports> Circuit<P> {
 
     async fn claim(&self, target: &Target) -> Claimed {
         let by = self.entropy.uuid().to_string();
-        match stop_at(&self.clock, self.clock.monotonic() + LOOK_TIME, self.links.claim(target, &by)).await {
+        match stop_at(
+            &self.clock,
+            self.clock.monotonic() + LOOK_TIME,
+            self.links.claim(target, &by),
+        )
+        .await
+        {
             Some(Ok(Some(probed))) => {
                 tracing::info!(
                     link = %target.link(), topic = target.topic().map(display),
@@ -169,8 +198,9 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// Enters the ramp of a recovering target, which limits the requests that are under way at once. A
-    /// request that finds no room comes back before the ramp ends, when more are allowed.
+    /// Enters the ramp of a recovering target, which limits the requests that are under way at
+    /// once. A request that finds no room comes back before the ramp ends, when more are
+    /// allowed.
     async fn enter_ramp(
         &self,
         route: &mut Route<'_>,
@@ -191,7 +221,9 @@ impl<P: Ports> Circuit<P> {
         let now = self.clock.now();
         let drawn = Jitter::new(self.entropy.fraction());
         let wait = drawn.part_of(until.since(now)).max(RAMP_WAIT_MIN);
-        Err(EntryVerdict::Postponed { not_before: now + wait })
+        Err(EntryVerdict::Postponed {
+            not_before: now + wait,
+        })
     }
 }
 
@@ -203,7 +235,9 @@ mod tests {
 
     use super::*;
     use crate::circuit::record::CompletedRequest;
-    use crate::testing::{START, TestPorts, World, delivery, job, request_plan, secs, subscription, target};
+    use crate::testing::{
+        START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
+    };
 
     fn plan(settings: Value) -> RequestPlan {
         request_plan(&job(delivery(1), &subscription(settings)))
@@ -214,16 +248,24 @@ mod tests {
         json!({ "endpoint": { "url": url, "fallbackUrl": "https://second.example.com/" } })
     }
 
-    /// Reports failures in a row of the plan's subscription, `times` times. Between two reports the hold
-    /// passes; after the last one it has not.
+    /// Reports failures in a row of the plan's subscription, `times` times. Between two reports the
+    /// hold passes; after the last one it has not.
     async fn fail(world: &World, circuit: &Circuit<TestPorts>, plan: &RequestPlan, times: usize) {
         for time in 0..times {
             if time > 0 {
                 world.clock.advance(secs(61));
             }
             let last = Failure::of(Outcome::Failed(SendFailure::Socket)).unwrap();
-            let seen = Observation::Failing { failures: 10, last, began: world.clock.now() };
-            circuit.links.observe(&[(target(&plan.subscription), seen)]).await.unwrap();
+            let seen = Observation::Failing {
+                failures: 10,
+                last,
+                began: world.clock.now(),
+            };
+            circuit
+                .links
+                .observe(&[(target(&plan.subscription), seen)])
+                .await
+                .unwrap();
         }
     }
 
@@ -239,7 +281,13 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_that_has_waited_looks_its_target_up_first() {
-        let (world, plan) = (World::new(), RequestPlan { has_waited: true, ..plan(json!({})) });
+        let (world, plan) = (
+            World::new(),
+            RequestPlan {
+                has_waited: true,
+                ..plan(json!({}))
+            },
+        );
         world.circuit().route(&plan).await.unwrap();
         assert_eq!(world.calls.all().len(), 1);
     }
@@ -249,25 +297,41 @@ mod tests {
         let (world, plan) = (World::new(), plan(with_fallback()));
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
-        let verdict = circuit.route(&plan).await.map(|route| route.is_fallback).unwrap_err();
-        assert_eq!(verdict, EntryVerdict::Postponed { not_before: START + secs(60) });
+        let verdict = circuit
+            .route(&plan)
+            .await
+            .map(|route| route.is_fallback)
+            .unwrap_err();
+        assert_eq!(
+            verdict,
+            EntryVerdict::Postponed {
+                not_before: START + secs(60)
+            }
+        );
     }
 
     #[tokio::test]
     async fn while_an_endpoint_is_down_requests_are_held_or_go_to_the_fallback() {
-        for (settings, expected) in [(json!({}), Err(EntryVerdict::Held)), (with_fallback(), Ok(true))] {
+        for (settings, expected) in [
+            (json!({}), Err(EntryVerdict::Held)),
+            (with_fallback(), Ok(true)),
+        ] {
             let (world, plan) = (World::new(), plan(settings));
             let circuit = world.circuit();
             fail(&world, &circuit, &plan, 4).await;
-            assert_eq!(circuit.route(&plan).await.map(|route| route.is_fallback), expected);
+            assert_eq!(
+                circuit.route(&plan).await.map(|route| route.is_fallback),
+                expected
+            );
         }
     }
 
     #[tokio::test]
     async fn a_target_that_fails_while_a_request_waits_holds_the_request() {
-        for (settings, expected) in
-            [(json!({}), EntryVerdict::Held), (with_fallback(), EntryVerdict::NotStarted)]
-        {
+        for (settings, expected) in [
+            (json!({}), EntryVerdict::Held),
+            (with_fallback(), EntryVerdict::NotStarted),
+        ] {
             let (world, plan) = (World::new(), plan(settings));
             let circuit = world.circuit();
             let mut route = circuit.route(&plan).await.unwrap();
@@ -282,14 +346,18 @@ mod tests {
         let circuit = world.circuit();
         fail(&world, &circuit, &plan, 1).await;
         world.clock.advance(secs(61));
-        let (mut first, mut second) =
-            (circuit.route(&plan).await.unwrap(), circuit.route(&plan).await.unwrap());
+        let (mut first, mut second) = (
+            circuit.route(&plan).await.unwrap(),
+            circuit.route(&plan).await.unwrap(),
+        );
         circuit.admit(&plan, &mut first).await.unwrap();
         assert!(first.probe.is_some());
         let not_before = world.clock.now() + PROBE_LOOK_AGAIN;
         let waits = Err(EntryVerdict::Postponed { not_before });
         assert_eq!(circuit.admit(&plan, &mut second).await, waits);
-        circuit.give_up_probe(&world.invocation(Vec::new()), &mut first).await;
+        circuit
+            .give_up_probe(&world.invocation(Vec::new()), &mut first)
+            .await;
         circuit.admit(&plan, &mut second).await.unwrap();
         assert!(first.probe.is_none() && second.probe.is_some());
     }
@@ -304,15 +372,29 @@ mod tests {
         for _ in 0..3 {
             routes.push(circuit.route(&plan).await.unwrap());
         }
-        let [probe, first, second] = &mut routes[..] else { panic!("three routes") };
+        let [probe, first, second] = &mut routes[..] else {
+            panic!("three routes")
+        };
         circuit.admit(&plan, probe).await.unwrap();
-        let outcome = Outcome::Answered { status: 204, retry_after: None };
-        let request = CompletedRequest { began: world.clock.now(), outcome, is_problem: false };
-        circuit.record_outcome(&world.invocation(Vec::new()), probe, request).await;
+        let outcome = Outcome::Answered {
+            status: 204,
+            retry_after: None,
+        };
+        let request = CompletedRequest {
+            began: world.clock.now(),
+            outcome,
+            is_problem: false,
+        };
+        circuit
+            .record_outcome(&world.invocation(Vec::new()), probe, request)
+            .await;
         circuit.admit(&plan, first).await.unwrap();
         assert!(first.ramp.is_some());
         let waits = circuit.admit(&plan, second).await;
-        assert!(matches!(waits, Err(EntryVerdict::Postponed { .. })), "{waits:?}");
+        assert!(
+            matches!(waits, Err(EntryVerdict::Postponed { .. })),
+            "{waits:?}"
+        );
         drop(first.ramp.take());
         circuit.admit(&plan, second).await.unwrap();
     }

@@ -1,5 +1,5 @@
-//! The limit of one link. A quarter of its slots is kept for subscriptions that have no request open, so that
-//! one hanging endpoint cannot take all of them.
+//! The limit of one link. A quarter of its slots is kept for subscriptions that have no request
+//! open, so that one hanging endpoint cannot take all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -42,7 +42,8 @@ struct Queue {
     waiting: VecDeque<Waiter>,
 }
 
-/// The open requests of a subscription, and when the first that waits came, which no two have in common.
+/// The open requests of a subscription, and when the first that waits came, which no two have in
+/// common.
 type Rank = (usize, u64);
 
 /// A request that waits for a slot.
@@ -61,7 +62,10 @@ pub(super) struct LinkSlot {
 
 impl LinkLimit {
     pub(super) fn new(max: usize) -> Self {
-        Self { max: max.max(1), slots: Mutex::default() }
+        Self {
+            max: max.max(1),
+            slots: Mutex::default(),
+        }
     }
 
     /// Waits for a slot.
@@ -79,7 +83,9 @@ impl LinkLimit {
     /// A free slot, if there is one.
     pub(super) fn try_enter(self: &Arc<Self>, target: &Target) -> Option<LinkSlot> {
         let mut slots = self.slots.lock();
-        slots.may_enter(target, self.max).then(|| self.take(&mut slots, target))
+        slots
+            .may_enter(target, self.max)
+            .then(|| self.take(&mut slots, target))
     }
 
     fn take(self: &Arc<Self>, slots: &mut Slots, target: &Target) -> LinkSlot {
@@ -90,7 +96,10 @@ impl LinkLimit {
 
     /// A slot that is counted as taken.
     fn slot(self: &Arc<Self>, target: Target) -> LinkSlot {
-        LinkSlot { limit: Arc::clone(self), target }
+        LinkSlot {
+            limit: Arc::clone(self),
+            target,
+        }
     }
 
     /// Gives a slot back, and hands free ones to waiting requests.
@@ -113,10 +122,16 @@ impl LinkLimit {
 impl Slots {
     /// Whether a subscription with `open` open requests may have one more.
     fn has_room(&self, open: usize, max: usize) -> bool {
-        self.taken < if open == 0 { max } else { subscription_max(max) }
+        self.taken
+            < if open == 0 {
+                max
+            } else {
+                subscription_max(max)
+            }
     }
 
-    /// Whether a new request may open at once. Requests of its subscription that already wait come before it.
+    /// Whether a new request may open at once. Requests of its subscription that already wait come
+    /// before it.
     fn may_enter(&self, target: &Target, max: usize) -> bool {
         let queue = self.queues.get(target);
         queue.is_none_or(|queue| queue.waiting.is_empty())
@@ -126,14 +141,18 @@ impl Slots {
     fn wait(&mut self, target: &Target) -> oneshot::Receiver<LinkSlot> {
         let (slot, given) = oneshot::channel();
         self.waited_ever += 1;
-        let waiter = Waiter { came: self.waited_ever, slot };
+        let waiter = Waiter {
+            came: self.waited_ever,
+            slot,
+        };
         self.change(target, |queue| queue.waiting.push_back(waiter));
         given
     }
 
-    /// Opens the waiting request that is served next, if it may be. Its subscription is the one with the
-    /// fewest open requests, and among equals the one that has waited longest. Requests that have given up
-    /// are removed when they come to the front, so that no search over all queues is needed.
+    /// Opens the waiting request that is served next, if it may be. Its subscription is the one
+    /// with the fewest open requests, and among equals the one that has waited longest.
+    /// Requests that have given up are removed when they come to the front, so that no search
+    /// over all queues is needed.
     fn next(&mut self, max: usize) -> Option<(Target, Waiter)> {
         loop {
             let ((open, _), target) = self.ranked.first_key_value()?;
@@ -142,7 +161,10 @@ impl Slots {
             }
             let target = target.clone();
             let waiter = self.change(&target, |queue| {
-                let waiter = queue.waiting.pop_front().filter(|waiter| !waiter.slot.is_closed());
+                let waiter = queue
+                    .waiting
+                    .pop_front()
+                    .filter(|waiter| !waiter.slot.is_closed());
                 queue.open += usize::from(waiter.is_some());
                 waiter
             });
@@ -211,14 +233,19 @@ mod tests {
 
     impl Requests {
         fn new() -> Self {
-            Self { limit: Arc::new(LinkLimit::new(MAX)), open: Vec::new(), waiting: Vec::new() }
+            Self {
+                limit: Arc::new(LinkLimit::new(MAX)),
+                open: Vec::new(),
+                waiting: Vec::new(),
+            }
         }
 
         /// Adds requests of a subscription.
         fn come(&mut self, index: usize, count: usize) {
             for _ in 0..count {
                 let (limit, target) = (Arc::clone(&self.limit), target(index));
-                self.waiting.push((index, Box::pin(async move { limit.enter(&target).await })));
+                self.waiting
+                    .push((index, Box::pin(async move { limit.enter(&target).await })));
             }
             self.look();
         }
@@ -234,13 +261,14 @@ mod tests {
         fn look(&mut self) {
             let mut cx = Context::from_waker(Waker::noop());
             let open = &mut self.open;
-            self.waiting.retain_mut(|(index, one)| match one.as_mut().poll(&mut cx) {
-                Poll::Ready(slot) => {
-                    open.extend(slot.map(|slot| (*index, slot)));
-                    false
-                }
-                Poll::Pending => true,
-            });
+            self.waiting
+                .retain_mut(|(index, one)| match one.as_mut().poll(&mut cx) {
+                    Poll::Ready(slot) => {
+                        open.extend(slot.map(|slot| (*index, slot)));
+                        false
+                    }
+                    Poll::Pending => true,
+                });
         }
 
         fn open(&self, index: usize) -> usize {
@@ -250,17 +278,30 @@ mod tests {
         /// The ranks are those of the queues, and no waiting request could be open.
         fn check(&self) {
             let slots = self.limit.slots.lock();
-            let ranks =
-                slots.queues.iter().filter_map(|(target, queue)| Some((queue.rank()?, target.clone())));
+            let ranks = slots
+                .queues
+                .iter()
+                .filter_map(|(target, queue)| Some((queue.rank()?, target.clone())));
             assert_eq!(slots.ranked, ranks.collect());
-            assert!(slots.ranked.keys().all(|(open, _)| !slots.has_room(*open, MAX)));
-            assert_eq!(slots.taken, slots.queues.values().map(|queue| queue.open).sum::<usize>());
+            assert!(
+                slots
+                    .ranked
+                    .keys()
+                    .all(|(open, _)| !slots.has_room(*open, MAX))
+            );
+            assert_eq!(
+                slots.taken,
+                slots.queues.values().map(|queue| queue.open).sum::<usize>()
+            );
         }
     }
 
     #[test]
     fn a_quarter_of_the_slots_is_kept() {
-        assert_eq!([64, 16, 4, 3, 1, 0].map(subscription_max), [48, 12, 3, 3, 1, 1]);
+        assert_eq!(
+            [64, 16, 4, 3, 1, 0].map(subscription_max),
+            [48, 12, 3, 3, 1, 1]
+        );
     }
 
     #[test]

@@ -14,11 +14,15 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// A number that grows: `start`, and one more for each `waiting_per_slot` requests that wait, up to
-    /// `max`.
+    /// A number that grows: `start`, and one more for each `waiting_per_slot` requests that wait,
+    /// up to `max`.
     pub(crate) fn new(start: usize, waiting_per_slot: usize, max: usize) -> Self {
         let max = max.max(1);
-        Self { start: start.clamp(1, max), waiting_per_slot: waiting_per_slot.max(1), max }
+        Self {
+            start: start.clamp(1, max),
+            waiting_per_slot: waiting_per_slot.max(1),
+            max,
+        }
     }
 
     /// A number that does not grow with the requests that wait.
@@ -27,7 +31,9 @@ impl Bound {
     }
 
     fn at_once(self, waiting: usize) -> usize {
-        self.start.saturating_add(waiting / self.waiting_per_slot).min(self.max)
+        self.start
+            .saturating_add(waiting / self.waiting_per_slot)
+            .min(self.max)
     }
 }
 
@@ -61,7 +67,11 @@ impl SubscriptionLimit {
     pub(super) fn new(bound: Bound) -> Self {
         let slots = bound.at_once(0);
         let free = Arc::new(Semaphore::new(slots));
-        Self { bound, free, count: Mutex::new(Count { waiting: 0, slots }) }
+        Self {
+            bound,
+            free,
+            count: Mutex::new(Count { waiting: 0, slots }),
+        }
     }
 
     /// Waits for a slot.
@@ -71,20 +81,30 @@ impl SubscriptionLimit {
         }
         let _waiting = Waiting::begin(&self);
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
-        Some(Slot { limit: Arc::clone(&self), permit: Some(permit) })
+        Some(Slot {
+            limit: Arc::clone(&self),
+            permit: Some(permit),
+        })
     }
 
     /// A free slot, if there is one.
     pub(super) fn try_enter(self: &Arc<Self>) -> Option<Slot> {
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        Some(Slot { limit: Arc::clone(self), permit: Some(permit) })
+        Some(Slot {
+            limit: Arc::clone(self),
+            permit: Some(permit),
+        })
     }
 
-    /// The number of slots there should be. Slots that were added for waiting requests stay until no request
-    /// waits: removing them sooner would slow the end of every queue.
+    /// The number of slots there should be. Slots that were added for waiting requests stay until
+    /// no request waits: removing them sooner would slow the end of every queue.
     fn wanted(&self, count: &Count) -> usize {
         let wanted = self.bound.at_once(count.waiting);
-        if count.waiting > 0 { wanted.max(count.slots) } else { wanted }
+        if count.waiting > 0 {
+            wanted.max(count.slots)
+        } else {
+            wanted
+        }
     }
 }
 
@@ -135,11 +155,17 @@ mod tests {
 
     impl Requests {
         fn new(bound: Bound) -> Self {
-            Self { limit: Arc::new(SubscriptionLimit::new(bound)), open: Vec::new(), waiting: Vec::new() }
+            Self {
+                limit: Arc::new(SubscriptionLimit::new(bound)),
+                open: Vec::new(),
+                waiting: Vec::new(),
+            }
         }
 
         fn come(&mut self, count: usize) {
-            self.waiting.extend((0..count).map(|_| Box::pin(Arc::clone(&self.limit).enter()) as Pin<Box<_>>));
+            self.waiting.extend(
+                (0..count).map(|_| Box::pin(Arc::clone(&self.limit).enter()) as Pin<Box<_>>),
+            );
             self.look();
         }
 
@@ -153,13 +179,14 @@ mod tests {
             let mut cx = Context::from_waker(Waker::noop());
             // Twice: one that comes late may add a slot for one that came early.
             for _ in 0..2 {
-                self.waiting.retain_mut(|one| match one.as_mut().poll(&mut cx) {
-                    Poll::Ready(slot) => {
-                        self.open.extend(slot);
-                        false
-                    }
-                    Poll::Pending => true,
-                });
+                self.waiting
+                    .retain_mut(|one| match one.as_mut().poll(&mut cx) {
+                        Poll::Ready(slot) => {
+                            self.open.extend(slot);
+                            false
+                        }
+                        Poll::Pending => true,
+                    });
             }
         }
 
@@ -177,7 +204,8 @@ mod tests {
 
     #[test]
     fn one_more_is_open_for_every_twenty_that_wait_up_to_the_bound() {
-        let check = |waiting, expected| assert_eq!(Bound::new(10, 20, 64).at_once(waiting), expected);
+        let check =
+            |waiting, expected| assert_eq!(Bound::new(10, 20, 64).at_once(waiting), expected);
         check(0, 10);
         check(19, 10);
         check(20, 11);

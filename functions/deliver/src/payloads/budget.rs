@@ -1,9 +1,9 @@
-//! The limit on stored payloads over all requests: how many are read at once, and how many bytes of them are
-//! held.
+//! The limit on stored payloads over all requests: how many are read at once, and how many bytes of
+//! them are held.
 //!
-//! A request takes its whole share of the bytes before it reads anything and after it was admitted to its
-//! link. From then on it waits only for reads, and reads wait for nothing. So requests never wait for each
-//! other in a circle.
+//! A request takes its whole share of the bytes before it reads anything and after it was admitted
+//! to its link. From then on it waits only for reads, and reads wait for nothing. So requests never
+//! wait for each other in a circle.
 
 use std::sync::Arc;
 
@@ -20,13 +20,19 @@ pub(crate) struct PayloadBudget {
 impl PayloadBudget {
     pub(crate) fn new(bytes_max: u32, reads_max: usize) -> Self {
         let bytes_max = bytes_max.max(1);
-        let bytes = Arc::new(Semaphore::new(usize::try_from(bytes_max).unwrap_or(Semaphore::MAX_PERMITS)));
-        Self { bytes, bytes_max, reads: Semaphore::new(reads_max.max(1)) }
+        let bytes = Arc::new(Semaphore::new(
+            usize::try_from(bytes_max).unwrap_or(Semaphore::MAX_PERMITS),
+        ));
+        Self {
+            bytes,
+            bytes_max,
+            reads: Semaphore::new(reads_max.max(1)),
+        }
     }
 
-    /// Waits until this many bytes may be held, and answers the right to hold them; `None` for zero bytes.
-    /// Requests are served in order, so that a large one is not passed by again and again. A request for more
-    /// than the budget gets all of it, and is alone with it.
+    /// Waits until this many bytes may be held, and answers the right to hold them; `None` for zero
+    /// bytes. Requests are served in order, so that a large one is not passed by again and
+    /// again. A request for more than the budget gets all of it, and is alone with it.
     pub(crate) async fn hold(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let share = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.bytes_max);
         if share == 0 {
@@ -89,20 +95,32 @@ mod tests {
         let budget = PayloadBudget::new(10, 1);
         let held = poll(budget.hold(5));
         let mut much = pin!(budget.hold(10));
-        assert!(much.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            much.as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
         assert!(poll(budget.hold(1)).is_pending());
         drop(held);
-        assert!(much.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        assert!(
+            much.as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_ready()
+        );
     }
 
     #[test]
     fn a_dropped_read_makes_room_for_another() {
         let budget = PayloadBudget::new(10, 2);
         {
-            let (mut one, mut two) = (pin!(budget.read(pending::<()>())), pin!(budget.read(pending::<()>())));
+            let (mut one, mut two) = (
+                pin!(budget.read(pending::<()>())),
+                pin!(budget.read(pending::<()>())),
+            );
             let mut context = Context::from_waker(Waker::noop());
             assert!(
-                one.as_mut().poll(&mut context).is_pending() && two.as_mut().poll(&mut context).is_pending()
+                one.as_mut().poll(&mut context).is_pending()
+                    && two.as_mut().poll(&mut context).is_pending()
             );
             assert!(poll(budget.read(async {})).is_pending());
         }

@@ -20,7 +20,8 @@ pub(super) struct LimiterState {
     pub(super) lease: Option<Lease>,
     /// The object as it was last read or written.
     pub(super) stored: Option<(RateState, ETag)>,
-    /// The place of the last request that found nothing, with the rate at which such requests come back.
+    /// The place of the last request that found nothing, with the rate at which such requests come
+    /// back.
     pub(super) line: Option<(Rate, Place)>,
 }
 
@@ -58,13 +59,24 @@ impl LimiterState {
             return Available::Token(token);
         }
         self.lease = None;
-        let time = self.stored.as_ref().and_then(|(state, _)| state.gives_nothing(now));
+        let time = self
+            .stored
+            .as_ref()
+            .and_then(|(state, _)| state.gives_nothing(now));
         time.map_or(Available::Unknown, Available::NothingBefore)
     }
 
     /// The time at which a request that found nothing comes back.
-    pub(super) fn line_up(&mut self, rate: Rate, nothing_before: Timestamp, now: Timestamp) -> Timestamp {
-        let last = self.line.filter(|(of, _)| *of == rate).map(|(_, last)| last);
+    pub(super) fn line_up(
+        &mut self,
+        rate: Rate,
+        nothing_before: Timestamp,
+        now: Timestamp,
+    ) -> Timestamp {
+        let last = self
+            .line
+            .filter(|(of, _)| *of == rate)
+            .map(|(_, last)| last);
         let place = rate.line_up(last, nothing_before, now);
         self.line = Some((rate, place));
         // In whole seconds, as queues count, so that events of one message come back together.

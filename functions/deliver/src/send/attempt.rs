@@ -16,7 +16,8 @@ use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
 use crate::plan::{RequestKind, RequestPlan};
 
-/// Target of the measurements of requests without an answer, by which a recorder can leave them out.
+/// Target of the measurements of requests without an answer, by which a recorder can leave them
+/// out.
 pub const UNANSWERED: &str = "posthaste_deliver::unanswered";
 
 /// Posts events to endpoints.
@@ -38,10 +39,26 @@ impl<P: Ports> Attempts<P> {
     ) -> Result<RequestOutcome, EntryVerdict> {
         let (began, started) = (self.clock.now(), self.clock.monotonic());
         let (subscription, origin) = (&*plan.subscription, &self.origin);
-        let RequestKind { schema, attempts_before, replayed, hops, .. } = plan.kind;
-        let context =
-            AttemptContext { subscription, schema, attempts_before, replayed, hops, at: began, origin };
-        let events: Vec<_> = run.iter().map(|event| outgoing(invocation, event)).collect();
+        let RequestKind {
+            schema,
+            attempts_before,
+            replayed,
+            hops,
+            ..
+        } = plan.kind;
+        let context = AttemptContext {
+            subscription,
+            schema,
+            attempts_before,
+            replayed,
+            hops,
+            at: began,
+            origin,
+        };
+        let events: Vec<_> = run
+            .iter()
+            .map(|event| outgoing(invocation, event))
+            .collect();
         let request = delivery(context, route.endpoint, subscription.timeout, &events).map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(
@@ -50,23 +67,51 @@ impl<P: Ports> Attempts<P> {
             UNRENDERABLE
         })?;
         let webhook_id = header(&request, "webhook-id");
-        let sent = Outbound { webhook: &*self.webhook, clock: &self.clock }.send(request).await;
+        let sent = Outbound {
+            webhook: &*self.webhook,
+            clock: &self.clock,
+        }
+        .send(request)
+        .await;
         let acknowledged = acknowledged(invocation, plan, run, &sent);
-        let answer = run.first().and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
+        let answer = run
+            .first()
+            .and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
         let (outcome, took) = (sent.outcome, sent.took);
-        let outcome = RequestOutcome { began, started, took, webhook_id, outcome, acknowledged, answer };
+        let outcome = RequestOutcome {
+            began,
+            started,
+            took,
+            webhook_id,
+            outcome,
+            acknowledged,
+            answer,
+        };
         count(plan, run.len(), &outcome);
         if let Some(answer) = sent.late {
-            let events = || run.iter().map(|event| late_event(invocation, plan, event)).collect();
-            let late = LateRequest { answer, webhook_id: outcome.webhook_id.clone() };
-            self.late_answers.let_go_on(late, &route.target, &plan.subscription, events);
+            let events = || {
+                run.iter()
+                    .map(|event| late_event(invocation, plan, event))
+                    .collect()
+            };
+            let late = LateRequest {
+                answer,
+                webhook_id: outcome.webhook_id.clone(),
+            };
+            self.late_answers
+                .let_go_on(late, &route.target, &plan.subscription, events);
         }
         Ok(outcome)
     }
 }
 
 fn header(request: &WebhookRequest, name: &str) -> String {
-    request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    request
+        .headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn outgoing<'a>(invocation: &'a Invocation, event: &LoadedPayload) -> Outgoing<'a> {
@@ -84,8 +129,15 @@ fn late_event(invocation: &Invocation, plan: &RequestPlan, event: &LoadedPayload
     let is_partial = plan.subscription.batching.partial_acknowledgement;
     LateEvent {
         key: entry.key.clone(),
-        text: if is_partial { event.text.clone() } else { Bytes::new() },
-        envelope_id: entry.envelope.as_ref().map(|envelope| String::from(&*envelope.id)),
+        text: if is_partial {
+            event.text.clone()
+        } else {
+            Bytes::new()
+        },
+        envelope_id: entry
+            .envelope
+            .as_ref()
+            .map(|envelope| String::from(&*envelope.id)),
     }
 }
 
@@ -97,7 +149,10 @@ fn acknowledged(
 ) -> Acknowledged {
     let events = run.iter().map(|event| {
         let envelope = invocation.entry(event.at).envelope.as_ref();
-        BatchEvent { text: &event.text, envelope_id: envelope.map(|envelope| &*envelope.id) }
+        BatchEvent {
+            text: &event.text,
+            envelope_id: envelope.map(|envelope| &*envelope.id),
+        }
     });
     let subscription = &plan.subscription;
     let acknowledged = sent.acknowledged(subscription, events);
@@ -114,7 +169,10 @@ fn acknowledged(
 /// Counts a request, answered or not. The counts are of events, as in Event Grid.
 fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     let subscription = &plan.subscription;
-    let labels = [("topic", subscription.topic.shared()), ("subscription", subscription.name.shared())];
+    let labels = [
+        ("topic", subscription.topic.shared()),
+        ("subscription", subscription.name.shared()),
+    ];
     let is_answered = request.outcome.status().is_some();
     let time = if is_answered {
         histogram!("DestinationProcessingDurationInMs", &labels)

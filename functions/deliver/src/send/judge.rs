@@ -12,13 +12,15 @@ use crate::limits::OUR_FAULT_WAIT;
 use crate::plan::{RequestKind, RequestPlan};
 use crate::records::LoggedAnswer;
 
-/// The verdict over an event that cannot be rendered for its subscription: no retry can help, and no attempt
-/// was made.
-pub(super) const UNRENDERABLE: EntryVerdict =
-    EntryVerdict::GiveUp { reason: DeadLetterReason::UndeliverableDueToClientError, last: None };
+/// The verdict over an event that cannot be rendered for its subscription: no retry can help, and
+/// no attempt was made.
+pub(super) const UNRENDERABLE: EntryVerdict = EntryVerdict::GiveUp {
+    reason: DeadLetterReason::UndeliverableDueToClientError,
+    last: None,
+};
 
-/// The outcome of a request: one for all of its events, or one for each, if the receiver of a batch may name
-/// those that failed.
+/// The outcome of a request: one for all of its events, or one for each, if the receiver of a batch
+/// may name those that failed.
 #[derive(Debug)]
 pub(super) struct RequestOutcome {
     pub(super) began: Timestamp,
@@ -47,7 +49,9 @@ impl RequestOutcome {
 
     /// The number of the request's events that failed.
     pub(super) fn failures(&self, events: usize) -> usize {
-        (0..events).filter(|index| !self.of(*index).is_success()).count()
+        (0..events)
+            .filter(|index| !self.of(*index).is_success())
+            .count()
     }
 }
 
@@ -61,11 +65,22 @@ impl RequestPlan {
         now: Timestamp,
     ) -> EntryVerdict {
         if outcome == Outcome::Failed(SendFailure::Exhausted) {
-            return EntryVerdict::Postponed { not_before: now + OUR_FAULT_WAIT };
+            return EntryVerdict::Postponed {
+                not_before: now + OUR_FAULT_WAIT,
+            };
         }
-        let RequestKind { attempts_before, name_was_unknown, .. } = self.kind;
+        let RequestKind {
+            attempts_before,
+            name_was_unknown,
+            ..
+        } = self.kind;
         let attempt = attempts_before.saturating_add(1);
-        let state = AttemptState { attempt, expires_at, name_was_unknown, is_fallback };
+        let state = AttemptState {
+            attempt,
+            expires_at,
+            name_was_unknown,
+            is_fallback,
+        };
         let verdict = decide(&state, outcome, &self.subscription.retry, self.jitter, now);
         EntryVerdict::after(verdict, outcome, now)
     }
@@ -82,13 +97,24 @@ mod tests {
     use crate::testing::{START, delivery, job, request_plan, secs, subscription};
 
     const fn answered(status: u16) -> Outcome {
-        Outcome::Answered { status, retry_after: None }
+        Outcome::Answered {
+            status,
+            retry_after: None,
+        }
     }
 
     fn request(outcome: Outcome, acknowledged: Acknowledged) -> RequestOutcome {
         let (started, took) = (Duration::ZERO, Duration::ZERO);
         let webhook_id = String::new();
-        RequestOutcome { began: START, started, took, webhook_id, outcome, acknowledged, answer: None }
+        RequestOutcome {
+            began: START,
+            started,
+            took,
+            webhook_id,
+            outcome,
+            acknowledged,
+            answer: None,
+        }
     }
 
     /// The verdict over an event that expires in an hour.
@@ -98,16 +124,29 @@ mod tests {
     }
 
     fn give_up(reason: DeadLetterReason, outcome: Outcome) -> EntryVerdict {
-        EntryVerdict::GiveUp { reason, last: LastAttempt::of(outcome, START) }
+        EntryVerdict::GiveUp {
+            reason,
+            last: LastAttempt::of(outcome, START),
+        }
     }
 
     #[test]
     fn an_outcome_becomes_a_verdict() {
         let retry = json!({ "schedule": ["PT1M", "PT5M"], "maxDeliveryAttempts": 3 });
-        let plan = request_plan(&job(delivery(1), &subscription(json!({ "retryPolicy": retry }))));
+        let plan = request_plan(&job(
+            delivery(1),
+            &subscription(json!({ "retryPolicy": retry })),
+        ));
         check(&plan, answered(204), EntryVerdict::Delivered);
         let last = LastAttempt::of(answered(500), START).unwrap();
-        check(&plan, answered(500), EntryVerdict::Retry { not_before: START + secs(60), last });
+        check(
+            &plan,
+            answered(500),
+            EntryVerdict::Retry {
+                not_before: START + secs(60),
+                last,
+            },
+        );
         let refused = DeadLetterReason::UndeliverableDueToClientError;
         check(&plan, answered(400), give_up(refused, answered(400)));
     }
@@ -115,7 +154,10 @@ mod tests {
     #[test]
     fn the_last_attempt_is_the_last() {
         let retry = json!({ "schedule": ["PT1M"], "maxDeliveryAttempts": 3 });
-        let mut plan = request_plan(&job(delivery(1), &subscription(json!({ "retryPolicy": retry }))));
+        let mut plan = request_plan(&job(
+            delivery(1),
+            &subscription(json!({ "retryPolicy": retry })),
+        ));
         plan.kind.attempts_before = 2;
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
         check(&plan, answered(500), give_up(reason, answered(500)));
@@ -125,7 +167,13 @@ mod tests {
     fn where_no_socket_was_left_no_attempt_is_counted() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
         let outcome = Outcome::Failed(SendFailure::Exhausted);
-        check(&plan, outcome, EntryVerdict::Postponed { not_before: START + OUR_FAULT_WAIT });
+        check(
+            &plan,
+            outcome,
+            EntryVerdict::Postponed {
+                not_before: START + OUR_FAULT_WAIT,
+            },
+        );
     }
 
     #[test]
@@ -150,11 +198,20 @@ mod tests {
     fn events_of_a_success_fail_alone_where_the_answer_says_so() {
         let body = br#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
         let events = [r#"{"id":"0"}"#, r#"{"id":"1"}"#, r#"{"id":"2"}"#];
-        let events = events.map(|text| BatchEvent { text: text.as_bytes(), envelope_id: None });
-        let acknowledged = acknowledged(AnswerBody::new(&http::HeaderMap::new(), body, true), &events);
+        let events = events.map(|text| BatchEvent {
+            text: text.as_bytes(),
+            envelope_id: None,
+        });
+        let acknowledged = acknowledged(
+            AnswerBody::new(&http::HeaderMap::new(), body, true),
+            &events,
+        );
         let request = request(answered(200), acknowledged);
         let failed = Outcome::Unacknowledged { status: 200 };
-        assert_eq!([0, 1, 2].map(|index| request.of(index)), [answered(200), failed, answered(200)]);
+        assert_eq!(
+            [0, 1, 2].map(|index| request.of(index)),
+            [answered(200), failed, answered(200)]
+        );
         assert_eq!((request.of(1), request.failures(3)), (failed, 1));
     }
 

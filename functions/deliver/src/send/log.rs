@@ -27,8 +27,8 @@ pub(super) struct RequestLog<'a> {
 }
 
 impl RequestLog<'_> {
-    /// Logs an event with its outcome and its verdict. `is_sent`: whether it was in this request. If not, the
-    /// answer to the request counts for it too.
+    /// Logs an event with its outcome and its verdict. `is_sent`: whether it was in this request.
+    /// If not, the answer to the request counts for it too.
     pub(super) fn event(
         &self,
         event: &LoadedPayload,
@@ -39,7 +39,11 @@ impl RequestLog<'_> {
         let (subscription, request) = (&*self.plan.subscription, self.request);
         let webhook_id = is_sent.then_some(&*request.webhook_id);
         let took_ms = is_sent.then(|| millis(request.took));
-        let ShownVerdict { word, retry_at, reason } = verdict.shown(&subscription.dead_letter, self.ended_at);
+        let ShownVerdict {
+            word,
+            retry_at,
+            reason,
+        } = verdict.shown(&subscription.dead_letter, self.ended_at);
         if outcome.is_success() {
             tracing::debug!(
                 event_id = &*self.event_id(event), webhook_id,
@@ -81,7 +85,8 @@ impl RequestLog<'_> {
         job.keep_record(event.at.entry, &event.text, verdict, details, self.ended_at);
     }
 
-    /// Logs that all events of the request are sent again in parts. Each has a line with the answer to it.
+    /// Logs that all events of the request are sent again in parts. Each has a line with the answer
+    /// to it.
     pub(super) fn split(&self, events: usize) {
         let (subscription, request) = (&*self.plan.subscription, self.request);
         tracing::info!(
@@ -108,13 +113,23 @@ impl RequestLog<'_> {
     fn event_id<'e>(&'e self, event: &'e LoadedPayload) -> Cow<'e, str> {
         let envelope = self.invocation.entry(event.at).envelope.as_ref();
         let envelope_id = envelope.map(|envelope| &*envelope.id);
-        shortened(BatchEvent { text: &event.text, envelope_id }.event_id())
+        shortened(
+            BatchEvent {
+                text: &event.text,
+                envelope_id,
+            }
+            .event_id(),
+        )
     }
 }
 
 fn shortened(id: Cow<'_, str>) -> Cow<'_, str> {
     let end = id.floor_char_boundary(EVENT_ID_BYTES_MAX);
-    if end < id.len() { Cow::Owned(format!("{}…", &id[..end])) } else { id }
+    if end < id.len() {
+        Cow::Owned(format!("{}…", &id[..end]))
+    } else {
+        id
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +142,9 @@ mod tests {
         check("e-1", "e-1");
         check(&"a".repeat(256), &"a".repeat(256));
         check(&"a".repeat(257), &format!("{}…", "a".repeat(256)));
-        check(&format!("{}é", "a".repeat(255)), &format!("{}…", "a".repeat(255)));
+        check(
+            &format!("{}é", "a".repeat(255)),
+            &format!("{}…", "a".repeat(255)),
+        );
     }
 }

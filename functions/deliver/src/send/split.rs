@@ -1,5 +1,5 @@
-//! Splits: the events of an attempt are posted in one request, and a batch that is refused for its content is
-//! posted again in halves, down to single events.
+//! Splits: the events of an attempt are posted in one request, and a batch that is refused for its
+//! content is posted again in halves, down to single events.
 
 use std::time::Duration;
 
@@ -30,13 +30,14 @@ struct Progress<'a> {
 
 impl Progress<'_> {
     fn judge_all(&mut self, run: &[LoadedPayload], verdict: EntryVerdict) {
-        self.verdicts.extend(run.iter().map(|event| (event.at, verdict)));
+        self.verdicts
+            .extend(run.iter().map(|event| (event.at, verdict)));
     }
 }
 
 impl<P: Ports> Sender<P> {
-    /// Posts the loaded events of an admitted request, in one part or several. Answers the verdicts over all
-    /// of its events, and whether the endpoint is gone for good.
+    /// Posts the loaded events of an admitted request, in one part or several. Answers the verdicts
+    /// over all of its events, and whether the endpoint is gone for good.
     pub(super) async fn send_parts(
         &self,
         invocation: &Invocation,
@@ -45,30 +46,59 @@ impl<P: Ports> Sender<P> {
         loaded: Vec<LoadedPayload>,
         verdicts: Vec<(EntryRef, EntryVerdict)>,
     ) -> (Vec<(EntryRef, EntryVerdict)>, bool) {
-        let mut progress = Progress { route, permit: Some(permit), refused: None, verdicts };
+        let mut progress = Progress {
+            route,
+            permit: Some(permit),
+            refused: None,
+            verdicts,
+        };
         let (mut splitting, mut is_gone) = (Splitting::default(), false);
-        let mut waiting = if loaded.is_empty() { vec![] } else { vec![loaded] };
+        let mut waiting = if loaded.is_empty() {
+            vec![]
+        } else {
+            vec![loaded]
+        };
         while let Some(mut run) = waiting.pop() {
             let Some(request) = self.post(invocation, plan, &mut progress, &mut run).await else {
-                self.circuit.give_up_probe(invocation, &mut progress.route).await;
+                self.circuit
+                    .give_up_probe(invocation, &mut progress.route)
+                    .await;
                 continue;
             };
             let RequestOutcome { began, outcome, .. } = request;
-            let completed = CompletedRequest { began, outcome, is_problem: plan.kind.is_problem };
-            self.circuit.record_outcome(invocation, &mut progress.route, completed).await;
+            let completed = CompletedRequest {
+                began,
+                outcome,
+                is_problem: plan.kind.is_problem,
+            };
+            self.circuit
+                .record_outcome(invocation, &mut progress.route, completed)
+                .await;
             let now = self.clock.now();
             let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
             let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
-            let answer = BatchAnswer { outcome, events: run.len(), was_refused };
+            let answer = BatchAnswer {
+                outcome,
+                events: run.len(),
+                was_refused,
+            };
             let follow = splitting.follow(answer, &plan.subscription.retry);
             let (link, endpoint) = (progress.route.target.link(), progress.route.endpoint);
-            let log = RequestLog { invocation, plan, link, endpoint, request: &request, ended_at: now };
+            let log = RequestLog {
+                invocation,
+                plan,
+                link,
+                endpoint,
+                request: &request,
+                ended_at: now,
+            };
             if follow == Follow::Split {
                 log.split(run.len());
                 progress.refused = LastAttempt::of(outcome, now);
                 let took = self.clock.monotonic().saturating_sub(request.started);
                 let left = self.time_to_start(invocation, plan);
-                let rest = run.split_off(events_of_next_request(run.len(), requests_left(left, took)));
+                let rest =
+                    run.split_off(events_of_next_request(run.len(), requests_left(left, took)));
                 waiting.extend([rest, run]);
                 continue;
             }
@@ -80,13 +110,18 @@ impl<P: Ports> Sender<P> {
                 log.record(event, outcome, verdict, is_sent);
                 (event.at, verdict)
             };
-            let judged = run.iter().enumerate().map(|(index, event)| judge(event, request.of(index), true));
+            let judged = run
+                .iter()
+                .enumerate()
+                .map(|(index, event)| judge(event, request.of(index), true));
             progress.verdicts.extend(judged);
             // An endpoint that is gone is not asked for the other parts.
             is_gone = outcome.status() == Some(410) && !is_fallback;
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
-                progress.verdicts.extend(rest.map(|event| judge(&event, outcome, false)));
+                progress
+                    .verdicts
+                    .extend(rest.map(|event| judge(&event, outcome, false)));
             }
             if follow == Follow::JudgeAll {
                 log.refused_alike();
@@ -95,8 +130,8 @@ impl<P: Ports> Sender<P> {
         (progress.verdicts, is_gone)
     }
 
-    /// Posts one part as soon as it may begin, without the events that have expired. `None` if it was not
-    /// posted: then its events are judged already.
+    /// Posts one part as soon as it may begin, without the events that have expired. `None` if it
+    /// was not posted: then its events are judged already.
     async fn post(
         &self,
         invocation: &Invocation,
@@ -109,14 +144,25 @@ impl<P: Ports> Sender<P> {
             return None;
         }
         let now = self.clock.now();
-        let is_over = |event: &mut LoadedPayload| is_expired(invocation.entry(event.at).expires_at, now);
+        let is_over =
+            |event: &mut LoadedPayload| is_expired(invocation.entry(event.at).expires_at, now);
         let expired: Vec<_> = run.extract_if(.., is_over).collect();
         let reason = DeadLetterReason::TimeToLiveExceeded;
-        progress.judge_all(&expired, EntryVerdict::GiveUp { reason, last: progress.refused });
+        progress.judge_all(
+            &expired,
+            EntryVerdict::GiveUp {
+                reason,
+                last: progress.refused,
+            },
+        );
         if run.is_empty() {
             return None;
         }
-        match self.attempts.post(invocation, plan, &progress.route, run).await {
+        match self
+            .attempts
+            .post(invocation, plan, &progress.route, run)
+            .await
+        {
             Ok(request) => Some(request),
             Err(verdict) => {
                 progress.judge_all(run, verdict);
@@ -135,19 +181,30 @@ impl<P: Ports> Sender<P> {
         if self.limits.is_closed() || self.time_to_start(invocation, plan).is_none() {
             return Err(EntryVerdict::NotStarted);
         }
-        // The permit may be over since the request was admitted, and each part of a batch needs one of its
-        // own.
-        if progress.permit.take().is_none_or(|permit| !permit.holds(self.clock.now())) {
+        // The permit may be over since the request was admitted, and each part of a batch needs one
+        // of its own.
+        if progress
+            .permit
+            .take()
+            .is_none_or(|permit| !permit.holds(self.clock.now()))
+        {
             let last_start = invocation.deadlines.last_start(plan.subscription.timeout);
-            self.rates.permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX).await?;
+            self.rates
+                .permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX)
+                .await?;
         }
         self.circuit.admit(plan, &mut progress.route).await?;
         // Asking other workers whether it may be sent has taken some time.
-        self.time_to_start(invocation, plan).map(drop).ok_or(EntryVerdict::NotStarted)
+        self.time_to_start(invocation, plan)
+            .map(drop)
+            .ok_or(EntryVerdict::NotStarted)
     }
 
     /// The longest time that a request's start may still wait; `None` if it would end too late.
     fn time_to_start(&self, invocation: &Invocation, plan: &RequestPlan) -> Option<Duration> {
-        invocation.deadlines.last_start(plan.subscription.timeout)?.checked_sub(self.clock.monotonic())
+        invocation
+            .deadlines
+            .last_start(plan.subscription.timeout)?
+            .checked_sub(self.clock.monotonic())
     }
 }

@@ -26,17 +26,31 @@ fn links_share_equally_and_each_fills_its_limit() {
 #[test]
 fn requests_keep_their_order_by_link() {
     let at = |name, url: &str| subscription_named(name, json!({ "endpoint": { "url": url } }));
-    let (a, b) = (at("a", "https://a.example.com/1"), at("b", "https://b.example.com/"));
+    let (a, b) = (
+        at("a", "https://a.example.com/1"),
+        at("b", "https://b.example.com/"),
+    );
     let c = at("c", "https://a.example.com/2");
     let of = |subscription: &Arc<Subscription>| {
-        job(Delivery { subscription: subscription.name.clone(), ..delivery(1) }, subscription)
+        job(
+            Delivery {
+                subscription: subscription.name.clone(),
+                ..delivery(1)
+            },
+            subscription,
+        )
     };
     let jobs = [of(&a), of(&b), of(&c)];
     let links = by_link(plan(&jobs, |_, _| false, || Jitter::new(0.0)));
     let names = |link: &Vec<RequestPlan>| {
-        link.iter().map(|request| request.subscription.name.to_string()).collect::<Vec<_>>()
+        link.iter()
+            .map(|request| request.subscription.name.to_string())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(links.iter().map(names).collect::<Vec<_>>(), [vec!["a", "c"], vec!["b"]]);
+    assert_eq!(
+        links.iter().map(names).collect::<Vec<_>>(),
+        [vec!["a", "c"], vec!["b"]]
+    );
 }
 
 /// Keeps the attempts that ended.
@@ -50,13 +64,21 @@ impl Settle for Kept {
 }
 
 fn sender(world: &World) -> Sender<TestPorts> {
-    let (state, clock, settings) = (&world.state, world.clock.clone(), DeliverSettings::default());
+    let (state, clock, settings) = (
+        &world.state,
+        world.clock.clone(),
+        DeliverSettings::default(),
+    );
     let late_answers = LateAnswers::new(Arc::clone(state), clock.clone(), world.stopped.clone());
     Sender {
         limits: settings.concurrency(world.stopped.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),
         circuit: Arc::new(world.circuit()),
-        payloads: Arc::new(PayloadReader::new(Arc::clone(state), clock.clone(), &settings)),
+        payloads: Arc::new(PayloadReader::new(
+            Arc::clone(state),
+            clock.clone(),
+            &settings,
+        )),
         attempts: Attempts {
             webhook: Arc::new(world.endpoint.clone()),
             clock: clock.clone(),
@@ -96,8 +118,14 @@ fn is_refused(verdict: &EntryVerdict) -> bool {
 #[tokio::test]
 async fn a_batch_arrives_in_one_request() {
     let world = World::new();
-    assert_eq!(verdicts(&world, 3, batching(10)).await, [EntryVerdict::Delivered; 3]);
-    assert_eq!(world.endpoint.bodies(), [format!("[{},{},{}]", event(0), event(1), event(2))]);
+    assert_eq!(
+        verdicts(&world, 3, batching(10)).await,
+        [EntryVerdict::Delivered; 3]
+    );
+    assert_eq!(
+        world.endpoint.bodies(),
+        [format!("[{},{},{}]", event(0), event(1), event(2))]
+    );
 }
 
 #[tokio::test]
@@ -117,7 +145,11 @@ async fn an_endpoint_that_refuses_every_event_alike_is_not_asked_for_each() {
     world.endpoint.answer((0..100).map(|_| Answer::Status(400)));
     let verdicts = verdicts(&world, 64, batching(100)).await;
     assert!(verdicts.len() == 64 && verdicts.iter().all(is_refused));
-    assert!(world.endpoint.bodies().len() < 25, "{}", world.endpoint.bodies().len());
+    assert!(
+        world.endpoint.bodies().len() < 25,
+        "{}",
+        world.endpoint.bodies().len()
+    );
 }
 
 #[tokio::test]
@@ -128,11 +160,25 @@ async fn an_endpoint_that_is_gone_is_not_asked_for_the_other_half() {
     let attempted = sent(&world, jobs).await;
     assert_eq!((attempted.len(), world.endpoint.bodies().len()), (1, 2));
     let gone = |verdict: &EntryVerdict| {
-        matches!(verdict, EntryVerdict::GiveUp { reason: DeadLetterReason::EndpointGone, .. })
+        matches!(
+            verdict,
+            EntryVerdict::GiveUp {
+                reason: DeadLetterReason::EndpointGone,
+                ..
+            }
+        )
     };
-    assert!(attempted[0].verdicts.iter().all(|(_, verdict)| gone(verdict)));
+    assert!(
+        attempted[0]
+            .verdicts
+            .iter()
+            .all(|(_, verdict)| gone(verdict))
+    );
     assert_eq!(attempted[0].verdicts.len(), 4);
-    assert_eq!(attempted[0].is_to_be_disabled, attempted[0].subscription.retry.disable_on_gone);
+    assert_eq!(
+        attempted[0].is_to_be_disabled,
+        attempted[0].subscription.retry.disable_on_gone
+    );
 }
 
 #[tokio::test]
@@ -143,7 +189,11 @@ async fn an_expired_event_is_left_out_of_its_request() {
     let attempted = sent(&world, vec![job(delivery, &subscription(batching(10)))]).await;
     let reason = DeadLetterReason::TimeToLiveExceeded;
     let expired = EntryVerdict::GiveUp { reason, last: None };
-    let verdicts: Vec<_> = attempted[0].verdicts.iter().map(|(_, verdict)| *verdict).collect();
+    let verdicts: Vec<_> = attempted[0]
+        .verdicts
+        .iter()
+        .map(|(_, verdict)| *verdict)
+        .collect();
     assert_eq!(verdicts, [expired, EntryVerdict::Delivered]);
     assert_eq!(world.endpoint.bodies(), [format!("[{}]", event(1))]);
 }
@@ -158,19 +208,39 @@ async fn a_pause_is_kept_and_what_comes_next_waits_for_its_end() {
     let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     let (second, kept) = (requests.pop(), Kept::default());
     sender.send_all(&invocation, requests, &kept).await;
-    sender.send_all(&invocation, second.into_iter().collect(), &kept).await;
-    let verdicts: Vec<_> = kept.0.into_inner().into_iter().map(|it| it.verdicts[0].1).collect();
-    assert!(matches!(verdicts[0], EntryVerdict::Retry { .. }), "{verdicts:?}");
-    assert_eq!(verdicts[1], EntryVerdict::Postponed { not_before: START + secs(30) });
+    sender
+        .send_all(&invocation, second.into_iter().collect(), &kept)
+        .await;
+    let verdicts: Vec<_> = kept
+        .0
+        .into_inner()
+        .into_iter()
+        .map(|it| it.verdicts[0].1)
+        .collect();
+    assert!(
+        matches!(verdicts[0], EntryVerdict::Retry { .. }),
+        "{verdicts:?}"
+    );
+    assert_eq!(
+        verdicts[1],
+        EntryVerdict::Postponed {
+            not_before: START + secs(30)
+        }
+    );
     assert_eq!(world.endpoint.bodies().len(), 1);
 }
 
 #[tokio::test]
 async fn a_streak_of_failed_connections_drops_the_link() {
     let world = World::new();
-    world.endpoint.answer((0..40).map(|_| Answer::Failure(SendFailure::Socket)));
+    world
+        .endpoint
+        .answer((0..40).map(|_| Answer::Failure(SendFailure::Socket)));
     let attempted = sent(&world, vec![job(delivery(20), &subscription(json!({})))]).await;
-    assert_eq!(attempted.iter().map(|it| it.verdicts.len()).sum::<usize>(), 20);
+    assert_eq!(
+        attempted.iter().map(|it| it.verdicts.len()).sum::<usize>(),
+        20
+    );
     assert!(world.endpoint.links_dropped() > 0);
     assert!(world.endpoint.bodies().len() < 20);
 }
@@ -178,42 +248,72 @@ async fn a_streak_of_failed_connections_drops_the_link() {
 #[tokio::test]
 async fn a_report_that_names_an_event_fails_it_alone() {
     let world = World::new();
-    world.endpoint.answer([Answer::Body(r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#)]);
+    world.endpoint.answer([Answer::Body(
+        r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#,
+    )]);
     let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": true });
     let verdicts = verdicts(&world, 3, json!({ "batching": batching })).await;
     assert_eq!([verdicts[0], verdicts[2]], [EntryVerdict::Delivered; 2]);
-    assert!(matches!(verdicts[1], EntryVerdict::Retry { .. }), "{verdicts:?}");
+    assert!(
+        matches!(verdicts[1], EntryVerdict::Retry { .. }),
+        "{verdicts:?}"
+    );
 }
 
-/// Sends a message of so many events. Answers of each event's record whether it has a webhook id, and its
-/// status, result and answer.
-async fn recorded(world: &World, events: usize, more: Value) -> Vec<(bool, Option<u16>, String, String)> {
+/// Sends a message of so many events. Answers of each event's record whether it has a webhook id,
+/// and its status, result and answer.
+async fn recorded(
+    world: &World,
+    events: usize,
+    more: Value,
+) -> Vec<(bool, Option<u16>, String, String)> {
     let log = DeliveryLogMode::Attempts;
-    let job = Job { log, ..job(delivery(events), &subscription(more)) };
+    let job = Job {
+        log,
+        ..job(delivery(events), &subscription(more))
+    };
     let invocation = world.invocation(vec![job]);
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
-    sender(world).send_all(&invocation, requests, &Kept::default()).await;
+    sender(world)
+        .send_all(&invocation, requests, &Kept::default())
+        .await;
     let kept = invocation.jobs[0].records.lock();
     let bodies = join_records(kept.values());
     let records = bodies.iter().flat_map(|body| parse_records(body).unwrap());
     let shown = |record: Record| {
-        assert_eq!(record.endpoint.as_deref(), Some("https://billing.example.com/hooks"));
-        let (result, answer) = (record.result.as_str().to_owned(), record.answer.unwrap_or_default());
-        (record.webhook_id.is_some(), record.status, result, record.error.unwrap_or(answer))
+        assert_eq!(
+            record.endpoint.as_deref(),
+            Some("https://billing.example.com/hooks")
+        );
+        let (result, answer) = (
+            record.result.as_str().to_owned(),
+            record.answer.unwrap_or_default(),
+        );
+        (
+            record.webhook_id.is_some(),
+            record.status,
+            result,
+            record.error.unwrap_or(answer),
+        )
     };
     records.map(shown).collect()
 }
 
 #[tokio::test]
 async fn each_event_of_a_request_has_its_record() {
-    let check =
-        async |answers: Vec<Answer>, events, more: Value, expected: &[(bool, Option<u16>, &str, &str)]| {
-            let world = World::new();
-            world.endpoint.answer(answers);
-            let recorded = recorded(&world, events, more).await;
-            let recorded: Vec<_> = recorded.iter().map(|it| (it.0, it.1, &*it.2, &*it.3)).collect();
-            assert_eq!(recorded, expected);
-        };
+    let check = async |answers: Vec<Answer>,
+                       events,
+                       more: Value,
+                       expected: &[(bool, Option<u16>, &str, &str)]| {
+        let world = World::new();
+        world.endpoint.answer(answers);
+        let recorded = recorded(&world, events, more).await;
+        let recorded: Vec<_> = recorded
+            .iter()
+            .map(|it| (it.0, it.1, &*it.2, &*it.3))
+            .collect();
+        assert_eq!(recorded, expected);
+    };
     let delivered = (true, Some(204), "delivered", "");
     check(vec![], 2, batching(10), &[delivered; 2]).await;
     let retry = (true, Some(503), "retry", "");
@@ -229,15 +329,24 @@ async fn each_event_of_a_request_has_its_record() {
     let ends = vec![Answer::Status(400), Answer::Status(410)];
     check(ends, 2, batching(10), &[gone(true), gone(false)]).await;
     let report = r#"{"batchItemFailures":[{"itemIdentifier":"1"}]}"#;
-    let batching = json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
+    let batching =
+        json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
     let of = |result| (true, Some(200), result, report);
-    check(vec![Answer::Body(report)], 2, batching, &[of("delivered"), of("retry")]).await;
+    check(
+        vec![Answer::Body(report)],
+        2,
+        batching,
+        &[of("delivered"), of("retry")],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn what_was_not_tried_has_no_record() {
     let world = World::new();
-    world.endpoint.answer([Answer::Failure(SendFailure::Exhausted)]);
+    world
+        .endpoint
+        .answer([Answer::Failure(SendFailure::Exhausted)]);
     assert_eq!(recorded(&world, 1, json!({})).await, []);
 }
 
@@ -246,7 +355,9 @@ async fn a_timeout_is_tried_again_whatever_comes_late() {
     let world = World::new();
     world.endpoint.answer([Answer::Late(204)]);
     let verdicts = verdicts(&world, 1, json!({})).await;
-    let EntryVerdict::Retry { last, .. } = verdicts[0] else { panic!("{verdicts:?}") };
+    let EntryVerdict::Retry { last, .. } = verdicts[0] else {
+        panic!("{verdicts:?}")
+    };
     assert!(last.had_no_answer_in_time());
 }
 
@@ -262,14 +373,26 @@ async fn an_attempt_that_panics_is_not_settled_and_its_neighbour_is() {
 #[tokio::test]
 async fn an_attempt_that_would_end_too_late_is_not_started() {
     let world = World::new();
-    let (invocation, kept) =
-        (world.invocation(vec![job(delivery(2), &subscription(batching(10)))]), Kept::default());
+    let (invocation, kept) = (
+        world.invocation(vec![job(delivery(2), &subscription(batching(10)))]),
+        Kept::default(),
+    );
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
-    world.clock.advance(crate::testing::INVOCATION.saturating_sub(crate::SETTLING_TIME));
+    world
+        .clock
+        .advance(crate::testing::INVOCATION.saturating_sub(crate::SETTLING_TIME));
     sender(&world).send_all(&invocation, requests, &kept).await;
     let attempted = kept.0.into_inner();
-    assert!(attempted[0].verdicts.iter().all(|(_, verdict)| *verdict == EntryVerdict::NotStarted));
-    assert_eq!((attempted[0].verdicts.len(), world.endpoint.bodies().len()), (2, 0));
+    assert!(
+        attempted[0]
+            .verdicts
+            .iter()
+            .all(|(_, verdict)| *verdict == EntryVerdict::NotStarted)
+    );
+    assert_eq!(
+        (attempted[0].verdicts.len(), world.endpoint.bodies().len()),
+        (2, 0)
+    );
 }
 
 #[tokio::test]
@@ -277,10 +400,15 @@ async fn once_limits_are_closed_nothing_is_started() {
     let world = World::new();
     let sender = sender(&world);
     world.stopped.cancel();
-    let (invocation, kept) =
-        (world.invocation(vec![job(delivery(1), &subscription(json!({})))]), Kept::default());
+    let (invocation, kept) = (
+        world.invocation(vec![job(delivery(1), &subscription(json!({})))]),
+        Kept::default(),
+    );
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     sender.send_all(&invocation, requests, &kept).await;
-    assert_eq!(kept.0.into_inner()[0].verdicts[0].1, EntryVerdict::NotStarted);
+    assert_eq!(
+        kept.0.into_inner()[0].verdicts[0].1,
+        EntryVerdict::NotStarted
+    );
     assert_eq!(world.endpoint.urls().len(), 0);
 }

@@ -45,7 +45,8 @@ pub(crate) struct Ending {
     job: usize,
     /// The messages that take its place.
     successors: Vec<Successor>,
-    /// Whether all its events were delivered. A successor of it only says which dead letters are resolved.
+    /// Whether all its events were delivered. A successor of it only says which dead letters are
+    /// resolved.
     is_delivered: bool,
     /// The deliveries that wait in the object store.
     deliveries: Vec<(Place, Delivery)>,
@@ -58,12 +59,22 @@ impl Ending {
     fn delivered(job: usize, letters: Vec<LetterPlace>) -> Self {
         let mut successors = Successors::default();
         successors.resolved(letters);
-        let Successors { messages: successors, stored: deliveries } = successors;
-        Self { job, successors, is_delivered: true, deliveries, has_failed: false }
+        let Successors {
+            messages: successors,
+            stored: deliveries,
+        } = successors;
+        Self {
+            job,
+            successors,
+            is_delivered: true,
+            deliveries,
+            has_failed: false,
+        }
     }
 
-    /// Whether the message ends with a transaction of the queue. One that was delivered is acknowledged
-    /// instead: that never fails, while a transaction that fails would have its webhook sent again.
+    /// Whether the message ends with a transaction of the queue. One that was delivered is
+    /// acknowledged instead: that never fails, while a transaction that fails would have its
+    /// webhook sent again.
     pub(crate) fn is_replaced(&self) -> bool {
         self.deliveries.is_empty() && !self.is_delivered
     }
@@ -76,18 +87,27 @@ impl<P: Ports> Ender<P> {
             return;
         }
         // If that takes too long, the next attempt is noted.
-        let noted = Box::pin(self.activity.of_subscription(&*self.state, subscription, self.clock.now()));
+        let noted = Box::pin(self.activity.of_subscription(
+            &*self.state,
+            subscription,
+            self.clock.now(),
+        ));
         stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
     }
 
-    /// Prepares the end of a message whose events all have a verdict. `None` if that panicked, which hands
-    /// the message back.
-    pub(crate) async fn prepare(&self, invocation: &Invocation, message: Complete) -> Option<Ending> {
+    /// Prepares the end of a message whose events all have a verdict. `None` if that panicked,
+    /// which hands the message back.
+    pub(crate) async fn prepare(
+        &self,
+        invocation: &Invocation,
+        message: Complete,
+    ) -> Option<Ending> {
         let job = &invocation.jobs[message.job];
         let prepared = catch_panic(self.prepared(invocation, job, &message)).await;
         let ending = prepared.inspect_err(|_| job.hand_back()).ok()?;
         if ending.is_delivered {
-            // Whatever comes of its records and of the queue, its webhook is not sent again for that.
+            // Whatever comes of its records and of the queue, its webhook is not sent again for
+            // that.
             invocation.settled(&job.message.id);
         }
         Some(ending)
@@ -98,11 +118,22 @@ impl<P: Ports> Ender<P> {
         if !verdicts.iter().all(EntryVerdict::is_untried) {
             self.drain.settled(1);
         }
-        if verdicts.iter().all(|verdict| *verdict == EntryVerdict::Delivered) {
+        if verdicts
+            .iter()
+            .all(|verdict| *verdict == EntryVerdict::Delivered)
+        {
             return Ending::delivered(message.job, delivered_letters(&job.delivery, verdicts));
         }
-        let policy = job.subscription.as_ref().map(|subscription| &subscription.dead_letter);
-        let Settlement { again, held, dead, dropped } = settle(&job.delivery, verdicts, policy);
+        let policy = job
+            .subscription
+            .as_ref()
+            .map(|subscription| &subscription.dead_letter);
+        let Settlement {
+            again,
+            held,
+            dead,
+            dropped,
+        } = settle(&job.delivery, verdicts, policy);
         if let Some(subscription) = &job.subscription {
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
@@ -121,29 +152,57 @@ impl<P: Ports> Ender<P> {
         }
         let is_delivered = successors.messages.is_empty() && successors.stored.is_empty();
         successors.resolved(delivered_letters(&job.delivery, verdicts));
-        let Successors { messages: successors, stored: deliveries } = successors;
-        Ending { job: message.job, successors, is_delivered, deliveries, has_failed: false }
+        let Successors {
+            messages: successors,
+            stored: deliveries,
+        } = successors;
+        Ending {
+            job: message.job,
+            successors,
+            is_delivered,
+            deliveries,
+            has_failed: false,
+        }
     }
 
-    /// Ends a message, or leaves it to the end of the invocation if deliveries of it wait in the object
-    /// store. A panic hands it back.
+    /// Ends a message, or leaves it to the end of the invocation if deliveries of it wait in the
+    /// object store. A panic hands it back.
     pub(crate) async fn end(&self, invocation: &Invocation, ending: Ending) {
         let job = &invocation.jobs[ending.job];
-        if catch_panic(self.ended(invocation, job, ending)).await.is_err() {
+        if catch_panic(self.ended(invocation, job, ending))
+            .await
+            .is_err()
+        {
             job.hand_back();
         }
     }
 
     async fn ended(&self, invocation: &Invocation, job: &Job, ending: Ending) {
-        let Ending { successors, is_delivered, deliveries, has_failed, .. } = ending;
+        let Ending {
+            successors,
+            is_delivered,
+            deliveries,
+            has_failed,
+            ..
+        } = ending;
         if !deliveries.is_empty() {
-            return invocation.wait(WaitingMessage { message: job.message.clone(), deliveries, successors });
+            return invocation.wait(WaitingMessage {
+                message: job.message.clone(),
+                deliveries,
+                successors,
+            });
         }
         // A message that comes again must find its late answers still noted.
         let is_settled = if is_delivered {
             self.acknowledge(job, successors).await
         } else if has_failed {
-            Box::pin(replace_after_failure(&*self.queue, invocation, &job.message, successors)).await
+            Box::pin(replace_after_failure(
+                &*self.queue,
+                invocation,
+                &job.message,
+                successors,
+            ))
+            .await
         } else {
             Box::pin(replace(&*self.queue, invocation, &job.message, successors)).await
         };
@@ -152,12 +211,15 @@ impl<P: Ports> Ender<P> {
         }
     }
 
-    /// Lets a delivered message go, and tells whether it is gone. Where the queue does not take what says
-    /// which dead letters are resolved, they stay as they are: the webhook is not sent again for that.
+    /// Lets a delivered message go, and tells whether it is gone. Where the queue does not take
+    /// what says which dead letters are resolved, they stay as they are: the webhook is not
+    /// sent again for that.
     async fn acknowledge(&self, job: &Job, resolved: Vec<Successor>) -> bool {
         if !resolved.is_empty() {
             let replaced = Box::pin(self.queue.replace(&job.message.receipt, resolved));
-            let Err(error) = replaced.await else { return true };
+            let Err(error) = replaced.await else {
+                return true;
+            };
             tracing::error!(
                 topic = %job.delivery.topic, subscription = %job.delivery.subscription,
                 error = &error as &dyn std::error::Error,
@@ -166,14 +228,17 @@ impl<P: Ports> Ender<P> {
         }
         let acknowledged = self.queue.acknowledge(&job.message.receipt).await;
         if let Err(error) = &acknowledged {
-            tracing::error!(error = error as &dyn std::error::Error, "delivered message not acknowledged");
+            tracing::error!(
+                error = error as &dyn std::error::Error,
+                "delivered message not acknowledged"
+            );
         }
         acknowledged.is_ok()
     }
 
-    /// Ends a message that is replaced, in one transaction with records. After an `Err` it is to be ended
-    /// without them. It needs the transaction anyway, so this waits as long as that takes: cut off, nothing
-    /// would say whether the message was settled.
+    /// Ends a message that is replaced, in one transaction with records. After an `Err` it is to be
+    /// ended without them. It needs the transaction anyway, so this waits as long as that
+    /// takes: cut off, nothing would say whether the message was settled.
     pub(crate) async fn end_with(
         &self,
         invocation: &Invocation,
@@ -182,12 +247,18 @@ impl<P: Ports> Ender<P> {
     ) -> Result<(), PortError> {
         let job = &invocation.jobs[ending.job];
         let records = records.iter().map(|body| record_message(body.clone()));
-        let records = records.map(|message| Successor { to: QueueName::Records, message });
+        let records = records.map(|message| Successor {
+            to: QueueName::Records,
+            message,
+        });
         let successors = ending.successors.iter().cloned().chain(records).collect();
         let replaced = catch_panic(self.queue.replace(&job.message.receipt, successors)).await;
-        let replaced = replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked));
+        let replaced =
+            replaced.map_err(|panicked| PortError::caused(RECORDING, ErrorKind::Other, panicked));
         let replaced = replaced.flatten();
-        ending.has_failed = replaced.as_ref().is_err_and(|error| error.kind != ErrorKind::NotFound);
+        ending.has_failed = replaced
+            .as_ref()
+            .is_err_and(|error| error.kind != ErrorKind::NotFound);
         replaced?;
         invocation.settled(&job.message.id);
         self.forget_late(invocation, job).await;
@@ -198,15 +269,21 @@ impl<P: Ports> Ender<P> {
     async fn forget_late(&self, invocation: &Invocation, job: &Job) {
         if !job.acknowledged_late.is_empty() {
             let (topic, subscription) = (&job.delivery.topic, &job.delivery.subscription);
-            let forgotten = Box::pin(forget_late(&*self.state, topic, subscription, &job.acknowledged_late));
+            let forgotten = Box::pin(forget_late(
+                &*self.state,
+                topic,
+                subscription,
+                &job.acknowledged_late,
+            ));
             stop_at(&self.clock, invocation.deadlines.end, forgotten).await;
         }
     }
 
-    /// Notes when deliveries that are tried again are due, and when held ones expire, for entities that are
-    /// deleted when they are idle: until then neither the subscription nor its topic is idle. wake sees
-    /// deliveries in the object store, but not those it has just sent to the queue, so the subscription's
-    /// note lasts a while longer. For all other entities nothing is read or written.
+    /// Notes when deliveries that are tried again are due, and when held ones expire, for entities
+    /// that are deleted when they are idle: until then neither the subscription nor its topic
+    /// is idle. wake sees deliveries in the object store, but not those it has just sent to the
+    /// queue, so the subscription's note lasts a while longer. For all other entities nothing
+    /// is read or written.
     async fn note_scheduled(
         &self,
         invocation: &Invocation,
@@ -215,14 +292,22 @@ impl<P: Ports> Ender<P> {
         held: &[Delivery],
     ) {
         let due = again.iter().map(|delivery| delivery.not_before).max();
-        let Some(latest) = due.into_iter().chain(held.iter().map(Delivery::expires_first)).max() else {
+        let Some(latest) = due
+            .into_iter()
+            .chain(held.iter().map(Delivery::expires_first))
+            .max()
+        else {
             return;
         };
         let now = self.clock.now();
         let waits_until = wait_noted_at(due.map_or(now, |due| due.max(now)));
         let noted = async {
-            self.activity.of_its_topic(&*self.state, subscription, latest).await;
-            self.activity.of_subscription(&*self.state, subscription, waits_until).await;
+            self.activity
+                .of_its_topic(&*self.state, subscription, latest)
+                .await;
+            self.activity
+                .of_subscription(&*self.state, subscription, waits_until)
+                .await;
         };
         stop_at(&self.clock, invocation.deadlines.storing(), noted).await;
     }
@@ -232,5 +317,7 @@ impl<P: Ports> Ender<P> {
 fn delivered_letters(delivery: &Delivery, verdicts: &[EntryVerdict]) -> Vec<LetterPlace> {
     let events = delivery.events.iter().zip(verdicts);
     let delivered = events.filter(|(_, verdict)| **verdict == EntryVerdict::Delivered);
-    delivered.filter_map(|(event, _)| event.marks.letter.clone()).collect()
+    delivered
+        .filter_map(|(event, _)| event.marks.letter.clone())
+        .collect()
 }

@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use super::ending::Ending;
 use crate::invocation::Invocation;
 
-/// Bytes of records with which a group is settled, however short it was gathered. The records of one message
-/// more than that still fit into the same message of the queue, unless they have large payloads.
+/// Bytes of records with which a group is settled, however short it was gathered. The records of
+/// one message more than that still fit into the same message of the queue, unless they have large
+/// payloads.
 const GROUP_BYTES_PREFERRED: usize = RECORDS_MESSAGE_BYTES_MAX - 100_000;
 
 /// A message whose events all have a verdict, and its records of the delivery log.
@@ -22,8 +23,8 @@ const GROUP_BYTES_PREFERRED: usize = RECORDS_MESSAGE_BYTES_MAX - 100_000;
 pub(crate) struct Recorded {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
-    /// Its end. `None` if preparing that panicked: it is handed back, and its attempts were made all the
-    /// same.
+    /// Its end. `None` if preparing that panicked: it is handed back, and its attempts were made
+    /// all the same.
     pub(crate) ending: Option<Ending>,
     pub(crate) records: Vec<RecordText>,
 }
@@ -56,7 +57,10 @@ impl Group {
     }
 
     /// The number of its records, by topic.
-    pub(crate) fn records_by_topic<'i>(&self, invocation: &'i Invocation) -> BTreeMap<&'i TopicName, usize> {
+    pub(crate) fn records_by_topic<'i>(
+        &self,
+        invocation: &'i Invocation,
+    ) -> BTreeMap<&'i TopicName, usize> {
         let mut records = BTreeMap::new();
         for message in &self.messages {
             let topic = &invocation.jobs[message.job].delivery.topic;
@@ -66,8 +70,8 @@ impl Group {
     }
 }
 
-/// Gathers messages into groups, until there are no more. A group ends when nothing can come any more, when
-/// `gathering` is over since its first message, or when it is full.
+/// Gathers messages into groups, until there are no more. A group ends when nothing can come any
+/// more, when `gathering` is over since its first message, or when it is full.
 pub(super) fn groups<C: Clock>(
     clock: C,
     gathering: Duration,

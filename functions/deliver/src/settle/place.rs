@@ -17,7 +17,8 @@ const PARKED_PER_OBJECT_MAX: usize = 10_000;
 pub(crate) enum Place {
     /// Under the minute in which they are due.
     Parked,
-    /// By subscription, under the minute in which the first of their events expires, until they may be sent.
+    /// By subscription, under the minute in which the first of their events expires, until they may
+    /// be sent.
     Held,
 }
 
@@ -47,8 +48,8 @@ impl Place {
         }
     }
 
-    /// The message for a delivery that could not be stored in this place. It waits in the queue for the
-    /// longest delay, a held one at most until it expires.
+    /// The message for a delivery that could not be stored in this place. It waits in the queue for
+    /// the longest delay, a held one at most until it expires.
     pub(crate) fn instead(self, delivery: &Delivery, now: Timestamp) -> Successor {
         let delay_max = Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX));
         let until = match self {
@@ -62,7 +63,10 @@ impl Place {
         // A held delivery is due when it comes back: its wait is not a slow drain.
         let delivery = match self {
             Self::Parked => delivery,
-            Self::Held => &Delivery { not_before: delivery.not_before.max(until), ..delivery.clone() },
+            Self::Held => &Delivery {
+                not_before: delivery.not_before.max(until),
+                ..delivery.clone()
+            },
         };
         retry(delivery, delay_secs)
     }
@@ -71,7 +75,14 @@ impl Place {
 /// The message for a delivery that is tried again after this delay.
 pub(super) fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
     let (body, group) = (render_delivery(delivery), Some(delivery.group()));
-    Successor { to: QueueName::Deliveries, message: OutgoingMessage { body, group, delay_secs } }
+    Successor {
+        to: QueueName::Deliveries,
+        message: OutgoingMessage {
+            body,
+            group,
+            delay_secs,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -82,9 +93,13 @@ mod tests {
 
     #[test]
     fn deliveries_of_one_minute_and_subscription_share_a_key() {
-        let at = |offset| Delivery { not_before: START + secs(offset), ..delivery(1) };
+        let at = |offset| Delivery {
+            not_before: START + secs(offset),
+            ..delivery(1)
+        };
         let key = |place: Place, delivery: &Delivery| place.key(delivery, "");
-        // The start is 20 seconds into its minute, and what is parked is released when its minute is over.
+        // The start is 20 seconds into its minute, and what is parked is released when its minute
+        // is over.
         assert_eq!(key(Place::Parked, &at(1)), key(Place::Parked, &at(40)));
         assert_ne!(key(Place::Parked, &at(1)), key(Place::Parked, &at(41)));
         assert_eq!(key(Place::Held, &at(0)), key(Place::Held, &at(40)));
@@ -95,19 +110,28 @@ mod tests {
     fn ids_of_parked_objects_begin_with_their_time() {
         assert_eq!(Place::Held.id(START, "u".to_owned()), "u");
         assert!(Place::Parked.id(START, "u".to_owned()).ends_with('u'));
-        assert!(Place::Parked.id(START, "u".to_owned()) < Place::Parked.id(START + secs(60), "u".to_owned()));
+        assert!(
+            Place::Parked.id(START, "u".to_owned())
+                < Place::Parked.id(START + secs(60), "u".to_owned())
+        );
     }
 
     /// The delay of what waits in the queue instead, and when it is due then.
     fn check(place: Place, delivery: &Delivery, delay_secs: u16, not_before: Timestamp) {
         let instead = place.instead(delivery, START);
         assert_eq!(instead.message.delay_secs, delay_secs);
-        assert_eq!(parse_delivery(&instead.message.body).unwrap().not_before, not_before);
+        assert_eq!(
+            parse_delivery(&instead.message.body).unwrap().not_before,
+            not_before
+        );
     }
 
     #[test]
     fn what_could_not_be_parked_waits_for_the_longest_delay_and_stays_due_as_it_was() {
-        let parked = Delivery { not_before: START + secs(7200), ..delivery(1) };
+        let parked = Delivery {
+            not_before: START + secs(7200),
+            ..delivery(1)
+        };
         check(Place::Parked, &parked, 900, START + secs(7200));
     }
 

@@ -1,9 +1,9 @@
 //! The queue of records, on their way into the delivery log.
 //!
-//! Where one process has many invocations, many groups are settled side by side, and each has few records.
-//! They take turns: while records are being sent, those of other groups gather, and the next turn sends them
-//! all. A turn with few records may wait 25 ms for a commit to share. Other groups do not wait for that turn
-//! once they have [`SENT_AT_ONCE_BYTES`] of records together.
+//! Where one process has many invocations, many groups are settled side by side, and each has few
+//! records. They take turns: while records are being sent, those of other groups gather, and the
+//! next turn sends them all. A turn with few records may wait 25 ms for a commit to share. Other
+//! groups do not wait for that turn once they have [`SENT_AT_ONCE_BYTES`] of records together.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,10 +24,10 @@ use crate::limits::RecordsSettings;
 
 const SENDING: &str = "send records";
 
-/// Bytes of waiting records that are sent without a turn: some 300 records with payloads of 1 KiB. That is a
-/// third of the 1,000 messages that may be in flight, so that the others go on meanwhile. With 256 KiB the
-/// rates are the same. With 128 KiB the message of records that share payloads is so short that the embedded
-/// queue lets it wait.
+/// Bytes of waiting records that are sent without a turn: some 300 records with payloads of 1 KiB.
+/// That is a third of the 1,000 messages that may be in flight, so that the others go on meanwhile.
+/// With 256 KiB the rates are the same. With 128 KiB the message of records that share payloads is
+/// so short that the embedded queue lets it wait.
 const SENT_AT_ONCE_BYTES: usize = 512 * 1024;
 
 /// Sends records.
@@ -54,15 +54,22 @@ struct WaitingGroup {
     sent: oneshot::Sender<Sent>,
 }
 
-/// What became of records. An error means that some may be missing, and is that of all that were sent
-/// together.
+/// What became of records. An error means that some may be missing, and is that of all that were
+/// sent together.
 type Sent = Result<(), Arc<PortError>>;
 
 impl<P: Ports> RecordsQueue<P> {
     /// Sends to this queue.
     pub(crate) fn new(queue: Arc<P::Queue>, clock: P::Clock, settings: RecordsSettings) -> Self {
         let (lost, waiting, turn) = Default::default();
-        Self { queue, clock, settings, lost, waiting, turn }
+        Self {
+            queue,
+            clock,
+            settings,
+            lost,
+            waiting,
+            turn,
+        }
     }
 
     /// Sends the records of a group, where groups take turns with those of others that wait.
@@ -71,7 +78,10 @@ impl<P: Ports> RecordsQueue<P> {
             return self.send_all(records.iter()).await;
         }
         let (sender, sent) = oneshot::channel();
-        let are_many = self.waiting.lock().add(WaitingGroup { records, sent: sender });
+        let are_many = self.waiting.lock().add(WaitingGroup {
+            records,
+            sent: sender,
+        });
         let in_turn = async {
             if are_many {
                 self.send_waiting().await;
@@ -98,7 +108,9 @@ impl<P: Ports> RecordsQueue<P> {
     /// Sends all that wait, if any do.
     async fn send_waiting(&self) {
         let groups = take(&mut *self.waiting.lock()).groups;
-        let sent = self.send_all(groups.iter().flat_map(|group| &group.records)).await;
+        let sent = self
+            .send_all(groups.iter().flat_map(|group| &group.records))
+            .await;
         for WaitingGroup { sent: of_group, .. } in groups {
             // A group that was given up needs no answer.
             let _ = of_group.send(sent.clone());
@@ -106,12 +118,18 @@ impl<P: Ports> RecordsQueue<P> {
     }
 
     async fn send_all(&self, records: impl Iterator<Item = &RecordText>) -> Sent {
-        send_records(&*self.queue, &self.clock, join_records(records)).await.map_err(Arc::new)
+        send_records(&*self.queue, &self.clock, join_records(records))
+            .await
+            .map_err(Arc::new)
     }
 
-    /// Counts records that are missing in the log, by topic, and logs them: while all are refused, one line a
-    /// minute.
-    pub(crate) fn report_lost(&self, lost: &BTreeMap<&TopicName, usize>, error: &(dyn Error + 'static)) {
+    /// Counts records that are missing in the log, by topic, and logs them: while all are refused,
+    /// one line a minute.
+    pub(crate) fn report_lost(
+        &self,
+        lost: &BTreeMap<&TopicName, usize>,
+        error: &(dyn Error + 'static),
+    ) {
         if let Some(records) = self.lost.add(count_lost(lost), self.clock.monotonic()) {
             log_lost(records, error);
         }
@@ -119,7 +137,8 @@ impl<P: Ports> RecordsQueue<P> {
 }
 
 impl Waiting {
-    /// Adds the records of a group. Answers whether all that wait are enough to be sent without a turn.
+    /// Adds the records of a group. Answers whether all that wait are enough to be sent without a
+    /// turn.
     fn add(&mut self, group: WaitingGroup) -> bool {
         self.bytes += group.records.iter().map(RecordText::bytes).sum::<usize>();
         self.groups.push(group);
@@ -143,12 +162,19 @@ mod tests {
 
     fn records(events: usize) -> Vec<RecordText> {
         let log = DeliveryLogMode::Payloads;
-        let job = Job { log, ..job(delivery(events), &subscription(json!({}))) };
+        let job = Job {
+            log,
+            ..job(delivery(events), &subscription(json!({})))
+        };
         job.take_records(&vec![EntryVerdict::Held; events], START)
     }
 
     fn queue(world: &World) -> RecordsQueue<TestPorts> {
-        RecordsQueue::new(Arc::clone(&world.records), world.clock.clone(), RecordsSettings::EMBEDDED)
+        RecordsQueue::new(
+            Arc::clone(&world.records),
+            world.clock.clone(),
+            RecordsSettings::EMBEDDED,
+        )
     }
 
     /// Sends three groups while another has its turn.
@@ -158,7 +184,11 @@ mod tests {
             yield_now().await;
             drop(turn);
         };
-        tokio::join!(join_all((1..4).map(|events| queue.send(records(events)))), ended).0
+        tokio::join!(
+            join_all((1..4).map(|events| queue.send(records(events)))),
+            ended
+        )
+        .0
     }
 
     #[tokio::test]
@@ -166,9 +196,15 @@ mod tests {
         let world = World::new();
         let queue = queue(&world);
         assert!(sent(&queue).await.iter().all(Result::is_ok));
-        assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [6]);
+        assert_eq!(
+            world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
+            [6]
+        );
         assert!(queue.send(records(2)).await.is_ok());
-        assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
+        assert_eq!(
+            world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
+            [2]
+        );
     }
 
     /// A group whose records are [`SENT_AT_ONCE_BYTES`] alone.
@@ -189,7 +225,10 @@ mod tests {
         assert!(few.await.is_ok());
         assert_eq!(world.recorded().concat().len(), many().len() + 1);
         let mut few = Box::pin(queue.send(records(2)));
-        assert!((&mut few).now_or_never().is_none(), "few have to wait again");
+        assert!(
+            (&mut few).now_or_never().is_none(),
+            "few have to wait again"
+        );
         drop(turn);
         assert!(few.await.is_ok());
     }
@@ -215,7 +254,11 @@ mod tests {
     async fn each_group_hears_that_its_records_were_refused() {
         let refused = Plan::nth(0, Fault::Before(ErrorKind::Full));
         let world = World::with_queues(&Plan::none(), &refused);
-        let kinds: Vec<_> = sent(&queue(&world)).await.into_iter().map(|it| it.unwrap_err().kind).collect();
+        let kinds: Vec<_> = sent(&queue(&world))
+            .await
+            .into_iter()
+            .map(|it| it.unwrap_err().kind)
+            .collect();
         assert_eq!(kinds, [ErrorKind::Full; 3]);
     }
 

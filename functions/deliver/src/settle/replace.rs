@@ -4,8 +4,8 @@ use posthaste_ports::{ErrorKind, PortError, QueueReceiver, Successor};
 
 use crate::invocation::{Invocation, MessageHandle};
 
-/// Replaces a message by its successors, and answers whether it is settled. Without successors it is deleted
-/// at once: its deliveries are durable elsewhere.
+/// Replaces a message by its successors, and answers whether it is settled. Without successors it
+/// is deleted at once: its deliveries are durable elsewhere.
 pub(crate) async fn replace(
     queue: &impl QueueReceiver,
     invocation: &Invocation,
@@ -28,8 +28,9 @@ pub(crate) async fn replace(
     true
 }
 
-/// The same after a try that failed. Such a try may keep the message for as long as the store is away, and
-/// let it go in the end: a receipt that seems stale does not say that the message is settled.
+/// The same after a try that failed. Such a try may keep the message for as long as the store is
+/// away, and let it go in the end: a receipt that seems stale does not say that the message is
+/// settled.
 pub(crate) async fn replace_after_failure(
     queue: &impl QueueReceiver,
     invocation: &Invocation,
@@ -62,15 +63,30 @@ mod tests {
 
     fn successor(to: QueueName) -> Successor {
         let body = Bytes::from_static(b"{}");
-        Successor { to, message: OutgoingMessage { body, group: None, delay_secs: 0 } }
+        Successor {
+            to,
+            message: OutgoingMessage {
+                body,
+                group: None,
+                delay_secs: 0,
+            },
+        }
     }
 
-    /// Replaces a received message. Answers whether it is settled, and whether it is reported as failed.
+    /// Replaces a received message. Answers whether it is settled, and whether it is reported as
+    /// failed.
     async fn replaced(world: &World, successors: Vec<Successor>, is_stale: bool) -> (bool, bool) {
         let message = world.received().await;
         let invocation = world.invocation_of(std::slice::from_ref(&message));
-        let receipt = if is_stale { Receipt("stale".into()) } else { message.receipt.clone() };
-        let handle = MessageHandle { receipt, ..MessageHandle::of(&message) };
+        let receipt = if is_stale {
+            Receipt("stale".into())
+        } else {
+            message.receipt.clone()
+        };
+        let handle = MessageHandle {
+            receipt,
+            ..MessageHandle::of(&message)
+        };
         let is_settled = replace(&*world.queue, &invocation, &handle, successors).await;
         (is_settled, !invocation.response().failures.is_empty())
     }
@@ -79,21 +95,33 @@ mod tests {
     async fn successors_take_the_place_of_a_message() {
         let world = World::new();
         let successors = [QueueName::DeadLetters, QueueName::Deliveries].map(successor);
-        assert_eq!(replaced(&world, successors.to_vec(), false).await, (true, false));
+        assert_eq!(
+            replaced(&world, successors.to_vec(), false).await,
+            (true, false)
+        );
         assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 1);
         assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
     }
 
     #[tokio::test]
     async fn a_message_whose_successors_are_not_written_is_handed_back() {
-        let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
-        assert_eq!(replaced(&world, vec![successor(QueueName::DeadLetters)], false).await, (false, true));
+        let world = World::with(
+            &Plan::none(),
+            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+        );
+        assert_eq!(
+            replaced(&world, vec![successor(QueueName::DeadLetters)], false).await,
+            (false, true)
+        );
         assert_eq!(world.sent(QueueName::DeadLetters).await.len(), 0);
     }
 
     #[tokio::test]
     async fn a_message_that_another_worker_has_is_done_with() {
         let world = World::new();
-        assert_eq!(replaced(&world, vec![successor(QueueName::DeadLetters)], true).await, (true, false));
+        assert_eq!(
+            replaced(&world, vec![successor(QueueName::DeadLetters)], true).await,
+            (true, false)
+        );
     }
 }

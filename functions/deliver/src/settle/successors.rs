@@ -24,7 +24,8 @@ pub(crate) struct Successors {
 impl Successors {
     /// Adds a delivery that is tried again.
     pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
-        // An untried delivery is due from now on: its wait was ours, and must not count as a slow drain.
+        // An untried delivery is due from now on: its wait was ours, and must not count as a slow
+        // drain.
         delivery.not_before = delivery.not_before.max(now);
         match wait(delivery.not_before, now) {
             Wait::Queue { delay_secs } => self.messages.push(retry(&delivery, delay_secs)),
@@ -34,7 +35,8 @@ impl Successors {
 
     /// Adds deliveries that are held.
     pub(crate) fn held(&mut self, held: Vec<Delivery>) {
-        self.stored.extend(held.into_iter().map(|delivery| (Place::Held, delivery)));
+        self.stored
+            .extend(held.into_iter().map(|delivery| (Place::Held, delivery)));
     }
 
     /// Adds a dead letter, which the deadletter function writes.
@@ -46,20 +48,28 @@ impl Successors {
             "events on their way to the dead letters"
         );
         let delay = policy.map_or(DEAD_LETTER_DELAY_DEFAULT, |policy| policy.delay);
-        self.messages.push(to_deadletter(letter, dead_letter_delay_secs(delay)));
+        self.messages
+            .push(to_deadletter(letter, dead_letter_delay_secs(delay)));
     }
 
-    /// Adds a message that says which dead letters these delivered events were made of. Such a letter is
-    /// resolved: it is left out of lists and of the next replay.
+    /// Adds a message that says which dead letters these delivered events were made of. Such a
+    /// letter is resolved: it is left out of lists and of the next replay.
     pub(crate) fn resolved(&mut self, letters: Vec<LetterPlace>) {
         if !letters.is_empty() {
-            let message = OutgoingMessage { body: render_resolved(letters), group: None, delay_secs: 0 };
-            self.messages.push(Successor { to: QueueName::DeadLetters, message });
+            let message = OutgoingMessage {
+                body: render_resolved(letters),
+                group: None,
+                delay_secs: 0,
+            };
+            self.messages.push(Successor {
+                to: QueueName::DeadLetters,
+                message,
+            });
         }
     }
 
-    /// Adds a request to the deadletter function for the notices about dropped events that could not be sent
-    /// now.
+    /// Adds a request to the deadletter function for the notices about dropped events that could
+    /// not be sent now.
     pub(crate) fn notices(&mut self, letter: DeadLetter, now: Timestamp) {
         if let Some((letter, delay_secs)) = later(letter, Fate::Dropped, now) {
             self.messages.push(to_deadletter(&letter, delay_secs));
@@ -69,7 +79,14 @@ impl Successors {
 
 fn to_deadletter(letter: &DeadLetter, delay_secs: u16) -> Successor {
     let (body, group) = (render_dead_letter(letter), Some(letter.delivery.group()));
-    Successor { to: QueueName::DeadLetters, message: OutgoingMessage { body, group, delay_secs } }
+    Successor {
+        to: QueueName::DeadLetters,
+        message: OutgoingMessage {
+            body,
+            group,
+            delay_secs,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -84,16 +101,35 @@ mod tests {
 
     fn letter() -> DeadLetter {
         let reason = DeadLetterReason::TimeToLiveExceeded;
-        DeadLetter { reason, delivery: delivery(1), storage: None, object: None, dropped: false }
+        DeadLetter {
+            reason,
+            delivery: delivery(1),
+            storage: None,
+            object: None,
+            dropped: false,
+        }
     }
 
     #[test]
     fn what_is_due_within_a_quarter_of_an_hour_waits_in_the_queue_and_the_rest_is_parked() {
         let mut successors = Successors::default();
         for wait in [0, 900, 901] {
-            successors.again(Delivery { not_before: START + secs(wait), ..delivery(1) }, START);
+            successors.again(
+                Delivery {
+                    not_before: START + secs(wait),
+                    ..delivery(1)
+                },
+                START,
+            );
         }
-        assert_eq!(successors.messages.iter().map(|it| it.message.delay_secs).collect::<Vec<_>>(), [0, 900]);
+        assert_eq!(
+            successors
+                .messages
+                .iter()
+                .map(|it| it.message.delay_secs)
+                .collect::<Vec<_>>(),
+            [0, 900]
+        );
         assert!(matches!(successors.stored.as_slice(), [(Place::Parked, _)]));
     }
 
@@ -101,8 +137,13 @@ mod tests {
     fn what_goes_back_untried_is_due_from_now_on() {
         let mut successors = Successors::default();
         successors.again(delivery(1), START + secs(5));
-        let [again] = successors.messages.as_slice() else { panic!("expected one message") };
-        assert_eq!(parse_delivery(&again.message.body).unwrap().not_before, START + secs(5));
+        let [again] = successors.messages.as_slice() else {
+            panic!("expected one message")
+        };
+        assert_eq!(
+            parse_delivery(&again.message.body).unwrap().not_before,
+            START + secs(5)
+        );
     }
 
     #[test]
@@ -110,7 +151,12 @@ mod tests {
         let mut successors = Successors::default();
         successors.held(vec![delivery(1), delivery(2)]);
         assert!(successors.messages.is_empty());
-        assert!(successors.stored.iter().all(|(place, _)| *place == Place::Held));
+        assert!(
+            successors
+                .stored
+                .iter()
+                .all(|(place, _)| *place == Place::Held)
+        );
     }
 
     #[test]
@@ -121,10 +167,18 @@ mod tests {
             assert_eq!(successors.messages[0].to, QueueName::DeadLetters);
             successors.messages[0].message.delay_secs
         };
-        let policy = |delay| DeadLetterPolicy { enabled: true, on_expiry: true, delay, give_up_after: None };
+        let policy = |delay| DeadLetterPolicy {
+            enabled: true,
+            on_expiry: true,
+            delay,
+            give_up_after: None,
+        };
         assert_eq!(delay(Some(&policy(Duration::ZERO))), 0);
         assert_eq!(delay(Some(&policy(secs(7)))), 7);
-        assert_eq!(delay(None), dead_letter_delay_secs(DEAD_LETTER_DELAY_DEFAULT));
+        assert_eq!(
+            delay(None),
+            dead_letter_delay_secs(DEAD_LETTER_DELAY_DEFAULT)
+        );
     }
 
     #[test]

@@ -21,16 +21,32 @@ use crate::testing::{START, TestPorts, World, delivery, job, secs, subscription}
 
 fn settler(world: &World) -> Settler<TestPorts> {
     let (state, clock) = (Arc::clone(&world.state), world.clock.clone());
-    let payloads = PayloadReader::new(Arc::clone(&state), clock.clone(), &DeliverSettings::default());
-    let notices = DroppedNotices { ports: world.notice_ports(), payloads: Arc::new(payloads) };
+    let payloads = PayloadReader::new(
+        Arc::clone(&state),
+        clock.clone(),
+        &DeliverSettings::default(),
+    );
+    let notices = DroppedNotices {
+        ports: world.notice_ports(),
+        payloads: Arc::new(payloads),
+    };
     let queue = Arc::clone(&world.queue);
     let (drain, activity) = (DrainMeter::default(), Activity::default());
     let settings = RecordsSettings::EMBEDDED;
     let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
     Settler {
-        ender: Ender { queue, state, clock, drain, activity, notices },
+        ender: Ender {
+            queue,
+            state,
+            clock,
+            drain,
+            activity,
+            notices,
+        },
         records,
-        disabler: Disabler { ports: world.notice_ports() },
+        disabler: Disabler {
+            ports: world.notice_ports(),
+        },
     }
 }
 
@@ -51,7 +67,10 @@ async fn invocation(world: &World, events: usize, settings: Value) -> Invocation
     let message = world.received().await;
     let mut invocation = world.invocation_of(std::slice::from_ref(&message));
     let message = MessageHandle::of(&message);
-    invocation.jobs = vec![Job { message, ..job(delivery(events), &subscription(settings)) }];
+    invocation.jobs = vec![Job {
+        message,
+        ..job(delivery(events), &subscription(settings))
+    }];
     invocation
 }
 
@@ -59,8 +78,17 @@ async fn invocation(world: &World, events: usize, settings: Value) -> Invocation
 fn attempted(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Attempted {
     let at = |entry| EntryRef { job: 0, entry };
     Attempted {
-        subscription: Arc::clone(invocation.jobs[0].subscription.as_ref().expect("a subscription")),
-        verdicts: verdicts.iter().enumerate().map(|(entry, verdict)| (at(entry), *verdict)).collect(),
+        subscription: Arc::clone(
+            invocation.jobs[0]
+                .subscription
+                .as_ref()
+                .expect("a subscription"),
+        ),
+        verdicts: verdicts
+            .iter()
+            .enumerate()
+            .map(|(entry, verdict)| (at(entry), *verdict))
+            .collect(),
         is_to_be_disabled: false,
     }
 }
@@ -68,17 +96,31 @@ fn attempted(invocation: &Invocation, verdicts: &[EntryVerdict]) -> Attempted {
 /// Settles a message of these verdicts. Answers whether it is reported as failed.
 async fn is_failed(world: &World, settings: Value, verdicts: &[EntryVerdict]) -> bool {
     let invocation = invocation(world, verdicts.len(), settings).await;
-    settle(&settler(world), &invocation, vec![attempted(&invocation, verdicts)]).await;
+    settle(
+        &settler(world),
+        &invocation,
+        vec![attempted(&invocation, verdicts)],
+    )
+    .await;
     !invocation.response().failures.is_empty()
 }
 
 fn retry(not_before: Timestamp) -> EntryVerdict {
-    let outcome = Outcome::Answered { status: 503, retry_after: None };
-    EntryVerdict::Retry { not_before, last: LastAttempt::of(outcome, START).unwrap() }
+    let outcome = Outcome::Answered {
+        status: 503,
+        retry_after: None,
+    };
+    EntryVerdict::Retry {
+        not_before,
+        last: LastAttempt::of(outcome, START).unwrap(),
+    }
 }
 
 fn give_up() -> EntryVerdict {
-    EntryVerdict::GiveUp { reason: DeadLetterReason::MaxDeliveryAttemptsExceeded, last: None }
+    EntryVerdict::GiveUp {
+        reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
+        last: None,
+    }
 }
 
 #[tokio::test]
@@ -90,39 +132,69 @@ async fn a_delivered_message_is_acknowledged() {
 
 #[tokio::test]
 async fn a_delivered_message_is_settled_though_the_queue_does_not_take_it() {
-    let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+    let world = World::with(
+        &Plan::none(),
+        &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+    );
     assert!(!is_failed(&world, json!({}), &[EntryVerdict::Delivered]).await);
     // It is delivered again: at least once.
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
 }
 
-/// A message with an event made of each letter of an object, and the places of those that settling it says
-/// are resolved.
+/// A message with an event made of each letter of an object, and the places of those that settling
+/// it says are resolved.
 async fn resolved(world: &World, verdicts: &[EntryVerdict]) -> Vec<usize> {
     let mut invocation = invocation(world, verdicts.len(), json!({})).await;
     for (index, event) in invocation.jobs[0].delivery.events.iter_mut().enumerate() {
-        event.marks.letter =
-            Some(LetterPlace { object: "ORDERS/BILLING/2026/3/7/4/x.json".to_owned(), index });
+        event.marks.letter = Some(LetterPlace {
+            object: "ORDERS/BILLING/2026/3/7/4/x.json".to_owned(),
+            index,
+        });
     }
-    settle(&settler(world), &invocation, vec![attempted(&invocation, verdicts)]).await;
+    settle(
+        &settler(world),
+        &invocation,
+        vec![attempted(&invocation, verdicts)],
+    )
+    .await;
     assert_eq!(invocation.response().failures.len(), 0);
     let sent = world.sent(QueueName::DeadLetters).await;
-    let resolved = sent.iter().filter_map(|body| parse_resolved(body).ok()).flatten();
+    let resolved = sent
+        .iter()
+        .filter_map(|body| parse_resolved(body).ok())
+        .flatten();
     resolved.map(|letter| letter.index).collect()
 }
 
 #[tokio::test]
 async fn dead_letters_that_are_delivered_again_are_resolved() {
     let delivered = EntryVerdict::Delivered;
-    assert_eq!(resolved(&World::new(), &[delivered, delivered]).await, [0, 1]);
-    assert_eq!(resolved(&World::new(), &[retry(START), delivered, give_up()]).await, [1]);
-    assert!(resolved(&World::new(), &[retry(START), give_up()]).await.is_empty());
+    assert_eq!(
+        resolved(&World::new(), &[delivered, delivered]).await,
+        [0, 1]
+    );
+    assert_eq!(
+        resolved(&World::new(), &[retry(START), delivered, give_up()]).await,
+        [1]
+    );
+    assert!(
+        resolved(&World::new(), &[retry(START), give_up()])
+            .await
+            .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn where_the_queue_does_not_take_that_a_delivered_message_is_settled_all_the_same() {
-    let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
-    assert!(resolved(&world, &[EntryVerdict::Delivered]).await.is_empty());
+    let world = World::with(
+        &Plan::none(),
+        &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+    );
+    assert!(
+        resolved(&world, &[EntryVerdict::Delivered])
+            .await
+            .is_empty()
+    );
     assert_eq!(world.calls.count(Operation::Acknowledge), 1);
     assert!(world.sent(QueueName::Deliveries).await.is_empty());
 }
@@ -131,7 +203,12 @@ async fn where_the_queue_does_not_take_that_a_delivered_message_is_settled_all_t
 async fn nothing_is_settled_before_the_last_verdict() {
     let world = World::new();
     let invocation = invocation(&world, 2, json!({})).await;
-    settle(&settler(&world), &invocation, vec![attempted(&invocation, &[EntryVerdict::Delivered])]).await;
+    settle(
+        &settler(&world),
+        &invocation,
+        vec![attempted(&invocation, &[EntryVerdict::Delivered])],
+    )
+    .await;
     assert!(invocation.jobs[0].is_open(1));
     assert_eq!(world.calls.all().len(), 0);
     assert_eq!(invocation.response().failures.len(), 1);
@@ -148,7 +225,10 @@ async fn events_that_fail_are_tried_again_or_are_dead_letters() {
 
 #[tokio::test]
 async fn a_message_whose_successors_are_refused_is_handed_back() {
-    let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+    let world = World::with(
+        &Plan::none(),
+        &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+    );
     assert!(is_failed(&world, json!({}), &[retry(START)]).await);
 }
 
@@ -157,10 +237,19 @@ async fn what_waits_for_long_or_is_held_is_left_to_the_end_of_the_invocation() {
     let world = World::new();
     let invocation = invocation(&world, 2, json!({})).await;
     let verdicts = [retry(START + secs(7200)), EntryVerdict::Held];
-    settle(&settler(&world), &invocation, vec![attempted(&invocation, &verdicts)]).await;
+    settle(
+        &settler(&world),
+        &invocation,
+        vec![attempted(&invocation, &verdicts)],
+    )
+    .await;
     let waiting = invocation.take_waiting();
     assert_eq!((waiting.len(), world.calls.all().len()), (1, 0));
-    let mut places: Vec<_> = waiting[0].deliveries.iter().map(|(place, _)| *place).collect();
+    let mut places: Vec<_> = waiting[0]
+        .deliveries
+        .iter()
+        .map(|(place, _)| *place)
+        .collect();
     places.sort_by_key(|place| *place == place::Place::Parked);
     assert_eq!(places, [place::Place::Held, place::Place::Parked]);
 }
@@ -180,7 +269,11 @@ async fn messages_without_an_attempt_are_settled_and_the_notes_of_late_answers_r
     let mut invocation = invocation(&world, 1, json!({})).await;
     let job = &mut invocation.jobs[0];
     let key = layout::late(&job.delivery.topic, &job.delivery.subscription, "k-0");
-    world.memory.put(&key, Bytes::new(), PutCondition::Always).await.unwrap();
+    world
+        .memory
+        .put(&key, Bytes::new(), PutCondition::Always)
+        .await
+        .unwrap();
     job.acknowledged_late = ["k-0".to_owned()].into();
     job.judge(0, EntryVerdict::Delivered);
     settle(&settler(&world), &invocation, Vec::new()).await;
@@ -194,7 +287,12 @@ async fn a_panic_while_settling_hands_the_message_back() {
     let world = World::with(&Plan::none(), &panics);
     let invocation = invocation(&world, 2, json!({})).await;
     let job = &invocation.jobs[0];
-    settle(&settler(&world), &invocation, vec![attempted(&invocation, &[retry(START); 2])]).await;
+    settle(
+        &settler(&world),
+        &invocation,
+        vec![attempted(&invocation, &[retry(START); 2])],
+    )
+    .await;
     assert!(job.complete().is_some());
     assert_eq!(invocation.response().failures.len(), 1);
 }

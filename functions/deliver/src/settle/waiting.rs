@@ -1,5 +1,5 @@
-//! Stores waiting deliveries: those that wait longer than the queue can delay, and those that are held, go
-//! into the object store, many in one object.
+//! Stores waiting deliveries: those that wait longer than the queue can delay, and those that are
+//! held, go into the object store, many in one object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use super::replace::replace;
 use crate::invocation::{Invocation, WaitingMessage};
 use crate::limits::SETTLED_AT_ONCE_MAX;
 
-/// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than the batch
-/// did.
+/// Objects that are written side by side. Each is 4 MiB at most, and all together hold less than
+/// the batch did.
 const PUTS_AT_ONCE_MAX: usize = 16;
 
 const STORING: &str = "park deliveries";
@@ -43,17 +43,23 @@ struct Shared<'a> {
 }
 
 impl<P: Ports> WaitingObjects<P> {
-    /// Stores the deliveries that the invocation gathered, then ends the messages they came from. If one
-    /// delivery of a message cannot be written, all of the message's deliveries wait in the queue instead;
-    /// those that were written are copies.
+    /// Stores the deliveries that the invocation gathered, then ends the messages they came from.
+    /// If one delivery of a message cannot be written, all of the message's deliveries wait in
+    /// the queue instead; those that were written are copies.
     pub(crate) async fn store(&self, invocation: &Invocation) {
         let waiting = invocation.take_waiting();
         let count = waiting.len();
         if count == 0 {
             return;
         }
-        if Box::pin(catch_panic(self.store_all(invocation, waiting))).await.is_err() {
-            tracing::error!(messages = count, "messages handed back, parking them panicked");
+        if Box::pin(catch_panic(self.store_all(invocation, waiting)))
+            .await
+            .is_err()
+        {
+            tracing::error!(
+                messages = count,
+                "messages handed back, parking them panicked"
+            );
         }
     }
 
@@ -61,7 +67,9 @@ impl<P: Ports> WaitingObjects<P> {
         let is_written = self.write_all(invocation, &waiting).await;
         let messages = waiting.into_iter().zip(is_written);
         let end = |(message, is_written)| self.end(invocation, message, is_written);
-        stream::iter(messages).for_each_concurrent(SETTLED_AT_ONCE_MAX, end).await;
+        stream::iter(messages)
+            .for_each_concurrent(SETTLED_AT_ONCE_MAX, end)
+            .await;
     }
 
     /// Writes the objects side by side, and answers for each message whether all of it was written.
@@ -69,10 +77,18 @@ impl<P: Ports> WaitingObjects<P> {
         let gathered = gather(waiting);
         // Parked deliveries need no signal: wake sees when they are due.
         if gathered.values().any(|shared| shared.place == Place::Held) {
-            let _ = stop_at(&self.clock, invocation.deadlines.storing(), self.wake.signal()).await;
+            let _ = stop_at(
+                &self.clock,
+                invocation.deadlines.storing(),
+                self.wake.signal(),
+            )
+            .await;
         }
         let runs = gathered.values().flat_map(|shared| {
-            shared.objects().into_iter().map(|run| self.put_in_time(invocation, shared, run))
+            shared
+                .objects()
+                .into_iter()
+                .map(|run| self.put_in_time(invocation, shared, run))
         });
         let runs: Vec<_> = runs.collect();
         let mut unwritten = stream::iter(runs).buffer_unordered(PUTS_AT_ONCE_MAX);
@@ -85,13 +101,21 @@ impl<P: Ports> WaitingObjects<P> {
         is_written
     }
 
-    /// Ends a message whose deliveries were stored. Otherwise the queue keeps them for its longest delay,
-    /// with their attempts, and then they are judged again.
+    /// Ends a message whose deliveries were stored. Otherwise the queue keeps them for its longest
+    /// delay, with their attempts, and then they are judged again.
     async fn end(&self, invocation: &Invocation, message: WaitingMessage, is_written: bool) {
-        let WaitingMessage { message, deliveries, mut successors } = message;
+        let WaitingMessage {
+            message,
+            deliveries,
+            mut successors,
+        } = message;
         if !is_written {
             let now = self.clock.now();
-            successors.extend(deliveries.iter().map(|(place, delivery)| place.instead(delivery, now)));
+            successors.extend(
+                deliveries
+                    .iter()
+                    .map(|(place, delivery)| place.instead(delivery, now)),
+            );
         }
         let replaced = replace(&*self.queue, invocation, &message, successors);
         if catch_panic(replaced).await.is_err() {
@@ -106,7 +130,9 @@ impl<P: Ports> WaitingObjects<P> {
         shared: &Shared<'_>,
         run: &[(usize, Bytes)],
     ) -> Vec<usize> {
-        let Shared { place, delivery, .. } = shared;
+        let Shared {
+            place, delivery, ..
+        } = shared;
         let put = catch_panic(self.put(shared, run));
         let put = stop_at(&self.clock, invocation.deadlines.storing(), put).await;
         let error = match put {
@@ -128,15 +154,23 @@ impl<P: Ports> WaitingObjects<P> {
     }
 
     async fn put(&self, shared: &Shared<'_>, run: &[(usize, Bytes)]) -> Result<(), PortError> {
-        let id = shared.place.id(self.clock.now(), self.entropy.uuid().to_string());
+        let id = shared
+            .place
+            .id(self.clock.now(), self.entropy.uuid().to_string());
         let key = shared.place.key(shared.delivery, &id);
         let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
-        self.state.put(&key, render_parked(&messages), PutCondition::Always).await.map(|_| ())
+        self.state
+            .put(&key, render_parked(&messages), PutCondition::Always)
+            .await
+            .map(|_| ())
     }
 }
 
 fn report_held(delivery: &Delivery, deliveries: usize) {
-    let labels = [("topic", delivery.topic.to_string()), ("subscription", delivery.subscription.to_string())];
+    let labels = [
+        ("topic", delivery.topic.to_string()),
+        ("subscription", delivery.subscription.to_string()),
+    ];
     counter!("HeldDeliveryCount", &labels).increment(deliveries as u64);
     tracing::debug!(topic = %delivery.topic, subscription = %delivery.subscription, deliveries, "held");
 }
@@ -147,7 +181,11 @@ fn gather(waiting: &[WaitingMessage]) -> BTreeMap<String, Shared<'_>> {
     for (owner, message) in waiting.iter().enumerate() {
         for (place, delivery) in &message.deliveries {
             let shared = gathered.entry(place.key(delivery, ""));
-            let shared = shared.or_insert(Shared { place: *place, delivery, messages: Vec::new() });
+            let shared = shared.or_insert(Shared {
+                place: *place,
+                delivery,
+                messages: Vec::new(),
+            });
             shared.messages.push((owner, render_delivery(delivery)));
         }
     }
@@ -157,8 +195,13 @@ fn gather(waiting: &[WaitingMessage]) -> BTreeMap<String, Shared<'_>> {
 impl Shared<'_> {
     /// Cuts them into objects of a bounded size.
     fn objects(&self) -> Vec<&[(usize, Bytes)]> {
-        let (items_max, bytes_preferred) = (self.place.per_object_max(), PARKED_OBJECT_BYTES_PREFERRED);
-        let runs = Pack { items_max, bytes_preferred }.cut(self.messages.iter().map(|(_, it)| it.len()));
+        let (items_max, bytes_preferred) =
+            (self.place.per_object_max(), PARKED_OBJECT_BYTES_PREFERRED);
+        let runs = Pack {
+            items_max,
+            bytes_preferred,
+        }
+        .cut(self.messages.iter().map(|(_, it)| it.len()));
         runs.into_iter().map(|run| &self.messages[run]).collect()
     }
 }
@@ -185,7 +228,13 @@ mod tests {
     }
 
     fn parked(wait: u64) -> (Place, Delivery) {
-        (Place::Parked, Delivery { not_before: START + secs(wait), ..delivery(1) })
+        (
+            Place::Parked,
+            Delivery {
+                not_before: START + secs(wait),
+                ..delivery(1)
+            },
+        )
     }
 
     /// Stores what these messages leave behind. Answers how many messages are reported as failed.
@@ -197,7 +246,11 @@ mod tests {
         let invocation = world.invocation_of(&batch);
         for (received, deliveries) in batch.into_iter().zip(messages) {
             let message = MessageHandle::of(&received);
-            invocation.wait(WaitingMessage { message, deliveries, successors: Vec::new() });
+            invocation.wait(WaitingMessage {
+                message,
+                deliveries,
+                successors: Vec::new(),
+            });
         }
         objects(world).store(&invocation).await;
         invocation.response().failures.len()
@@ -211,7 +264,14 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_the_same_minute_shares_an_object() {
         let world = World::new();
-        assert_eq!(stored(&world, vec![vec![parked(3600)], vec![parked(3601)], vec![parked(7200)]]).await, 0);
+        assert_eq!(
+            stored(
+                &world,
+                vec![vec![parked(3600)], vec![parked(3601)], vec![parked(7200)]]
+            )
+            .await,
+            0
+        );
         let keys = keys(&world, layout::PARKED).await;
         assert_eq!((keys.len(), world.calls.count(Operation::Put)), (2, 2));
         let object = world.memory.get(&keys[0]).await.unwrap().unwrap();
@@ -222,7 +282,10 @@ mod tests {
     #[tokio::test]
     async fn held_and_parked_deliveries_of_a_message_go_to_their_places() {
         let world = World::new();
-        assert_eq!(stored(&world, vec![vec![parked(3600), (Place::Held, delivery(1))]]).await, 0);
+        assert_eq!(
+            stored(&world, vec![vec![parked(3600), (Place::Held, delivery(1))]]).await,
+            0
+        );
         assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
         assert_eq!(keys(&world, layout::HELD).await.len(), 1);
         assert_eq!(world.sent(QueueName::Deliveries).await.len(), 0);
@@ -230,10 +293,21 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_stored_waits_in_the_queue_and_its_neighbours_are_stored() {
-        let broken =
-            Plan::by(|effect| effect.key.starts_with("held/").then_some(Fault::Before(ErrorKind::Other)));
+        let broken = Plan::by(|effect| {
+            effect
+                .key
+                .starts_with("held/")
+                .then_some(Fault::Before(ErrorKind::Other))
+        });
         let world = World::with(&broken, &Plan::none());
-        assert_eq!(stored(&world, vec![vec![parked(3600)], vec![(Place::Held, delivery(1))]]).await, 0);
+        assert_eq!(
+            stored(
+                &world,
+                vec![vec![parked(3600)], vec![(Place::Held, delivery(1))]]
+            )
+            .await,
+            0
+        );
         assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
         assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
     }
@@ -251,7 +325,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_that_cannot_be_replaced_is_handed_back() {
-        let world = World::with(&Plan::none(), &Plan::nth(0, Fault::Before(ErrorKind::Other)));
+        let world = World::with(
+            &Plan::none(),
+            &Plan::nth(0, Fault::Before(ErrorKind::Other)),
+        );
         assert_eq!(stored(&world, vec![vec![parked(3600)]]).await, 1);
         assert_eq!(keys(&world, layout::PARKED).await.len(), 1);
     }
@@ -259,10 +336,20 @@ mod tests {
     #[test]
     fn objects_are_bounded_in_number() {
         let delivery = delivery(1);
-        let messages = (0..25).map(|owner| (owner, Bytes::from_static(b"{}"))).collect();
-        let shared = Shared { place: Place::Held, delivery: &delivery, messages };
+        let messages = (0..25)
+            .map(|owner| (owner, Bytes::from_static(b"{}")))
+            .collect();
+        let shared = Shared {
+            place: Place::Held,
+            delivery: &delivery,
+            messages,
+        };
         let sizes: Vec<_> = shared.objects().iter().map(|run| run.len()).collect();
-        assert!(sizes.iter().all(|size| *size <= Place::Held.per_object_max()));
+        assert!(
+            sizes
+                .iter()
+                .all(|size| *size <= Place::Held.per_object_max())
+        );
         assert_eq!(sizes.iter().sum::<usize>(), 25);
     }
 }

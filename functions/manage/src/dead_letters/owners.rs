@@ -1,4 +1,5 @@
-//! The subscriptions that have dead letters, also those that are gone: read from the keys, name by name.
+//! The subscriptions that have dead letters, also those that are gone: read from the keys, name by
+//! name.
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::stored::layout;
@@ -32,15 +33,24 @@ pub(crate) enum Scope {
 
 impl Scope {
     /// The subscriptions with dead letters, at most [`OWNERS_MAX`], and whether there are more.
-    pub(crate) async fn owners(&self, bucket: &impl ObjectStore) -> Result<(Vec<Owner>, bool), PortError> {
+    pub(crate) async fn owners(
+        &self,
+        bucket: &impl ObjectStore,
+    ) -> Result<(Vec<Owner>, bool), PortError> {
         let mut owners = match self {
             Self::Subscription(prefix) => owner(bucket, prefix).await?.into_iter().collect(),
             Self::Topic(prefix) => owners_of(bucket, prefix).await?,
             Self::All => {
-                let topics = folders(bucket, "").await?.into_iter().map(|(prefix, _)| prefix);
+                let topics = folders(bucket, "")
+                    .await?
+                    .into_iter()
+                    .map(|(prefix, _)| prefix);
                 let topics = topics.filter(|prefix| is_of_a_topic(prefix));
                 let found = topics.map(|topic| async move { owners_of(bucket, &topic).await });
-                stream::iter(found).buffered(LISTINGS_AT_ONCE).try_concat().await?
+                stream::iter(found)
+                    .buffered(LISTINGS_AT_ONCE)
+                    .try_concat()
+                    .await?
             }
         };
         let has_more = owners.len() > OWNERS_MAX;
@@ -56,34 +66,50 @@ fn is_of_a_topic(folder: &str) -> bool {
 
 async fn owner(bucket: &impl ObjectStore, prefix: &str) -> Result<Option<Owner>, PortError> {
     let first = bucket.list(prefix, None, 1).await?.objects;
-    Ok(first.first().map(|meta| Owner::of(prefix.to_owned(), &meta.key)))
+    Ok(first
+        .first()
+        .map(|meta| Owner::of(prefix.to_owned(), &meta.key)))
 }
 
 async fn owners_of(bucket: &impl ObjectStore, topic: &str) -> Result<Vec<Owner>, PortError> {
     let folders = folders(bucket, topic).await?.into_iter();
-    Ok(folders.map(|(prefix, first)| Owner::of(prefix, &first)).collect())
+    Ok(folders
+        .map(|(prefix, first)| Owner::of(prefix, &first))
+        .collect())
 }
 
 impl Owner {
     /// The subscription of a prefix, by the first of its keys.
     fn of(prefix: String, first: &str) -> Self {
-        let year = first.strip_prefix(&prefix).and_then(|rest| rest.split('/').next()?.parse().ok());
-        // A key of another form comes before or behind those of dead letters: then all years are looked at.
-        Self { prefix, first_year: year.unwrap_or(FIRST_YEAR) }
+        let year = first
+            .strip_prefix(&prefix)
+            .and_then(|rest| rest.split('/').next()?.parse().ok());
+        // A key of another form comes before or behind those of dead letters: then all years are
+        // looked at.
+        Self {
+            prefix,
+            first_year: year.unwrap_or(FIRST_YEAR),
+        }
     }
 }
 
 /// The year before which no dead letter was written by posthaste, or by Event Grid.
 const FIRST_YEAR: u16 = 2018;
 
-/// The folders right under a prefix, each with the first of its keys, and one more than [`OWNERS_MAX`] at
-/// most. A listing shows many small ones; behind a large one the next begins.
-async fn folders(bucket: &impl ObjectStore, prefix: &str) -> Result<Vec<(String, String)>, PortError> {
+/// The folders right under a prefix, each with the first of its keys, and one more than
+/// [`OWNERS_MAX`] at most. A listing shows many small ones; behind a large one the next begins.
+async fn folders(
+    bucket: &impl ObjectStore,
+    prefix: &str,
+) -> Result<Vec<(String, String)>, PortError> {
     let (mut folders, mut after) = (Vec::<(String, String)>::new(), None::<String>);
     while folders.len() <= OWNERS_MAX {
         let listed = bucket.list(prefix, after.as_deref(), LIST_PAGE_MAX).await?;
         for meta in listed.objects {
-            let name = meta.key.strip_prefix(prefix).and_then(|rest| rest.split_once('/'));
+            let name = meta
+                .key
+                .strip_prefix(prefix)
+                .and_then(|rest| rest.split_once('/'));
             let Some((name, _)) = name else { continue };
             let folder = format!("{prefix}{name}/");
             if folders.last().is_none_or(|(last, _)| *last != folder) {
@@ -91,7 +117,9 @@ async fn folders(bucket: &impl ObjectStore, prefix: &str) -> Result<Vec<(String,
             }
         }
         let Some(next) = listed.next_after else { break };
-        let last = folders.last().and_then(|(folder, _)| folder.strip_suffix('/'));
+        let last = folders
+            .last()
+            .and_then(|(folder, _)| folder.strip_suffix('/'));
         let past_last = last.map(past).filter(|past| *past > next);
         after = Some(past_last.unwrap_or(next));
     }
@@ -125,14 +153,23 @@ mod tests {
         }
         let found = async |scope: Scope| {
             let owners = scope.owners(&store).await.unwrap().0;
-            owners.into_iter().map(|owner| (owner.prefix, owner.first_year)).collect::<Vec<_>>()
+            owners
+                .into_iter()
+                .map(|owner| (owner.prefix, owner.first_year))
+                .collect::<Vec<_>>()
         };
         let owner = |prefix: &str, year| (prefix.to_owned(), year);
         let of_orders = [owner("ORDERS/A/", 2025), owner("ORDERS/AB/", 2026)];
         assert_eq!(found(Scope::Topic("ORDERS/".to_owned())).await, of_orders);
-        assert_eq!(found(Scope::Subscription("ORDERS/AB/".to_owned())).await, of_orders[1..]);
+        assert_eq!(
+            found(Scope::Subscription("ORDERS/AB/".to_owned())).await,
+            of_orders[1..]
+        );
         assert_eq!(found(Scope::Subscription("ORDERS/B/".to_owned())).await, []);
         let all = found(Scope::All).await;
-        assert_eq!((&all[..2], &all[2..]), (&of_orders[..], &[owner("ORDERS1/A/", FIRST_YEAR)][..]));
+        assert_eq!(
+            (&all[..2], &all[2..]),
+            (&of_orders[..], &[owner("ORDERS1/A/", FIRST_YEAR)][..])
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A search for dead letters: reads the newest objects, a few side by side, until the page is full or its
-//! time is over.
+//! A search for dead letters: reads the newest objects, a few side by side, until the page is full
+//! or its time is over.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,8 +21,8 @@ use crate::answer::ApiError;
 use crate::manage::Manage;
 use crate::paging::cursor;
 
-/// The time after which a page ends. A read that begins just before still ends before the request's time
-/// limit.
+/// The time after which a page ends. A read that begins just before still ends before the request's
+/// time limit.
 const SEARCH_TIME: Duration = Duration::from_secs(5);
 
 /// Most objects that a page reads, so that it ends even if the clock stands still.
@@ -34,8 +34,8 @@ const READS_AT_ONCE: usize = 4;
 /// Largest object that is read, in bytes: four times what deadletter gathers, as for replays.
 const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The time by which clocks may differ: what was written in the first minutes of a month is found although
-/// the clock of manage has not reached it.
+/// The time by which clocks may differ: what was written in the first minutes of a month is found
+/// although the clock of manage has not reached it.
 pub(crate) const CLOCKS_DIFFER_MAX: Duration = Duration::from_hours(1);
 
 /// The note of a list over more subscriptions than one request looks at.
@@ -68,8 +68,16 @@ impl Place {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ' ');
         let written_at = Timestamp::from_millis(parts.next()?.parse().ok()?);
-        let Some(index) = parts.next() else { return Some(Self { written_at, object: None }) };
-        Some(Self { written_at, object: Some((parts.next()?.to_owned(), index.parse().ok()?)) })
+        let Some(index) = parts.next() else {
+            return Some(Self {
+                written_at,
+                object: None,
+            });
+        };
+        Some(Self {
+            written_at,
+            object: Some((parts.next()?.to_owned(), index.parse().ok()?)),
+        })
     }
 
     fn cursor(&self) -> String {
@@ -124,12 +132,25 @@ impl<P: Ports> Manage<P> {
         }
         let mut walk = Walk::new(owners, written, self.clock.now() + CLOCKS_DIFFER_MAX);
         let end = self.clock.monotonic() + SEARCH_TIME;
-        let mut filling =
-            Filling { search: &search, page: DeadLetterPage::default(), last: None, reads: 0, end };
+        let mut filling = Filling {
+            search: &search,
+            page: DeadLetterPage::default(),
+            last: None,
+            reads: 0,
+            end,
+        };
         let cut = loop {
-            match walk.step(&self.dead_letters, || self.clock.monotonic() < end).await? {
+            match walk
+                .step(&self.dead_letters, || self.clock.monotonic() < end)
+                .await?
+            {
                 Step::End => break None,
-                Step::Cut(written_at) => break Some(Place { written_at, object: None }),
+                Step::Cut(written_at) => {
+                    break Some(Place {
+                        written_at,
+                        object: None,
+                    });
+                }
                 Step::Objects(objects) => {
                     if let Some(cut) = self.fill(&mut filling, &walk, objects).await? {
                         break Some(cut);
@@ -140,7 +161,10 @@ impl<P: Ports> Manage<P> {
         let mut page = filling.page;
         page.note = is_cut.then(|| TOO_MANY_OWNERS.to_owned());
         self.write_names(&mut page).await;
-        Ok(DeadLetterPage { cursor: cut.map(|place| place.cursor()), ..page })
+        Ok(DeadLetterPage {
+            cursor: cut.map(|place| place.cursor()),
+            ..page
+        })
     }
 
     /// Adds the letters of objects. Answers where the page ends, if it does.
@@ -151,17 +175,28 @@ impl<P: Ports> Manage<P> {
         objects: Vec<Placed>,
     ) -> Result<Option<Place>, ApiError> {
         let is_wanted = |object: &Placed| {
-            filling.search.after.as_ref().is_none_or(|after| after.is_before(object, usize::MAX))
+            filling
+                .search
+                .after
+                .as_ref()
+                .is_none_or(|after| after.is_before(object, usize::MAX))
         };
         let objects: Vec<_> = objects.into_iter().filter(is_wanted).collect();
-        let reads = objects.clone().into_iter().map(|object| self.read_letters(object));
+        let reads = objects
+            .clone()
+            .into_iter()
+            .map(|object| self.read_letters(object));
         let mut reads = pin!(stream::iter(reads).buffered(READS_AT_ONCE));
         for object in &objects {
-            if filling.reads == READS_MAX || (filling.reads > 0 && self.clock.monotonic() >= filling.end) {
+            if filling.reads == READS_MAX
+                || (filling.reads > 0 && self.clock.monotonic() >= filling.end)
+            {
                 return Ok(filling.last.clone());
             }
             filling.reads += 1;
-            let Some(read) = reads.next().await else { break };
+            let Some(read) = reads.next().await else {
+                break;
+            };
             let prefix = &walk.owners()[object.owner].prefix;
             if let Some(end) = filling.add(object, prefix, read?) {
                 return Ok(Some(end));
@@ -171,12 +206,17 @@ impl<P: Ports> Manage<P> {
     }
 
     /// The letters of an object and which of them are resolved, or why it cannot be read.
-    async fn read_letters(&self, object: Placed) -> Result<Result<LettersOfObject, String>, PortError> {
+    async fn read_letters(
+        &self,
+        object: Placed,
+    ) -> Result<Result<LettersOfObject, String>, PortError> {
         if object.bytes > OBJECT_BYTES_MAX {
             return Ok(Err("the object has more than 16 MiB".to_owned()));
         }
-        let read =
-            try_join(self.dead_letters.get(&object.key), resolved_letters(&self.dead_letters, &object.key));
+        let read = try_join(
+            self.dead_letters.get(&object.key),
+            resolved_letters(&self.dead_letters, &object.key),
+        );
         match read.await {
             Ok((Some(Object { bytes, .. }), resolved)) => {
                 let letters = shown_letters(&bytes).map_err(|error| error.to_string());
@@ -193,7 +233,9 @@ impl<P: Ports> Manage<P> {
     async fn write_names(&self, page: &mut DeadLetterPage) {
         let mut topics = BTreeMap::new();
         for row in &mut page.dead_letters {
-            let Ok(topic) = TopicName::parse(&row.topic) else { continue };
+            let Ok(topic) = TopicName::parse(&row.topic) else {
+                continue;
+            };
             if !topics.contains_key(&row.topic) {
                 topics.insert(row.topic.clone(), self.load(&topic).await);
             }
@@ -219,16 +261,28 @@ fn write_name(record: &TopicRecord, row: &mut DeadLetterView) {
 
 impl Filling<'_> {
     /// Adds the letters of an object. Answers the place at which the page is full.
-    fn add(&mut self, object: &Placed, prefix: &str, read: Result<LettersOfObject, String>) -> Option<Place> {
+    fn add(
+        &mut self,
+        object: &Placed,
+        prefix: &str,
+        read: Result<LettersOfObject, String>,
+    ) -> Option<Place> {
         let search = self.search;
         let LettersOfObject { letters, resolved } = read.unwrap_or_else(|detail| {
             if self.page.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
-                self.page.failures.push(ReplayFailure { key: object.key.clone(), index: None, detail });
+                self.page.failures.push(ReplayFailure {
+                    key: object.key.clone(),
+                    index: None,
+                    detail,
+                });
             }
             LettersOfObject::default()
         });
         for (index, letter) in letters.into_iter().enumerate() {
-            let is_after = search.after.as_ref().is_none_or(|after| after.is_before(object, index));
+            let is_after = search
+                .after
+                .as_ref()
+                .is_none_or(|after| after.is_before(object, index));
             let is_resolved = resolved.has(index);
             if !is_after || !search.takes(&letter) || (is_resolved && !search.include_resolved) {
                 continue;
@@ -236,7 +290,9 @@ impl Filling<'_> {
             if self.page.dead_letters.len() == search.items {
                 return self.last.clone();
             }
-            self.page.dead_letters.push(row(object, prefix, index, letter, is_resolved));
+            self.page
+                .dead_letters
+                .push(row(object, prefix, index, letter, is_resolved));
             self.last = Some(object.place(index));
         }
         self.last = Some(object.place(usize::MAX));
@@ -246,25 +302,45 @@ impl Filling<'_> {
 
 impl Search {
     fn takes(&self, letter: &ShownLetter) -> bool {
-        let has_reason = self.reason.is_none_or(|reason| letter.reason.as_deref() == Some(reason.as_str()));
+        let has_reason = self
+            .reason
+            .is_none_or(|reason| letter.reason.as_deref() == Some(reason.as_str()));
         has_reason && (self.event_type.is_none() || letter.event_type == self.event_type)
     }
 }
 
 impl Placed {
     fn place(&self, index: usize) -> Place {
-        Place { written_at: self.written_at, object: Some((self.key.clone(), index)) }
+        Place {
+            written_at: self.written_at,
+            object: Some((self.key.clone(), index)),
+        }
     }
 }
 
 /// Whether an object will not be read the next time either. A list goes on without it.
 pub(crate) fn is_lasting(error: &PortError) -> bool {
-    matches!(error.kind, ErrorKind::Invalid | ErrorKind::Denied | ErrorKind::Damaged)
+    matches!(
+        error.kind,
+        ErrorKind::Invalid | ErrorKind::Denied | ErrorKind::Damaged
+    )
 }
 
-fn row(object: &Placed, prefix: &str, index: usize, letter: ShownLetter, resolved: bool) -> DeadLetterView {
+fn row(
+    object: &Placed,
+    prefix: &str,
+    index: usize,
+    letter: ShownLetter,
+    resolved: bool,
+) -> DeadLetterView {
     let mut names = prefix.split('/').map(str::to_owned);
-    let ShownLetter { id, event_type, reason, attempts, status } = letter;
+    let ShownLetter {
+        id,
+        event_type,
+        reason,
+        attempts,
+        status,
+    } = letter;
     DeadLetterView {
         object: object.key.clone(),
         index,

@@ -1,5 +1,5 @@
-//! The dead-letter objects of some subscriptions, the newest first: month by month, and where a month has
-//! more than one listing shows, day by day and hour by hour.
+//! The dead-letter objects of some subscriptions, the newest first: month by month, and where a
+//! month has more than one listing shows, day by day and hour by hour.
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::model::Timestamp;
@@ -55,7 +55,10 @@ impl Walk {
         let to = written.to.map_or(now, |to| to.min(now));
         Self {
             owners,
-            written: WrittenIn { to: Some(to), ..written },
+            written: WrittenIn {
+                to: Some(to),
+                ..written
+            },
             periods: Vec::new(),
             month: Period::month_of(to),
             listed: Vec::new(),
@@ -70,23 +73,28 @@ impl Walk {
         &self.owners
     }
 
-    /// The next step. The first one has objects of a period, however much is listed for it; before each later
-    /// one the walk is cut when it must end.
+    /// The next step. The first one has objects of a period, however much is listed for it; before
+    /// each later one the walk is cut when it must end.
     pub(crate) async fn step(
         &mut self,
         bucket: &impl ObjectStore,
         has_time: impl Fn() -> bool,
     ) -> Result<Step, PortError> {
         loop {
-            let Some((period, owners)) = self.next_period() else { return Ok(Step::End) };
+            let Some((period, owners)) = self.next_period() else {
+                return Ok(Step::End);
+            };
             if self.has_stepped && (self.listings >= self.listings_max || !has_time()) {
                 return Ok(Step::Cut(period.ends()));
             }
             let listed = self.list(bucket, period, owners).await?;
             let is_hour = period.parts().is_empty();
             let is_whole = |page: &ListPage| page.next_after.is_none() || is_hour;
-            let (whole, divided): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, page)| is_whole(page));
-            let placed = whole.into_iter().flat_map(|(owner, page)| self.placed(owner, page));
+            let (whole, divided): (Vec<_>, Vec<_>) =
+                listed.into_iter().partition(|(_, page)| is_whole(page));
+            let placed = whole
+                .into_iter()
+                .flat_map(|(owner, page)| self.placed(owner, page));
             let placed: Vec<_> = placed.collect();
             self.listed.extend(placed);
             if divided.is_empty() {
@@ -94,15 +102,26 @@ impl Walk {
                 return Ok(Step::Objects(self.take_since(period.begins())));
             }
             let owners: Vec<_> = divided.into_iter().map(|(owner, _)| owner).collect();
-            self.periods.extend(period.parts().into_iter().map(|part| (part, owners.clone())));
+            self.periods.extend(
+                period
+                    .parts()
+                    .into_iter()
+                    .map(|part| (part, owners.clone())),
+            );
         }
     }
 
     /// The listed objects that were written at this time or later, in order.
     fn take_since(&mut self, begins: Timestamp) -> Vec<Placed> {
-        let mut placed: Vec<_> = self.listed.extract_if(.., |object| object.written_at >= begins).collect();
+        let mut placed: Vec<_> = self
+            .listed
+            .extract_if(.., |object| object.written_at >= begins)
+            .collect();
         placed.sort_by(|one, other| {
-            other.written_at.cmp(&one.written_at).then_with(|| one.key.cmp(&other.key))
+            other
+                .written_at
+                .cmp(&one.written_at)
+                .then_with(|| one.key.cmp(&other.key))
         });
         placed
     }
@@ -132,7 +151,8 @@ impl Walk {
         Some((month, owners.map(|(index, _)| index).collect()))
     }
 
-    /// The listing of a period for each of the owners: its first page, or all of an hour, which has no parts.
+    /// The listing of a period for each of the owners: its first page, or all of an hour, which has
+    /// no parts.
     async fn list(
         &mut self,
         bucket: &impl ObjectStore,
@@ -141,31 +161,52 @@ impl Walk {
     ) -> Result<Vec<(usize, ListPage)>, PortError> {
         let key = period.key();
         let is_hour = period.parts().is_empty();
-        let prefixes = owners.into_iter().map(|owner| (owner, format!("{}{key}", self.owners[owner].prefix)));
-        let listings = stream::iter(prefixes.collect::<Vec<_>>()).map(|(owner, prefix)| async move {
-            let (page, listings) = list(bucket, &prefix, is_hour).await?;
-            Ok((owner, page, listings))
-        });
+        let prefixes = owners
+            .into_iter()
+            .map(|owner| (owner, format!("{}{key}", self.owners[owner].prefix)));
+        let listings =
+            stream::iter(prefixes.collect::<Vec<_>>()).map(|(owner, prefix)| async move {
+                let (page, listings) = list(bucket, &prefix, is_hour).await?;
+                Ok((owner, page, listings))
+            });
         let listed: Vec<_> = listings.buffered(LISTINGS_AT_ONCE).try_collect().await?;
-        self.listings += listed.iter().map(|(_, _, listings)| listings).sum::<usize>();
-        Ok(listed.into_iter().map(|(owner, page, _)| (owner, page)).collect())
+        self.listings += listed
+            .iter()
+            .map(|(_, _, listings)| listings)
+            .sum::<usize>();
+        Ok(listed
+            .into_iter()
+            .map(|(owner, page, _)| (owner, page))
+            .collect())
     }
 
     /// The objects of an owner that were written in the time that is asked for.
     fn placed(&self, owner: usize, page: ListPage) -> Vec<Placed> {
-        page.objects.into_iter().filter_map(|meta| self.place(owner, meta)).collect()
+        page.objects
+            .into_iter()
+            .filter_map(|meta| self.place(owner, meta))
+            .collect()
     }
 
     fn place(&self, owner: usize, meta: ObjectMeta) -> Option<Placed> {
         let prefix = &self.owners[owner].prefix;
         let written_at = written_at(prefix, &meta.key, meta.modified_at)?;
         let is_wanted = self.written.takes(prefix, &meta.key, meta.modified_at);
-        is_wanted.then_some(Placed { written_at, key: meta.key, bytes: meta.size, owner })
+        is_wanted.then_some(Placed {
+            written_at,
+            key: meta.key,
+            bytes: meta.size,
+            owner,
+        })
     }
 }
 
 /// A page of objects, or all of them, with the number of listings.
-async fn list(bucket: &impl ObjectStore, prefix: &str, all: bool) -> Result<(ListPage, usize), PortError> {
+async fn list(
+    bucket: &impl ObjectStore,
+    prefix: &str,
+    all: bool,
+) -> Result<(ListPage, usize), PortError> {
     let mut listed = bucket.list(prefix, None, LIST_PAGE_MAX).await?;
     let mut listings = 1;
     while all && let Some(after) = listed.next_after.take() {
@@ -202,24 +243,35 @@ mod tests {
         store
     }
 
-    /// The subscriptions and hours of the objects that a walk finds, and how many of each, in order; and the
-    /// number of listings.
+    /// The subscriptions and hours of the objects that a walk finds, and how many of each, in
+    /// order; and the number of listings.
     async fn walked(store: &MemoryStore, listings_max: usize) -> (Vec<(String, usize)>, usize) {
         let calls = Calls::default();
         let bucket = Recorded::new(store.clone(), "bucket", &calls);
         let (mut found, mut to) = (Vec::<(String, usize)>::new(), None);
         for _ in 0..100 {
-            let owners = Scope::Topic("ORDERS/".to_owned()).owners(&bucket).await.unwrap().0;
+            let owners = Scope::Topic("ORDERS/".to_owned())
+                .owners(&bucket)
+                .await
+                .unwrap()
+                .0;
             let written = WrittenIn { from: None, to };
             let walk = Walk::new(owners, written, at("2026-03-10T12:00:00Z"));
-            let mut walk = Walk { listings_max, ..walk };
+            let mut walk = Walk {
+                listings_max,
+                ..walk
+            };
             to = loop {
                 match walk.step(&bucket, || true).await.unwrap() {
                     Step::Cut(at) => break Some(at),
                     Step::End => return (found, calls.count(Operation::List)),
                     Step::Objects(objects) => {
                         for Placed { key, .. } in objects {
-                            let folder = key["ORDERS/".len()..].rsplit_once('/').unwrap().0.to_owned();
+                            let folder = key["ORDERS/".len()..]
+                                .rsplit_once('/')
+                                .unwrap()
+                                .0
+                                .to_owned();
                             match found.last_mut() {
                                 Some((last, count)) if *last == folder => *count += 1,
                                 _ => found.push((folder, 1)),
@@ -234,23 +286,46 @@ mod tests {
 
     #[tokio::test]
     async fn a_quiet_month_costs_a_listing_and_no_day_that_is_to_come_is_listed() {
-        let quiet = store(&[("A", "2026/3/9/23", 2), ("A", "2026/3/10/9", 1), ("B", "2026/3/10/10", 1)]);
+        let quiet = store(&[
+            ("A", "2026/3/9/23", 2),
+            ("A", "2026/3/10/9", 1),
+            ("B", "2026/3/10/10", 1),
+        ]);
         let (found, listings) = walked(&quiet, LISTINGS_MAX).await;
-        let expected = [("B/2026/3/10/10", 1), ("A/2026/3/10/9", 1), ("A/2026/3/9/23", 2)];
-        assert_eq!(found, expected.map(|(folder, count)| (folder.to_owned(), count)));
+        let expected = [
+            ("B/2026/3/10/10", 1),
+            ("A/2026/3/10/9", 1),
+            ("A/2026/3/9/23", 2),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(folder, count)| (folder.to_owned(), count))
+        );
         // One for the subscriptions, and one of each of them for each month back to January.
         assert_eq!(listings, 1 + 3 * 2);
         let (_, listings) = walked(&store(&[("A", "2026/3/9/23", 1_001)]), LISTINGS_MAX).await;
-        // The month, ten days, the hours of one, two pages of an hour, two months; pages of subscriptions.
+        // The month, ten days, the hours of one, two pages of an hour, two months; pages of
+        // subscriptions.
         assert_eq!(listings, 1 + 10 + 24 + 1 + 2 + 2);
     }
 
     #[tokio::test]
     async fn only_what_one_listing_does_not_show_is_divided_and_the_order_is_kept() {
-        let busy = store(&[("A", "2026/3/9/23", 1_001), ("B", "2026/3/9/9", 1), ("B", "2026/3/10/1", 1)]);
+        let busy = store(&[
+            ("A", "2026/3/9/23", 1_001),
+            ("B", "2026/3/9/9", 1),
+            ("B", "2026/3/10/1", 1),
+        ]);
         let (found, _) = walked(&busy, LISTINGS_MAX).await;
-        let expected = [("B/2026/3/10/1", 1), ("A/2026/3/9/23", 1_001), ("B/2026/3/9/9", 1)];
-        assert_eq!(found, expected.map(|(folder, count)| (folder.to_owned(), count)));
+        let expected = [
+            ("B/2026/3/10/1", 1),
+            ("A/2026/3/9/23", 1_001),
+            ("B/2026/3/9/9", 1),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(folder, count)| (folder.to_owned(), count))
+        );
     }
 
     #[tokio::test]
@@ -260,6 +335,9 @@ mod tests {
         objects.extend(names.iter().map(|name| (&**name, "2026/3/9/23", 1)));
         objects.push(("A", "2026/3/9/22", 1_001));
         let (found, _) = walked(&store(&objects), 1).await;
-        assert_eq!(found.iter().map(|(_, count)| count).sum::<usize>(), 2 * 1_001 + 30);
+        assert_eq!(
+            found.iter().map(|(_, count)| count).sum::<usize>(),
+            2 * 1_001 + 30
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The events that producers publish, as the document describes them. Publish itself reads them member by
-//! member.
+//! The events that producers publish, as the document describes them. Publish itself reads them
+//! member by member.
 
 use std::collections::BTreeMap;
 
@@ -69,8 +69,8 @@ pub(super) struct CustomEvent {
     members: BTreeMap<String, Value>,
 }
 
-/// The body of a publish request in `application/json`: one event, or an array of events, in the topic's
-/// schema.
+/// The body of a publish request in `application/json`: one event, or an array of events, in the
+/// topic's schema.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "described here, read by the publish function")]

@@ -20,7 +20,9 @@ const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds until it is worth ano
 fn problems(all: &[(u16, &str)]) -> Responses {
     let one = |(status, description): &(u16, &str)| {
         let content = Content::new(Some(Ref::from_schema_name("Problem")));
-        let response = Response::builder().description(*description).content(PROBLEM_CONTENT_TYPE, content);
+        let response = Response::builder()
+            .description(*description)
+            .content(PROBLEM_CONTENT_TYPE, content);
         (status.to_string(), RefOr::T(response.build()))
     };
     all.iter().map(one).collect()
@@ -119,7 +121,9 @@ pub(crate) struct Publish;
 impl IntoResponses for Publish {
     fn responses() -> Responses {
         let counts = Content::new(Some(Ref::from_schema_name("PublishAnswer")));
-        let accepted = Response::builder().description("Accepted").content("application/json", counts);
+        let accepted = Response::builder()
+            .description("Accepted")
+            .content("application/json", counts);
         let mut responses = PublishProblems::responses();
         responses.insert("200".to_owned(), RefOr::T(accepted.build()));
         for (status, response) in &mut responses {
@@ -138,7 +142,11 @@ impl IntoResponses for Publish {
 fn add_headers(response: &mut RefOr<Response>, headers: &[(&str, &str)]) {
     let RefOr::T(response) = response else { return };
     for (name, description) in headers {
-        let header = HeaderBuilder::new().schema(Some(String::schema())).description(Some(*description));
-        response.headers.insert((*name).to_owned(), RefOr::T(header.build()));
+        let header = HeaderBuilder::new()
+            .schema(Some(String::schema()))
+            .description(Some(*description));
+        response
+            .headers
+            .insert((*name).to_owned(), RefOr::T(header.build()));
     }
 }

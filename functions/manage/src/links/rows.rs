@@ -11,7 +11,8 @@ use posthaste_core::stored::{TopicRecord, layout};
 pub(super) struct Owner {
     topic: TopicName,
     name: SubscriptionName,
-    /// The link of its endpoint; `None` if the subscription was deleted or its topic's record cannot be read.
+    /// The link of its endpoint; `None` if the subscription was deleted or its topic's record
+    /// cannot be read.
     link: Option<Link>,
     state: LinkState,
     since: Option<IsoTimestamp>,
@@ -19,8 +20,8 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// The owner of some held objects according to its topic's record, or in the state `otherwise` if the
-    /// record does not have it.
+    /// The owner of some held objects according to its topic's record, or in the state `otherwise`
+    /// if the record does not have it.
     pub(super) fn of(
         record: Option<&TopicRecord>,
         otherwise: LinkState,
@@ -30,24 +31,37 @@ impl Owner {
     ) -> Self {
         let found = record.and_then(|record| Some((record, record.settings.subscription(&name)?)));
         let Some((record, (name, settings))) = found else {
-            return Self { topic, name, link: None, state: otherwise, since: None, objects };
+            return Self {
+                topic,
+                name,
+                link: None,
+                state: otherwise,
+                since: None,
+                objects,
+            };
         };
         let status = settings.status.as_ref().map(|status| status.at(now));
-        let state = status.as_ref().map_or(StatusState::Active, |status| status.state);
+        let state = status
+            .as_ref()
+            .map_or(StatusState::Active, |status| status.state);
         Self {
             topic: record.name.clone(),
             name: name.clone(),
-            link: EndpointUrl::parse(&settings.endpoint.url).ok().map(|url| url.link()),
+            link: EndpointUrl::parse(&settings.endpoint.url)
+                .ok()
+                .map(|url| url.link()),
             state: state.into(),
             since: status.map(|status| status.since),
             objects,
         }
     }
 
-    /// Whether the held events need a row of their own. Events that are held because a link fails are shown
-    /// with that link, and a subscription that fails has a row already.
+    /// Whether the held events need a row of their own. Events that are held because a link fails
+    /// are shown with that link, and a subscription that fails has a row already.
     fn has_own_row(&self, known: &BTreeSet<String>) -> bool {
-        let Some(link) = &self.link else { return self.objects > 0 };
+        let Some(link) = &self.link else {
+            return self.objects > 0;
+        };
         let (link, topic, name) = (link.clone(), self.topic.clone(), self.name.clone());
         let is_link_known = known.contains(&Target::Link(link.clone()).to_string());
         let is_known = known.contains(&Target::Subscription { link, topic, name }.to_string());
@@ -55,41 +69,70 @@ impl Owner {
     }
 
     fn row(&self) -> LinkView {
-        LinkView::held(&self.topic, &self.name, self.link.as_ref(), self.state, self.since)
-            .holding(self.objects)
+        LinkView::held(
+            &self.topic,
+            &self.name,
+            self.link.as_ref(),
+            self.state,
+            self.since,
+        )
+        .holding(self.objects)
     }
 
-    /// The row of the subscription's health on a link, under the names that were written. If its events go to
-    /// this link, the row has their number, and shows the state that holds them apart from the subscription's
-    /// health.
+    /// The row of the subscription's health on a link, under the names that were written. If its
+    /// events go to this link, the row has their number, and shows the state that holds them
+    /// apart from the subscription's health.
     fn over(&self, row: LinkView, link: &Link) -> LinkView {
-        let row = LinkView { topic: Some(self.topic.clone()), subscription: Some(self.name.clone()), ..row };
+        let row = LinkView {
+            topic: Some(self.topic.clone()),
+            subscription: Some(self.name.clone()),
+            ..row
+        };
         if self.link.as_ref() != Some(link) {
             return row.holding(0);
         }
         match self.state {
             LinkState::Releasing => row.holding(self.objects),
-            state => LinkView { state, since: self.since, next_probe: None, ..row }.holding(self.objects),
+            state => LinkView {
+                state,
+                since: self.since,
+                next_probe: None,
+                ..row
+            }
+            .holding(self.objects),
         }
     }
 }
 
 /// All rows, in their order. The key of an owner is the prefix of the objects that are held for it.
-pub(super) fn rows(failing: &[(Target, &Condition)], owners: &BTreeMap<String, Owner>) -> Vec<LinkView> {
+pub(super) fn rows(
+    failing: &[(Target, &Condition)],
+    owners: &BTreeMap<String, Owner>,
+) -> Vec<LinkView> {
     let on_links = objects_on_links(owners);
     let row = |(target, condition): &(Target, &Condition)| {
         let row = LinkView::of(target, condition);
         match target {
             Target::Link(link) => row.holding(on_links.get(link).copied().unwrap_or_default()),
-            Target::Subscription { link, topic, name } => match owners.get(&layout::held_of(topic, name)) {
-                Some(owner) => owner.over(row, link),
-                None => row.holding(0),
-            },
+            Target::Subscription { link, topic, name } => {
+                match owners.get(&layout::held_of(topic, name)) {
+                    Some(owner) => owner.over(row, link),
+                    None => row.holding(0),
+                }
+            }
         }
     };
-    let known: BTreeSet<_> = failing.iter().map(|(target, _)| target.to_string()).collect();
+    let known: BTreeSet<_> = failing
+        .iter()
+        .map(|(target, _)| target.to_string())
+        .collect();
     let mut rows: Vec<_> = failing.iter().map(row).collect();
-    rows.extend(owners.values().filter(|owner| owner.has_own_row(&known)).map(Owner::row));
+    rows.extend(
+        owners
+            .values()
+            .filter(|owner| owner.has_own_row(&known))
+            .map(Owner::row),
+    );
     rows.sort_by(|one, other| place(one).cmp(&place(other)));
     rows
 }
@@ -107,7 +150,9 @@ fn objects_on_links(owners: &BTreeMap<String, Owner>) -> BTreeMap<&Link, u32> {
 
 /// The place of a row: a link comes before its subscriptions.
 fn place(row: &LinkView) -> (Option<&str>, LinkScope, Option<String>, Option<String>) {
-    let (topic, name) =
-        (row.topic.as_ref().map(TopicName::folded), row.subscription.as_ref().map(SubscriptionName::folded));
+    let (topic, name) = (
+        row.topic.as_ref().map(TopicName::folded),
+        row.subscription.as_ref().map(SubscriptionName::folded),
+    );
     (row.link.as_deref(), row.scope, topic, name)
 }

@@ -50,15 +50,21 @@ impl ReplayQuery {
     fn takes(&self, replay: &ReplayView) -> bool {
         // A replay that has just ended may still have its marker.
         (!self.active || is_active(replay.state))
-            && self.topic.as_ref().is_none_or(|topic| topic.folded() == replay.topic.folded())
-            && self.subscription.as_ref().is_none_or(|name| name.folded() == replay.subscription.folded())
+            && self
+                .topic
+                .as_ref()
+                .is_none_or(|topic| topic.folded() == replay.topic.folded())
+            && self
+                .subscription
+                .as_ref()
+                .is_none_or(|name| name.folded() == replay.subscription.folded())
     }
 }
 
 /// List replays
 ///
-/// The oldest first, or the newest. A replay is kept for 30 days. Replays are read for a few seconds;
-/// `cursor` says where to go on.
+/// The oldest first, or the newest. A replay is kept for 30 days. Replays are read for a few
+/// seconds; `cursor` says where to go on.
 #[utoipa::path(get, path = "/replays", tag = "dead letters", params(ReplayQuery),
     responses((status = 200, description = "One page of replays", body = ReplayPage), BadRequests, Problems))]
 pub(crate) async fn list_replays<P: Ports>(
@@ -66,14 +72,21 @@ pub(crate) async fn list_replays<P: Ports>(
     Query(query): Query<ReplayQuery>,
 ) -> Answer<ReplayPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
-    // Each replay that has not ended has a marker, so that the records of the others need not be read.
-    let of = if query.active { layout::REPLAYING } else { layout::REPLAYS };
+    // Each replay that has not ended has a marker, so that the records of the others need not be
+    // read.
+    let of = if query.active {
+        layout::REPLAYING
+    } else {
+        layout::REPLAYS
+    };
     if after.as_ref().is_some_and(|after| !after.starts_with(of)) {
         return Err(bad_cursor().into());
     }
     let page = if query.newest_first {
         let keys = manage.newest(of, after).await?;
-        manage.replays(stream::iter(keys.into_iter().map(Ok)), &query, items).await?
+        manage
+            .replays(stream::iter(keys.into_iter().map(Ok)), &query, items)
+            .await?
     } else {
         let keys = pages::objects(&manage.state, of, after).map_ok(|meta| meta.key);
         manage.replays(keys, &query, items).await?
@@ -86,11 +99,13 @@ const fn is_active(state: ReplayState) -> bool {
 }
 
 impl<P: Ports> Manage<P> {
-    /// The keys before the page's beginning, the last first. Every key is listed, a thousand in a request; of
-    /// the records, those of the page alone are read.
+    /// The keys before the page's beginning, the last first. Every key is listed, a thousand in a
+    /// request; of the records, those of the page alone are read.
     async fn newest(&self, of: &str, before: Option<String>) -> Result<Vec<String>, PortError> {
-        let mut keys: Vec<_> =
-            pages::objects(&self.state, of, None).map_ok(|meta| meta.key).try_collect().await?;
+        let mut keys: Vec<_> = pages::objects(&self.state, of, None)
+            .map_ok(|meta| meta.key)
+            .try_collect()
+            .await?;
         keys.retain(|key| before.as_ref().is_none_or(|before| key < before));
         keys.reverse();
         Ok(keys)
@@ -108,20 +123,32 @@ impl<P: Ports> Manage<P> {
         while let Some(key) = keys.try_next().await? {
             let is_late = reads > 0 && self.clock.monotonic() >= end;
             if replays.len() == items || reads == READS_MAX || is_late {
-                return Ok(ReplayPage { replays, cursor: last });
+                return Ok(ReplayPage {
+                    replays,
+                    cursor: last,
+                });
             }
             reads += 1;
-            replays.extend(self.shown_replay(&key).await?.filter(|replay| query.takes(replay)));
+            replays.extend(
+                self.shown_replay(&key)
+                    .await?
+                    .filter(|replay| query.takes(replay)),
+            );
             last = Some(cursor(&key));
         }
-        Ok(ReplayPage { replays, cursor: None })
+        Ok(ReplayPage {
+            replays,
+            cursor: None,
+        })
     }
 
-    /// The replay of this record or marker. One that is gone is left out; one that cannot be read is logged
-    /// too.
+    /// The replay of this record or marker. One that is gone is left out; one that cannot be read
+    /// is logged too.
     async fn shown_replay(&self, key: &str) -> Result<Option<ReplayView>, ApiError> {
         let marked = key.strip_prefix(layout::REPLAYING);
-        let Some(id) = marked.or_else(|| layout::replay_of(key)) else { return Ok(None) };
+        let Some(id) = marked.or_else(|| layout::replay_of(key)) else {
+            return Ok(None);
+        };
         let object = listed(self.state.get(&layout::replay(id)).await)?;
         Ok(parse(id, object).ok().map(|replay| replay.shown()))
     }

@@ -27,16 +27,25 @@ impl<P: Ports> Manage<P> {
         let mut filter = selection.records(from, selection.to(), to);
         filter.without_payload = true;
         let until = self.clock.monotonic() + LIST_TIME_MAX;
-        let page = self.log.list(&filter, RECORDS_MAX, || self.clock.monotonic() < until).await?;
+        let page = self
+            .log
+            .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
+            .await?;
         let is_complete = page.next.is_none() && page.damaged.is_empty();
-        let mut preview = ReplayPreview { is_complete, ..ReplayPreview::default() };
+        let mut preview = ReplayPreview {
+            is_complete,
+            ..ReplayPreview::default()
+        };
         for history in histories(page.records) {
             let ended = history.decisive();
             if !selection.may_end(ended, &to.created) || !selection.takes_end(&history) {
                 continue;
             }
             preview.events += 1;
-            let reason = ended.reason.clone().unwrap_or_else(|| ended.result.as_str().to_owned());
+            let reason = ended
+                .reason
+                .clone()
+                .unwrap_or_else(|| ended.result.as_str().to_owned());
             *preview.by_reason.entry(reason).or_default() += 1;
             if preview.ids.len() < IDS_MAX {
                 preview.ids.extend(ended.event_id.clone());

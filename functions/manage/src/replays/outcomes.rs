@@ -22,7 +22,10 @@ impl<P: Ports> Manage<P> {
         self.read_outcomes(replay).await.ok().flatten()
     }
 
-    async fn read_outcomes(&self, replay: &ReplayRecord) -> Result<Option<ReplayOutcomes>, ApiError> {
+    async fn read_outcomes(
+        &self,
+        replay: &ReplayRecord,
+    ) -> Result<Option<ReplayOutcomes>, ApiError> {
         let topic = self.load(&replay.topic).await?;
         if self.is_log_off(topic.as_ref()) {
             return Ok(None);
@@ -37,9 +40,19 @@ impl<P: Ports> Manage<P> {
         };
         let complete_until = self.log_complete_until();
         let until = self.clock.monotonic() + LIST_TIME_MAX;
-        let page = self.log.list(&filter, RECORDS_MAX, || self.clock.monotonic() < until).await?;
+        let page = self
+            .log
+            .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
+            .await?;
         let is_partial = page.next.is_some() || !page.damaged.is_empty();
-        let outcomes = ReplayOutcomes::of(replay.progress.queued, &histories(page.records), complete_until.0);
-        Ok(Some(ReplayOutcomes { is_partial, ..outcomes }))
+        let outcomes = ReplayOutcomes::of(
+            replay.progress.queued,
+            &histories(page.records),
+            complete_until.0,
+        );
+        Ok(Some(ReplayOutcomes {
+            is_partial,
+            ..outcomes
+        }))
     }
 }

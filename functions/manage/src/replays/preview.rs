@@ -11,8 +11,8 @@ use crate::answer::ApiError;
 use crate::letters::{Letters, Receiver, fail};
 use crate::manage::Manage;
 
-/// Longest time for counting. A read that begins just before its end still ends before the request's time
-/// limit.
+/// Longest time for counting. A read that begins just before its end still ends before the
+/// request's time limit.
 const COUNTING_TIME: Duration = Duration::from_secs(8);
 
 /// Most objects that are counted, so that counting ends even if the clock stands still.
@@ -37,12 +37,21 @@ impl<P: Ports> Manage<P> {
                     return Ok(preview);
                 }
                 read += 1;
-                count(&mut preview, &object.key, self.letters(&object.key, selection, receiver).await?);
+                count(
+                    &mut preview,
+                    &object.key,
+                    self.letters(&object.key, selection, receiver).await?,
+                );
             }
             match page.next_after {
                 Some(next) if self.clock.monotonic() < end => after = Some(next),
                 Some(_) => return Ok(preview),
-                None => return Ok(ReplayPreview { is_complete: true, ..preview }),
+                None => {
+                    return Ok(ReplayPreview {
+                        is_complete: true,
+                        ..preview
+                    });
+                }
             }
         }
     }
@@ -50,7 +59,12 @@ impl<P: Ports> Manage<P> {
 
 /// Adds the letters of an object.
 fn count(preview: &mut ReplayPreview, key: &str, letters: Letters) {
-    let Letters { selected, resolved, broken, .. } = letters;
+    let Letters {
+        selected,
+        resolved,
+        broken,
+        ..
+    } = letters;
     preview.objects += u64::from(!selected.is_empty());
     preview.resolved += resolved;
     for (_, letter) in selected {

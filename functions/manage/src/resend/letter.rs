@@ -20,7 +20,8 @@ const KEY_BESIDE_LETTER: &str = "name the key of a delivery or a dead letter, no
 const OTHER_OWNER: &str = "the object is not one of the subscription's dead letters";
 
 impl<P: Ports> Manage<P> {
-    /// The dead letter at this place. `histories` say which delivery it was, and so its `webhook-id`.
+    /// The dead letter at this place. `histories` say which delivery it was, and so its
+    /// `webhook-id`.
     pub(super) async fn letter_again(
         &self,
         place: &DeadLetterPlace,
@@ -34,12 +35,24 @@ impl<P: Ports> Manage<P> {
         }
         let letter = self.letter_at(place, to, id).await?;
         let buried = buried(histories, place, &letter);
-        let chosen = buried.and_then(|history| choose(histories, &to.created, Some(&history.key)).ok());
-        let (is_waiting, new_id) = (chosen.is_some_and(|chosen| chosen.is_waiting), NEW_WEBHOOK_ID_OF_LETTER);
+        let chosen =
+            buried.and_then(|history| choose(histories, &to.created, Some(&history.key)).ok());
+        let (is_waiting, new_id) = (
+            chosen.is_some_and(|chosen| chosen.is_waiting),
+            NEW_WEBHOOK_ID_OF_LETTER,
+        );
         let DeadLetterPlace { object, index } = place.clone();
         let webhook_id = buried.map(DeliveryHistory::webhook_id);
-        let found = Found { event: letter.event, webhook_id, letter: Some(LetterPlace { object, index }) };
-        Ok(Again { found, is_waiting, new_id })
+        let found = Found {
+            event: letter.event,
+            webhook_id,
+            letter: Some(LetterPlace { object, index }),
+        };
+        Ok(Again {
+            found,
+            is_waiting,
+            new_id,
+        })
     }
 
     async fn letter_at(
@@ -48,20 +61,31 @@ impl<P: Ports> Manage<P> {
         to: &Subscription,
         id: &str,
     ) -> Result<Restored, ApiError> {
-        if !place.object.starts_with(&layout::dead_letters_of(&to.topic, &to.name)) {
+        if !place
+            .object
+            .starts_with(&layout::dead_letters_of(&to.topic, &to.name))
+        {
             return Err(bad("deadLetter.object", OTHER_OWNER));
         }
         let object = match self.dead_letters.get(&place.object).await {
             // A store refuses only keys that no object can have.
-            Err(PortError { kind: ErrorKind::Invalid, .. }) => None,
+            Err(PortError {
+                kind: ErrorKind::Invalid,
+                ..
+            }) => None,
             object => object?,
         };
         let object = object.ok_or_else(|| none("there is no such object"))?;
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
         let letter = letters.into_iter().nth(place.index).and_then(Result::ok);
         let letter = letter.filter(|letter| log_text(letter.event.id()) == log_text(id));
-        let letter = letter.ok_or_else(|| none("there is no dead letter of this id at this place"))?;
-        if letter.is_for(&to.created) { Ok(letter) } else { Err(former(to).into()) }
+        let letter =
+            letter.ok_or_else(|| none("there is no dead letter of this id at this place"))?;
+        if letter.is_for(&to.created) {
+            Ok(letter)
+        } else {
+            Err(former(to).into())
+        }
     }
 }
 
@@ -73,13 +97,18 @@ fn buried<'a>(
 ) -> Option<&'a DeliveryHistory> {
     let mut of_letter = histories.iter().filter(|history| {
         history.dead_letter_object.as_ref() == Some(&place.object)
-            && letter.published_at.is_none_or(|at| at == history.first().accepted_at)
+            && letter
+                .published_at
+                .is_none_or(|at| at == history.first().accepted_at)
     });
     of_letter.next().filter(|_| of_letter.next().is_none())
 }
 
 fn bad(member: &str, detail: &str) -> ApiError {
-    Problem::new(ProblemKind::BadSettings).member(member).detail(detail).into()
+    Problem::new(ProblemKind::BadSettings)
+        .member(member)
+        .detail(detail)
+        .into()
 }
 
 fn none(detail: &str) -> ApiError {

@@ -1,4 +1,5 @@
-//! The payload of an event that is sent again: from the delivery log, the state bucket or a dead letter.
+//! The payload of an event that is sent again: from the delivery log, the state bucket or a dead
+//! letter.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use crate::answer::ApiError;
 use crate::dead_letters::{CLOCKS_DIFFER_MAX, Placed, Scope, Step, Walk, is_lasting};
 use crate::manage::Manage;
 
-/// Longest time for a search of the dead letters. A read that begins just before its end still ends before
-/// the request's time limit.
+/// Longest time for a search of the dead letters. A read that begins just before its end still ends
+/// before the request's time limit.
 const SEARCH_TIME: Duration = Duration::from_secs(8);
 
 /// Most dead-letter objects that are read, so that a search ends even if the clock stands still.
@@ -54,14 +55,28 @@ impl<P: Ports> Manage<P> {
             if let Some(event) = kept.event(history).await? {
                 // One that cannot be read is not resolved by sending it again.
                 let letter = kept.letter_of(chosen.history).await.unwrap_or_default();
-                return Ok(Found { event, webhook_id: Some(chosen.history.webhook_id()), letter });
+                return Ok(Found {
+                    event,
+                    webhook_id: Some(chosen.history.webhook_id()),
+                    letter,
+                });
             }
         }
         Err(gone(chosen).into())
     }
 
-    fn kept<'a>(&'a self, to: &'a Subscription, id: &'a str) -> KeptEvent<'a, P::Store, P::DeadLetters> {
-        KeptEvent { state: &self.state, dead_letters: &self.dead_letters, to, id, include_former: false }
+    fn kept<'a>(
+        &'a self,
+        to: &'a Subscription,
+        id: &'a str,
+    ) -> KeptEvent<'a, P::Store, P::DeadLetters> {
+        KeptEvent {
+            state: &self.state,
+            dead_letters: &self.dead_letters,
+            to,
+            id,
+            include_former: false,
+        }
     }
 
     /// The newest dead letter of this id, where the log has no record of the event.
@@ -74,10 +89,17 @@ impl<P: Ports> Manage<P> {
     ) -> Result<Found, ApiError> {
         let scope = Scope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
         let (owners, _) = scope.owners(&self.dead_letters).await?;
-        let mut walk = Walk::new(owners, WrittenIn::default(), self.clock.now() + CLOCKS_DIFFER_MAX);
+        let mut walk = Walk::new(
+            owners,
+            WrittenIn::default(),
+            self.clock.now() + CLOCKS_DIFFER_MAX,
+        );
         let (end, mut read) = (self.clock.monotonic() + SEARCH_TIME, 0);
         loop {
-            let objects = match walk.step(&self.dead_letters, || self.clock.monotonic() < end).await? {
+            let objects = match walk
+                .step(&self.dead_letters, || self.clock.monotonic() < end)
+                .await?
+            {
                 Step::Objects(objects) => objects,
                 Step::Cut(_) => return Err(unknown(searched_from, true)),
                 Step::End => return Err(unknown(searched_from, false)),
@@ -94,7 +116,11 @@ impl<P: Ports> Manage<P> {
                 };
                 if let Some((index, Restored { event, .. })) = found {
                     let letter = Some(LetterPlace { object: key, index });
-                    return Ok(Found { event, webhook_id: None, letter });
+                    return Ok(Found {
+                        event,
+                        webhook_id: None,
+                        letter,
+                    });
                 }
             }
         }
@@ -103,9 +129,14 @@ impl<P: Ports> Manage<P> {
 
 fn gone(chosen: &ToSendAgain<'_>) -> Problem {
     let reference = chosen.history.payload_reference.as_deref();
-    let detail = match (reference.and_then(layout::payload_kept_until), &chosen.history.dead_letter_object) {
+    let detail = match (
+        reference.and_then(layout::payload_kept_until),
+        &chosen.history.dead_letter_object,
+    ) {
         (Some(until), _) => format!("its payload was kept until {until}"),
-        (None, Some(object)) => format!("its payload was in the dead letter {object}, which is gone"),
+        (None, Some(object)) => {
+            format!("its payload was in the dead letter {object}, which is gone")
+        }
         (None, None) => NO_PAYLOAD.to_owned(),
     };
     Problem::new(ProblemKind::PayloadGone).detail(detail)

@@ -45,7 +45,11 @@ async fn without_the_admin_key_nothing_is_shown_or_done() {
             }
             let answer = api.send(request.body(Body::from("{}")).unwrap()).await;
             answer.problem(401, "unauthorized");
-            assert_eq!(answer.header("www-authenticate"), "Bearer", "{method} {path} {key:?}");
+            assert_eq!(
+                answer.header("www-authenticate"),
+                "Bearer",
+                "{method} {path} {key:?}"
+            );
         }
     }
     assert_eq!(api.state.read("topics/orders.json"), before);
@@ -62,7 +66,11 @@ async fn a_key_that_is_too_short_or_its_digest_opens_nothing() {
     ] {
         let api = Api::opened_by(key);
         let request = Request::get("/topics").header("authorization", format!("Bearer {offered}"));
-        assert_eq!(api.send(request.body(Body::empty()).unwrap()).await.status, expected, "{offered}");
+        assert_eq!(
+            api.send(request.body(Body::empty()).unwrap()).await.status,
+            expected,
+            "{offered}"
+        );
     }
 }
 
@@ -70,7 +78,10 @@ async fn a_key_that_is_too_short_or_its_digest_opens_nothing() {
 async fn the_scheme_of_the_key_is_read_in_any_case() {
     let api = Api::new();
     let request = Request::get("/topics").header("authorization", format!("bEARER {ADMIN_KEY}"));
-    assert_eq!(api.send(request.body(Body::empty()).unwrap()).await.status, 200);
+    assert_eq!(
+        api.send(request.body(Body::empty()).unwrap()).await.status,
+        200
+    );
 }
 
 async fn bad_settings(api: &Api, path: &str, body: Value, member: &str, detail: &str) {
@@ -86,9 +97,12 @@ async fn every_member_at_fault_is_named() {
     let wrong = json!({
         "enpoint": { "url": 5 }, "contentMode": "binry", "retryPolicy": { "schedule": ["x", "PT1S"] },
     });
-    let problem = api.put("/topics/orders", json!({ "subscriptions": { "x": wrong } })).await;
+    let problem = api
+        .put("/topics/orders", json!({ "subscriptions": { "x": wrong } }))
+        .await;
     let problem = problem.problem(400, "bad-settings");
-    let duration = "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
+    let duration =
+        "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
     let endpoint = "unknown member `enpoint`, did you mean `endpoint`?";
     let errors = json!([
         { "member": "subscriptions.x.contentMode", "detail": "unknown word, did you mean `binary`?" },
@@ -97,20 +111,35 @@ async fn every_member_at_fault_is_named() {
         { "member": "subscriptions.x.retryPolicy.schedule[0]", "detail": duration },
     ]);
     assert_eq!(problem["errors"], errors);
-    assert_eq!([&problem["member"], &problem["detail"]], [&errors[0]["member"], &errors[0]["detail"]]);
-    let problem = api.put("/topics/orders", json!({ "name": "a", "colour": 1 })).await;
+    assert_eq!(
+        [&problem["member"], &problem["detail"]],
+        [&errors[0]["member"], &errors[0]["detail"]]
+    );
+    let problem = api
+        .put("/topics/orders", json!({ "name": "a", "colour": 1 }))
+        .await;
     let problem = problem.problem(400, "bad-settings");
-    assert_eq!((&problem["member"], problem.get("errors")), (&json!("colour"), None));
+    assert_eq!(
+        (&problem["member"], problem.get("errors")),
+        (&json!("colour"), None)
+    );
     assert_eq!(api.state.read("topics/orders.json"), None);
 }
 
 #[tokio::test]
 async fn a_member_that_is_written_twice_is_named() {
     let api = Api::new();
-    let request = Request::put("/topics/orders").header("authorization", format!("Bearer {ADMIN_KEY}"));
+    let request =
+        Request::put("/topics/orders").header("authorization", format!("Bearer {ADMIN_KEY}"));
     let body = Body::from(r#"{"inputSchema":"Custom","inputSchema":"EventGrid"}"#);
-    let problem = api.send(request.body(body).unwrap()).await.problem(400, "bad-settings");
-    assert_eq!(problem["detail"], "duplicate field `inputSchema` at line 1 column 37");
+    let problem = api
+        .send(request.body(body).unwrap())
+        .await
+        .problem(400, "bad-settings");
+    assert_eq!(
+        problem["detail"],
+        "duplicate field `inputSchema` at line 1 column 37"
+    );
 }
 
 #[tokio::test]
@@ -119,13 +148,34 @@ async fn the_member_at_fault_is_named() {
     let check = async |member: &str, value: Value, path: &str, detail: &str| {
         let mut settings = billing();
         settings[member] = value;
-        bad_settings(&api, "/topics/orders/subscriptions/x", settings.clone(), path, detail).await;
-        let (path, whole) =
-            (format!("subscriptions.x.{path}"), json!({ "subscriptions": { "x": settings } }));
+        bad_settings(
+            &api,
+            "/topics/orders/subscriptions/x",
+            settings.clone(),
+            path,
+            detail,
+        )
+        .await;
+        let (path, whole) = (
+            format!("subscriptions.x.{path}"),
+            json!({ "subscriptions": { "x": settings } }),
+        );
         bad_settings(&api, "/topics/orders", whole, &path, detail).await;
     };
-    check("filters", json!({}), "filters", "unknown member `filters`, did you mean `filter`?").await;
-    check("filter", json!({ "types": [] }), "filter.types", "unknown member `types`, expected one of").await;
+    check(
+        "filters",
+        json!({}),
+        "filters",
+        "unknown member `filters`, did you mean `filter`?",
+    )
+    .await;
+    check(
+        "filter",
+        json!({ "types": [] }),
+        "filter.types",
+        "unknown member `types`, expected one of",
+    )
+    .await;
     check(
         "retryPolicy",
         json!({ "schedule": ["PT1S", "1s"] }),
@@ -140,13 +190,38 @@ async fn the_member_at_fault_is_named() {
         "31 is outside 1..=30",
     )
     .await;
-    check("contentMode", json!("Binary"), "contentMode", "unknown word, did you mean `binary`?").await;
+    check(
+        "contentMode",
+        json!("Binary"),
+        "contentMode",
+        "unknown word, did you mean `binary`?",
+    )
+    .await;
     check("endpoint", json!({}), "endpoint", "missing member `url`").await;
-    check("name", json!("y"), "name", "differs from the name in the path").await;
+    check(
+        "name",
+        json!("y"),
+        "name",
+        "differs from the name in the path",
+    )
+    .await;
     let api = Api::new();
-    bad_settings(&api, "/topics/orders", json!({ "inputSchema": "Other" }), "inputSchema", "unknown word")
-        .await;
-    bad_settings(&api, "/topics/orders", json!({ "name": "other" }), "name", "differs from").await;
+    bad_settings(
+        &api,
+        "/topics/orders",
+        json!({ "inputSchema": "Other" }),
+        "inputSchema",
+        "unknown word",
+    )
+    .await;
+    bad_settings(
+        &api,
+        "/topics/orders",
+        json!({ "name": "other" }),
+        "name",
+        "differs from",
+    )
+    .await;
     bad_settings(
         &api,
         "/topics/orders",
@@ -156,13 +231,26 @@ async fn the_member_at_fault_is_named() {
     )
     .await;
     let ops = json!({ "noticesTopic": "ops.eu" });
-    bad_settings(&api, "/topics/orders", ops, "noticesTopic", "\"ops.eu\" is not a name").await;
+    bad_settings(
+        &api,
+        "/topics/orders",
+        ops,
+        "noticesTopic",
+        "\"ops.eu\" is not a name",
+    )
+    .await;
     let log = json!({ "deliveryLog": "all" });
     let modes = "unknown word, expected one of `off`, `attempts`, `payloads`";
     bad_settings(&api, "/topics/orders", log, "deliveryLog", modes).await;
     let twice = json!({ "subscriptions": { "Billing": billing(), "billing": billing() } });
-    bad_settings(&api, "/topics/orders", twice, "subscriptions.billing", "there is another of this name")
-        .await;
+    bad_settings(
+        &api,
+        "/topics/orders",
+        twice,
+        "subscriptions.billing",
+        "there is another of this name",
+    )
+    .await;
     assert_eq!(api.state.read("topics/orders.json"), None);
 }
 
@@ -184,16 +272,40 @@ async fn an_endpoint_is_refused_at_the_door() {
                 AllowEndpoints)",
         ),
         ("https://[::1]/", "the address ::1 is not public"),
-        ("https://169.254.169.254/latest", "the address 169.254.169.254 is not public"),
+        (
+            "https://169.254.169.254/latest",
+            "the address 169.254.169.254 is not public",
+        ),
         ("ftp://a.example/", "the scheme is \"ftp\", expected https"),
         ("hooks", "not an absolute URL"),
     ] {
         let body = json!({ "endpoint": { "url": url } });
-        bad_settings(&api, "/topics/orders/subscriptions/x", body.clone(), "endpoint.url", detail).await;
+        bad_settings(
+            &api,
+            "/topics/orders/subscriptions/x",
+            body.clone(),
+            "endpoint.url",
+            detail,
+        )
+        .await;
         let whole = json!({ "subscriptions": { "x": body } });
-        bad_settings(&api, "/topics/orders", whole, "subscriptions.x.endpoint.url", detail).await;
+        bad_settings(
+            &api,
+            "/topics/orders",
+            whole,
+            "subscriptions.x.endpoint.url",
+            detail,
+        )
+        .await;
         let second = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": url } });
-        bad_settings(&api, "/topics/orders/subscriptions/x", second, "endpoint.fallbackUrl", detail).await;
+        bad_settings(
+            &api,
+            "/topics/orders/subscriptions/x",
+            second,
+            "endpoint.fallbackUrl",
+            detail,
+        )
+        .await;
     }
 }
 
@@ -201,18 +313,38 @@ async fn an_endpoint_is_refused_at_the_door() {
 async fn a_second_endpoint_is_shown_as_it_was_written_and_taken_back() {
     let (api, path) = (Api::with_billing().await, "/topics/orders/subscriptions/x");
     let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": "https://b.example/hooks" });
-    assert_eq!(api.put(path, json!({ "endpoint": endpoint })).await.json()["endpoint"], endpoint);
+    assert_eq!(
+        api.put(path, json!({ "endpoint": endpoint })).await.json()["endpoint"],
+        endpoint
+    );
     let shown = api.get(path).await.json();
     assert_eq!(api.put(path, shown).await.status, 200);
     let none = json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": null } });
-    assert_eq!(api.put(path, none).await.json()["endpoint"].get("fallbackUrl"), None);
+    assert_eq!(
+        api.put(path, none).await.json()["endpoint"].get("fallbackUrl"),
+        None
+    );
     for (validation, fallback, detail) in [
-        ("none", "https://a.example/standby", "is on the scheme, host and port of endpoint.url"),
-        ("CloudEvents", "https://b.example/", "is on another host than endpoint.url"),
+        (
+            "none",
+            "https://a.example/standby",
+            "is on the scheme, host and port of endpoint.url",
+        ),
+        (
+            "CloudEvents",
+            "https://b.example/",
+            "is on another host than endpoint.url",
+        ),
     ] {
-        let endpoint =
-            json!({ "url": "https://a.example/", "fallbackUrl": fallback, "validation": validation });
-        bad_settings(&api, path, json!({ "endpoint": endpoint }), "endpoint.fallbackUrl", detail).await;
+        let endpoint = json!({ "url": "https://a.example/", "fallbackUrl": fallback, "validation": validation });
+        bad_settings(
+            &api,
+            path,
+            json!({ "endpoint": endpoint }),
+            "endpoint.fallbackUrl",
+            detail,
+        )
+        .await;
     }
 }
 
@@ -220,14 +352,22 @@ async fn a_second_endpoint_is_shown_as_it_was_written_and_taken_back() {
 async fn what_is_no_json_is_a_bad_request() {
     let api = Api::new();
     for body in ["", "{", "{}x", "\u{feff}{}", "\"\\ud800\""] {
-        let answer = api.call("PUT", "/topics/orders", &[], body.to_owned()).await;
+        let answer = api
+            .call("PUT", "/topics/orders", &[], body.to_owned())
+            .await;
         assert_eq!(answer.status, 400, "{body:?}");
         assert_eq!(answer.header("content-type"), "application/problem+json");
     }
     let deep = "[".repeat(100_000);
-    api.call("PUT", "/topics/orders", &[], deep).await.problem(400, "bad-settings");
-    api.call("PUT", "/topics/orders", &[], "[1]").await.problem(400, "bad-settings");
-    api.call("PUT", "/topics/orders", &[], vec![0xFF, 0xFE]).await.problem(400, "about:blank");
+    api.call("PUT", "/topics/orders", &[], deep)
+        .await
+        .problem(400, "bad-settings");
+    api.call("PUT", "/topics/orders", &[], "[1]")
+        .await
+        .problem(400, "bad-settings");
+    api.call("PUT", "/topics/orders", &[], vec![0xFF, 0xFE])
+        .await
+        .problem(400, "about:blank");
     assert_eq!(api.state.read("topics/orders.json"), None);
 }
 
@@ -235,23 +375,49 @@ async fn what_is_no_json_is_a_bad_request() {
 async fn another_content_type_is_refused_and_none_is_taken() {
     let api = Api::new();
     for content_type in ["text/plain", "application/yaml", "application/jsonx", ""] {
-        let answer = api.call("PUT", "/topics/orders", &[("content-type", content_type)], "{}").await;
+        let answer = api
+            .call(
+                "PUT",
+                "/topics/orders",
+                &[("content-type", content_type)],
+                "{}",
+            )
+            .await;
         answer.problem(415, "about:blank");
     }
     for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
-        let answer = api.call("PUT", "/topics/orders", &[("content-type", content_type)], "{}").await;
+        let answer = api
+            .call(
+                "PUT",
+                "/topics/orders",
+                &[("content-type", content_type)],
+                "{}",
+            )
+            .await;
         assert!([200, 201].contains(&answer.status), "{content_type}");
     }
-    assert_eq!(api.call("PUT", "/topics/orders", &[], "{}").await.status, 200);
+    assert_eq!(
+        api.call("PUT", "/topics/orders", &[], "{}").await.status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn a_body_past_the_limit_is_refused() {
     let api = Api::new();
     let body = |bytes: usize| format!("{{}}{}", " ".repeat(bytes - 2));
-    let answer = api.call("PUT", "/topics/orders", &[], body(MANAGE_REQUEST_BYTES_MAX)).await;
+    let answer = api
+        .call("PUT", "/topics/orders", &[], body(MANAGE_REQUEST_BYTES_MAX))
+        .await;
     assert_eq!(answer.status, 201);
-    let answer = api.call("PUT", "/topics/orders", &[], body(MANAGE_REQUEST_BYTES_MAX + 1)).await;
+    let answer = api
+        .call(
+            "PUT",
+            "/topics/orders",
+            &[],
+            body(MANAGE_REQUEST_BYTES_MAX + 1),
+        )
+        .await;
     answer.problem(413, "too-large");
 }
 
@@ -266,7 +432,12 @@ async fn names_and_queries_that_cannot_be_read_are_named() {
     };
     check("/topics/a.b", "topic", "\"a.b\" is not a name").await;
     check("/topics/malformed", "topic", "\"malformed\" is reserved").await;
-    check("/topics/orders/subscriptions/-x", "name", "\"-x\" is not a name").await;
+    check(
+        "/topics/orders/subscriptions/-x",
+        "name",
+        "\"-x\" is not a name",
+    )
+    .await;
     api.get("/topics/%FF").await.problem(400, "about:blank");
     check("/topics?limit=0", "limit", "0 is outside 1..=1000").await;
     check("/topics?limit=1001", "limit", "1001 is outside 1..=1000").await;
@@ -274,21 +445,40 @@ async fn names_and_queries_that_cannot_be_read_are_named() {
     check("/topics?cursor=!", "cursor", "not a cursor").await;
     check("/topics?page=2", "page", "unknown field `page`").await;
     let dead_letters = "/topics/orders/subscriptions/billing/dead-letters";
-    check(&format!("{dead_letters}?from=today"), "from", "expected an RFC 3339 date-time").await;
-    check(&format!("{dead_letters}?reason=Bored"), "reason", "unknown variant `Bored`").await;
+    check(
+        &format!("{dead_letters}?from=today"),
+        "from",
+        "expected an RFC 3339 date-time",
+    )
+    .await;
+    check(
+        &format!("{dead_letters}?reason=Bored"),
+        "reason",
+        "unknown variant `Bored`",
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems_too() {
     let api = Api::with_billing().await;
-    for path in ["/", "/nothing", "/topics/orders/nothing", "/topics/orders/subscriptions/billing/a/b"] {
+    for path in [
+        "/",
+        "/nothing",
+        "/topics/orders/nothing",
+        "/topics/orders/subscriptions/billing/a/b",
+    ] {
         api.get(path).await.problem(404, "about:blank");
     }
-    api.get("/topics/orders/subscriptions/billing/pause").await.problem(405, "about:blank");
+    api.get("/topics/orders/subscriptions/billing/pause")
+        .await
+        .problem(405, "about:blank");
     let answer = api.call("PATCH", "/topics/orders", &[], "").await;
     answer.problem(405, "about:blank");
     let mut allowed: Vec<_> = answer.header("allow").split(',').map(str::trim).collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PUT"]);
-    api.call("POST", "/health", &[], "").await.problem(405, "about:blank");
+    api.call("POST", "/health", &[], "")
+        .await
+        .problem(405, "about:blank");
 }

@@ -24,7 +24,9 @@ async fn a_put_happens_only_to_the_version_it_asks_for() {
         let changed = put(&api, path, ("if-match", &etag), body.clone()).await;
         assert_eq!(changed.status, 200);
         assert_ne!(changed.header("etag"), etag);
-        put(&api, path, ("if-match", &etag), body.clone()).await.problem(412, "precondition-failed");
+        put(&api, path, ("if-match", &etag), body.clone())
+            .await
+            .problem(412, "precondition-failed");
         assert_eq!(put(&api, path, ("if-match", "*"), body).await.status, 200);
     }
 }
@@ -32,15 +34,35 @@ async fn a_put_happens_only_to_the_version_it_asks_for() {
 #[tokio::test]
 async fn a_put_can_ask_for_nothing_to_be_there() {
     let api = Api::with_billing().await;
-    put(&api, TOPIC, ("if-none-match", "*"), json!({})).await.problem(412, "precondition-failed");
-    put(&api, SUBSCRIPTION, ("if-none-match", "*"), billing()).await.problem(412, "precondition-failed");
-    assert_eq!(put(&api, "/topics/new", ("if-none-match", "*"), json!({})).await.status, 201);
+    put(&api, TOPIC, ("if-none-match", "*"), json!({}))
+        .await
+        .problem(412, "precondition-failed");
+    put(&api, SUBSCRIPTION, ("if-none-match", "*"), billing())
+        .await
+        .problem(412, "precondition-failed");
     assert_eq!(
-        put(&api, "/topics/new/subscriptions/new", ("if-none-match", "*"), billing()).await.status,
+        put(&api, "/topics/new", ("if-none-match", "*"), json!({}))
+            .await
+            .status,
         201
     );
-    put(&api, "/topics/absent", ("if-match", "*"), json!({})).await.problem(412, "precondition-failed");
-    api.get("/topics/absent").await.problem(404, "unknown-topic");
+    assert_eq!(
+        put(
+            &api,
+            "/topics/new/subscriptions/new",
+            ("if-none-match", "*"),
+            billing()
+        )
+        .await
+        .status,
+        201
+    );
+    put(&api, "/topics/absent", ("if-match", "*"), json!({}))
+        .await
+        .problem(412, "precondition-failed");
+    api.get("/topics/absent")
+        .await
+        .problem(404, "unknown-topic");
 }
 
 #[tokio::test]
@@ -48,10 +70,16 @@ async fn another_subscription_s_change_does_not_change_the_version() {
     let api = Api::with_billing().await;
     let etag = api.get(SUBSCRIPTION).await.header("etag").to_owned();
     let topic_etag = api.get(TOPIC).await.header("etag").to_owned();
-    api.put("/topics/orders/subscriptions/audit", billing()).await;
+    api.put("/topics/orders/subscriptions/audit", billing())
+        .await;
     assert_eq!(api.get(SUBSCRIPTION).await.header("etag"), etag);
     assert_ne!(api.get(TOPIC).await.header("etag"), topic_etag);
-    assert_eq!(put(&api, SUBSCRIPTION, ("if-match", &etag), billing()).await.status, 200);
+    assert_eq!(
+        put(&api, SUBSCRIPTION, ("if-match", &etag), billing())
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -60,7 +88,9 @@ async fn a_delete_happens_only_to_the_version_it_asks_for() {
     for path in [SUBSCRIPTION, TOPIC] {
         let etag = api.get(path).await.header("etag").to_owned();
         let delete = async |etag| api.call("DELETE", path, &[("if-match", etag)], "").await;
-        delete("\"other\"").await.problem(412, "precondition-failed");
+        delete("\"other\"")
+            .await
+            .problem(412, "precondition-failed");
         assert_eq!(api.get(path).await.status, 200);
         assert_eq!(delete(&etag).await.status, 204);
     }

@@ -66,9 +66,17 @@ fn it_is_openapi_3_1_and_describes_every_route() {
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        described.extend(item.as_object().unwrap().keys().map(|method| format!("{method} {path}")));
+        described.extend(
+            item.as_object()
+                .unwrap()
+                .keys()
+                .map(|method| format!("{method} {path}")),
+        );
     }
-    assert_eq!(described, ROUTES.iter().map(|route| (*route).to_owned()).collect());
+    assert_eq!(
+        described,
+        ROUTES.iter().map(|route| (*route).to_owned()).collect()
+    );
 }
 
 #[test]
@@ -97,13 +105,16 @@ fn every_operation_has_its_own_id_and_a_summary() {
     for (path, item) in document["paths"].as_object().unwrap() {
         for operation in item.as_object().unwrap().values() {
             assert!(operation["summary"].is_string(), "{path}");
-            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{path}");
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
+                "{path}"
+            );
         }
     }
 }
 
-/// `serve` looks at a request before any function does. Health, metrics and requests with the admin key
-/// always have a place.
+/// `serve` looks at a request before any function does. Health, metrics and requests with the admin
+/// key always have a place.
 #[test]
 fn what_the_server_itself_answers_is_described() {
     let document = document();
@@ -120,14 +131,24 @@ fn what_the_server_itself_answers_is_described() {
 
 #[tokio::test]
 async fn it_is_served_without_a_key() {
-    let answer = Api::new().send(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    let answer = Api::new()
+        .send(Request::get("/openapi.json").body(Body::empty()).unwrap())
+        .await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "application/json")
+    );
     assert_eq!(answer.json(), document());
 }
 
 #[tokio::test]
 async fn the_schema_of_the_yaml_file_is_served_without_a_key() {
-    let answer = Api::new().send(Request::get("/schema.json").body(Body::empty()).unwrap()).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    let answer = Api::new()
+        .send(Request::get("/schema.json").body(Body::empty()).unwrap())
+        .await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "application/json")
+    );
     assert_eq!(answer.json(), apply_file_schema());
 }

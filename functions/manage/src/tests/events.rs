@@ -3,7 +3,9 @@
 mod lists;
 mod one;
 
-use posthaste_core::delivery_log::{FileKey, FileName, Kind, LogHour, LogResult, Origin, Record, record_id};
+use posthaste_core::delivery_log::{
+    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record, record_id,
+};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{RowGroups, write_file};
 
@@ -47,25 +49,58 @@ pub(super) fn refused(id: &str, minutes: u64) -> Record {
     let record = delivered(id, minutes);
     let next_attempt_at = Some(record.time + std::time::Duration::from_secs(10));
     let reason = Some("Busy".to_owned());
-    Record { result: LogResult::Retry, status: Some(503), reason, next_attempt_at, ..record }
+    Record {
+        result: LogResult::Retry,
+        status: Some(503),
+        reason,
+        next_attempt_at,
+        ..record
+    }
 }
 
 /// The same as another record.
 pub(super) fn another(record: Record, attempt: u16) -> Record {
-    let record_id = record_id("another", 1, &record.delivery_key, attempt, record.kind, record.time);
-    Record { record_id, attempt, origin: Origin::Retry, ..record }
+    let record_id = record_id(
+        "another",
+        1,
+        &record.delivery_key,
+        attempt,
+        record.kind,
+        record.time,
+    );
+    Record {
+        record_id,
+        attempt,
+        origin: Origin::Retry,
+        ..record
+    }
 }
 
 fn key(hour: LogHour, name: &str) -> String {
-    FileKey { hour, name: FileName::Fresh { minute: 0, id: name.to_owned() } }.render()
+    FileKey {
+        hour,
+        name: FileName::Fresh {
+            minute: 0,
+            id: name.to_owned(),
+        },
+    }
+    .render()
 }
 
 /// Writes records into a file of each of their hours. Answers the keys.
 pub(super) fn write(api: &Api, name: &str, records: &[Record]) -> Vec<String> {
-    let hours: std::collections::BTreeSet<_> = records.iter().map(|it| LogHour::of(it.time)).collect();
+    let hours: std::collections::BTreeSet<_> =
+        records.iter().map(|it| LogHour::of(it.time)).collect();
     let write_hour = |hour: LogHour| {
-        let of_hour: Vec<_> = records.iter().filter(|it| LogHour::of(it.time) == hour).cloned().collect();
-        api.log.write(&key(hour, name), write_file(&of_hour, RowGroups::default()).unwrap());
+        let of_hour: Vec<_> = records
+            .iter()
+            .filter(|it| LogHour::of(it.time) == hour)
+            .cloned()
+            .collect();
+        api.log.write(
+            &key(hour, name),
+            write_file(&of_hour, RowGroups::default()).unwrap(),
+        );
         key(hour, name)
     };
     hours.into_iter().map(write_hour).collect()

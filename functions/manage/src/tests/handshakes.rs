@@ -20,7 +20,10 @@ fn asked(validation: &str) -> Value {
 async fn consenting(rate: &'static str) -> Api {
     let api = Api::new();
     api.put("/topics/Orders", json!({})).await;
-    let headers = [("webhook-allowed-origin", "*"), ("webhook-allowed-rate", rate)];
+    let headers = [
+        ("webhook-allowed-origin", "*"),
+        ("webhook-allowed-rate", rate),
+    ];
     api.endpoint.answer(move |_| answered(200, &headers, ""));
     api
 }
@@ -39,9 +42,19 @@ async fn act(api: &Api, action: &str) -> super::Answer {
 
 /// The path of the address that the endpoint was given.
 fn callback(request: &WebhookRequest) -> String {
-    let header = request.headers.get("webhook-request-callback").map(|url| url.to_str().unwrap().to_owned());
-    let url = header.unwrap_or_else(|| event(request)["data"]["validationUrl"].as_str().unwrap().to_owned());
-    url.strip_prefix("https://manage.example/base").unwrap().to_owned()
+    let header = request
+        .headers
+        .get("webhook-request-callback")
+        .map(|url| url.to_str().unwrap().to_owned());
+    let url = header.unwrap_or_else(|| {
+        event(request)["data"]["validationUrl"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    });
+    url.strip_prefix("https://manage.example/base")
+        .unwrap()
+        .to_owned()
 }
 
 fn event(request: &WebhookRequest) -> Value {
@@ -50,7 +63,10 @@ fn event(request: &WebhookRequest) -> Value {
 }
 
 fn state(answer: &super::Answer) -> String {
-    answer.json()["status"]["state"].as_str().unwrap().to_owned()
+    answer.json()["status"]["state"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Calls an address as an endpoint does: without the admin key.
@@ -59,7 +75,8 @@ async fn call(api: &Api, method: &str, path: &str, rate: Option<&str>) -> super:
     if let Some(rate) = rate {
         request = request.header("WebHook-Allowed-Rate", rate);
     }
-    api.send(request.body(axum::body::Body::empty()).unwrap()).await
+    api.send(request.body(axum::body::Body::empty()).unwrap())
+        .await
 }
 
 #[tokio::test]
@@ -77,12 +94,17 @@ async fn who_consents_at_once_is_active_and_its_rate_is_kept() {
     });
     assert_eq!(answer.json()["status"], status);
     assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
-    let [request] = &api.endpoint.take()[..] else { panic!("one request") };
+    let [request] = &api.endpoint.take()[..] else {
+        panic!("one request")
+    };
     assert_eq!(
         (request.method.as_str(), request.url.as_str()),
         ("OPTIONS", "https://billing.example.com/hooks")
     );
-    assert_eq!(request.headers["webhook-request-origin"], "posthaste.example");
+    assert_eq!(
+        request.headers["webhook-request-origin"],
+        "posthaste.example"
+    );
     assert_eq!(request.headers["webhook-request-rate"], "300");
     assert_eq!(request.timeout, Duration::from_secs(3));
     assert!(callback(request).starts_with("/validate/Orders/Billing/"));
@@ -124,22 +146,35 @@ async fn who_calls_back_later_is_active_from_then_on_with_the_rate_it_names() {
         let api = silent(405).await;
         let answer = api.put(PATH, asked("CloudEvents")).await;
         assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
-        let reason = "the endpoint has yet to consent: it answered 405 without WebHook-Allowed-Origin";
+        let reason =
+            "the endpoint has yet to consent: it answered 405 without WebHook-Allowed-Origin";
         assert_eq!(answer.json()["status"]["reason"], reason);
-        let handshake =
-            json!({ "expiresAt": "2026-11-21T10:10:00.000Z", "askedAt": "2026-11-21T10:00:00.000Z" });
+        let handshake = json!({ "expiresAt": "2026-11-21T10:10:00.000Z", "askedAt": "2026-11-21T10:00:00.000Z" });
         assert_eq!(answer.json()["status"]["handshake"], handshake);
         let path = callback(&api.endpoint.take()[0]);
         api.clock.advance(Duration::from_mins(9));
-        assert_eq!(call(&api, method, &format!("{path}{query}"), header).await.status, 200);
+        assert_eq!(
+            call(&api, method, &format!("{path}{query}"), header)
+                .await
+                .status,
+            200
+        );
         let status = api.get(PATH).await.json()["status"].clone();
         assert_eq!(
             (&status["state"], &status["since"]),
             (&json!("Active"), &json!("2026-11-21T10:09:00.000Z"))
         );
-        assert_eq!(status["consent"].get("allowedRequestsPerMinute").cloned().unwrap_or_default(), kept);
+        assert_eq!(
+            status["consent"]
+                .get("allowedRequestsPerMinute")
+                .cloned()
+                .unwrap_or_default(),
+            kept
+        );
         // The code has had its use.
-        call(&api, method, &path, None).await.problem(404, "about:blank");
+        call(&api, method, &path, None)
+            .await
+            .problem(404, "about:blank");
     }
 }
 
@@ -148,16 +183,34 @@ async fn whoever_guesses_at_an_address_learns_nothing() {
     let api = silent(200).await;
     api.put(PATH, asked("CloudEvents")).await;
     let path = callback(&api.endpoint.take()[0]);
-    let known =
-        call(&api, "GET", &path.replace("/Billing/", "/Billing/x"), None).await.problem(404, "about:blank");
-    for other in [path.replace("/Orders/", "/nowhere/"), path.replace("/Billing/", "/nobody/")] {
-        assert_eq!(call(&api, "POST", &other, None).await.problem(404, "about:blank"), known);
+    let known = call(&api, "GET", &path.replace("/Billing/", "/Billing/x"), None)
+        .await
+        .problem(404, "about:blank");
+    for other in [
+        path.replace("/Orders/", "/nowhere/"),
+        path.replace("/Billing/", "/nobody/"),
+    ] {
+        assert_eq!(
+            call(&api, "POST", &other, None)
+                .await
+                .problem(404, "about:blank"),
+            known
+        );
     }
     assert_eq!(call(&api, "HEAD", &path, None).await.status, 405);
-    call(&api, "GET", &path, Some("0")).await.problem(400, "about:blank");
+    call(&api, "GET", &path, Some("0"))
+        .await
+        .problem(400, "about:blank");
     assert_eq!(state(&api.get(PATH).await), "Pending");
     assert_eq!(
-        call(&api, "GET", &path.replace("/Orders/Billing/", "/ORDERS/billing/"), None).await.status,
+        call(
+            &api,
+            "GET",
+            &path.replace("/Orders/Billing/", "/ORDERS/billing/"),
+            None
+        )
+        .await
+        .status,
         200
     );
 }
@@ -169,8 +222,13 @@ async fn who_has_not_called_back_after_ten_minutes_has_failed() {
     let path = callback(&api.endpoint.take()[0]);
     api.clock.advance(Duration::from_mins(10));
     let status = api.get(PATH).await.json()["status"].clone();
-    assert_eq!((&status["state"], &status["since"]), (&json!("Failed"), &json!("2026-11-21T10:10:00.000Z")));
-    call(&api, "GET", &path, None).await.problem(404, "about:blank");
+    assert_eq!(
+        (&status["state"], &status["since"]),
+        (&json!("Failed"), &json!("2026-11-21T10:10:00.000Z"))
+    );
+    call(&api, "GET", &path, None)
+        .await
+        .problem(404, "about:blank");
     assert_eq!(state(&api.get(PATH).await), "Failed");
 }
 
@@ -178,7 +236,11 @@ async fn who_has_not_called_back_after_ten_minutes_has_failed() {
 async fn an_endpoint_that_cannot_be_asked_has_failed_and_is_written_all_the_same() {
     let api = Api::new();
     api.put("/topics/Orders", json!({})).await;
-    api.endpoint.answer(|_| Err(SendFailure::Resolution { does_not_exist: true }));
+    api.endpoint.answer(|_| {
+        Err(SendFailure::Resolution {
+            does_not_exist: true,
+        })
+    });
     let answer = api.put(PATH, asked("CloudEvents")).await;
     assert_eq!((answer.status, state(&answer)), (201, "Failed".to_owned()));
     let reason = "the endpoint could not be asked: the host name does not exist";
@@ -194,12 +256,17 @@ async fn event_grid_s_event_is_answered_with_its_code() {
         answered(200, &[], &json!({ "validationResponse": code }).to_string())
     });
     assert_eq!(state(&api.put(PATH, asked("EventGrid")).await), "Active");
-    let [request] = &api.endpoint.take()[..] else { panic!("one request") };
+    let [request] = &api.endpoint.take()[..] else {
+        panic!("one request")
+    };
     assert_eq!(
         (request.method.as_str(), &request.headers["aeg-event-type"]),
         ("POST", &"SubscriptionValidation".parse().unwrap())
     );
-    assert_eq!(event(request)["eventType"], "Microsoft.EventGrid.SubscriptionValidationEvent");
+    assert_eq!(
+        event(request)["eventType"],
+        "Microsoft.EventGrid.SubscriptionValidationEvent"
+    );
     assert!(request.headers.contains_key("webhook-signature"));
 }
 
@@ -220,7 +287,8 @@ async fn the_record_is_there_before_the_endpoint_is_asked_so_that_it_may_call_ba
     api.put("/topics/Orders", json!({})).await;
     let state_of_store = api.state.clone();
     api.endpoint.answer(move |_| {
-        let record = String::from_utf8(state_of_store.read("topics/orders.json").unwrap().to_vec()).unwrap();
+        let record =
+            String::from_utf8(state_of_store.read("topics/orders.json").unwrap().to_vec()).unwrap();
         let headers = if record.contains(r#""state":"Pending""#) {
             [("webhook-allowed-origin", "*")]
         } else {
@@ -235,33 +303,52 @@ async fn the_record_is_there_before_the_endpoint_is_asked_so_that_it_may_call_ba
 async fn all_endpoints_of_a_topic_are_asked_and_each_answers_for_itself() {
     let api = Api::new();
     api.endpoint.answer(|request| match request.url.as_str() {
-        "https://yes.example/" => answered(200, &[("webhook-allowed-origin", "posthaste.example")], ""),
+        "https://yes.example/" => {
+            answered(200, &[("webhook-allowed-origin", "posthaste.example")], "")
+        }
         _ => Err(SendFailure::TimedOut),
     });
     let at = |url: &str| json!({ "endpoint": { "url": url, "validation": "CloudEvents" } });
-    let subscriptions =
-        json!({ "yes": at("https://yes.example/"), "no": at("https://no.example/"), "plain": billing() });
-    let answer = api.put("/topics/Orders", json!({ "subscriptions": subscriptions })).await;
+    let subscriptions = json!({ "yes": at("https://yes.example/"), "no": at("https://no.example/"), "plain": billing() });
+    let answer = api
+        .put("/topics/Orders", json!({ "subscriptions": subscriptions }))
+        .await;
     let state = |name: &str| answer.json()["subscriptions"][name]["status"]["state"].clone();
-    assert_eq!(["yes", "no", "plain"].map(state), ["Active", "Failed", "Active"]);
+    assert_eq!(
+        ["yes", "no", "plain"].map(state),
+        ["Active", "Failed", "Active"]
+    );
     assert_eq!(api.endpoint.take().len(), 2);
 }
 
 #[tokio::test]
 async fn pausing_resuming_disabling_and_enabling_lead_from_state_to_state() {
     let api = Api::with_billing().await;
-    for (action, expected) in
-        [("pause", "Paused"), ("resume", "Active"), ("disable", "Disabled"), ("enable", "Active")]
-    {
+    for (action, expected) in [
+        ("pause", "Paused"),
+        ("resume", "Active"),
+        ("disable", "Disabled"),
+        ("enable", "Active"),
+    ] {
         api.clock.advance(Duration::from_mins(1));
         let answer = act(&api, action).await;
-        assert_eq!((answer.status, state(&answer)), (200, expected.to_owned()), "{action}");
+        assert_eq!(
+            (answer.status, state(&answer)),
+            (200, expected.to_owned()),
+            "{action}"
+        );
         assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
     }
     let wrong = act(&api, "resume").await.problem(409, "wrong-state");
-    assert_eq!(wrong["detail"], "it is Active, and only a Paused one can be resumed");
+    assert_eq!(
+        wrong["detail"],
+        "it is Active, and only a Paused one can be resumed"
+    );
     let wrong = act(&api, "validate").await.problem(409, "wrong-state");
-    assert_eq!(wrong["detail"], "its endpoint.validation is none, so there is nothing to validate");
+    assert_eq!(
+        wrong["detail"],
+        "its endpoint.validation is none, so there is nothing to validate"
+    );
     act(&api, "paint").await.problem(400, "about:blank");
     api.call("POST", "/topics/Orders/subscriptions/other/pause", &[], "")
         .await
@@ -283,8 +370,13 @@ async fn a_failed_one_is_asked_again_by_validating_enabling_or_writing_it() {
         let mut elsewhere = asked("CloudEvents");
         elsewhere["endpoint"]["url"] = format!("https://{again}.example.com/").into();
         assert_eq!(state(&api.put(PATH, elsewhere.clone()).await), "Failed");
-        api.endpoint.answer(|_| answered(204, &[("webhook-allowed-origin", "*")], ""));
-        let answer = if again == "write" { api.put(PATH, elsewhere).await } else { act(&api, again).await };
+        api.endpoint
+            .answer(|_| answered(204, &[("webhook-allowed-origin", "*")], ""));
+        let answer = if again == "write" {
+            api.put(PATH, elsewhere).await
+        } else {
+            act(&api, again).await
+        };
         assert_eq!(state(&answer), "Active", "{again}");
     }
 }
@@ -293,7 +385,8 @@ async fn a_failed_one_is_asked_again_by_validating_enabling_or_writing_it() {
 async fn an_active_one_that_does_not_consent_again_has_failed() {
     let api = consenting("*").await;
     api.put(PATH, asked("CloudEvents")).await;
-    api.endpoint.answer(|_| answered(200, &[("webhook-allowed-origin", "somebody.else")], ""));
+    api.endpoint
+        .answer(|_| answered(200, &[("webhook-allowed-origin", "somebody.else")], ""));
     let answer = act(&api, "validate").await;
     assert_eq!(state(&answer), "Failed");
     assert_eq!(answer.json()["status"].get("consent"), None);
@@ -336,10 +429,14 @@ async fn what_the_endpoint_said_is_asked_for_again_when_the_store_could_not_keep
     let answer = api.put(PATH, asked("CloudEvents")).await;
     assert_eq!((answer.status, state(&answer)), (201, "Pending".to_owned()));
     // Only this answer ever shows it.
-    let secret = answer.json()["signing"]["secrets"][0].as_str().unwrap().to_owned();
+    let secret = answer.json()["signing"]["secrets"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(secret.starts_with("whsec_"), "{secret}");
     api.state.mend_puts();
-    api.endpoint.answer(|_| answered(200, &[("webhook-allowed-origin", "*")], ""));
+    api.endpoint
+        .answer(|_| answered(200, &[("webhook-allowed-origin", "*")], ""));
     assert_eq!(state(&api.put(PATH, asked("CloudEvents")).await), "Active");
     // An action shows no secret, and says that it has failed.
     let store = api.state.clone();
@@ -379,8 +476,16 @@ async fn a_disabled_subscription_stays_so_until_its_endpoint_changes() {
     let api = Api::with_billing().await;
     act(&api, "disable").await;
     assert_eq!(state(&api.put(PATH, billing()).await), "Disabled");
-    let topic = api.put("/topics/orders", json!({ "subscriptions": { "Billing": billing() } })).await;
-    assert_eq!(topic.json()["subscriptions"]["Billing"]["status"]["state"], "Disabled");
+    let topic = api
+        .put(
+            "/topics/orders",
+            json!({ "subscriptions": { "Billing": billing() } }),
+        )
+        .await;
+    assert_eq!(
+        topic.json()["subscriptions"]["Billing"]["status"]["state"],
+        "Disabled"
+    );
     let moved = json!({ "endpoint": { "url": "https://other.example.com/" } });
     assert_eq!(state(&api.put(PATH, moved).await), "Active");
 }
@@ -395,5 +500,8 @@ async fn an_active_one_whose_endpoint_gives_no_answer_stays_active() {
     let (before, after) = (before.json(), answer.json());
     assert_eq!(after["status"]["consent"], before["status"]["consent"]);
     let reason = after["status"]["reason"].as_str().unwrap();
-    assert!(reason.starts_with("it stays as it was: the endpoint could not be asked: "), "{reason}");
+    assert!(
+        reason.starts_with("it stays as it was: the endpoint could not be asked: "),
+        "{reason}"
+    );
 }

@@ -6,25 +6,40 @@ use super::Api;
 async fn keys_are_made_with_the_topic_and_stay_when_it_is_replaced() {
     let api = Api::with_billing().await;
     let shown = api.get("/topics/orders/keys").await;
-    assert_eq!((shown.status, shown.header("cache-control")), (200, "no-store"));
+    assert_eq!(
+        (shown.status, shown.header("cache-control")),
+        (200, "no-store")
+    );
     let (key1, key2) = (shown.json()["key1"].clone(), shown.json()["key2"].clone());
     // 32 bytes in base64.
-    assert_eq!((key1.as_str().map(str::len), key2.as_str().map(str::len)), (Some(44), Some(44)));
+    assert_eq!(
+        (key1.as_str().map(str::len), key2.as_str().map(str::len)),
+        (Some(44), Some(44))
+    );
     assert_ne!(key1, key2);
-    api.put("/topics/orders", json!({ "inputSchema": "CloudEvents" })).await;
-    assert_eq!(api.get("/topics/ORDERS/keys").await.json(), json!({ "key1": key1, "key2": key2 }));
+    api.put("/topics/orders", json!({ "inputSchema": "CloudEvents" }))
+        .await;
+    assert_eq!(
+        api.get("/topics/ORDERS/keys").await.json(),
+        json!({ "key1": key1, "key2": key2 })
+    );
 }
 
 #[tokio::test]
 async fn one_key_is_made_anew_and_the_other_stays() {
     let api = Api::with_billing().await;
     let before = api.get("/topics/orders/keys").await.json();
-    let answer = api.call("POST", "/topics/orders/keys/key2/regenerate", &[], "").await;
+    let answer = api
+        .call("POST", "/topics/orders/keys/key2/regenerate", &[], "")
+        .await;
     let after = answer.json();
     assert_eq!((answer.status, &after["key1"]), (200, &before["key1"]));
     assert_ne!(after["key2"], before["key2"]);
     assert_eq!(api.get("/topics/orders/keys").await.json(), after);
-    let answer = api.call("POST", "/topics/orders/keys/key1/regenerate", &[], "").await.json();
+    let answer = api
+        .call("POST", "/topics/orders/keys/key1/regenerate", &[], "")
+        .await
+        .json();
     assert_eq!(answer["key2"], after["key2"]);
     assert_ne!(answer["key1"], after["key1"]);
 }
@@ -35,7 +50,14 @@ async fn a_key_of_another_tier_is_there_from_when_it_is_made_until_it_is_taken_a
     let standard = api.get("/topics/orders/keys").await.json();
     let mut keys = standard.clone();
     for name in ["internalKey1", "internalKey2", "bulkKey1", "bulkKey2"] {
-        let answer = api.call("POST", &format!("/topics/orders/keys/{name}/regenerate"), &[], "").await;
+        let answer = api
+            .call(
+                "POST",
+                &format!("/topics/orders/keys/{name}/regenerate"),
+                &[],
+                "",
+            )
+            .await;
         assert_eq!(answer.status, 200, "{name}");
         let made = answer.json()[name].clone();
         assert_eq!(made.as_str().map(str::len), Some(44), "{name}");
@@ -43,15 +65,28 @@ async fn a_key_of_another_tier_is_there_from_when_it_is_made_until_it_is_taken_a
         assert_eq!(answer.json(), keys);
     }
     // They stay when the topic is replaced, and are made anew like the others.
-    api.put("/topics/orders", json!({ "inputSchema": "CloudEvents" })).await;
+    api.put("/topics/orders", json!({ "inputSchema": "CloudEvents" }))
+        .await;
     assert_eq!(api.get("/topics/orders/keys").await.json(), keys);
-    let anew = api.call("POST", "/topics/orders/keys/bulkKey1/regenerate", &[], "").await.json();
+    let anew = api
+        .call("POST", "/topics/orders/keys/bulkKey1/regenerate", &[], "")
+        .await
+        .json();
     assert_ne!(anew["bulkKey1"], keys["bulkKey1"]);
-    assert_eq!((&anew["bulkKey2"], &anew["key1"]), (&keys["bulkKey2"], &keys["key1"]));
+    assert_eq!(
+        (&anew["bulkKey2"], &anew["key1"]),
+        (&keys["bulkKey2"], &keys["key1"])
+    );
     for name in ["internalKey1", "internalKey2", "bulkKey1", "bulkKey2"] {
         let path = format!("/topics/ORDERS/keys/{name}");
-        assert_eq!(api.call("DELETE", &path, &[], "").await.status, 204, "{name}");
-        api.call("DELETE", &path, &[], "").await.problem(404, "about:blank");
+        assert_eq!(
+            api.call("DELETE", &path, &[], "").await.status,
+            204,
+            "{name}"
+        );
+        api.call("DELETE", &path, &[], "")
+            .await
+            .problem(404, "about:blank");
     }
     assert_eq!(api.get("/topics/orders/keys").await.json(), standard);
 }
@@ -61,7 +96,9 @@ async fn the_two_keys_of_every_topic_cannot_be_taken_away() {
     let api = Api::with_billing().await;
     let before = api.state.read("topics/orders.json");
     for name in ["key1", "key2"] {
-        let answer = api.call("DELETE", &format!("/topics/orders/keys/{name}"), &[], "").await;
+        let answer = api
+            .call("DELETE", &format!("/topics/orders/keys/{name}"), &[], "")
+            .await;
         let problem = answer.problem(400, "about:blank");
         assert_eq!(problem["member"], "key");
         let detail = format!("every topic has a {name}: it can be replaced, not taken away");
@@ -73,12 +110,22 @@ async fn the_two_keys_of_every_topic_cannot_be_taken_away() {
 #[tokio::test]
 async fn a_topic_or_key_that_is_not_there_has_none() {
     let api = Api::new();
-    api.get("/topics/orders/keys").await.problem(404, "unknown-topic");
+    api.get("/topics/orders/keys")
+        .await
+        .problem(404, "unknown-topic");
     let post = async |path| api.call("POST", path, &[], "").await;
-    post("/topics/orders/keys/key1/regenerate").await.problem(404, "unknown-topic");
-    post("/topics/orders/keys/key3/regenerate").await.problem(400, "about:blank");
+    post("/topics/orders/keys/key1/regenerate")
+        .await
+        .problem(404, "unknown-topic");
+    post("/topics/orders/keys/key3/regenerate")
+        .await
+        .problem(400, "about:blank");
     let delete = async |path| api.call("DELETE", path, &[], "").await;
-    delete("/topics/orders/keys/bulkKey1").await.problem(404, "unknown-topic");
-    delete("/topics/orders/keys/key3").await.problem(400, "about:blank");
+    delete("/topics/orders/keys/bulkKey1")
+        .await
+        .problem(404, "unknown-topic");
+    delete("/topics/orders/keys/key3")
+        .await
+        .problem(400, "about:blank");
     assert_eq!(api.state.read("topics/orders.json"), None);
 }

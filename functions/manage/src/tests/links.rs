@@ -15,25 +15,44 @@ use super::{Api, billing};
 
 const LINK: &str = "https://billing.example.com:443";
 const OWN: &str = "https://billing.example.com:443 orders.billing";
-const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+const BUSY: Failure = Failure {
+    outcome: OutcomeName::Busy,
+    status: Some(503),
+};
 
 impl Api {
     /// Writes that these targets, all on one link, failed and are in Glitch.
     fn fail(&self, targets: &[&str]) {
         let mut shard = Shard::default();
-        let failing = Observation::Failing { failures: 10, last: BUSY, began: self.clock.now() };
+        let failing = Observation::Failing {
+            failures: 10,
+            last: BUSY,
+            began: self.clock.now(),
+        };
         for target in targets {
             let target = Target::parse(target).unwrap();
-            shard.observe(&target, &failing, self.clock.now(), &HealthSettings::default());
-            self.state.write(&layout::links(shard_index(target.link())), shard.render());
+            shard.observe(
+                &target,
+                &failing,
+                self.clock.now(),
+                &HealthSettings::default(),
+            );
+            self.state
+                .write(&layout::links(shard_index(target.link())), shard.render());
         }
     }
 
     /// Writes so many held objects for a subscription.
     fn hold(&self, topic: &str, name: &str, objects: usize) {
-        let (topic, name) = (TopicName::parse(topic).unwrap(), SubscriptionName::parse(name).unwrap());
+        let (topic, name) = (
+            TopicName::parse(topic).unwrap(),
+            SubscriptionName::parse(name).unwrap(),
+        );
         for index in 0..objects {
-            self.state.write(&layout::held(&topic, &name, Timestamp::EPOCH, &index.to_string()), "{}");
+            self.state.write(
+                &layout::held(&topic, &name, Timestamp::EPOCH, &index.to_string()),
+                "{}",
+            );
         }
     }
 
@@ -47,13 +66,24 @@ impl Api {
     async fn states(&self) -> Vec<String> {
         let text = |row: &Value, member: &str| row[member].as_str().unwrap_or("-").to_owned();
         let one = |row: &Value| {
-            format!("{} {} {}", text(row, "link"), text(row, "subscription"), text(row, "state"))
+            format!(
+                "{} {} {}",
+                text(row, "link"),
+                text(row, "subscription"),
+                text(row, "state")
+            )
         };
         self.links().await.iter().map(one).collect()
     }
 
     async fn act(&self, action: &str) -> super::Answer {
-        self.call("POST", &format!("/topics/orders/subscriptions/billing/{action}"), &[], "").await
+        self.call(
+            "POST",
+            &format!("/topics/orders/subscriptions/billing/{action}"),
+            &[],
+            "",
+        )
+        .await
     }
 
     fn is_marked(&self) -> bool {
@@ -81,11 +111,16 @@ async fn a_link_and_its_subscription_are_shown_with_what_waits_for_them() {
             "failures": 10, "lastOutcome": "Busy", "lastHttpStatusCode": 503,
             "nextProbe": (now + Duration::from_mins(1)).to_string(), "heldObjects": 3,
         });
-        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        row.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         row
     };
     let own = json!({ "scope": "subscription", "topic": "Orders", "subscription": "Billing" });
-    assert_eq!(api.links().await, [row(json!({ "scope": "link" })), row(own)]);
+    assert_eq!(
+        api.links().await,
+        [row(json!({ "scope": "link" })), row(own)]
+    );
 }
 
 #[tokio::test]
@@ -96,12 +131,19 @@ async fn what_is_held_on_its_own_account_is_shown_with_the_state_of_its_subscrip
     api.hold("nowhere", "gone", 1);
     let gone = ["- gone releasing", "- gone releasing"];
     let billing = |state| format!("{LINK} Billing {state}");
-    assert_eq!(api.states().await, [gone[0], gone[1], &billing("releasing")]);
+    assert_eq!(
+        api.states().await,
+        [gone[0], gone[1], &billing("releasing")]
+    );
     assert_eq!(api.act("pause").await.status, 200);
     assert_eq!(api.states().await, [gone[0], gone[1], &billing("paused")]);
-    // Its link's row shows what it has to do with the link, its own that it would wait all the same.
+    // Its link's row shows what it has to do with the link, its own that it would wait all the
+    // same.
     api.fail(&[LINK]);
-    assert_eq!(api.states().await[2..], [format!("{LINK} - glitch"), billing("paused")]);
+    assert_eq!(
+        api.states().await[2..],
+        [format!("{LINK} - glitch"), billing("paused")]
+    );
 }
 
 #[tokio::test]
@@ -120,7 +162,10 @@ async fn a_paused_subscription_that_fails_too_has_one_row() {
     api.fail(&[OWN]);
     assert_eq!(api.act("pause").await.status, 200);
     let [row] = api.links().await.try_into().unwrap();
-    assert_eq!((&row["state"], &row["failures"], row.get("nextProbe")), (&json!("paused"), &json!(10), None));
+    assert_eq!(
+        (&row["state"], &row["failures"], row.get("nextProbe")),
+        (&json!("paused"), &json!(10), None)
+    );
     assert_eq!(row["heldObjects"], 1);
 }
 
@@ -129,9 +174,19 @@ async fn what_is_held_is_not_counted_where_the_subscription_was_before() {
     let api = Api::with_billing().await;
     api.hold("orders", "billing", 1);
     api.fail(&["https://before.example.com:443 orders.billing"]);
-    let counts: Vec<_> =
-        api.links().await.iter().map(|row| (row["link"].clone(), row["heldObjects"].clone())).collect();
-    assert_eq!(counts, [(json!("https://before.example.com:443"), json!(0)), (json!(LINK), json!(1))]);
+    let counts: Vec<_> = api
+        .links()
+        .await
+        .iter()
+        .map(|row| (row["link"].clone(), row["heldObjects"].clone()))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            (json!("https://before.example.com:443"), json!(0)),
+            (json!(LINK), json!(1))
+        ]
+    );
 }
 
 #[tokio::test]
@@ -139,7 +194,10 @@ async fn a_subscription_is_called_as_it_was_written_also_where_nothing_is_held()
     let api = Api::with_billing().await;
     api.fail(&[OWN]);
     let [row] = api.links().await.try_into().unwrap();
-    assert_eq!((&row["topic"], &row["subscription"]), (&json!("Orders"), &json!("Billing")));
+    assert_eq!(
+        (&row["topic"], &row["subscription"]),
+        (&json!("Orders"), &json!("Billing"))
+    );
 }
 
 #[tokio::test]
@@ -155,7 +213,12 @@ async fn a_folder_is_counted_up_to_a_thousand_objects_and_does_not_hide_the_next
     let api = Api::with_billing().await;
     api.hold("orders", "billing", 2500);
     api.hold("orders", "gone", 1);
-    let counts: Vec<_> = api.links().await.iter().map(|row| row["heldObjects"].clone()).collect();
+    let counts: Vec<_> = api
+        .links()
+        .await
+        .iter()
+        .map(|row| row["heldObjects"].clone())
+        .collect();
     assert_eq!(counts, [json!(1), json!(1000)]);
 }
 
@@ -166,7 +229,12 @@ async fn folders_that_are_listed_in_another_order_than_their_names_are_all_seen(
         api.hold("a", name, objects);
     }
     api.hold("z", "last", 1);
-    let counts: Vec<_> = api.links().await.iter().map(|row| row["heldObjects"].clone()).collect();
+    let counts: Vec<_> = api
+        .links()
+        .await
+        .iter()
+        .map(|row| row["heldObjects"].clone())
+        .collect();
     assert_eq!(counts, [json!(1000), json!(1000), json!(1), json!(1)]);
 }
 
@@ -177,12 +245,32 @@ async fn force_ends_the_holds_of_a_subscription_and_of_its_link_and_marks_it() {
     let answer = api.act("force").await;
     assert_eq!(answer.status, 200);
     let forced = answer.json();
-    assert_eq!((&forced["topic"], &forced["subscription"]), (&json!("Orders"), &json!("Billing")));
-    let before: Vec<_> =
-        forced["forced"].as_array().unwrap().iter().map(|row| [&row["scope"], &row["state"]]).collect();
-    assert_eq!(before, [[&json!("link"), &json!("glitch")], [&json!("subscription"), &json!("glitch")]]);
-    assert!(forced["detail"].as_str().unwrap().starts_with("2 holds have ended; what is held"), "{forced}");
-    let expected = ["- recovering", "Billing recovering", "other glitch"].map(|it| format!("{LINK} {it}"));
+    assert_eq!(
+        (&forced["topic"], &forced["subscription"]),
+        (&json!("Orders"), &json!("Billing"))
+    );
+    let before: Vec<_> = forced["forced"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| [&row["scope"], &row["state"]])
+        .collect();
+    assert_eq!(
+        before,
+        [
+            [&json!("link"), &json!("glitch")],
+            [&json!("subscription"), &json!("glitch")]
+        ]
+    );
+    assert!(
+        forced["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("2 holds have ended; what is held"),
+        "{forced}"
+    );
+    let expected =
+        ["- recovering", "Billing recovering", "other glitch"].map(|it| format!("{LINK} {it}"));
     assert_eq!(api.states().await, expected);
     assert!(api.is_marked());
 }
@@ -190,10 +278,18 @@ async fn force_ends_the_holds_of_a_subscription_and_of_its_link_and_marks_it() {
 #[tokio::test]
 async fn the_holds_of_a_fallback_end_too() {
     let api = Api::with_billing().await;
-    let endpoint = json!({ "url": "https://billing.example.com/hooks", "fallbackUrl": "https://b.example/" });
-    api.put("/topics/orders/subscriptions/billing", json!({ "endpoint": endpoint })).await;
+    let endpoint =
+        json!({ "url": "https://billing.example.com/hooks", "fallbackUrl": "https://b.example/" });
+    api.put(
+        "/topics/orders/subscriptions/billing",
+        json!({ "endpoint": endpoint }),
+    )
+    .await;
     api.fail(&["https://b.example:443"]);
-    assert_eq!(api.act("force").await.json()["forced"][0]["link"], "https://b.example:443");
+    assert_eq!(
+        api.act("force").await.json()["forced"][0]["link"],
+        "https://b.example:443"
+    );
     assert_eq!(api.states().await, ["https://b.example:443 - recovering"]);
 }
 
@@ -202,7 +298,13 @@ async fn where_nothing_was_in_the_way_force_says_so_and_releases_what_is_parked(
     let api = Api::with_billing().await;
     let forced = api.act("force").await.json();
     assert_eq!(forced["forced"], json!([]));
-    assert!(forced["detail"].as_str().unwrap().starts_with("no hold was in its way; "), "{forced}");
+    assert!(
+        forced["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("no hold was in its way; "),
+        "{forced}"
+    );
     assert!(api.is_marked());
 }
 
@@ -210,17 +312,28 @@ async fn where_nothing_was_in_the_way_force_says_so_and_releases_what_is_parked(
 async fn what_does_not_deliver_is_not_forced_and_told_what_to_do_instead() {
     let api = Api::with_billing().await;
     for (action, expected) in [
-        ("pause", "it is Paused, and only an Active one can be forced; resume it, which forces as well"),
-        ("disable", "it is Disabled, and only an Active one can be forced; enable it, which forces as well"),
+        (
+            "pause",
+            "it is Paused, and only an Active one can be forced; resume it, which forces as well",
+        ),
+        (
+            "disable",
+            "it is Disabled, and only an Active one can be forced; enable it, which forces as well",
+        ),
     ] {
         assert_eq!(api.act(action).await.status, 200);
-        assert_eq!(api.act("force").await.problem(409, "wrong-state")["detail"], expected);
+        assert_eq!(
+            api.act("force").await.problem(409, "wrong-state")["detail"],
+            expected
+        );
     }
     assert!(!api.is_marked());
     api.call("POST", "/topics/orders/subscriptions/x/force", &[], "")
         .await
         .problem(404, "unknown-subscription");
-    api.call("POST", "/topics/x/subscriptions/x/force", &[], "").await.problem(404, "unknown-topic");
+    api.call("POST", "/topics/x/subscriptions/x/force", &[], "")
+        .await
+        .problem(404, "unknown-topic");
 }
 
 #[tokio::test]
@@ -230,7 +343,11 @@ async fn resume_and_enable_end_a_hold_as_force_does() {
         api.act(stop).await;
         api.fail(&[LINK]);
         assert_eq!(api.act(start).await.status, 200);
-        assert_eq!(api.states().await, [format!("{LINK} - recovering")], "{start}");
+        assert_eq!(
+            api.states().await,
+            [format!("{LINK} - recovering")],
+            "{start}"
+        );
         assert!(api.is_marked());
     }
 }
@@ -241,9 +358,18 @@ async fn a_corrected_path_ends_a_hold_and_what_changes_nothing_there_does_not() 
         let api = Api::with_billing().await;
         api.fail(&[LINK, OWN]);
         let body = json!({ "endpoint": { "url": url } });
-        assert_eq!(api.put("/topics/orders/subscriptions/billing", body).await.status, 200);
+        assert_eq!(
+            api.put("/topics/orders/subscriptions/billing", body)
+                .await
+                .status,
+            200
+        );
         assert_eq!(api.is_marked(), is_forced, "{url}");
-        assert_eq!(api.states().await[0].ends_with("recovering"), is_forced, "{url}");
+        assert_eq!(
+            api.states().await[0].ends_with("recovering"),
+            is_forced,
+            "{url}"
+        );
     };
     check("https://billing.example.com/other", true).await;
     check("https://billing.example.com/hooks", false).await;
@@ -251,8 +377,7 @@ async fn a_corrected_path_ends_a_hold_and_what_changes_nothing_there_does_not() 
     check("https://elsewhere.example.com/hooks", false).await;
     let api = Api::with_billing().await;
     api.fail(&[OWN]);
-    let whole =
-        json!({ "subscriptions": { "Billing": { "endpoint": { "url": "https://billing.example.com/b" } } } });
+    let whole = json!({ "subscriptions": { "Billing": { "endpoint": { "url": "https://billing.example.com/b" } } } });
     assert_eq!(api.put("/topics/orders", whole).await.status, 200);
     assert!(api.is_marked());
 }
@@ -266,10 +391,17 @@ async fn a_corrected_path_of_what_does_not_deliver_ends_no_hold() {
         }
         api.fail(&[LINK]);
         let body = json!({ "endpoint": { "url": "https://billing.example.com/other" } });
-        let state =
-            api.put("/topics/orders/subscriptions/billing", body).await.json()["status"]["state"].clone();
+        let state = api
+            .put("/topics/orders/subscriptions/billing", body)
+            .await
+            .json()["status"]["state"]
+            .clone();
         assert_eq!(api.is_marked(), is_forced, "{action:?} {state}");
-        assert_eq!(api.states().await[0].ends_with("recovering"), is_forced, "{action:?} {state}");
+        assert_eq!(
+            api.states().await[0].ends_with("recovering"),
+            is_forced,
+            "{action:?} {state}"
+        );
     };
     check(None, true).await;
     check(Some("pause"), false).await;
@@ -295,14 +427,23 @@ async fn corrected_subscriptions_of_one_write_end_their_holds_together() {
     assert_eq!(api.put("/topics/orders", written("v2")).await.status, 200);
     // The record, and the part.
     assert_eq!(api.state.reads() - before, 2);
-    assert_eq!(api.states().await, ["- recovering", "s7 recovering"].map(|it| format!("{LINK} {it}")));
+    assert_eq!(
+        api.states().await,
+        ["- recovering", "s7 recovering"].map(|it| format!("{LINK} {it}"))
+    );
     for number in 0..100 {
-        assert!(api.state.read(&format!("forcing/orders.s{number}")).is_some(), "{number}");
+        assert!(
+            api.state
+                .read(&format!("forcing/orders.s{number}"))
+                .is_some(),
+            "{number}"
+        );
     }
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_subscription_goes_when_it_moves_or_is_deleted_and_is_not_known_of_a_new_one() {
+async fn what_is_known_of_a_subscription_goes_when_it_moves_or_is_deleted_and_is_not_known_of_a_new_one()
+ {
     let other = "https://billing.example.com:443 orders.other";
     let left = format!("{LINK} other glitch");
     let billing = "/topics/orders/subscriptions/billing";
@@ -331,7 +472,10 @@ async fn force_looks_at_the_parts_of_its_own_links_alone() {
     let api = Api::with_billing().await;
     api.fail(&[LINK]);
     let own = shard_index(Target::parse(LINK).unwrap().link());
-    api.state.write(&layout::links((own + 1) % LINK_SHARDS), r#"{"v":99,"targets":{}}"#);
+    api.state.write(
+        &layout::links((own + 1) % LINK_SHARDS),
+        r#"{"v":99,"targets":{}}"#,
+    );
     assert_eq!(api.act("force").await.json()["forced"][0]["link"], LINK);
 }
 
@@ -344,7 +488,12 @@ async fn a_write_is_done_although_nothing_can_be_forced() {
     api.state.write(&key, r#"{"v":99,"targets":{}}"#);
     assert_eq!(api.act("resume").await.json()["status"]["state"], "Active");
     api.act("force").await.problem(500, "about:blank");
-    assert_eq!(api.put("/topics/orders/subscriptions/billing", billing()).await.status, 200);
+    assert_eq!(
+        api.put("/topics/orders/subscriptions/billing", billing())
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -352,8 +501,17 @@ async fn whoever_disables_a_subscription_leaves_word_of_it_for_wake() {
     let api = Api::with_billing().await;
     api.act("pause").await;
     assert_eq!(api.state.read("telling/orders.billing"), None);
-    let since = api.act("disable").await.json()["status"]["since"].as_str().unwrap().to_owned();
+    let since = api.act("disable").await.json()["status"]["since"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let mark = DisabledMark::parse(&api.state.read("telling/orders.billing").unwrap()).unwrap();
-    assert_eq!((mark.topic.as_str(), mark.subscription.as_str()), ("Orders", "Billing"));
-    assert_eq!((mark.reason.as_str(), mark.since.to_string()), ("disabled by an operator", since));
+    assert_eq!(
+        (mark.topic.as_str(), mark.subscription.as_str()),
+        ("Orders", "Billing")
+    );
+    assert_eq!(
+        (mark.reason.as_str(), mark.since.to_string()),
+        ("disabled by an operator", since)
+    );
 }

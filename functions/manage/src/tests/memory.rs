@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    Clock, ETag, Entropy, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
-    Revalidated,
+    Clock, ETag, Entropy, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError,
+    PutCondition, Revalidated,
 };
 
 /// The moment at which every object is written.
@@ -59,14 +59,14 @@ impl Memory {
         self.0.damaged.lock().unwrap().insert(key.to_owned());
     }
 
-    /// Moves an object to the first of these keys when it is read, from there to the next one, and so on.
+    /// Moves an object to the first of these keys when it is read, from there to the next one, and
+    /// so on.
     pub(crate) fn move_when_read(&self, key: &str, to: &[&str]) {
         let from = std::iter::once(&key).chain(to);
-        self.0
-            .moves
-            .lock()
-            .unwrap()
-            .extend(from.zip(to).map(|(from, to)| (from.to_string(), to.to_string())));
+        self.0.moves.lock().unwrap().extend(
+            from.zip(to)
+                .map(|(from, to)| (from.to_string(), to.to_string())),
+        );
     }
 
     /// Lets every read take this long from now on.
@@ -75,7 +75,9 @@ impl Memory {
     }
 
     fn move_away(&self, key: &str) {
-        let Some(to) = self.0.moves.lock().unwrap().remove(key) else { return };
+        let Some(to) = self.0.moves.lock().unwrap().remove(key) else {
+            return;
+        };
         let mut objects = self.0.objects.lock().unwrap();
         if let Some(object) = objects.remove(key) {
             objects.insert(to, object);
@@ -84,11 +86,20 @@ impl Memory {
 
     pub(crate) fn write(&self, key: &str, bytes: impl Into<Bytes>) {
         let version = self.0.versions.fetch_add(1, Ordering::Relaxed);
-        self.0.objects.lock().unwrap().insert(key.to_owned(), (bytes.into(), version));
+        self.0
+            .objects
+            .lock()
+            .unwrap()
+            .insert(key.to_owned(), (bytes.into(), version));
     }
 
     pub(crate) fn read(&self, key: &str) -> Option<Bytes> {
-        self.0.objects.lock().unwrap().get(key).map(|(bytes, _)| bytes.clone())
+        self.0
+            .objects
+            .lock()
+            .unwrap()
+            .get(key)
+            .map(|(bytes, _)| bytes.clone())
     }
 
     pub(crate) fn reads(&self) -> u64 {
@@ -107,7 +118,11 @@ impl Memory {
 impl ObjectStore for Memory {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         self.check().await?;
-        if key.is_empty() || key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+        if key.is_empty()
+            || key
+                .split('/')
+                .any(|segment| matches!(segment, "" | "." | ".."))
+        {
             return Err(PortError::new("read an object", ErrorKind::Invalid));
         }
         self.0.reads.fetch_add(1, Ordering::Relaxed);
@@ -117,12 +132,19 @@ impl ObjectStore for Memory {
         }
         if self.0.damaged.lock().unwrap().contains(key) {
             let cause = format!("the object {key} is damaged on disk");
-            return Err(PortError::caused("read an object", ErrorKind::Damaged, cause));
+            return Err(PortError::caused(
+                "read an object",
+                ErrorKind::Damaged,
+                cause,
+            ));
         }
         let object = self.0.objects.lock().unwrap().get(key).cloned();
         // Others run between the read and what follows it.
         tokio::task::yield_now().await;
-        Ok(object.map(|(bytes, version)| Object { bytes, etag: ETag(version.to_string()) }))
+        Ok(object.map(|(bytes, version)| Object {
+            bytes,
+            etag: ETag(version.to_string()),
+        }))
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
@@ -133,20 +155,30 @@ impl ObjectStore for Memory {
         })
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         self.check().await?;
         if let Some(kind) = *self.0.put_fault.lock().unwrap() {
             return Err(PortError::new("write an object", kind));
         }
         let mut objects = self.0.objects.lock().unwrap();
-        let present = objects.get(key).map(|(_, version)| ETag(version.to_string()));
+        let present = objects
+            .get(key)
+            .map(|(_, version)| ETag(version.to_string()));
         let holds = match &condition {
             PutCondition::Always => true,
             PutCondition::IfAbsent => present.is_none(),
             PutCondition::IfMatch(etag) => present.as_ref() == Some(etag),
         };
         if !holds {
-            return Err(PortError::new("write an object", ErrorKind::PreconditionFailed));
+            return Err(PortError::new(
+                "write an object",
+                ErrorKind::PreconditionFailed,
+            ));
         }
         let version = self.0.versions.fetch_add(1, Ordering::Relaxed);
         objects.insert(key.to_owned(), (bytes, version));
@@ -160,11 +192,18 @@ impl ObjectStore for Memory {
         Ok(())
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         self.check().await?;
         let objects = self.0.objects.lock().unwrap();
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.to_owned()));
-        let all = objects.range((start, Bound::Unbounded)).filter(|(key, _)| key.starts_with(prefix));
+        let all = objects
+            .range((start, Bound::Unbounded))
+            .filter(|(key, _)| key.starts_with(prefix));
         let modified_at = Timestamp::parse(MODIFIED_AT).unwrap();
         let meta = |(key, (bytes, _)): (&String, &(Bytes, u64))| ObjectMeta {
             key: key.clone(),
@@ -174,12 +213,19 @@ impl ObjectStore for Memory {
         let mut found: Vec<_> = all.take(max + 1).map(meta).collect();
         let has_more = found.len() > max;
         found.truncate(max);
-        let next_after = found.last().filter(|_| has_more).map(|last| last.key.clone());
-        Ok(ListPage { objects: found, next_after })
+        let next_after = found
+            .last()
+            .filter(|_| has_more)
+            .map(|last| last.key.clone());
+        Ok(ListPage {
+            objects: found,
+            next_after,
+        })
     }
 }
 
-/// A clock that stands still until it is moved. Who sleeps sleeps for ever, unless nights are short.
+/// A clock that stands still until it is moved. Who sleeps sleeps for ever, unless nights are
+/// short.
 #[derive(Debug, Clone)]
 pub(crate) struct FixedClock {
     ms: Arc<AtomicU64>,
@@ -188,14 +234,22 @@ pub(crate) struct FixedClock {
 
 impl Default for FixedClock {
     fn default() -> Self {
-        let ms = Arc::new(AtomicU64::new(Timestamp::parse(MODIFIED_AT).unwrap().as_millis()));
-        Self { ms, night_ms_max: Arc::default() }
+        let ms = Arc::new(AtomicU64::new(
+            Timestamp::parse(MODIFIED_AT).unwrap().as_millis(),
+        ));
+        Self {
+            ms,
+            night_ms_max: Arc::default(),
+        }
     }
 }
 
 impl FixedClock {
     pub(crate) fn advance(&self, length: Duration) {
-        self.ms.fetch_add(u64::try_from(length.as_millis()).unwrap(), Ordering::Relaxed);
+        self.ms.fetch_add(
+            u64::try_from(length.as_millis()).unwrap(),
+            Ordering::Relaxed,
+        );
     }
 
     /// Wakes every sleeper at once from now on, at the right time.
@@ -234,7 +288,10 @@ pub(crate) struct Numbers(Arc<AtomicU64>);
 impl Entropy for Numbers {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            let number = self.0.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let number = self
+                .0
+                .fetch_add(1, Ordering::Relaxed)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
             chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
         }
     }

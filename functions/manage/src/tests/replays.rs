@@ -20,35 +20,62 @@ fn letter(id: &str, reason: &str) -> Value {
 /// An API a minute after an object of two dead letters was written.
 async fn api() -> Api {
     let api = Api::with_billing().await;
-    let letters = json!([letter("1", "EndpointGone"), letter("2", "TimeToLiveExceeded")]);
+    let letters = json!([
+        letter("1", "EndpointGone"),
+        letter("2", "TimeToLiveExceeded")
+    ]);
     api.dead_letters.write(OBJECT, letters.to_string());
     api.clock.advance(Duration::from_mins(1));
     api
 }
 
 async fn ask(api: &Api, request: Value) -> Answer {
-    api.call("POST", REPLAY, &[("content-type", "application/json")], request.to_string()).await
+    api.call(
+        "POST",
+        REPLAY,
+        &[("content-type", "application/json")],
+        request.to_string(),
+    )
+    .await
 }
 
 fn record(api: &Api, id: &Value) -> ReplayRecord {
-    ReplayRecord::parse(&api.state.read(&layout::replay(id.as_str().unwrap())).unwrap()).unwrap()
+    ReplayRecord::parse(
+        &api.state
+            .read(&layout::replay(id.as_str().unwrap()))
+            .unwrap(),
+    )
+    .unwrap()
 }
 
 #[tokio::test]
 async fn a_replay_is_written_down_with_its_marker_and_shown() {
     let api = api().await;
-    let answer = ask(&api, json!({ "reason": "EndpointGone", "ratePerSecond": 5 })).await;
+    let answer = ask(
+        &api,
+        json!({ "reason": "EndpointGone", "ratePerSecond": 5 }),
+    )
+    .await;
     let view = answer.json();
     let id = view["id"].as_str().unwrap();
-    assert_eq!((answer.status, answer.header("location")), (202, format!("/replays/{id}").as_str()));
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (202, format!("/replays/{id}").as_str())
+    );
     assert_eq!(
         (&view["topic"], &view["subscription"], &view["state"]),
         (&json!("Orders"), &json!("Billing"), &json!("Running"))
     );
-    assert_eq!(view["request"], json!({ "reason": "EndpointGone", "ratePerSecond": 5 }));
+    assert_eq!(
+        view["request"],
+        json!({ "reason": "EndpointGone", "ratePerSecond": 5 })
+    );
     assert!(api.state.read(&layout::replaying(id)).is_some());
     assert_eq!(api.get(&format!("/replays/{id}")).await.json(), view);
-    assert_eq!(api.get("/replays").await.json(), json!({ "replays": [view] }));
+    assert_eq!(
+        api.get("/replays").await.json(),
+        json!({ "replays": [view] })
+    );
     assert_eq!(api.dead_letters.reads(), 0);
 }
 
@@ -77,22 +104,31 @@ async fn what_cannot_be_asked_for_is_refused_by_member() {
         (json!({ "keys": ["MALFORMED/2026/3/7/4/x"] }), "keys[0]"),
         (json!({ "keys": [OBJECT, "ORDERS/OTHER/x"] }), "keys[1]"),
     ] {
-        let problem = ask(&api, request.clone()).await.problem(400, "bad-settings");
+        let problem = ask(&api, request.clone())
+            .await
+            .problem(400, "bad-settings");
         assert_eq!(problem["member"], member, "{request}");
     }
     ask(&api, json!([])).await.problem(400, "bad-settings");
     let unknown = REPLAY.replace("billing", "biling");
-    api.call("POST", &unknown, &[], "").await.problem(404, "unknown-subscription");
-    api.call("POST", &REPLAY.replace("orders", "order"), &[], "").await.problem(404, "unknown-topic");
+    api.call("POST", &unknown, &[], "")
+        .await
+        .problem(404, "unknown-subscription");
+    api.call("POST", &REPLAY.replace("orders", "order"), &[], "")
+        .await
+        .problem(404, "unknown-topic");
     assert_eq!(api.get("/replays").await.json(), json!({ "replays": [] }));
 }
 
 #[tokio::test]
 async fn a_dry_run_counts_and_writes_nothing() {
     let api = api().await;
-    api.dead_letters.write("ORDERS/BILLING/2026/11/21/10/b.json", "not ours");
     api.dead_letters
-        .write("ORDERS/BILLING/2026/11/21/10/c.json", json!([{}, letter("3", "EndpointGone")]).to_string());
+        .write("ORDERS/BILLING/2026/11/21/10/b.json", "not ours");
+    api.dead_letters.write(
+        "ORDERS/BILLING/2026/11/21/10/c.json",
+        json!([{}, letter("3", "EndpointGone")]).to_string(),
+    );
     api.state.fail_puts(ErrorKind::Denied);
     let answer = ask(&api, json!({ "dryRun": true })).await;
     let expected = json!({
@@ -112,7 +148,11 @@ async fn a_dry_run_counts_and_writes_nothing() {
     assert_eq!((answer.status, answer.json()), (200, expected));
     let check = async |request: Value, events: u64, objects: u64| {
         let preview = ask(&api, request.clone()).await.json();
-        assert_eq!((&preview["events"], &preview["objects"]), (&json!(events), &json!(objects)), "{request}");
+        assert_eq!(
+            (&preview["events"], &preview["objects"]),
+            (&json!(events), &json!(objects)),
+            "{request}"
+        );
     };
     check(json!({ "dryRun": true, "reason": "EndpointGone" }), 2, 2).await;
     check(json!({ "dryRun": true, "types": ["u"] }), 0, 0).await;
@@ -123,28 +163,59 @@ async fn a_dry_run_counts_and_writes_nothing() {
 #[tokio::test]
 async fn a_dry_run_leaves_out_what_is_resolved_unless_asked() {
     let api = api().await;
-    api.dead_letters.write(&layout::resolved(OBJECT), ResolvedLetters([1].into()).render());
+    api.dead_letters.write(
+        &layout::resolved(OBJECT),
+        ResolvedLetters([1].into()).render(),
+    );
     let counted = async |request| {
         let preview = ask(&api, request).await.json();
-        [preview["events"].as_u64().unwrap(), preview["resolved"].as_u64().unwrap()]
+        [
+            preview["events"].as_u64().unwrap(),
+            preview["resolved"].as_u64().unwrap(),
+        ]
     };
     assert_eq!(counted(json!({ "dryRun": true })).await, [1, 1]);
-    assert_eq!(counted(json!({ "dryRun": true, "includeResolved": true })).await, [2, 0]);
+    assert_eq!(
+        counted(json!({ "dryRun": true, "includeResolved": true })).await,
+        [2, 0]
+    );
 }
 
 #[tokio::test]
 async fn a_dry_run_from_the_log_counts_deliveries_that_ended() {
     let api = api().await;
-    write(&api, "a", &[delivered("1", 30), refused("2", 30), another(delivered("2", 20), 2)]);
+    write(
+        &api,
+        "a",
+        &[
+            delivered("1", 30),
+            refused("2", 30),
+            another(delivered("2", 20), 2),
+        ],
+    );
     write(&api, "b", &[refused("3", 30)]);
-    let dead = Record { result: LogResult::DeadLettered, ..refused("4", 10) };
-    let replayed = Record { origin: Origin::Replay, ..delivered("5", 10) };
+    let dead = Record {
+        result: LogResult::DeadLettered,
+        ..refused("4", 10)
+    };
+    let replayed = Record {
+        origin: Origin::Replay,
+        ..delivered("5", 10)
+    };
     write(&api, "c", &[dead, replayed]);
     let counted = async |more: Value| {
         let mut request = json!({ "source": "log", "dryRun": true });
-        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let preview = ask(&api, request).await.json();
-        let mut ids: Vec<_> = preview["ids"].as_array().unwrap().iter().map(ToString::to_string).collect();
+        let mut ids: Vec<_> = preview["ids"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         ids.sort();
         assert_eq!(preview["events"], ids.len());
         ids.concat().replace('"', "")
@@ -163,7 +234,9 @@ async fn there_is_no_replay_from_a_log_that_is_off() {
     let topic = json!({ "deliveryLog": "off", "subscriptions": { "billing": {
         "endpoint": { "url": "https://billing.example.com/hooks" } } } });
     assert_eq!(api.put("/topics/orders", topic).await.status, 201);
-    let problem = ask(&api, json!({ "source": "log" })).await.problem(400, "bad-settings");
+    let problem = ask(&api, json!({ "source": "log" }))
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(problem["member"], "source");
 }
 
@@ -171,10 +244,16 @@ async fn there_is_no_replay_from_a_log_that_is_off() {
 async fn a_dry_run_ends_in_time_and_says_that_there_is_more() {
     let api = api().await;
     for number in 0..10_001 {
-        api.dead_letters.write(&format!("ORDERS/BILLING/2026/11/21/10/{number:05}.json"), "[]");
+        api.dead_letters.write(
+            &format!("ORDERS/BILLING/2026/11/21/10/{number:05}.json"),
+            "[]",
+        );
     }
     let preview = ask(&api, json!({ "dryRun": true })).await.json();
-    assert_eq!((&preview["isComplete"], api.dead_letters.reads()), (&json!(false), 2 * 10_000));
+    assert_eq!(
+        (&preview["isComplete"], api.dead_letters.reads()),
+        (&json!(false), 2 * 10_000)
+    );
 }
 
 #[tokio::test]
@@ -190,7 +269,8 @@ async fn a_replay_is_cancelled_once_and_what_has_ended_stays() {
     );
     assert_eq!(api.delete(&path).await.json(), view);
     let done = record(&api, &id).turned(ReplayState::Done, None, api.clock.now());
-    api.state.write(&layout::replay(id.as_str().unwrap()), done.render());
+    api.state
+        .write(&layout::replay(id.as_str().unwrap()), done.render());
     assert_eq!(api.delete(&path).await.json()["state"], "Done");
 }
 
@@ -200,15 +280,29 @@ async fn the_newest_come_first_where_that_is_asked_for() {
     let mut ids = Vec::new();
     for _ in 0..5 {
         api.clock.advance(Duration::from_secs(1));
-        ids.push(ask(&api, json!({})).await.json()["id"].as_str().unwrap().to_owned());
+        ids.push(
+            ask(&api, json!({})).await.json()["id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     ids.reverse();
     let (mut pages, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = api.get(&format!("/replays?newestFirst=true&limit=2{cursor}")).await.json();
+        let page = api
+            .get(&format!("/replays?newestFirst=true&limit=2{cursor}"))
+            .await
+            .json();
         let replays = page["replays"].as_array().unwrap().iter();
-        pages.push(replays.map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>());
-        let Some(next) = page["cursor"].as_str() else { break };
+        pages.push(
+            replays
+                .map(|it| it["id"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>(),
+        );
+        let Some(next) = page["cursor"].as_str() else {
+            break;
+        };
         cursor = format!("&cursor={next}");
     }
     let expected: Vec<_> = ids.chunks(2).map(<[String]>::to_vec).collect();
@@ -221,12 +315,22 @@ async fn those_that_have_ended_are_left_out_where_that_is_asked_for() {
     let mut ids = Vec::new();
     for _ in 0..3 {
         api.clock.advance(Duration::from_secs(1));
-        ids.push(ask(&api, json!({})).await.json()["id"].as_str().unwrap().to_owned());
+        ids.push(
+            ask(&api, json!({})).await.json()["id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     let shown = async |query: &str| {
-        let page = api.get(&format!("/replays?active=true{query}")).await.json();
+        let page = api
+            .get(&format!("/replays?active=true{query}"))
+            .await
+            .json();
         let replays = page["replays"].as_array().unwrap().iter();
-        replays.map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        replays
+            .map(|it| it["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(shown("").await, ids);
     // Its marker is deleted by wake, later.
@@ -241,8 +345,12 @@ async fn those_that_have_ended_are_left_out_where_that_is_asked_for() {
 async fn no_id_leads_elsewhere() {
     let api = api().await;
     for id in ["x", "..%2Ftopics%2Forders", "x.json", "%2E%2E", "a%2Fb"] {
-        api.get(&format!("/replays/{id}")).await.problem(404, "about:blank");
-        api.delete(&format!("/replays/{id}")).await.problem(404, "about:blank");
+        api.get(&format!("/replays/{id}"))
+            .await
+            .problem(404, "about:blank");
+        api.delete(&format!("/replays/{id}"))
+            .await
+            .problem(404, "about:blank");
     }
 }
 
@@ -250,12 +358,18 @@ async fn no_id_leads_elsewhere() {
 async fn a_disabled_subscription_s_replay_waits_from_the_beginning() {
     let api = api().await;
     let text = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
-    api.state.write("topics/orders.json", text.replace("\"Active\"", "\"Disabled\""));
+    api.state.write(
+        "topics/orders.json",
+        text.replace("\"Active\"", "\"Disabled\""),
+    );
     let id = ask(&api, json!({})).await.json()["id"].clone();
     let record = record(&api, &id);
     assert_eq!(
         (record.state, record.reason),
-        (ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive))
+        (
+            ReplayState::Waiting,
+            Some(ReplayReason::SubscriptionNotActive)
+        )
     );
 }
 
@@ -276,13 +390,19 @@ async fn replay_with(api: &Api, queued: u64, records: &[Record]) -> String {
 }
 
 fn gave_up(id: &str, result: LogResult) -> Record {
-    Record { result, ..delivered(id, 0) }
+    Record {
+        result,
+        ..delivered(id, 0)
+    }
 }
 
 #[tokio::test]
 async fn what_became_of_the_events_of_a_replay_is_counted_from_the_log() {
     let api = api().await;
-    let another_run = Record { run_id: Some("20261121T101500Z-another".to_owned()), ..delivered("6", 0) };
+    let another_run = Record {
+        run_id: Some("20261121T101500Z-another".to_owned()),
+        ..delivered("6", 0)
+    };
     let records = [
         refused("1", 0),
         another(delivered("1", 0), 2),
@@ -298,7 +418,10 @@ async fn what_became_of_the_events_of_a_replay_is_counted_from_the_log() {
         "completeUntil": "2026-11-21T10:00:55.000Z",
     });
     assert_eq!(view["outcomes"], expected);
-    assert_eq!(api.get("/replays").await.json()["replays"][0].get("outcomes"), None);
+    assert_eq!(
+        api.get("/replays").await.json()["replays"][0].get("outcomes"),
+        None
+    );
 }
 
 #[tokio::test]
@@ -306,9 +429,20 @@ async fn outcomes_are_left_out_where_the_log_cannot_say() {
     let api = api().await;
     let nothing_queued = replay_with(&api, 0, &[]).await;
     let id = replay_with(&api, 1, &[delivered("1", 0)]).await;
-    let shown = async |id: &str| api.get(&format!("/replays/{id}")).await.json().get("outcomes").is_some();
+    let shown = async |id: &str| {
+        api.get(&format!("/replays/{id}"))
+            .await
+            .json()
+            .get("outcomes")
+            .is_some()
+    };
     assert!(shown(&id).await && !shown(&nothing_queued).await);
-    assert_eq!(api.put("/topics/orders", json!({ "deliveryLog": "off" })).await.status, 200);
+    assert_eq!(
+        api.put("/topics/orders", json!({ "deliveryLog": "off" }))
+            .await
+            .status,
+        200
+    );
     assert!(!shown(&id).await);
     assert_eq!(api.put("/topics/orders", json!({})).await.status, 200);
     assert!(shown(&id).await);
@@ -325,29 +459,49 @@ async fn pages_of_replays_follow_each_other() {
     }
     let first = api.get("/replays?limit=2").await.json();
     let cursor = first["cursor"].as_str().unwrap();
-    let second = api.get(&format!("/replays?limit=2&cursor={cursor}")).await.json();
+    let second = api
+        .get(&format!("/replays?limit=2&cursor={cursor}"))
+        .await
+        .json();
     let count = |page: &Value| page["replays"].as_array().unwrap().len();
-    assert_eq!((count(&first), count(&second), second.get("cursor")), (2, 1, None));
+    assert_eq!(
+        (count(&first), count(&second), second.get("cursor")),
+        (2, 1, None)
+    );
 }
 
 #[tokio::test]
 async fn a_store_that_fails_is_unavailable() {
     let api = api().await;
-    let id = ask(&api, json!({})).await.json()["id"].as_str().unwrap().to_owned();
+    let id = ask(&api, json!({})).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     api.dead_letters.fail(ErrorKind::TimedOut);
-    ask(&api, json!({ "dryRun": true })).await.problem(503, "unavailable");
+    ask(&api, json!({ "dryRun": true }))
+        .await
+        .problem(503, "unavailable");
     api.state.fail_puts(ErrorKind::PreconditionFailed);
-    api.delete(&format!("/replays/{id}")).await.problem(409, "conflict");
+    api.delete(&format!("/replays/{id}"))
+        .await
+        .problem(409, "conflict");
     api.state.fail(ErrorKind::Other);
     ask(&api, json!({})).await.problem(503, "unavailable");
     api.get("/replays").await.problem(503, "unavailable");
-    api.get(&format!("/replays/{id}")).await.problem(503, "unavailable");
+    api.get(&format!("/replays/{id}"))
+        .await
+        .problem(503, "unavailable");
 }
 
 #[tokio::test]
 async fn replays_are_selected_by_topic_and_subscription_over_all_pages() {
     let api = api().await;
-    assert_eq!(api.put("/topics/orders/subscriptions/audit", super::billing()).await.status, 201);
+    assert_eq!(
+        api.put("/topics/orders/subscriptions/audit", super::billing())
+            .await
+            .status,
+        201
+    );
     let of_audit = "/topics/orders/subscriptions/audit/dead-letters/replay";
     for path in [REPLAY, of_audit, of_audit, REPLAY] {
         assert_eq!(api.call("POST", path, &[], "").await.status, 202);
@@ -356,21 +510,35 @@ async fn replays_are_selected_by_topic_and_subscription_over_all_pages() {
     let names = async |query: &str| {
         let page = api.get(&format!("/replays?{query}")).await.json();
         let replays = page["replays"].as_array().unwrap().iter();
-        let names: Vec<_> = replays.map(|it| it["subscription"].as_str().unwrap().to_owned()).collect();
+        let names: Vec<_> = replays
+            .map(|it| it["subscription"].as_str().unwrap().to_owned())
+            .collect();
         (names, page["cursor"].as_str().map(str::to_owned))
     };
-    assert_eq!(names("topic=ORDERS&subscription=AUDIT").await.0, ["audit", "audit"]);
+    assert_eq!(
+        names("topic=ORDERS&subscription=AUDIT").await.0,
+        ["audit", "audit"]
+    );
     for order in ["", "&newestFirst=true"] {
         let (first, cursor) = names(&format!("subscription=billing&limit=1{order}")).await;
-        let next = format!("subscription=billing&limit=1{order}&cursor={}", cursor.unwrap());
+        let next = format!(
+            "subscription=billing&limit=1{order}&cursor={}",
+            cursor.unwrap()
+        );
         assert_eq!(
             (first, names(&next).await),
-            (vec!["Billing".to_owned()], (vec!["Billing".to_owned()], None))
+            (
+                vec!["Billing".to_owned()],
+                (vec!["Billing".to_owned()], None)
+            )
         );
     }
     assert!(names("topic=other").await.0.is_empty());
     for member in ["topic", "subscription"] {
-        let problem = api.get(&format!("/replays?{member}=a%2Fb")).await.problem(400, "about:blank");
+        let problem = api
+            .get(&format!("/replays?{member}=a%2Fb"))
+            .await
+            .problem(400, "about:blank");
         assert_eq!(problem["member"], member);
     }
 }
@@ -382,10 +550,15 @@ async fn a_cursor_of_active_replays_is_none_of_all_replays() {
         assert_eq!(ask(&api, json!({})).await.status, 202);
         api.clock.advance(Duration::from_secs(1));
     }
-    for (of, other) in [("active=true", "active=false"), ("newestFirst=true", "newestFirst=true&active=true")]
-    {
+    for (of, other) in [
+        ("active=true", "active=false"),
+        ("newestFirst=true", "newestFirst=true&active=true"),
+    ] {
         let cursor = api.get(&format!("/replays?{of}&limit=1")).await.json()["cursor"].clone();
         let url = format!("/replays?{other}&cursor={}", cursor.as_str().unwrap());
-        assert_eq!(api.get(&url).await.problem(400, "about:blank")["member"], "cursor");
+        assert_eq!(
+            api.get(&url).await.problem(400, "about:blank")["member"],
+            "cursor"
+        );
     }
 }

@@ -23,30 +23,53 @@ fn event(id: &str) -> String {
 /// The record with the payload of its event, as the first one of a delivery has it.
 fn with_payload(record: Record) -> Record {
     let payload = Payload::parse(&event(record.event_id.as_deref().unwrap()));
-    Record { payload, schema: Some("CloudEvents".to_owned()), ..record }
+    Record {
+        payload,
+        schema: Some("CloudEvents".to_owned()),
+        ..record
+    }
 }
 
 /// The record of an event that was given up.
 fn dead(id: &str) -> Record {
-    Record { result: LogResult::DeadLettered, next_attempt_at: None, ..refused(id, 20) }
+    Record {
+        result: LogResult::DeadLettered,
+        next_attempt_at: None,
+        ..refused(id, 20)
+    }
 }
 
 /// Writes records into the log. Their events were accepted since the subscription was created.
 fn write(api: &Api, records: &[Record]) {
-    let records: Vec<_> = records.iter().map(|it| Record { accepted_at: before(0), ..it.clone() }).collect();
+    let records: Vec<_> = records
+        .iter()
+        .map(|it| Record {
+            accepted_at: before(0),
+            ..it.clone()
+        })
+        .collect();
     super::events::write(api, "a", &records);
 }
 
 async fn resend(api: &Api, id: &str, body: Value) -> Answer {
     let headers = [("content-type", "application/json")];
-    api.call("POST", &format!("{PATH}/{id}/resend"), &headers, body.to_string()).await
+    api.call(
+        "POST",
+        &format!("{PATH}/{id}/resend"),
+        &headers,
+        body.to_string(),
+    )
+    .await
 }
 
 /// The delivery that the queue got, if there is one.
 fn queued(api: &Api) -> Option<Delivery> {
     let bodies = api.queue.take_bodies();
     assert!(bodies.len() < 2, "{bodies:?}");
-    bodies.into_iter().next().map(|body| parse_delivery(&body).unwrap())
+    bodies
+        .into_iter()
+        .next()
+        .map(|body| parse_delivery(&body).unwrap())
 }
 
 /// Sends the event again. Checks the delivery, and whether the answer says that a copy still waits.
@@ -55,26 +78,70 @@ async fn check(records: &[Record], id: &str, webhook_id: &str, still_waits: bool
     write(&api, records);
     let answer = resend(&api, id, json!({})).await;
     assert_eq!(answer.status, 202, "{:?}", answer.body);
-    assert_eq!(answer.header("location"), format!("/topics/Orders/events/{id}"));
+    assert_eq!(
+        answer.header("location"),
+        format!("/topics/Orders/events/{id}")
+    );
     let body = answer.json();
-    assert_eq!((&body["id"], &body["webhookId"]), (&json!(id), &json!(webhook_id)));
-    assert_eq!(body["note"].as_str().unwrap().contains("still waits"), still_waits, "{body}");
-    assert_eq!(body.get("earlierWaits"), still_waits.then_some(&json!(true)), "{body}");
+    assert_eq!(
+        (&body["id"], &body["webhookId"]),
+        (&json!(id), &json!(webhook_id))
+    );
+    assert_eq!(
+        body["note"].as_str().unwrap().contains("still waits"),
+        still_waits,
+        "{body}"
+    );
+    assert_eq!(
+        body.get("earlierWaits"),
+        still_waits.then_some(&json!(true)),
+        "{body}"
+    );
     let delivery = queued(&api).expect("a delivery");
     let entry = &delivery.events[0];
     assert_eq!((delivery.attempts, &json!(entry.key)), (0, &body["key"]));
     assert_eq!(entry.payload, EventPayload::Inline(Bytes::from(event(id))));
     let webhook_id = Some(webhook_id.to_owned());
-    assert_eq!(entry.marks, Marks { replayed: true, resent: true, webhook_id, ..Marks::default() });
+    assert_eq!(
+        entry.marks,
+        Marks {
+            replayed: true,
+            resent: true,
+            webhook_id,
+            ..Marks::default()
+        }
+    );
 }
 
 #[tokio::test]
 async fn an_event_is_sent_again_whatever_became_of_it() {
-    check(&[with_payload(delivered("1", 30))], "1", "msg_key-of-1", false).await;
+    check(
+        &[with_payload(delivered("1", 30))],
+        "1",
+        "msg_key-of-1",
+        false,
+    )
+    .await;
     check(&[with_payload(refused("2", 30))], "2", "msg_key-of-2", true).await;
-    let held = Record { kind: Kind::Held, result: LogResult::Held, ..refused("3", 20) };
-    check(&[with_payload(refused("3", 30)), another(held, 1)], "3", "msg_key-of-3", true).await;
-    check(&[with_payload(refused("4", 30)), another(dead("4"), 2)], "4", "msg_key-of-4", false).await;
+    let held = Record {
+        kind: Kind::Held,
+        result: LogResult::Held,
+        ..refused("3", 20)
+    };
+    check(
+        &[with_payload(refused("3", 30)), another(held, 1)],
+        "3",
+        "msg_key-of-3",
+        true,
+    )
+    .await;
+    check(
+        &[with_payload(refused("4", 30)), another(dead("4"), 2)],
+        "4",
+        "msg_key-of-4",
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -83,8 +150,14 @@ async fn an_event_of_another_schema_and_an_id_with_slashes_are_sent_again() {
     let id = "a/b c";
     write(&api, &[with_payload(delivered(id, 30))]);
     let answer = resend(&api, "a%2Fb%20c", json!({})).await;
-    assert_eq!((answer.status, answer.header("location")), (202, "/topics/Orders/events/a%2Fb%20c"));
-    assert_eq!(queued(&api).unwrap().events[0].payload, EventPayload::Inline(Bytes::from(event(id))));
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (202, "/topics/Orders/events/a%2Fb%20c")
+    );
+    assert_eq!(
+        queued(&api).unwrap().events[0].payload,
+        EventPayload::Inline(Bytes::from(event(id)))
+    );
 }
 
 #[tokio::test]
@@ -92,16 +165,24 @@ async fn an_id_of_dots_has_a_path_that_is_no_step() {
     let api = Api::with_billing().await;
     write(&api, &[with_payload(delivered("..", 30))]);
     let answer = resend(&api, "%2E%2E", json!({})).await;
-    assert_eq!((answer.status, answer.header("location")), (202, "/topics/Orders/events/%2E%2E"));
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (202, "/topics/Orders/events/%2E%2E")
+    );
 }
 
 /// Another subscription has more records of the id than a look-up answers, all of them newer.
 #[tokio::test]
 async fn records_of_other_subscriptions_hide_none() {
     let api = Api::with_billing().await;
-    let of_audit =
-        |attempt| Record { subscription: "audit".to_owned(), ..another(refused("1", 20), attempt) };
-    let records: Vec<_> = (1..=1_001).map(of_audit).chain([with_payload(delivered("1", 30))]).collect();
+    let of_audit = |attempt| Record {
+        subscription: "audit".to_owned(),
+        ..another(refused("1", 20), attempt)
+    };
+    let records: Vec<_> = (1..=1_001)
+        .map(of_audit)
+        .chain([with_payload(delivered("1", 30))])
+        .collect();
     write(&api, &records);
     assert_eq!(resend(&api, "1", json!({})).await.status, 202);
 }
@@ -109,18 +190,26 @@ async fn records_of_other_subscriptions_hide_none() {
 /// A log of forty hours of event 1, of which each read takes longer than a search has.
 async fn slow_log() -> Api {
     let api = Api::with_billing().await;
-    let hours: Vec<_> = (0..40).map(|hour| with_payload(delivered("1", hour * 60))).collect();
+    let hours: Vec<_> = (0..40)
+        .map(|hour| with_payload(delivered("1", hour * 60)))
+        .collect();
     write(&api, &hours);
-    api.log.slow_reads(&api.clock, std::time::Duration::from_secs(11));
+    api.log
+        .slow_reads(&api.clock, std::time::Duration::from_secs(11));
     api
 }
 
 #[tokio::test]
 async fn a_search_that_did_not_end_is_told_from_an_id_that_is_nowhere() {
     for body in [json!({}), json!({ "key": "x" })] {
-        let problem = resend(&slow_log().await, "2", body).await.problem(404, "about:blank");
+        let problem = resend(&slow_log().await, "2", body)
+            .await
+            .problem(404, "about:blank");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("only searched back to 2026-11-2"), "{detail}");
+        assert!(
+            detail.contains("only searched back to 2026-11-2"),
+            "{detail}"
+        );
     }
 }
 
@@ -133,7 +222,13 @@ async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
         assert_eq!(answer.status, 202, "{:?}", answer.body);
         let note = answer.json()["note"].as_str().unwrap().to_owned();
         assert!(note.contains("only searched back to 2026-11-2"), "{note}");
-        assert!(answer.json()["searchedFrom"].as_str().unwrap().starts_with("2026-11-2"), "{note}");
+        assert!(
+            answer.json()["searchedFrom"]
+                .as_str()
+                .unwrap()
+                .starts_with("2026-11-2"),
+            "{note}"
+        );
         assert_eq!(note.contains("new webhook-id"), is_new, "{note}");
         assert!(!note.contains("does not have the event"), "{note}");
     }
@@ -143,8 +238,16 @@ async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
 async fn two_requests_make_two_deliveries_under_one_webhook_id() {
     let api = Api::with_billing().await;
     write(&api, &[with_payload(delivered("1", 30))]);
-    let keys = [resend(&api, "1", json!({})).await, resend(&api, "1", json!({})).await]
-        .map(|answer| (answer.json()["key"].clone(), answer.json()["webhookId"].clone()));
+    let keys = [
+        resend(&api, "1", json!({})).await,
+        resend(&api, "1", json!({})).await,
+    ]
+    .map(|answer| {
+        (
+            answer.json()["key"].clone(),
+            answer.json()["webhookId"].clone(),
+        )
+    });
     assert_ne!(keys[0].0, keys[1].0);
     assert_eq!(keys[0].1, keys[1].1);
     assert_eq!(api.queue.take_bodies().len(), 2);
@@ -153,42 +256,90 @@ async fn two_requests_make_two_deliveries_under_one_webhook_id() {
 #[tokio::test]
 async fn where_an_id_repeats_a_key_says_which_event() {
     let api = Api::with_billing().await;
-    let other = Record { delivery_key: "other".to_owned(), ..with_payload(delivered("1", 10)) };
+    let other = Record {
+        delivery_key: "other".to_owned(),
+        ..with_payload(delivered("1", 10))
+    };
     write(
         &api,
-        &[with_payload(delivered("1", 30)), another(other, 1)]
-            .map(|record| Record { origin: Origin::First, ..record }),
+        &[with_payload(delivered("1", 30)), another(other, 1)].map(|record| Record {
+            origin: Origin::First,
+            ..record
+        }),
     );
-    let problem = resend(&api, "1", json!({})).await.problem(409, "several-deliveries");
+    let problem = resend(&api, "1", json!({}))
+        .await
+        .problem(409, "several-deliveries");
     let detail = "2 events have this id; name one of their keys: key-of-1, other";
-    assert_eq!((&problem["detail"], &problem["member"]), (&json!(detail), &json!("key")));
+    assert_eq!(
+        (&problem["detail"], &problem["member"]),
+        (&json!(detail), &json!("key"))
+    );
     let answer = resend(&api, "1", json!({ "key": "other" })).await;
-    assert_eq!((answer.status, &answer.json()["webhookId"]), (202, &json!("msg_other")));
-    assert_eq!(resend(&api, "1", json!({ "key": "none" })).await.status, 404);
+    assert_eq!(
+        (answer.status, &answer.json()["webhookId"]),
+        (202, &json!("msg_other"))
+    );
+    assert_eq!(
+        resend(&api, "1", json!({ "key": "none" })).await.status,
+        404
+    );
     assert_eq!(api.queue.take_bodies().len(), 1);
 }
 
 #[tokio::test]
 async fn a_copy_that_was_sent_again_is_no_second_event() {
     let api = Api::with_billing().await;
-    let copy = Record { delivery_key: "copy".to_owned(), ..with_payload(refused("1", 10)) };
-    write(&api, &[with_payload(delivered("1", 30)), Record { origin: Origin::Resend, ..another(copy, 1) }]);
+    let copy = Record {
+        delivery_key: "copy".to_owned(),
+        ..with_payload(refused("1", 10))
+    };
+    write(
+        &api,
+        &[
+            with_payload(delivered("1", 30)),
+            Record {
+                origin: Origin::Resend,
+                ..another(copy, 1)
+            },
+        ],
+    );
     let answer = resend(&api, "1", json!({})).await;
-    assert_eq!((answer.status, &answer.json()["webhookId"]), (202, &json!("msg_key-of-1")));
-    assert!(answer.json()["note"].as_str().unwrap().contains("still waits"));
+    assert_eq!(
+        (answer.status, &answer.json()["webhookId"]),
+        (202, &json!("msg_key-of-1"))
+    );
+    assert!(
+        answer.json()["note"]
+            .as_str()
+            .unwrap()
+            .contains("still waits")
+    );
 }
 
 #[tokio::test]
 async fn a_large_event_is_sent_again_while_its_stored_payload_lasts() {
     let api = Api::with_billing().await;
     let reference = Some("payloads/20261120/x".to_owned());
-    let large = Record { payload: None, payload_reference: reference, ..with_payload(delivered("1", 30)) };
+    let large = Record {
+        payload: None,
+        payload_reference: reference,
+        ..with_payload(delivered("1", 30))
+    };
     write(&api, &[large]);
-    let problem = resend(&api, "1", json!({})).await.problem(410, "payload-gone");
-    assert_eq!(problem["detail"], "its payload was kept until 2026-12-05T00:00:00.000Z");
+    let problem = resend(&api, "1", json!({}))
+        .await
+        .problem(410, "payload-gone");
+    assert_eq!(
+        problem["detail"],
+        "its payload was kept until 2026-12-05T00:00:00.000Z"
+    );
     api.state.write("payloads/20261120/x", event("1"));
     assert_eq!(resend(&api, "1", json!({})).await.status, 202);
-    assert_eq!(queued(&api).unwrap().events[0].payload, EventPayload::Inline(Bytes::from(event("1"))));
+    assert_eq!(
+        queued(&api).unwrap().events[0].payload,
+        EventPayload::Inline(Bytes::from(event("1")))
+    );
 }
 
 /// Writes the dead letter of an event. Answers its object's key.
@@ -198,14 +349,28 @@ fn bury(api: &Api, id: &str) -> String {
 
 /// Writes the dead letters of events into one object. Answers its key.
 fn bury_all(api: &Api, name: &str, events: &[String]) -> String {
-    let (topic, subscription, at) = (topic_name("Orders"), subscription_name("Billing"), before(0));
+    let (topic, subscription, at) = (
+        topic_name("Orders"),
+        subscription_name("Billing"),
+        before(0),
+    );
     let mut gathered = Gathered::default();
     for event in events {
         let payload = Bytes::from(event.clone());
-        let delivery =
-            delivery((topic.clone(), subscription.clone()), "k", [EventPayload::Inline(payload.clone())], at);
+        let delivery = delivery(
+            (topic.clone(), subscription.clone()),
+            "k",
+            [EventPayload::Inline(payload.clone())],
+            at,
+        );
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-        let letter = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+        let letter = DeadLetter {
+            reason,
+            delivery,
+            storage: None,
+            object: None,
+            dropped: false,
+        };
         gathered.push(&dead_letter(&letter, &letter.delivery.events[0], &payload));
     }
     let key = layout::dead_letter(&topic, &subscription, at, name);
@@ -217,14 +382,29 @@ fn bury_all(api: &Api, name: &str, events: &[String]) -> String {
 async fn a_dead_letter_has_the_payload_where_the_log_has_none() {
     let api = Api::with_billing().await;
     let key = bury(&api, "1");
-    let written = Record { kind: Kind::DeadLettered, dead_letter_object: Some(key.clone()), ..dead("1") };
+    let written = Record {
+        kind: Kind::DeadLettered,
+        dead_letter_object: Some(key.clone()),
+        ..dead("1")
+    };
     write(&api, &[refused("1", 30), another(written, 1)]);
     let answer = resend(&api, "1", json!({})).await;
-    assert_eq!((answer.status, &answer.json()["webhookId"]), (202, &json!("msg_key-of-1")));
-    assert_eq!(queued(&api).unwrap().events[0].payload, EventPayload::Inline(Bytes::from(event("1"))));
+    assert_eq!(
+        (answer.status, &answer.json()["webhookId"]),
+        (202, &json!("msg_key-of-1"))
+    );
+    assert_eq!(
+        queued(&api).unwrap().events[0].payload,
+        EventPayload::Inline(Bytes::from(event("1")))
+    );
     api.dead_letters.delete(&key).await.unwrap();
-    let problem = resend(&api, "1", json!({})).await.problem(410, "payload-gone");
-    assert_eq!(problem["detail"], format!("its payload was in the dead letter {key}, which is gone"));
+    let problem = resend(&api, "1", json!({}))
+        .await
+        .problem(410, "payload-gone");
+    assert_eq!(
+        problem["detail"],
+        format!("its payload was in the dead letter {key}, which is gone")
+    );
 }
 
 #[tokio::test]
@@ -235,26 +415,48 @@ async fn without_a_log_the_dead_letters_are_searched() {
     }
     let answer = resend(&api, "2", json!({})).await;
     let (key, body) = (queued(&api).unwrap().events[0].key.clone(), answer.json());
-    assert_eq!((answer.status, &body["webhookId"]), (202, &json!(format!("msg_{key}"))));
-    assert!(body["note"].as_str().unwrap().contains("new webhook-id"), "{body}");
+    assert_eq!(
+        (answer.status, &body["webhookId"]),
+        (202, &json!(format!("msg_{key}")))
+    );
+    assert!(
+        body["note"].as_str().unwrap().contains("new webhook-id"),
+        "{body}"
+    );
 }
 
 #[tokio::test]
 async fn a_key_that_the_log_does_not_have_sends_no_dead_letter_of_this_id() {
     let api = Api::with_billing().await;
     bury(&api, "1");
-    assert_eq!(resend(&api, "1", json!({ "key": "none" })).await.status, 404);
+    assert_eq!(
+        resend(&api, "1", json!({ "key": "none" })).await.status,
+        404
+    );
     assert!(queued(&api).is_none());
 }
 
 #[tokio::test]
 async fn what_cannot_be_sent_again_says_why() {
     let api = Api::with_billing().await;
-    resend(&api, "1", json!({})).await.problem(404, "about:blank");
+    resend(&api, "1", json!({}))
+        .await
+        .problem(404, "about:blank");
     write(&api, &[delivered("2", 30)]);
-    resend(&api, "2", json!({})).await.problem(410, "payload-gone");
-    resend(&api, "2", json!({ "kye": "x" })).await.problem(400, "bad-settings");
-    let nowhere = api.call("POST", "/topics/Orders/subscriptions/none/events/1/resend", &[], "").await;
+    resend(&api, "2", json!({}))
+        .await
+        .problem(410, "payload-gone");
+    resend(&api, "2", json!({ "kye": "x" }))
+        .await
+        .problem(400, "bad-settings");
+    let nowhere = api
+        .call(
+            "POST",
+            "/topics/Orders/subscriptions/none/events/1/resend",
+            &[],
+            "",
+        )
+        .await;
     nowhere.problem(404, "unknown-subscription");
     assert_eq!(queued(&api), None);
 }
@@ -265,7 +467,9 @@ async fn a_disabled_subscription_gets_nothing_again() {
     write(&api, &[with_payload(delivered("1", 30))]);
     let path = "/topics/Orders/subscriptions/Billing/disable";
     assert_eq!(api.call("POST", path, &[], "").await.status, 200);
-    resend(&api, "1", json!({})).await.problem(409, "wrong-state");
+    resend(&api, "1", json!({}))
+        .await
+        .problem(409, "wrong-state");
 }
 
 #[tokio::test]
@@ -273,7 +477,9 @@ async fn a_store_that_fails_is_a_problem_and_nothing_is_queued() {
     let api = Api::with_billing().await;
     write(&api, &[with_payload(delivered("1", 30))]);
     api.log.fail(ErrorKind::TimedOut);
-    resend(&api, "1", json!({})).await.problem(503, "unavailable");
+    resend(&api, "1", json!({}))
+        .await
+        .problem(503, "unavailable");
     assert_eq!(queued(&api), None);
 }
 
@@ -289,10 +495,18 @@ async fn a_dead_letter_is_sent_by_its_place_although_its_id_repeats() {
     let object = bury_all(&api, "x", &events);
     write(&api, &[with_payload(delivered("1", 5))]);
     for (index, event) in events.into_iter().enumerate() {
-        let answer = resend(&api, "1", json!({ "deadLetter": { "object": object, "index": index } })).await;
+        let answer = resend(
+            &api,
+            "1",
+            json!({ "deadLetter": { "object": object, "index": index } }),
+        )
+        .await;
         assert_eq!(answer.status, 202, "{:?}", answer.body);
         let note = answer.json()["note"].as_str().unwrap().to_owned();
-        assert!(note.contains("does not say whose dead letter this is"), "{note}");
+        assert!(
+            note.contains("does not say whose dead letter this is"),
+            "{note}"
+        );
         let entry = queued(&api).unwrap().events.remove(0);
         assert_eq!(entry.payload, EventPayload::Inline(Bytes::from(event)));
         let letter = entry.marks.letter.unwrap();
@@ -304,15 +518,40 @@ async fn a_dead_letter_is_sent_by_its_place_although_its_id_repeats() {
 async fn a_dead_letter_keeps_the_webhook_id_of_its_delivery() {
     let api = Api::with_billing().await;
     let object = bury(&api, "1");
-    let written = Record { kind: Kind::DeadLettered, dead_letter_object: Some(object.clone()), ..dead("1") };
-    let newer = Record { delivery_key: "newer".to_owned(), ..with_payload(delivered("1", 5)) };
+    let written = Record {
+        kind: Kind::DeadLettered,
+        dead_letter_object: Some(object.clone()),
+        ..dead("1")
+    };
+    let newer = Record {
+        delivery_key: "newer".to_owned(),
+        ..with_payload(delivered("1", 5))
+    };
     write(
         &api,
-        &[refused("1", 30), another(written, 1), Record { origin: Origin::First, ..another(newer, 2) }],
+        &[
+            refused("1", 30),
+            another(written, 1),
+            Record {
+                origin: Origin::First,
+                ..another(newer, 2)
+            },
+        ],
     );
-    let answer = resend(&api, "1", json!({ "deadLetter": { "object": object, "index": 0 } })).await;
-    assert_eq!((answer.status, &answer.json()["webhookId"]), (202, &json!("msg_key-of-1")));
-    assert_eq!(queued(&api).unwrap().events[0].payload, EventPayload::Inline(Bytes::from(event("1"))));
+    let answer = resend(
+        &api,
+        "1",
+        json!({ "deadLetter": { "object": object, "index": 0 } }),
+    )
+    .await;
+    assert_eq!(
+        (answer.status, &answer.json()["webhookId"]),
+        (202, &json!("msg_key-of-1"))
+    );
+    assert_eq!(
+        queued(&api).unwrap().events[0].payload,
+        EventPayload::Inline(Bytes::from(event("1")))
+    );
 }
 
 #[tokio::test]
@@ -325,10 +564,18 @@ async fn a_place_without_the_dead_letter_sends_nothing() {
     };
     check("1", json!({ "object": object, "index": 1 }), 404).await;
     check("2", json!({ "object": object, "index": 0 }), 404).await;
-    check("1", json!({ "object": "ORDERS/BILLING/x", "index": 0 }), 404).await;
+    check(
+        "1",
+        json!({ "object": "ORDERS/BILLING/x", "index": 0 }),
+        404,
+    )
+    .await;
     check("1", json!({ "object": "ORDERS/OTHER/x", "index": 0 }), 400).await;
     check("1", json!({ "object": object }), 400).await;
     let both = json!({ "key": "k", "deadLetter": { "object": object, "index": 0 } });
-    assert_eq!(resend(&api, "1", both).await.problem(400, "bad-settings")["member"], "key");
+    assert_eq!(
+        resend(&api, "1", both).await.problem(400, "bad-settings")["member"],
+        "key"
+    );
     assert!(queued(&api).is_none());
 }

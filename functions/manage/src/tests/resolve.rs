@@ -20,8 +20,10 @@ fn letter(id: &str, event_type: &str) -> Value {
 /// An API with two objects of two letters each.
 async fn api() -> Api {
     let api = Api::with_billing().await;
-    api.dead_letters.write(A, json!([letter("1", "t"), letter("2", "t")]).to_string());
-    api.dead_letters.write(B, json!([letter("3", "t"), letter("4", "u")]).to_string());
+    api.dead_letters
+        .write(A, json!([letter("1", "t"), letter("2", "t")]).to_string());
+    api.dead_letters
+        .write(B, json!([letter("3", "t"), letter("4", "u")]).to_string());
     api.clock.advance(Duration::from_mins(1));
     api
 }
@@ -46,14 +48,26 @@ async fn counts(api: &Api, action: &str, request: Value) -> [u64; 4] {
 
 fn resolved(api: &Api, key: &str) -> Vec<usize> {
     let list = api.dead_letters.read(&layout::resolved(key));
-    list.map_or_else(Vec::new, |list| ResolvedLetters::parse(&list).unwrap().0.into_iter().collect())
+    list.map_or_else(Vec::new, |list| {
+        ResolvedLetters::parse(&list)
+            .unwrap()
+            .0
+            .into_iter()
+            .collect()
+    })
 }
 
 #[tokio::test]
 async fn letters_are_resolved_by_the_selection_and_only_once() {
     let api = api().await;
-    assert_eq!(counts(&api, "resolve", json!({ "types": ["t"] })).await, [3, 2, 0, 0]);
-    assert_eq!((resolved(&api, A), resolved(&api, B)), (vec![0, 1], vec![0]));
+    assert_eq!(
+        counts(&api, "resolve", json!({ "types": ["t"] })).await,
+        [3, 2, 0, 0]
+    );
+    assert_eq!(
+        (resolved(&api, A), resolved(&api, B)),
+        (vec![0, 1], vec![0])
+    );
     assert_eq!(counts(&api, "resolve", json!({})).await, [1, 1, 0, 0]);
     assert_eq!(counts(&api, "resolve", json!({})).await, [0, 0, 0, 0]);
     assert!(api.dead_letters.read(A).is_some());
@@ -62,11 +76,17 @@ async fn letters_are_resolved_by_the_selection_and_only_once() {
 #[tokio::test]
 async fn an_object_is_deleted_as_a_whole_with_its_list_of_resolved_letters() {
     let api = api().await;
-    assert_eq!(counts(&api, "delete", json!({ "types": ["t"] })).await, [3, 2, 1, 0]);
+    assert_eq!(
+        counts(&api, "delete", json!({ "types": ["t"] })).await,
+        [3, 2, 1, 0]
+    );
     assert!(api.dead_letters.read(A).is_none() && api.dead_letters.read(B).is_some());
     assert_eq!(resolved(&api, B), [0]);
     // What is resolved stands in no object's way.
-    assert_eq!(counts(&api, "delete", json!({ "types": ["u"] })).await, [1, 1, 1, 0]);
+    assert_eq!(
+        counts(&api, "delete", json!({ "types": ["u"] })).await,
+        [1, 1, 1, 0]
+    );
     assert!(api.dead_letters.read(B).is_none() && resolved(&api, B).is_empty());
     assert_eq!(counts(&api, "delete", json!({})).await, [0, 0, 0, 0]);
 }
@@ -75,8 +95,14 @@ async fn an_object_is_deleted_as_a_whole_with_its_list_of_resolved_letters() {
 async fn a_dry_run_counts_the_same_and_changes_nothing() {
     let api = api().await;
     api.dead_letters.fail_puts(ErrorKind::Denied);
-    assert_eq!(counts(&api, "resolve", json!({ "dryRun": true, "keys": [A] })).await, [2, 1, 0, 0]);
-    assert_eq!(counts(&api, "delete", json!({ "dryRun": true })).await, [4, 2, 2, 0]);
+    assert_eq!(
+        counts(&api, "resolve", json!({ "dryRun": true, "keys": [A] })).await,
+        [2, 1, 0, 0]
+    );
+    assert_eq!(
+        counts(&api, "delete", json!({ "dryRun": true })).await,
+        [4, 2, 2, 0]
+    );
     assert!(api.dead_letters.read(A).is_some() && resolved(&api, A).is_empty());
 }
 
@@ -84,7 +110,8 @@ async fn a_dry_run_counts_the_same_and_changes_nothing() {
 async fn what_cannot_be_read_is_told_and_stays() {
     let api = api().await;
     api.dead_letters.write(A, "not ours");
-    api.dead_letters.write(B, json!([letter("3", "t"), {}]).to_string());
+    api.dead_letters
+        .write(B, json!([letter("3", "t"), {}]).to_string());
     assert_eq!(counts(&api, "delete", json!({})).await, [1, 1, 0, 2]);
     assert!(api.dead_letters.read(A).is_some() && api.dead_letters.read(B).is_some());
 }
@@ -94,13 +121,19 @@ async fn more_than_one_request_can_do_goes_on_at_the_cursor() {
     let api = api().await;
     for number in 0..1_001 {
         let key = format!("ORDERS/BILLING/2026/11/21/10/{number:04}.json");
-        api.dead_letters.write(&key, json!([letter("1", "t")]).to_string());
+        api.dead_letters
+            .write(&key, json!([letter("1", "t")]).to_string());
     }
     api.clock.advance(Duration::from_mins(1));
     let first = ask(&api, "resolve", json!({})).await.json();
-    let second = ask(&api, "resolve", json!({ "cursor": first["cursor"] })).await.json();
+    let second = ask(&api, "resolve", json!({ "cursor": first["cursor"] }))
+        .await
+        .json();
     let done = |answer: &Value| answer["objects"].as_u64().unwrap();
-    assert_eq!((done(&first), done(&second), second.get("cursor")), (1_000, 3, None));
+    assert_eq!(
+        (done(&first), done(&second), second.get("cursor")),
+        (1_000, 3, None)
+    );
 }
 
 #[tokio::test]
@@ -108,7 +141,9 @@ async fn letters_of_a_subscription_that_is_gone_are_deleted_too() {
     let api = api().await;
     assert_eq!(api.delete("/topics/orders").await.status, 204);
     assert_eq!(counts(&api, "delete", json!({})).await, [4, 2, 2, 0]);
-    ask(&api, "delete", json!({})).await.problem(404, "unknown-subscription");
+    ask(&api, "delete", json!({}))
+        .await
+        .problem(404, "unknown-subscription");
 }
 
 #[tokio::test]
@@ -119,9 +154,14 @@ async fn what_cannot_be_asked_for_is_refused_by_member() {
         (json!({ "reason": "Bored" }), "reason"),
         (json!({ "keys": ["ORDERS/OTHER/x"] }), "keys[0]"),
     ] {
-        let problem = ask(&api, "delete", request.clone()).await.problem(400, "bad-settings");
+        let problem = ask(&api, "delete", request.clone())
+            .await
+            .problem(400, "bad-settings");
         assert_eq!(problem["member"], member, "{request}");
     }
     let answer = ask(&api, "delete", json!({ "cursor": "?" })).await;
-    assert_eq!((answer.status, &answer.json()["member"]), (400, &json!("cursor")));
+    assert_eq!(
+        (answer.status, &answer.json()["member"]),
+        (400, &json!("cursor"))
+    );
 }

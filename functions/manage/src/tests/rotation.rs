@@ -10,17 +10,27 @@ const ROTATE: &str = "/topics/orders/subscriptions/billing/rotate-secret";
 const HOUR: Duration = Duration::from_hours(1);
 
 async fn rotate(api: &Api, body: &str) -> Answer {
-    api.call("POST", ROTATE, &[("content-type", "application/json")], body.to_owned()).await
+    api.call(
+        "POST",
+        ROTATE,
+        &[("content-type", "application/json")],
+        body.to_owned(),
+    )
+    .await
 }
 
 /// The mask that is shown for a secret.
 fn mask(secret: &Value) -> String {
-    SecretText::new(secret.as_str().unwrap()).masked_as_one_of_several().expose().to_owned()
+    SecretText::new(secret.as_str().unwrap())
+        .masked_as_one_of_several()
+        .expose()
+        .to_owned()
 }
 
 /// The secrets as they are stored, and until when.
 fn stored(api: &Api) -> Value {
-    let record: Value = serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
+    let record: Value =
+        serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
     record["settings"]["subscriptions"]["Billing"]["signing"].clone()
 }
 
@@ -30,16 +40,25 @@ async fn the_new_secret_is_shown_once_and_signs_first_until_the_old_one_ends() {
     let old = stored(&api)["secrets"][0].clone();
     let answer = api.call("POST", ROTATE, &[], "").await;
     let rotated = answer.json();
-    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+    assert_eq!(
+        (answer.status, answer.header("cache-control")),
+        (200, "no-store")
+    );
     assert_eq!(answer.header("etag"), api.get(PATH).await.header("etag"));
     assert_eq!(stored(&api)["secrets"], json!([rotated["secret"], old]));
-    assert_eq!((&rotated["kind"], &rotated["publicKey"]), (&json!("v1"), &Value::Null));
+    assert_eq!(
+        (&rotated["kind"], &rotated["publicKey"]),
+        (&json!("v1"), &Value::Null)
+    );
     let new = json!(mask(&rotated["secret"]));
     let masked = json!({ "secrets": [new, mask(&old)], "expiresAt": stored(&api)["expiresAt"] });
     assert_eq!(rotated["signing"], masked);
     assert_eq!(api.get(PATH).await.json()["signing"], masked);
     api.clock.advance(24 * HOUR);
-    assert_eq!(api.get(PATH).await.json()["signing"], json!({ "secrets": [new] }));
+    assert_eq!(
+        api.get(PATH).await.json()["signing"],
+        json!({ "secrets": [new] })
+    );
     assert_eq!(
         api.get("/topics/orders").await.json()["subscriptions"]["Billing"]["signing"]["secrets"],
         json!([new])
@@ -55,28 +74,52 @@ async fn an_overlap_and_a_kind_may_be_asked_for() {
     // The v1 secret of before is not touched by a rotation of v1a.
     assert_eq!(stored(&api)["expiresAt"], Value::Null);
     let again = rotate(&api, r#"{"overlap":"PT0S"}"#).await.json();
-    assert_eq!((&again["kind"], stored(&api)["secrets"].as_array().unwrap().len()), (&json!("v1a"), 2));
-    assert!(!stored(&api).to_string().contains(rotated["secret"].as_str().unwrap()));
+    assert_eq!(
+        (
+            &again["kind"],
+            stored(&api)["secrets"].as_array().unwrap().len()
+        ),
+        (&json!("v1a"), 2)
+    );
+    assert!(
+        !stored(&api)
+            .to_string()
+            .contains(rotated["secret"].as_str().unwrap())
+    );
 }
 
 #[tokio::test]
 async fn a_rotation_that_cannot_be_made_changes_nothing() {
     let api = Api::with_billing().await;
-    let problem = rotate(&api, r#"{"overlap":"P8D"}"#).await.problem(400, "bad-settings");
+    let problem = rotate(&api, r#"{"overlap":"P8D"}"#)
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(
         (&problem["member"], &problem["detail"]),
         (&json!("overlap"), &json!("P8D is outside PT0S..=P7D"))
     );
-    rotate(&api, r#"{"kind":"v2"}"#).await.problem(400, "bad-settings");
-    rotate(&api, r#"{"grace":"P1D"}"#).await.problem(400, "bad-settings");
+    rotate(&api, r#"{"kind":"v2"}"#)
+        .await
+        .problem(400, "bad-settings");
+    rotate(&api, r#"{"grace":"P1D"}"#)
+        .await
+        .problem(400, "bad-settings");
     rotate(&api, "[]").await.problem(400, "bad-settings");
     rotate(&api, "{").await.problem(400, "about:blank");
-    api.call("POST", ROTATE, &[("content-type", "text/plain")], "{}").await.problem(415, "about:blank");
-    api.call("POST", ROTATE, &[("if-match", "\"other\"")], "").await.problem(412, "precondition-failed");
+    api.call("POST", ROTATE, &[("content-type", "text/plain")], "{}")
+        .await
+        .problem(415, "about:blank");
+    api.call("POST", ROTATE, &[("if-match", "\"other\"")], "")
+        .await
+        .problem(412, "precondition-failed");
     assert_eq!(stored(&api)["secrets"].as_array().unwrap().len(), 1);
     let post = async |path: &str| api.call("POST", path, &[], "").await;
-    post("/topics/none/subscriptions/billing/rotate-secret").await.problem(404, "unknown-topic");
-    post("/topics/orders/subscriptions/none/rotate-secret").await.problem(404, "unknown-subscription");
+    post("/topics/none/subscriptions/billing/rotate-secret")
+        .await
+        .problem(404, "unknown-topic");
+    post("/topics/orders/subscriptions/none/rotate-secret")
+        .await
+        .problem(404, "unknown-subscription");
 }
 
 #[tokio::test]
@@ -88,14 +131,20 @@ async fn a_third_rotation_ends_the_oldest_secret_and_names_it() {
         api.clock.advance(HOUR);
         newest.insert(0, rotate(&api, "").await.json());
     }
-    assert_eq!((&newest[1]["ended"], &newest[2]["ended"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&newest[1]["ended"], &newest[2]["ended"]),
+        (&Value::Null, &Value::Null)
+    );
     assert_eq!(newest[0]["ended"], json!([mask(&first)]));
     let secrets: Vec<_> = newest.iter().map(|rotated| &rotated["secret"]).collect();
     assert_eq!(stored(&api)["secrets"], json!(secrets));
     assert_eq!(api.get(PATH).await.json()["signing"], newest[0]["signing"]);
     // The overlap of each goes on as its own rotation said.
     api.clock.advance(23 * HOUR);
-    assert_eq!(api.get(PATH).await.json()["signing"]["secrets"], json!([mask(secrets[0]), mask(secrets[1])]));
+    assert_eq!(
+        api.get(PATH).await.json()["signing"]["secrets"],
+        json!([mask(secrets[0]), mask(secrets[1])])
+    );
 }
 
 #[tokio::test]
@@ -106,8 +155,15 @@ async fn a_secret_of_the_other_kind_beside_three_waits_for_room() {
         api.clock.advance(HOUR);
     }
     let before = stored(&api);
-    let problem = rotate(&api, r#"{"kind":"v1a"}"#).await.problem(409, "incompatible");
-    assert!(problem["detail"].as_str().unwrap().starts_with("3 secrets sign already, the first ends at "));
+    let problem = rotate(&api, r#"{"kind":"v1a"}"#)
+        .await
+        .problem(409, "incompatible");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("3 secrets sign already, the first ends at ")
+    );
     assert_eq!(stored(&api), before);
     api.clock.advance(22 * HOUR);
     assert_eq!(rotate(&api, r#"{"kind":"v1a"}"#).await.status, 200);
@@ -139,7 +195,9 @@ async fn what_was_read_before_a_rotation_does_not_take_the_new_secret_away() {
     let before = stored(&api);
     for secrets in [shown["signing"]["secrets"].clone(), json!(["(masked)"])] {
         shown["signing"]["secrets"] = secrets;
-        api.put(PATH, shown.clone()).await.problem(400, "bad-settings");
+        api.put(PATH, shown.clone())
+            .await
+            .problem(400, "bad-settings");
         assert_eq!(stored(&api), before);
     }
 }

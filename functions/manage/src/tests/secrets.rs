@@ -28,13 +28,20 @@ fn secrets(answer: &Answer) -> Value {
 
 /// The masks that are shown for these secrets.
 fn masks(secrets: &Value) -> Value {
-    let texts = secrets.as_array().unwrap().iter().map(|secret| SecretText::new(secret.as_str().unwrap()));
-    texts.map(|text| json!(text.masked_as_one_of_several())).collect()
+    let texts = secrets
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|secret| SecretText::new(secret.as_str().unwrap()));
+    texts
+        .map(|text| json!(text.masked_as_one_of_several()))
+        .collect()
 }
 
 /// The secrets as they are stored.
 fn stored(api: &Api) -> Value {
-    let record: Value = serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
+    let record: Value =
+        serde_json::from_slice(&api.state.read("topics/orders.json").unwrap()).unwrap();
     record["settings"]["subscriptions"]["Billing"]["signing"]["secrets"].clone()
 }
 
@@ -58,9 +65,18 @@ async fn a_secret_that_is_made_with_its_topic_is_shown_once_too() {
     let api = Api::new();
     let body = json!({ "subscriptions": { "Billing": billing(), "own": with_secrets(&[ONE]) } });
     let made = api.put("/topics/orders", body.clone()).await.json();
-    assert_eq!(made["subscriptions"]["Billing"]["signing"]["secrets"], stored(&api));
-    assert_eq!(made["subscriptions"]["own"]["signing"]["secrets"], masks(&json!([ONE])));
-    for answer in [api.get("/topics/orders").await, api.put("/topics/orders", body).await] {
+    assert_eq!(
+        made["subscriptions"]["Billing"]["signing"]["secrets"],
+        stored(&api)
+    );
+    assert_eq!(
+        made["subscriptions"]["own"]["signing"]["secrets"],
+        masks(&json!([ONE]))
+    );
+    for answer in [
+        api.get("/topics/orders").await,
+        api.put("/topics/orders", body).await,
+    ] {
         assert!(!String::from_utf8_lossy(&answer.body).contains("whsec_"));
     }
 }
@@ -72,11 +88,22 @@ async fn a_masked_secret_stands_for_the_one_that_it_names() {
     api.put(path, with_secrets(&[ONE])).await;
     let shown = masks(&json!([ONE]));
     let one = shown[0].as_str().unwrap();
-    assert_eq!(secrets(&api.put(path, with_secrets(&[TWO, one])).await), masks(&json!([TWO, ONE])));
+    assert_eq!(
+        secrets(&api.put(path, with_secrets(&[TWO, one])).await),
+        masks(&json!([TWO, ONE]))
+    );
     assert_eq!(stored(&api), json!([TWO, ONE]));
-    let problem = api.put(path, with_secrets(&[ONE, "(masked)"])).await.problem(400, "bad-settings");
+    let problem = api
+        .put(path, with_secrets(&[ONE, "(masked)"]))
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(problem["member"], "signing.secrets[1]");
-    assert_eq!(api.put(path, with_secrets(&["(masked)", "(masked)"])).await.status, 200);
+    assert_eq!(
+        api.put(path, with_secrets(&["(masked)", "(masked)"]))
+            .await
+            .status,
+        200
+    );
     assert_eq!(stored(&api), json!([TWO, ONE]));
     api.put(path, with_secrets(&[one])).await;
     assert_eq!(stored(&api), json!([ONE]));
@@ -85,10 +112,16 @@ async fn a_masked_secret_stands_for_the_one_that_it_names() {
     api.put(path, billing()).await;
     assert_eq!(stored(&api), json!([]));
 
-    let problem = api.put(path, with_secrets(&["(masked)"])).await.problem(400, "bad-settings");
+    let problem = api
+        .put(path, with_secrets(&["(masked)"]))
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(problem["member"], "signing.secrets[0]");
     let body = json!({ "subscriptions": { "new": with_secrets(&[ONE, "(masked)"]) } });
-    let problem = api.put("/topics/orders", body).await.problem(400, "bad-settings");
+    let problem = api
+        .put("/topics/orders", body)
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(problem["member"], "subscriptions.new.signing.secrets[1]");
 }
 
@@ -103,12 +136,33 @@ async fn no_answer_repeats_a_secret_that_was_given() {
         api.get("/topics/orders").await,
         api.get("/topics").await,
         api.put(path, with_secrets(&[ONE, "whsec_too-short"])).await,
-        api.put("/topics/orders", json!({ "subscriptions": { "a": with_secrets(&[ONE, ONE, ONE, ONE]) } }))
-            .await,
-        api.put(path, json!({ "endpoint": billing()["endpoint"], "signing": { "secrets": ONE } })).await,
-        api.put(path, json!({ "endpoint": billing()["endpoint"], "signing": ONE })).await,
-        api.put(path, json!({ "endpoint": billing()["endpoint"], "contentMode": TWO })).await,
-        api.call("POST", &format!("{path}/rotate-secret"), &[], format!(r#"{{"kind":"{ONE}"}}"#)).await,
+        api.put(
+            "/topics/orders",
+            json!({ "subscriptions": { "a": with_secrets(&[ONE, ONE, ONE, ONE]) } }),
+        )
+        .await,
+        api.put(
+            path,
+            json!({ "endpoint": billing()["endpoint"], "signing": { "secrets": ONE } }),
+        )
+        .await,
+        api.put(
+            path,
+            json!({ "endpoint": billing()["endpoint"], "signing": ONE }),
+        )
+        .await,
+        api.put(
+            path,
+            json!({ "endpoint": billing()["endpoint"], "contentMode": TWO }),
+        )
+        .await,
+        api.call(
+            "POST",
+            &format!("{path}/rotate-secret"),
+            &[],
+            format!(r#"{{"kind":"{ONE}"}}"#),
+        )
+        .await,
     ];
     for answer in answers {
         let body = String::from_utf8_lossy(&answer.body).into_owned();
@@ -123,7 +177,11 @@ async fn no_answer_repeats_a_secret_that_was_given() {
 fn debug_shows_no_admin_key() {
     let state = Memory::default();
     let manage = Arc::new(Manage::<super::TestPorts> {
-        links: LinkHealth::new(state.clone(), FixedClock::default(), HealthSettings::default()),
+        links: LinkHealth::new(
+            state.clone(),
+            FixedClock::default(),
+            HealthSettings::default(),
+        ),
         state,
         dead_letters: Memory::default(),
         log: DeliveryLog::new(Memory::default()),

@@ -30,26 +30,43 @@ async fn every_read(api: &Api) -> Vec<Answer> {
 async fn every_write(api: &Api) -> Vec<Answer> {
     let mut answers = vec![
         api.put("/topics/orders", json!({})).await,
-        api.put("/topics/orders/subscriptions/billing", billing()).await,
+        api.put("/topics/orders/subscriptions/billing", billing())
+            .await,
         api.delete("/topics/orders/subscriptions/billing").await,
     ];
-    answers.push(api.call("POST", "/topics/orders/keys/key1/regenerate", &[], "").await);
+    answers.push(
+        api.call("POST", "/topics/orders/keys/key1/regenerate", &[], "")
+            .await,
+    );
     answers
 }
 
 #[tokio::test]
 async fn a_store_that_fails_is_unavailable_and_says_when_to_come_back() {
     let api = Api::with_billing().await;
-    let throttled = ErrorKind::Throttled { retry_after: Some(Duration::from_secs(7)) };
-    for (kind, wait) in
-        [(ErrorKind::Other, "5"), (ErrorKind::TimedOut, "5"), (ErrorKind::Denied, "5"), (throttled, "7")]
-    {
+    let throttled = ErrorKind::Throttled {
+        retry_after: Some(Duration::from_secs(7)),
+    };
+    for (kind, wait) in [
+        (ErrorKind::Other, "5"),
+        (ErrorKind::TimedOut, "5"),
+        (ErrorKind::Denied, "5"),
+        (throttled, "7"),
+    ] {
         api.state.fail(kind);
         api.dead_letters.fail(kind);
         let deleted = api.delete("/topics/orders").await;
-        for answer in every_read(&api).await.into_iter().chain(every_write(&api).await).chain([deleted]) {
+        for answer in every_read(&api)
+            .await
+            .into_iter()
+            .chain(every_write(&api).await)
+            .chain([deleted])
+        {
             let problem = answer.problem(503, "unavailable");
-            assert_eq!((answer.header("retry-after"), problem.get("detail")), (wait, None));
+            assert_eq!(
+                (answer.header("retry-after"), problem.get("detail")),
+                (wait, None)
+            );
         }
     }
 }
@@ -99,13 +116,23 @@ async fn a_record_that_cannot_be_read_is_never_an_absent_topic() {
     let newer = br#"{"v":3}"#.as_slice();
     for broken in [b"".as_slice(), newer] {
         api.state.write("topics/orders.json", broken.to_vec());
-        for answer in every_write(&api).await.into_iter().chain([api.delete("/topics/orders").await]) {
+        for answer in every_write(&api)
+            .await
+            .into_iter()
+            .chain([api.delete("/topics/orders").await])
+        {
             answer.problem(500, "about:blank");
         }
         api.get("/topics/orders").await.problem(500, "about:blank");
-        assert_eq!(api.state.read("topics/orders.json").as_deref(), Some(broken));
+        assert_eq!(
+            api.state.read("topics/orders.json").as_deref(),
+            Some(broken)
+        );
         let listed = api.get("/topics").await.json();
-        assert_eq!((&listed["topics"], &listed["unreadable"][0]["name"]), (&json!([]), &json!("orders")));
+        assert_eq!(
+            (&listed["topics"], &listed["unreadable"][0]["name"]),
+            (&json!([]), &json!("orders"))
+        );
         let detail = listed["unreadable"][0]["detail"].as_str().unwrap();
         assert!(detail.starts_with("the record "), "{detail}");
     }
@@ -116,20 +143,39 @@ async fn a_damaged_topic_is_named_and_can_be_deleted_and_written_again() {
     let api = Api::with_billing().await;
     api.put("/topics/invoices", json!({})).await;
     api.state.damage("topics/orders.json");
-    let answers = every_write(&api).await.into_iter().chain([api.get("/topics/orders").await]);
+    let answers = every_write(&api)
+        .await
+        .into_iter()
+        .chain([api.get("/topics/orders").await]);
     for answer in answers {
         let problem = answer.problem(500, "about:blank");
         let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("topics/orders.json") && detail.contains("delete the topic"), "{detail}");
+        assert!(
+            detail.contains("topics/orders.json") && detail.contains("delete the topic"),
+            "{detail}"
+        );
     }
     let listed = api.get("/topics").await.json();
-    assert_eq!(listed["topics"].as_array().unwrap().len(), 1, "one that is damaged hides no other");
-    let [unreadable] = listed["unreadable"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    assert_eq!(
+        listed["topics"].as_array().unwrap().len(),
+        1,
+        "one that is damaged hides no other"
+    );
+    let [unreadable] = listed["unreadable"].as_array().unwrap().as_slice() else {
+        panic!("{listed}")
+    };
     let detail = unreadable["detail"].as_str().unwrap();
-    assert!(unreadable["name"] == "orders" && detail.contains("delete the topic"), "{unreadable}");
-    let conditional = api.call("DELETE", "/topics/orders", &[("if-match", "\"1\"")], "").await;
+    assert!(
+        unreadable["name"] == "orders" && detail.contains("delete the topic"),
+        "{unreadable}"
+    );
+    let conditional = api
+        .call("DELETE", "/topics/orders", &[("if-match", "\"1\"")], "")
+        .await;
     conditional.problem(412, "precondition-failed");
     assert_eq!(api.delete("/topics/orders").await.status, 204);
-    api.get("/topics/orders").await.problem(404, "unknown-topic");
+    api.get("/topics/orders")
+        .await
+        .problem(404, "unknown-topic");
     assert_eq!(api.put("/topics/orders", json!({})).await.status, 201);
 }

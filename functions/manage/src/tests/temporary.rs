@@ -26,26 +26,46 @@ fn noted(api: &Api, key: &str) -> Option<Timestamp> {
 async fn a_time_that_is_over_is_refused_at_the_door() {
     let api = Api::with_billing().await;
     let over = api.clock.now().to_string();
-    let body =
-        api.put(SUBSCRIPTION, with("expirationTimeUtc", json!(over))).await.problem(400, "bad-settings");
+    let body = api
+        .put(SUBSCRIPTION, with("expirationTimeUtc", json!(over)))
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(body["member"], "expirationTimeUtc");
     let within = json!({ "subscriptions": { "billing": with("expirationTimeUtc", json!(over)) } });
-    let body = api.put("/topics/orders", within).await.problem(400, "bad-settings");
+    let body = api
+        .put("/topics/orders", within)
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(body["member"], "subscriptions.billing.expirationTimeUtc");
-    let body = api.put("/topics/orders", json!({ "autoDeleteOnIdle": "PT1M" })).await;
-    assert_eq!(body.problem(400, "bad-settings")["member"], "autoDeleteOnIdle");
+    let body = api
+        .put("/topics/orders", json!({ "autoDeleteOnIdle": "PT1M" }))
+        .await;
+    assert_eq!(
+        body.problem(400, "bad-settings")["member"],
+        "autoDeleteOnIdle"
+    );
 }
 
 #[tokio::test]
 async fn a_subscription_whose_time_is_over_is_gone_before_it_is_swept() {
     let api = Api::with_billing().await;
     let ends_at = (api.clock.now() + MINUTE).to_string();
-    let put = api.put(SUBSCRIPTION, with("expirationTimeUtc", json!(ends_at))).await;
-    assert_eq!((put.status, &put.json()["expirationTimeUtc"]), (200, &json!(ends_at)));
+    let put = api
+        .put(SUBSCRIPTION, with("expirationTimeUtc", json!(ends_at)))
+        .await;
+    assert_eq!(
+        (put.status, &put.json()["expirationTimeUtc"]),
+        (200, &json!(ends_at))
+    );
     assert!(api.state.read("temporary/orders").is_some());
     api.clock.advance(MINUTE);
-    api.get(SUBSCRIPTION).await.problem(404, "unknown-subscription");
-    assert_eq!(api.get("/topics").await.json()["topics"][0]["subscriptionCount"], 0);
+    api.get(SUBSCRIPTION)
+        .await
+        .problem(404, "unknown-subscription");
+    assert_eq!(
+        api.get("/topics").await.json()["topics"][0]["subscriptionCount"],
+        0
+    );
     assert_eq!(api.put(SUBSCRIPTION, billing()).await.status, 201);
 }
 
@@ -53,7 +73,11 @@ async fn a_subscription_whose_time_is_over_is_gone_before_it_is_swept() {
 async fn what_stays_costs_no_note() {
     let api = Api::with_billing().await;
     api.get(&format!("{SUBSCRIPTION}/dead-letters")).await;
-    for key in ["temporary/orders", "activity/orders", "activity/orders.billing"] {
+    for key in [
+        "temporary/orders",
+        "activity/orders",
+        "activity/orders.billing",
+    ] {
         assert_eq!(api.state.read(key), None, "{key}");
     }
 }
@@ -62,14 +86,24 @@ async fn what_stays_costs_no_note() {
 async fn writing_a_subscription_and_reading_its_dead_letters_are_its_use() {
     let api = Api::with_billing().await;
     let made = api.clock.now();
-    api.put(SUBSCRIPTION, with("autoDeleteOnIdle", json!("PT8M"))).await;
+    api.put(SUBSCRIPTION, with("autoDeleteOnIdle", json!("PT8M")))
+        .await;
     assert_eq!(noted(&api, "activity/orders.billing"), Some(made));
     // Another subscription's update is not its use.
     api.clock.advance(2 * MINUTE);
-    api.put("/topics/orders/subscriptions/audit", billing()).await;
+    api.put("/topics/orders/subscriptions/audit", billing())
+        .await;
     assert_eq!(noted(&api, "activity/orders.billing"), Some(made));
-    assert_eq!(api.get(&format!("{SUBSCRIPTION}/dead-letters")).await.status, 200);
-    assert_eq!(noted(&api, "activity/orders.billing"), Some(made + 2 * MINUTE));
+    assert_eq!(
+        api.get(&format!("{SUBSCRIPTION}/dead-letters"))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        noted(&api, "activity/orders.billing"),
+        Some(made + 2 * MINUTE)
+    );
 }
 
 #[tokio::test]
@@ -84,7 +118,11 @@ async fn a_write_that_changes_nothing_is_a_use_of_what_it_names() {
             _ => json!({ "subscriptions": { "billing": settings.clone() } }),
         };
         assert_eq!(api.put(path, body).await.status, 200);
-        assert_eq!(noted(&api, "activity/orders.billing"), Some(api.clock.now()), "{path}");
+        assert_eq!(
+            noted(&api, "activity/orders.billing"),
+            Some(api.clock.now()),
+            "{path}"
+        );
     }
 }
 
@@ -92,9 +130,16 @@ async fn a_write_that_changes_nothing_is_a_use_of_what_it_names() {
 async fn a_topic_that_is_being_deleted_takes_no_write_until_its_object_must_be_gone() {
     let api = Api::with_billing().await;
     let record = TopicRecord::parse(&api.state.read("topics/orders.json").unwrap()).unwrap();
-    api.state.write("topics/orders.json", record.tombstone(api.clock.now()).render());
-    api.get("/topics/orders").await.problem(404, "unknown-topic");
-    api.delete("/topics/orders").await.problem(404, "unknown-topic");
+    api.state.write(
+        "topics/orders.json",
+        record.tombstone(api.clock.now()).render(),
+    );
+    api.get("/topics/orders")
+        .await
+        .problem(404, "unknown-topic");
+    api.delete("/topics/orders")
+        .await
+        .problem(404, "unknown-topic");
     assert_eq!(api.get("/topics").await.json(), json!({ "topics": [] }));
     let refused = api.put("/topics/orders", json!({})).await;
     refused.problem(409, "conflict");

@@ -7,11 +7,15 @@ use super::{Api, Memory, billing};
 #[tokio::test]
 async fn a_topic_is_made_read_replaced_listed_and_deleted() {
     let api = Api::new();
-    let made = api.put("/topics/Orders", json!({ "inputSchema": "EventGrid" })).await;
-    assert_eq!((made.status, made.json()), (201, json!({ "name": "Orders", "inputSchema": "EventGrid" })));
+    let made = api
+        .put("/topics/Orders", json!({ "inputSchema": "EventGrid" }))
+        .await;
+    assert_eq!(
+        (made.status, made.json()),
+        (201, json!({ "name": "Orders", "inputSchema": "EventGrid" }))
+    );
 
-    let written =
-        json!({ "name": "ORDERS", "defaultTimeToLive": "P1D", "noticesTopic": "Ops", "deliveryLog": "off" });
+    let written = json!({ "name": "ORDERS", "defaultTimeToLive": "P1D", "noticesTopic": "Ops", "deliveryLog": "off" });
     let replaced = api.put("/topics/orders", written).await;
     let shown = json!({
         "name": "Orders", "inputSchema": "CloudEvents", "defaultTimeToLive": "P1D", "noticesTopic": "Ops",
@@ -22,30 +26,45 @@ async fn a_topic_is_made_read_replaced_listed_and_deleted() {
     let read = api.get("/topics/oRDERS").await;
     assert_eq!((read.status, read.json()), (200, shown));
     assert_eq!(read.header("etag"), replaced.header("etag"));
-    assert_eq!((read.header("content-type"), read.header("cache-control")), ("application/json", "no-store"));
+    assert_eq!(
+        (read.header("content-type"), read.header("cache-control")),
+        ("application/json", "no-store")
+    );
 
     let deleted = api.delete("/topics/ORDERS").await;
     assert_eq!((deleted.status, deleted.body.len()), (204, 0));
-    api.get("/topics/orders").await.problem(404, "unknown-topic");
-    api.delete("/topics/orders").await.problem(404, "unknown-topic");
+    api.get("/topics/orders")
+        .await
+        .problem(404, "unknown-topic");
+    api.delete("/topics/orders")
+        .await
+        .problem(404, "unknown-topic");
 }
 
 #[tokio::test]
 async fn topics_are_selected_by_the_beginning_of_their_names() {
     let api = Api::new();
     for name in ["Orders", "orders-eu", "or", "bills"] {
-        assert_eq!(api.put(&format!("/topics/{name}"), json!({})).await.status, 201);
+        assert_eq!(
+            api.put(&format!("/topics/{name}"), json!({})).await.status,
+            201
+        );
     }
     let names = async |query: &str| {
         let page = api.get(&format!("/topics?{query}")).await.json();
         let topics = page["topics"].as_array().unwrap().iter();
-        topics.map(|topic| topic["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        topics
+            .map(|topic| topic["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(names("prefix=ORD").await, ["orders-eu", "Orders"]);
     assert_eq!(names("prefix=orders-").await, ["orders-eu"]);
     assert!(names("prefix=x").await.is_empty());
     for bad in ["a/b", "..", "%C3%A4"] {
-        let problem = api.get(&format!("/topics?prefix={bad}")).await.problem(400, "about:blank");
+        let problem = api
+            .get(&format!("/topics?prefix={bad}"))
+            .await
+            .problem(400, "about:blank");
         assert_eq!(problem["member"], "prefix", "{bad}");
     }
 }
@@ -65,13 +84,19 @@ async fn topics_are_listed_page_by_page() {
     });
     assert_eq!(first["topics"][1], orders);
     let cursor = first["cursor"].as_str().unwrap();
-    let second = api.get(&format!("/topics?limit=2&cursor={cursor}")).await.json();
+    let second = api
+        .get(&format!("/topics?limit=2&cursor={cursor}"))
+        .await
+        .json();
     let zeta = json!({
         "name": "zeta", "inputSchema": "CloudEvents", "subscriptionCount": 0,
         "createdAt": "2026-11-21T10:00:02.000Z", "updatedAt": "2026-11-21T10:00:02.000Z",
     });
     assert_eq!(second, json!({ "topics": [zeta] }));
-    assert_eq!(Api::new().get("/topics").await.json(), json!({ "topics": [] }));
+    assert_eq!(
+        Api::new().get("/topics").await.json(),
+        json!({ "topics": [] })
+    );
 }
 
 #[tokio::test]
@@ -82,9 +107,15 @@ async fn subscriptions_in_the_body_are_put_and_the_others_stay() {
     let body = json!({ "subscriptions": { "BILLING": again, "audit": billing() } });
     let answer = api.put("/topics/orders", body).await;
     assert_eq!(answer.status, 200);
-    api.put("/topics/orders/subscriptions/third", billing()).await;
+    api.put("/topics/orders/subscriptions/third", billing())
+        .await;
     assert_eq!(
-        api.put("/topics/orders", json!({ "subscriptions": { "audit": billing() } })).await.status,
+        api.put(
+            "/topics/orders",
+            json!({ "subscriptions": { "audit": billing() } })
+        )
+        .await
+        .status,
         200
     );
     let shown = api.get("/topics/orders").await.json();
@@ -104,16 +135,32 @@ async fn what_is_shown_can_be_put_back() {
 
 #[tokio::test]
 async fn a_topic_is_shown_with_where_to_publish_if_that_is_elsewhere() {
-    for base in ["https://publish.example.com", "https://publish.example.com/", "https://example.com/a/"] {
+    for base in [
+        "https://publish.example.com",
+        "https://publish.example.com/",
+        "https://example.com/a/",
+    ] {
         let api = Api::publishing_at(base);
-        let made = api.put("/topics/Orders", json!({ "endpoint": "https://mine.example.com/" })).await;
+        let made = api
+            .put(
+                "/topics/Orders",
+                json!({ "endpoint": "https://mine.example.com/" }),
+            )
+            .await;
         let endpoint = format!("{}/topics/Orders/events", base.trim_end_matches('/'));
-        assert_eq!((made.status, made.json()["endpoint"].as_str()), (201, Some(endpoint.as_str())));
+        assert_eq!(
+            (made.status, made.json()["endpoint"].as_str()),
+            (201, Some(endpoint.as_str()))
+        );
         let shown = api.get("/topics/orders").await;
         assert_eq!(shown.json(), made.json());
-        assert_eq!(api.put("/topics/orders", shown.json()).await.json(), shown.json());
+        assert_eq!(
+            api.put("/topics/orders", shown.json()).await.json(),
+            shown.json()
+        );
         // It is no part of what is stored: the function may move.
-        let record = String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
+        let record =
+            String::from_utf8(api.state.read("topics/orders.json").unwrap().to_vec()).unwrap();
         assert!(!record.contains("example.com"), "{record}");
     }
 }
@@ -126,20 +173,39 @@ async fn an_endpoint_that_is_a_publish_url_of_this_installation_is_refused_by_me
     let well = "https://publish.example.com/hooks";
     let endpoints = [
         (json!({ "url": own }), "endpoint.url"),
-        (json!({ "url": "https://a.example/", "fallbackUrl": own }), "endpoint.fallbackUrl"),
+        (
+            json!({ "url": "https://a.example/", "fallbackUrl": own }),
+            "endpoint.fallbackUrl",
+        ),
     ];
     for (endpoint, member) in endpoints {
         let settings = json!({ "endpoint": endpoint });
-        let put = api.put("/topics/orders/subscriptions/billing", settings.clone()).await;
+        let put = api
+            .put("/topics/orders/subscriptions/billing", settings.clone())
+            .await;
         let problem = put.problem(400, "bad-settings");
         assert_eq!(problem["member"], member);
-        assert!(problem["detail"].as_str().unwrap().contains("write the URL of the service"), "{problem}");
+        assert!(
+            problem["detail"]
+                .as_str()
+                .unwrap()
+                .contains("write the URL of the service"),
+            "{problem}"
+        );
         let topic = json!({ "subscriptions": { "billing": settings } });
-        let problem = api.put("/topics/orders", topic).await.problem(400, "bad-settings");
+        let problem = api
+            .put("/topics/orders", topic)
+            .await
+            .problem(400, "bad-settings");
         assert_eq!(problem["member"], format!("subscriptions.billing.{member}"));
     }
     let settings = json!({ "endpoint": { "url": well } });
-    assert_eq!(api.put("/topics/orders/subscriptions/billing", settings).await.status, 201);
+    assert_eq!(
+        api.put("/topics/orders/subscriptions/billing", settings)
+            .await
+            .status,
+        201
+    );
 }
 
 #[tokio::test]
@@ -147,7 +213,8 @@ async fn a_publish_url_that_an_older_release_took_stays_while_it_is_not_changed(
     let own = "https://publish.example.com/topics/another/events";
     let also = "https://publish.example.com/topics/third/events";
     let first = |url: &str| json!({ "endpoint": { "url": url } });
-    let second = |url: &str| json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": url } });
+    let second =
+        |url: &str| json!({ "endpoint": { "url": "https://a.example/", "fallbackUrl": url } });
     let check = async |settings: &dyn Fn(&str) -> Value, member: &str| {
         let api = Api::over(Memory::default(), Memory::default());
         let topic = json!({ "subscriptions": { "billing": settings(own) } });
@@ -156,8 +223,15 @@ async fn a_publish_url_that_an_older_release_took_stays_while_it_is_not_changed(
         assert_eq!(api.put("/topics/orders", topic).await.status, 200);
         let mut edited = settings(own);
         edited["contentMode"] = json!("binary");
-        assert_eq!(api.put("/topics/orders/subscriptions/billing", edited).await.status, 200);
-        let changed = api.put("/topics/orders/subscriptions/billing", settings(also)).await;
+        assert_eq!(
+            api.put("/topics/orders/subscriptions/billing", edited)
+                .await
+                .status,
+            200
+        );
+        let changed = api
+            .put("/topics/orders/subscriptions/billing", settings(also))
+            .await;
         assert_eq!(changed.problem(400, "bad-settings")["member"], member);
     };
     check(&first, "endpoint.url").await;
@@ -169,14 +243,23 @@ async fn a_schema_that_other_subscriptions_cannot_follow_does_not_go_with_them()
     let api = Api::with_billing().await;
     let mut binary = billing();
     binary["contentMode"] = json!("binary");
-    api.put("/topics/orders/subscriptions/billing", binary.clone()).await;
+    api.put("/topics/orders/subscriptions/billing", binary.clone())
+        .await;
 
-    let refused = api.put("/topics/orders", json!({ "inputSchema": "EventGrid" })).await;
+    let refused = api
+        .put("/topics/orders", json!({ "inputSchema": "EventGrid" }))
+        .await;
     let problem = refused.problem(409, "incompatible");
     assert_eq!(problem["member"], "subscriptions.Billing.contentMode");
 
     let body = json!({ "inputSchema": "EventGrid", "subscriptions": { "billing": binary } });
-    let problem = api.put("/topics/orders", body).await.problem(400, "bad-settings");
+    let problem = api
+        .put("/topics/orders", body)
+        .await
+        .problem(400, "bad-settings");
     assert_eq!(problem["member"], "subscriptions.Billing.contentMode");
-    assert_eq!(api.get("/topics/orders").await.json()["inputSchema"], "CloudEvents");
+    assert_eq!(
+        api.get("/topics/orders").await.json()["inputSchema"],
+        "CloudEvents"
+    );
 }

@@ -19,13 +19,25 @@ const BILLING: &str = "/topics/orders/subscriptions/billing";
 /// A delivery to a subscription of `orders`, accepted this many minutes ago.
 fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
     let payloads = (0..events).map(|_| Payload::Inline(Bytes::from_static(b"{}")));
-    delivery((topic_name("orders"), subscription_name(name)), "k", payloads, before(minutes))
+    delivery(
+        (topic_name("orders"), subscription_name(name)),
+        "k",
+        payloads,
+        before(minutes),
+    )
 }
 
 impl Api {
     async fn queue_up(&self, delivery: &Delivery, delay_secs: u16) {
         let (body, group) = (render_delivery(delivery), Some(delivery.group()));
-        let sent = self.queue.send_batch(vec![OutgoingMessage { body, group, delay_secs }]).await;
+        let sent = self
+            .queue
+            .send_batch(vec![OutgoingMessage {
+                body,
+                group,
+                delay_secs,
+            }])
+            .await;
         sent.unwrap().remove(0).unwrap();
     }
 
@@ -53,7 +65,10 @@ fn objects(deliveries: &[Delivery]) -> Bytes {
 #[tokio::test]
 async fn events_that_wait_are_counted_wherever_they_wait() {
     let api = Api::with_billing().await;
-    assert_eq!(api.waiting().await, json!({ "count": 0, "queued": 0, "parked": 0, "held": 0 }));
+    assert_eq!(
+        api.waiting().await,
+        json!({ "count": 0, "queued": 0, "parked": 0, "held": 0 })
+    );
     api.queue_up(&accepted("Billing", 3, 1), 0).await;
     api.queue_up(&accepted("Other", 9, 9), 0).await;
     let expected = json!({
@@ -61,7 +76,10 @@ async fn events_that_wait_are_counted_wherever_they_wait() {
     });
     assert_eq!(api.waiting().await, expected);
     let due = Timestamp::parse("2026-11-21T10:30:00.000Z").unwrap();
-    api.park(&[accepted("Billing", 2, 40), accepted("Billing", 1, 30)], due);
+    api.park(
+        &[accepted("Billing", 2, 40), accepted("Billing", 1, 30)],
+        due,
+    );
     api.park(&[accepted("Other", 1, 50)], before(1));
     api.hold_these("a", &[accepted("Billing", 4, 50)]);
     api.hold_these("b", &[accepted("Billing", 1, 20)]);
@@ -79,30 +97,58 @@ async fn events_that_wait_are_counted_wherever_they_wait() {
 async fn a_list_counts_for_each_subscription_apart() {
     let api = Api::with_billing().await;
     for name in ["Audit", "Quiet"] {
-        assert_eq!(api.put(&format!("/topics/orders/subscriptions/{name}"), billing()).await.status, 201);
+        assert_eq!(
+            api.put(&format!("/topics/orders/subscriptions/{name}"), billing())
+                .await
+                .status,
+            201
+        );
     }
     api.queue_up(&accepted("Billing", 3, 1), 0).await;
     api.queue_up(&accepted("Audit", 2, 2), 600).await;
     api.hold_these("a", &[accepted("audit", 4, 50)]);
     let listed = api.get("/topics/orders/subscriptions").await.json();
     let counts: Vec<_> = listed["subscriptions"].as_array().unwrap().iter().collect();
-    let counts: Vec<_> = counts.iter().map(|it| (&it["name"], &it["waiting"]["count"])).collect();
-    let expected =
-        [("Audit", 6), ("Billing", 3), ("Quiet", 0)].map(|(name, count)| (json!(name), json!(count)));
-    assert_eq!(counts, expected.iter().map(|(name, count)| (name, count)).collect::<Vec<_>>());
-    assert_eq!(listed["subscriptions"][0]["waiting"]["nextAttemptAt"], "1970-01-01T00:10:00.000Z");
+    let counts: Vec<_> = counts
+        .iter()
+        .map(|it| (&it["name"], &it["waiting"]["count"]))
+        .collect();
+    let expected = [("Audit", 6), ("Billing", 3), ("Quiet", 0)]
+        .map(|(name, count)| (json!(name), json!(count)));
+    assert_eq!(
+        counts,
+        expected
+            .iter()
+            .map(|(name, count)| (name, count))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        listed["subscriptions"][0]["waiting"]["nextAttemptAt"],
+        "1970-01-01T00:10:00.000Z"
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_counts_as_one_event_or_more() {
     let api = Api::with_billing().await;
-    let message = |body| OutgoingMessage { body, group: Some("orders.billing".to_owned()), delay_secs: 0 };
-    api.queue.send_batch(vec![message(Bytes::from_static(b"{}"))]).await.unwrap();
+    let message = |body| OutgoingMessage {
+        body,
+        group: Some("orders.billing".to_owned()),
+        delay_secs: 0,
+    };
+    api.queue
+        .send_batch(vec![message(Bytes::from_static(b"{}"))])
+        .await
+        .unwrap();
     for index in 0..1001 {
         let (topic, name) = (topic_name("orders"), subscription_name("billing"));
-        api.state.write(&layout::held(&topic, &name, before(1), &index.to_string()), "{}");
+        api.state.write(
+            &layout::held(&topic, &name, before(1), &index.to_string()),
+            "{}",
+        );
     }
-    let expected = json!({ "count": 1001, "atLeast": true, "queued": 1, "parked": 0, "held": 1000 });
+    let expected =
+        json!({ "count": 1001, "atLeast": true, "queued": 1, "parked": 0, "held": 1000 });
     assert_eq!(api.waiting().await, expected);
 }
 
@@ -110,20 +156,39 @@ async fn what_cannot_be_read_counts_as_one_event_or_more() {
 async fn health_is_that_of_the_subscription_or_else_of_its_link() {
     let api = Api::with_billing().await;
     assert_eq!(api.get(BILLING).await.json().get("health"), None);
-    let last = Failure { outcome: OutcomeName::Busy, status: Some(503) };
-    let failing = Observation::Failing { failures: 10, last, began: api.clock.now() };
+    let last = Failure {
+        outcome: OutcomeName::Busy,
+        status: Some(503),
+    };
+    let failing = Observation::Failing {
+        failures: 10,
+        last,
+        began: api.clock.now(),
+    };
     let mut shard = Shard::default();
     for (target, scope) in [
         ("https://billing.example.com:443", "link"),
-        ("https://billing.example.com:443 orders.billing", "subscription"),
+        (
+            "https://billing.example.com:443 orders.billing",
+            "subscription",
+        ),
     ] {
         let target = Target::parse(target).unwrap();
-        shard.observe(&target, &failing, api.clock.now(), &HealthSettings::default());
-        api.state.write(&layout::links(shard_index(target.link())), shard.render());
+        shard.observe(
+            &target,
+            &failing,
+            api.clock.now(),
+            &HealthSettings::default(),
+        );
+        api.state
+            .write(&layout::links(shard_index(target.link())), shard.render());
         let health = api.get(BILLING).await.json()["health"].clone();
         let of = |member: &str| health[member].clone();
         let expected = [json!(scope), json!("glitch"), json!("Busy"), json!(503)];
-        assert_eq!(["scope", "state", "lastOutcome", "lastHttpStatusCode"].map(of), expected);
+        assert_eq!(
+            ["scope", "state", "lastOutcome", "lastHttpStatusCode"].map(of),
+            expected
+        );
     }
 }
 
@@ -152,9 +217,15 @@ async fn what_is_shown_is_put_back_and_never_stored() {
     let shown = api.get(BILLING).await;
     assert!(shown.json()["waiting"]["count"] == 4 && shown.json()["lastOutcome"].is_object());
     let put = api.put(BILLING, shown.json()).await;
-    assert_eq!((put.status, put.header("etag")), (200, shown.header("etag")));
+    assert_eq!(
+        (put.status, put.header("etag")),
+        (200, shown.header("etag"))
+    );
     for member in ["waiting", "lastOutcome", "health"] {
         assert_eq!(put.json().get(member), None, "{member}");
-        assert_eq!(api.get("/topics/orders").await.json()["subscriptions"]["Billing"].get(member), None);
+        assert_eq!(
+            api.get("/topics/orders").await.json()["subscriptions"]["Billing"].get(member),
+            None
+        );
     }
 }

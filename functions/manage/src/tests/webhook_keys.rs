@@ -12,14 +12,24 @@ const SYMMETRIC: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Asks without a key.
 async fn ask(api: &Api, query: &str) -> Answer {
-    api.send(Request::get(format!("{KEYS}{query}")).body(Body::empty()).unwrap()).await
+    api.send(
+        Request::get(format!("{KEYS}{query}"))
+            .body(Body::empty())
+            .unwrap(),
+    )
+    .await
 }
 
 async fn signing_with(secrets: &[&str]) -> Api {
     let api = Api::with_billing().await;
     let mut settings = billing();
     settings["signing"] = json!({ "secrets": secrets });
-    assert_eq!(api.put("/topics/orders/subscriptions/billing", settings).await.status, 200);
+    assert_eq!(
+        api.put("/topics/orders/subscriptions/billing", settings)
+            .await
+            .status,
+        200
+    );
     api
 }
 
@@ -27,8 +37,14 @@ async fn signing_with(secrets: &[&str]) -> Api {
 async fn anybody_may_have_the_public_keys_of_a_subscription() {
     let api = signing_with(&[SYMMETRIC, PRIVATE]).await;
     let answer = ask(&api, "?topic=orders&subscription=BILLING").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/jwk-set+json"));
-    assert_eq!(answer.header("cache-control"), "public, max-age=60, must-revalidate");
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "application/jwk-set+json")
+    );
+    assert_eq!(
+        answer.header("cache-control"),
+        "public, max-age=60, must-revalidate"
+    );
     insta::assert_json_snapshot!(answer.json(), @r#"
     {
       "keys": [
@@ -51,20 +67,39 @@ async fn during_a_rotation_both_keys_are_there_and_then_the_new_one() {
     let api = signing_with(&[PRIVATE]).await;
     let path = "/topics/orders/subscriptions/billing/rotate-secret";
     let made = api.call("POST", path, &[], "").await.json();
-    let keys = async || ask(&api, "?topic=orders&subscription=billing").await.json()["keys"].clone();
-    assert_eq!((&keys().await[0]["whpk"], keys().await.as_array().unwrap().len()), (&made["publicKey"], 2));
+    let keys =
+        async || ask(&api, "?topic=orders&subscription=billing").await.json()["keys"].clone();
+    assert_eq!(
+        (
+            &keys().await[0]["whpk"],
+            keys().await.as_array().unwrap().len()
+        ),
+        (&made["publicKey"], 2)
+    );
     api.clock.advance(Duration::from_hours(24));
-    assert_eq!((&keys().await[0]["whpk"], keys().await.as_array().unwrap().len()), (&made["publicKey"], 1));
+    assert_eq!(
+        (
+            &keys().await[0]["whpk"],
+            keys().await.as_array().unwrap().len()
+        ),
+        (&made["publicKey"], 1)
+    );
 }
 
 #[tokio::test]
 async fn it_does_not_tell_what_exists() {
     let api = signing_with(&[SYMMETRIC]).await;
-    for query in
-        ["?topic=orders&subscription=billing", "?topic=orders&subscription=x", "?topic=x&subscription=x"]
-    {
+    for query in [
+        "?topic=orders&subscription=billing",
+        "?topic=orders&subscription=x",
+        "?topic=x&subscription=x",
+    ] {
         let answer = ask(&api, query).await;
-        assert_eq!((answer.status, answer.json()), (200, json!({ "keys": [] })), "{query}");
+        assert_eq!(
+            (answer.status, answer.json()),
+            (200, json!({ "keys": [] })),
+            "{query}"
+        );
     }
 }
 

@@ -23,8 +23,9 @@ const PARKED_LISTED_MAX: usize = 10_000;
 /// Most pages of held objects that are listed.
 const HELD_PAGES_MAX: usize = 100;
 
-/// Minutes before the present one from which parked objects are listed where the bucket keeps the marks of
-/// deleted ones, which a list would have to pass over. What is older was slowed by pressure.
+/// Minutes before the present one from which parked objects are listed where the bucket keeps the
+/// marks of deleted ones, which a list would have to pass over. What is older was slowed by
+/// pressure.
 const PARKED_BEFORE_MINUTES: u64 = 60;
 
 /// The objects of a subscription.
@@ -36,8 +37,8 @@ pub(super) struct Objects {
 }
 
 impl<P: Ports> Manage<P> {
-    /// The parked and held objects of these subscriptions, as far as they can be listed by `until`. `whole`
-    /// lists what is parked from its beginning.
+    /// The parked and held objects of these subscriptions, as far as they can be listed by `until`.
+    /// `whole` lists what is parked from its beginning.
     pub(super) async fn waiting_objects(
         &self,
         topic: &TopicName,
@@ -45,8 +46,13 @@ impl<P: Ports> Manage<P> {
         whole: bool,
         until: Duration,
     ) -> Result<Vec<Objects>, PortError> {
-        let held: Vec<_> = names.iter().map(|name| layout::held_of(topic, name)).collect();
-        let folders = held.iter().map(|prefix| layout::held_folder(prefix).unwrap_or_default());
+        let held: Vec<_> = names
+            .iter()
+            .map(|name| layout::held_of(topic, name))
+            .collect();
+        let folders = held
+            .iter()
+            .map(|prefix| layout::held_folder(prefix).unwrap_or_default());
         let places: HashMap<&str, usize> = folders.zip(0..).collect();
         let mut found = vec![Objects::default(); names.len()];
         self.add_parked(&places, whole, &mut found).await?;
@@ -64,7 +70,11 @@ impl<P: Ports> Manage<P> {
         whole: bool,
         found: &mut [Objects],
     ) -> Result<(), PortError> {
-        let minute = self.clock.now().minute().saturating_sub(PARKED_BEFORE_MINUTES);
+        let minute = self
+            .clock
+            .now()
+            .minute()
+            .saturating_sub(PARKED_BEFORE_MINUTES);
         let after = (!whole).then(|| layout::parked_before(minute));
         let mut parked = std::pin::pin!(objects(&self.state, layout::PARKED, after));
         let mut listed = 0;
@@ -77,7 +87,9 @@ impl<P: Ports> Manage<P> {
                 break;
             }
             let place = layout::parked_folder(&object.key).and_then(|folder| places.get(folder));
-            let Some(objects) = place.map(|place| &mut found[*place]) else { continue };
+            let Some(objects) = place.map(|place| &mut found[*place]) else {
+                continue;
+            };
             let due = layout::parked_due_minute(&object.key).map(start_of_minute);
             objects.next_due = objects.next_due.into_iter().chain(due).min();
             objects.add(WaitingPlace::Parked, object.key);
@@ -94,7 +106,9 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(), PortError> {
         let mut held = std::pin::pin!(pages(&self.state, prefix, None));
         for _ in 0..HELD_PAGES_MAX {
-            let Some(page) = held.try_next().await? else { return Ok(()) };
+            let Some(page) = held.try_next().await? else {
+                return Ok(());
+            };
             for object in page.objects {
                 let place = layout::held_folder(&object.key).and_then(|folder| places.get(folder));
                 if let Some(objects) = place.map(|place| &mut found[*place]) {
@@ -111,8 +125,8 @@ impl<P: Ports> Manage<P> {
         Ok(())
     }
 
-    /// Adds what is in the objects of a subscription. They are read where `with_events`, until the time is
-    /// over; otherwise each counts as one event.
+    /// Adds what is in the objects of a subscription. They are read where `with_events`, until the
+    /// time is over; otherwise each counts as one event.
     pub(super) async fn count_objects(
         &self,
         objects: Objects,
@@ -141,7 +155,9 @@ impl<P: Ports> Manage<P> {
         count: &mut WaitingCount,
     ) -> Result<(), PortError> {
         // It may have been released since it was listed.
-        let Some(object) = self.state.get(key).await? else { return Ok(()) };
+        let Some(object) = self.state.get(key).await? else {
+            return Ok(());
+        };
         let Ok(messages) = parse_parked(&object.bytes) else {
             count.add_unread(place, 1);
             return Ok(());

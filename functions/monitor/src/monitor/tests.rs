@@ -1,4 +1,5 @@
-//! The monitor over real implementations of its ports; the counts and the machine's numbers are set by hand.
+//! The monitor over real implementations of its ports; the counts and the machine's numbers are set
+//! by hand.
 
 mod polling;
 mod telling;
@@ -9,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use posthaste_core::pressure::{Admission, Level, Measure, Tier, UNTOLD_MAX, Usage};
 use posthaste_local::FileStore;
 use posthaste_ports::{
-    Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Sample,
-    Successor,
+    Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
+    Sample, Successor,
 };
 use posthaste_services::{DrainMeter, PressureReader};
 use posthaste_testkit::recorded::Operation;
@@ -22,14 +23,20 @@ use super::*;
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);
 
-/// A queue with a number of messages that a test sets; none can be received. `None` cannot be counted.
-/// Messages that are sent to it are kept apart, and do not count.
+/// A queue with a number of messages that a test sets; none can be received. `None` cannot be
+/// counted. Messages that are sent to it are kept apart, and do not count.
 #[derive(Debug, Clone, Default)]
-struct Counted(Arc<Mutex<Option<QueueCounts>>>, Arc<Mutex<Vec<OutgoingMessage>>>);
+struct Counted(
+    Arc<Mutex<Option<QueueCounts>>>,
+    Arc<Mutex<Vec<OutgoingMessage>>>,
+);
 
 impl Counted {
     fn set(&self, visible: u64) {
-        *self.0.lock().unwrap() = Some(QueueCounts { visible, ..QueueCounts::default() });
+        *self.0.lock().unwrap() = Some(QueueCounts {
+            visible,
+            ..QueueCounts::default()
+        });
     }
 }
 
@@ -51,7 +58,10 @@ impl QueueReceiver for Counted {
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
-        self.0.lock().unwrap().ok_or(PortError::new("count", ErrorKind::TimedOut))
+        self.0
+            .lock()
+            .unwrap()
+            .ok_or(PortError::new("count", ErrorKind::TimedOut))
     }
 }
 
@@ -143,7 +153,13 @@ impl World {
             entropy: SeededEntropy::new(1),
         };
         let (pressure, notices_topic) = (self.settings.clone(), self.notices_topic.clone());
-        Monitor::new(ports, MonitorSettings { pressure, notices_topic })
+        Monitor::new(
+            ports,
+            MonitorSettings {
+                pressure,
+                notices_topic,
+            },
+        )
     }
 
     fn reader(&self) -> PressureReader<Store, ManualClock> {
@@ -160,5 +176,8 @@ impl World {
 }
 
 fn full(percent: u64) -> Usage {
-    Usage { used: percent << 30, total: 100 << 30 }
+    Usage {
+        used: percent << 30,
+        total: 100 << 30,
+    }
 }

@@ -25,8 +25,14 @@ fn inline(entry: &Entry) -> &Bytes {
 }
 
 fn assert_ok(answer: &Answer) {
-    let content_type = answer.headers.get("content-type").map(http::HeaderValue::as_bytes);
-    assert_eq!((answer.status, content_type), (200, Some(&b"application/json"[..])));
+    let content_type = answer
+        .headers
+        .get("content-type")
+        .map(http::HeaderValue::as_bytes);
+    assert_eq!(
+        (answer.status, content_type),
+        (200, Some(&b"application/json"[..]))
+    );
 }
 
 /// The answer to a request with so many events, that many of which no subscription takes.
@@ -45,21 +51,34 @@ async fn published(schema: &str, headers: &[(&str, &str)], body: &str) -> Vec<St
     let world = World::new(settings).await;
     assert_ok(&world.post(headers, body.to_owned()).await);
     let [delivery] = world.deliveries().try_into().unwrap();
-    delivery.events.iter().map(|entry| String::from_utf8(inline(entry).to_vec()).unwrap()).collect()
+    delivery
+        .events
+        .iter()
+        .map(|entry| String::from_utf8(inline(entry).to_vec()).unwrap())
+        .collect()
 }
 
 #[tokio::test]
 async fn a_structured_event_is_kept_byte_for_byte() {
     for sample in [PUSH, PAID, MINIMAL] {
-        assert_eq!(published("CloudEvents", &[STRUCTURED], sample).await, [sample.trim_end()]);
+        assert_eq!(
+            published("CloudEvents", &[STRUCTURED], sample).await,
+            [sample.trim_end()]
+        );
     }
 }
 
 #[tokio::test]
 async fn a_batch_keeps_each_of_its_events() {
     let kept = published("CloudEvents", &[BATCH], ORDERS).await;
-    let kept: Vec<Value> = kept.iter().map(|json| serde_json::from_str(json).unwrap()).collect();
-    assert_eq!(Value::Array(kept), serde_json::from_str::<Value>(ORDERS).unwrap());
+    let kept: Vec<Value> = kept
+        .iter()
+        .map(|json| serde_json::from_str(json).unwrap())
+        .collect();
+    assert_eq!(
+        Value::Array(kept),
+        serde_json::from_str::<Value>(ORDERS).unwrap()
+    );
 }
 
 #[tokio::test]
@@ -72,7 +91,10 @@ async fn an_event_in_binary_mode_is_rendered_once() {
         ("ce-type", "t"),
         ("ce-tenant", "acme"),
     ];
-    let [kept] = published("CloudEvents", &headers, r#"{ "n": 1.00 }"#).await.try_into().unwrap();
+    let [kept] = published("CloudEvents", &headers, r#"{ "n": 1.00 }"#)
+        .await
+        .try_into()
+        .unwrap();
     assert!(kept.contains(r#""data":{ "n": 1.00 }"#), "{kept}");
     let expected = json!({
         "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "tenant": "acme",
@@ -86,7 +108,10 @@ async fn event_grid_events_come_alone_or_in_an_array() {
     let json = ("content-type", "application/json; charset=utf-8");
     let expected: Value = serde_json::from_str(GRID).unwrap();
     for body in [GRID.to_owned(), format!("[{GRID}]")] {
-        let [kept] = published("EventGrid", &[json], &body).await.try_into().unwrap();
+        let [kept] = published("EventGrid", &[json], &body)
+            .await
+            .try_into()
+            .unwrap();
         let kept: Value = serde_json::from_str(&kept).unwrap();
         for (member, value) in expected.as_object().unwrap() {
             assert_eq!(kept[member], *value, "{member}");
@@ -100,14 +125,26 @@ async fn a_message_says_all_that_deliver_needs() {
     let world = World::new(one()).await;
     assert_ok(&world.post(&[STRUCTURED], PAID).await);
     let [message] = world.queue.messages().try_into().unwrap();
-    assert_eq!((message.group.as_deref(), message.delay_secs), (Some("orders.a"), 0));
+    assert_eq!(
+        (message.group.as_deref(), message.delay_secs),
+        (Some("orders.a"), 0)
+    );
     let [delivery] = world.deliveries().try_into().unwrap();
     let start = Timestamp::parse(START).unwrap();
-    assert_eq!((delivery.topic.as_str(), delivery.subscription.as_str()), ("Orders", "a"));
+    assert_eq!(
+        (delivery.topic.as_str(), delivery.subscription.as_str()),
+        ("Orders", "a")
+    );
     assert_eq!((delivery.published_at, delivery.not_before), (start, start));
-    assert_eq!((delivery.schema, delivery.attempts, delivery.last), (Schema::CloudEvents, 0, None));
+    assert_eq!(
+        (delivery.schema, delivery.attempts, delivery.last),
+        (Schema::CloudEvents, 0, None)
+    );
     let [entry] = delivery.events.try_into().unwrap();
-    assert_eq!(entry.traceparent.as_deref(), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+    assert_eq!(
+        entry.traceparent.as_deref(),
+        Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    );
 }
 
 #[tokio::test]
@@ -115,7 +152,11 @@ async fn an_event_has_one_key_towards_all_subscriptions_and_another_in_every_req
     let world = World::new(subscriptions(&[("a", json!({})), ("b", json!({}))])).await;
     let app = posthaste_publish::router(world.publish().into());
     for _ in 0..2 {
-        let request = request("/topics/orders/events", &[KEY, BATCH], format!("[{MINIMAL},{MINIMAL}]"));
+        let request = request(
+            "/topics/orders/events",
+            &[KEY, BATCH],
+            format!("[{MINIMAL},{MINIMAL}]"),
+        );
         assert_ok(&send(app.clone(), request).await);
     }
     let keys: Vec<Vec<String>> = world
@@ -148,7 +189,10 @@ async fn both_paths_take_events_and_ignore_the_query() {
 
 #[tokio::test]
 async fn without_a_matching_subscription_events_are_accepted_and_pass_by() {
-    let other = subscriptions(&[("a", json!({ "filter": { "includedEventTypes": ["other"] } }))]);
+    let other = subscriptions(&[(
+        "a",
+        json!({ "filter": { "includedEventTypes": ["other"] } }),
+    )]);
     for settings in [json!({}), other] {
         let world = World::new(settings).await;
         assert_counts(&world.post(&[STRUCTURED], MINIMAL).await, 1, 0, 1);
@@ -169,8 +213,16 @@ async fn the_answer_counts_each_subscription_once_and_the_events_that_none_takes
     ]))
     .await;
     let check = async |types: &[&str], subscriptions, unmatched| {
-        let batch = format!("[{}]", types.iter().map(of_type).collect::<Vec<_>>().join(","));
-        assert_counts(&world.post(&[BATCH], batch).await, types.len(), subscriptions, unmatched);
+        let batch = format!(
+            "[{}]",
+            types.iter().map(of_type).collect::<Vec<_>>().join(",")
+        );
+        assert_counts(
+            &world.post(&[BATCH], batch).await,
+            types.len(),
+            subscriptions,
+            unmatched,
+        );
     };
     check(&["t", "t", "u", "v"], 2, 1).await;
     check(&["t"], 1, 0).await;
@@ -208,7 +260,11 @@ async fn every_message_has_the_most_hops_that_its_request_says() {
         let mut headers = vec![BATCH];
         headers.extend(values.iter().map(|value| ("posthaste-hops", *value)));
         assert_ok(&world.post(&headers, ORDERS).await);
-        let hops: Vec<_> = world.deliveries().iter().map(|delivery| delivery.hops.get()).collect();
+        let hops: Vec<_> = world
+            .deliveries()
+            .iter()
+            .map(|delivery| delivery.hops.get())
+            .collect();
         assert_eq!(hops, [expected; 2], "{values:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Answers to producers while the monitor is stopped, and where its state is stale, garbage, from the future
-//! or absent.
+//! Answers to producers while the monitor is stopped, and where its state is stale, garbage, from
+//! the future or absent.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -28,13 +28,30 @@ fn at_start() -> Timestamp {
 
 /// A state of this moment, in which a full disk refuses everybody.
 fn refusing(at: Timestamp) -> Vec<u8> {
-    let disk = Some(Space::Disk(Usage { used: 99 << 30, total: 100 << 30 }));
-    let readings = Readings { database: disk, ..Readings::default() };
-    evaluate(&PressureState::normal(at), &readings, &PressureSettings::default(), at).0.render()
+    let disk = Some(Space::Disk(Usage {
+        used: 99 << 30,
+        total: 100 << 30,
+    }));
+    let readings = Readings {
+        database: disk,
+        ..Readings::default()
+    };
+    evaluate(
+        &PressureState::normal(at),
+        &readings,
+        &PressureSettings::default(),
+        at,
+    )
+    .0
+    .render()
 }
 
 async fn put(world: &World, bytes: Vec<u8>) {
-    world.store.put(PRESSURE_KEY, bytes.into(), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(PRESSURE_KEY, bytes.into(), PutCondition::Always)
+        .await
+        .unwrap();
 }
 
 /// Publishes one event, and waits where it is held.
@@ -42,10 +59,17 @@ async fn publish(world: &World) -> Got {
     let (began, before) = (world.clock.now(), world.packed().len());
     let mut answer = pin!(world.post(&[STRUCTURED], MINIMAL));
     let answer = loop {
-        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match answer
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
             Poll::Ready(answer) => break answer,
             Poll::Pending if world.clock.sleepers() > 0 => {
-                assert_eq!(world.packed().len(), before, "held before anything is written");
+                assert_eq!(
+                    world.packed().len(),
+                    before,
+                    "held before anything is written"
+                );
                 world.clock.advance_to_next();
             }
             // The write is a task of its own.
@@ -53,7 +77,10 @@ async fn publish(world: &World) -> Got {
         }
     };
     let waited = world.clock.now().since(began);
-    assert_eq!(world.packed().len() - before, usize::from(answer.status == 200));
+    assert_eq!(
+        world.packed().len() - before,
+        usize::from(answer.status == 200)
+    );
     match answer.status {
         200 if waited.is_zero() => Got::Accepted,
         200 => Got::AcceptedAfter(waited),
@@ -64,7 +91,9 @@ async fn publish(world: &World) -> Got {
 
 async fn check(object: Option<Vec<u8>>, expected: Got) {
     let world = World::new(one()).await;
-    let shown = object.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let shown = object
+        .as_deref()
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     if let Some(bytes) = object {
         put(&world, bytes).await;
     }
@@ -78,7 +107,11 @@ async fn a_state_that_is_absent_or_garbage_holds_nobody() {
     let mut endless = PressureState::normal(at_start());
     endless.tarpit_ms = u64::MAX;
     let garbage: [&[u8]; 6] = [b"", b"{", b"null", b"[]", b"\xff\xfe", br#"{"v":2,"at":0}"#];
-    for bytes in garbage.map(<[u8]>::to_vec).into_iter().chain([endless.render()]) {
+    for bytes in garbage
+        .map(<[u8]>::to_vec)
+        .into_iter()
+        .chain([endless.render()])
+    {
         check(Some(bytes), Got::Accepted).await;
     }
 }

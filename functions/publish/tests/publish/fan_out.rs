@@ -1,8 +1,9 @@
-//! Fan-out: the subscriptions that receive an event, how it is packed, when it expires, and what is stored
-//! once.
+//! Fan-out: the subscriptions that receive an event, how it is packed, when it expires, and what is
+//! stored once.
 
 use posthaste_core::model::{
-    DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX, Timestamp,
+    DeliveryLogMode, LOG_PAYLOAD_BYTES_MAX, Payload, PayloadDigest, SQS_MESSAGE_BYTES_MAX,
+    Timestamp,
 };
 use posthaste_publish::PublishSettings;
 use serde_json::{Value, json};
@@ -17,13 +18,19 @@ async fn packed(settings: Value, count: usize) -> Vec<(String, usize)> {
 }
 
 fn messages(subscription: &str, sizes: &[usize]) -> Vec<(String, usize)> {
-    sizes.iter().map(|&size| (subscription.to_owned(), size)).collect()
+    sizes
+        .iter()
+        .map(|&size| (subscription.to_owned(), size))
+        .collect()
 }
 
 /// So many subscriptions that receive everything.
 fn many(count: usize, settings: &Value) -> Value {
     let names: Vec<String> = (0..count).map(|n| format!("s{n:03}")).collect();
-    let all: Vec<_> = names.iter().map(|name| (name.as_str(), settings.clone())).collect();
+    let all: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), settings.clone()))
+        .collect();
     subscriptions(&all)
 }
 
@@ -32,7 +39,10 @@ async fn every_event_goes_where_a_filter_lets_it() {
     let by_type = |event_type: &str| json!({ "filter": { "includedEventTypes": [event_type] } });
     let world = World::new(subscriptions(&[
         ("all", json!({})),
-        ("gone", json!({ "status": { "state": "Disabled", "since": "2026-11-21T09:00:00Z" } })),
+        (
+            "gone",
+            json!({ "status": { "state": "Disabled", "since": "2026-11-21T09:00:00Z" } }),
+        ),
         ("none", by_type("other")),
         ("u", by_type("u")),
     ]))
@@ -52,16 +62,34 @@ async fn an_event_that_no_message_may_hold_is_stored_as_it_was_written() {
     let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
     assert_eq!(stored, event);
     let digest = Some(PayloadDigest::of(event.as_bytes()));
-    assert_eq!(deliveries[0].events[0].payload, Payload::Stored { key, bytes: event.len(), digest });
+    assert_eq!(
+        deliveries[0].events[0].payload,
+        Payload::Stored {
+            key,
+            bytes: event.len(),
+            digest
+        }
+    );
 }
 
 #[tokio::test]
 async fn an_event_that_the_log_only_refers_to_is_stored() {
     let check = async |delivery_log, stores_for_log, bytes, stored| {
-        let settings = PublishSettings { delivery_log, stores_for_log, ..PublishSettings::default() };
-        let world = World { settings, ..World::new(one()).await };
+        let settings = PublishSettings {
+            delivery_log,
+            stores_for_log,
+            ..PublishSettings::default()
+        };
+        let world = World {
+            settings,
+            ..World::new(one()).await
+        };
         assert_eq!(world.post(&[STRUCTURED], event_of(bytes)).await.status, 200);
-        assert_eq!(world.store.under("payloads/").len(), stored, "{delivery_log} {bytes}");
+        assert_eq!(
+            world.store.under("payloads/").len(),
+            stored,
+            "{delivery_log} {bytes}"
+        );
     };
     let (payloads, attempts) = (DeliveryLogMode::Payloads, DeliveryLogMode::Attempts);
     check(payloads, true, LOG_PAYLOAD_BYTES_MAX, 0).await;
@@ -106,25 +134,49 @@ async fn five_hundred_subscriptions_each_receive_every_event() {
 async fn a_fan_out_of_several_waves_arrives_whole() {
     let world = World::new(many(500, &json!({}))).await;
     assert_eq!(world.post(&[BATCH], events(100)).await.status, 200);
-    let expected: Vec<_> = (0..500).flat_map(|n| messages(&format!("s{n:03}"), &[10; 10])).collect();
+    let expected: Vec<_> = (0..500)
+        .flat_map(|n| messages(&format!("s{n:03}"), &[10; 10]))
+        .collect();
     assert_eq!(world.packed(), expected);
-    assert!(world.queue.messages().iter().map(|message| message.body.len()).sum::<usize>() > 4_194_304);
+    assert!(
+        world
+            .queue
+            .messages()
+            .iter()
+            .map(|message| message.body.len())
+            .sum::<usize>()
+            > 4_194_304
+    );
 }
 
 #[tokio::test]
 async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
     let world = World::new(many(5, &json!({}))).await;
     let large = event_of(900_000);
-    assert_eq!(world.post(&[BATCH], format!("[{large},{MINIMAL}]")).await.status, 200);
+    assert_eq!(
+        world
+            .post(&[BATCH], format!("[{large},{MINIMAL}]"))
+            .await
+            .status,
+        200
+    );
     let [(key, stored)] = world.store.under("payloads/").try_into().unwrap();
     assert_eq!(stored, large);
     assert!(key.starts_with("payloads/20261121/"));
     let digest = Some(PayloadDigest::of(large.as_bytes()));
-    let payload = Payload::Stored { key, bytes: large.len(), digest };
+    let payload = Payload::Stored {
+        key,
+        bytes: large.len(),
+        digest,
+    };
     let deliveries = world.deliveries();
     assert_eq!(deliveries.len(), 5);
     for delivery in deliveries {
-        let payloads: Vec<_> = delivery.events.into_iter().map(|entry| entry.payload).collect();
+        let payloads: Vec<_> = delivery
+            .events
+            .into_iter()
+            .map(|entry| entry.payload)
+            .collect();
         assert_eq!(payloads, [payload.clone(), Payload::Inline(MINIMAL.into())]);
     }
 }
@@ -133,7 +185,10 @@ async fn an_event_with_many_large_copies_is_stored_once_and_referenced() {
 async fn an_event_with_few_large_copies_travels_in_its_messages() {
     for subscriptions in [1, 4] {
         let world = World::new(many(subscriptions, &json!({}))).await;
-        assert_eq!(world.post(&[STRUCTURED], event_of(1_000_000)).await.status, 200);
+        assert_eq!(
+            world.post(&[STRUCTURED], event_of(1_000_000)).await.status,
+            200
+        );
         assert_eq!(world.deliveries().len(), subscriptions);
         assert_eq!(world.store.under("payloads/"), vec![]);
     }
@@ -149,10 +204,22 @@ async fn no_message_is_larger_than_sqs_takes() {
         let world = World::new(many(subscribers, &json!({ "batching": batching }))).await;
         let first = posthaste_core::model::SubscriptionName::parse("s000").unwrap();
         assert_eq!(world.post(&[BATCH], body).await.status, 200);
-        let largest = world.queue.messages().iter().map(|message| message.body.len()).max();
-        assert!(largest <= Some(SQS_MESSAGE_BYTES_MAX), "{size}: {largest:?}");
-        let received: usize =
-            world.deliveries().iter().filter(|d| d.subscription == first).map(|d| d.events.len()).sum();
+        let largest = world
+            .queue
+            .messages()
+            .iter()
+            .map(|message| message.body.len())
+            .max();
+        assert!(
+            largest <= Some(SQS_MESSAGE_BYTES_MAX),
+            "{size}: {largest:?}"
+        );
+        let received: usize = world
+            .deliveries()
+            .iter()
+            .filter(|d| d.subscription == first)
+            .map(|d| d.events.len())
+            .sum();
         assert_eq!(990_000 / size, received);
     }
 }
@@ -164,10 +231,20 @@ async fn an_event_expires_at_the_earliest_of_three_times() {
     settings["defaultTimeToLive"] = "PT2H".into();
     let world = World::new(settings).await;
     let own = |time: &str| MINIMAL.replace('}', &format!(r#","expirytime":"{time}"}}"#));
-    let (soon, late, past) = ("2026-11-21T10:30:00Z", "2026-11-22T10:00:00+01:00", "2020-01-01T00:00:00Z");
+    let (soon, late, past) = (
+        "2026-11-21T10:30:00Z",
+        "2026-11-22T10:00:00+01:00",
+        "2020-01-01T00:00:00Z",
+    );
     let body = format!("[{MINIMAL},{},{},{}]", own(soon), own(late), own(past));
     assert_eq!(world.post(&[BATCH], body).await.status, 200);
-    let expire = |n: usize| world.deliveries()[n].events.iter().map(|e| e.expires_at).collect::<Vec<_>>();
+    let expire = |n: usize| {
+        world.deliveries()[n]
+            .events
+            .iter()
+            .map(|e| e.expires_at)
+            .collect::<Vec<_>>()
+    };
     let times = |texts: [&str; 4]| texts.map(|text| Timestamp::parse(text).unwrap()).to_vec();
     let (hour, two) = ("2026-11-21T11:00:00Z", "2026-11-21T12:00:00Z");
     assert_eq!(expire(0), times([hour, soon, hour, past]));
@@ -188,16 +265,29 @@ async fn a_request_gives_all_its_events_a_time_to_live_in_every_schema() {
                 r#""data":1,"dataVersion":"1"}]"#,
             ),
         ),
-        (json!({ "inputSchema": "Custom" }), ("content-type", "application/json"), r#"{"n":1}"#),
+        (
+            json!({ "inputSchema": "Custom" }),
+            ("content-type", "application/json"),
+            r#"{"n":1}"#,
+        ),
     ];
     for (topic, content_type, body) in topics {
         let mut settings = subscriptions(&[("a", json!({}))]);
-        settings.as_object_mut().unwrap().extend(topic.as_object().unwrap().clone());
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(topic.as_object().unwrap().clone());
         let world = World::new(settings).await;
-        let answer = world.post(&[content_type, (TIME_TO_LIVE, "PT10M")], body).await;
+        let answer = world
+            .post(&[content_type, (TIME_TO_LIVE, "PT10M")], body)
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         let expires_at = world.deliveries()[0].events[0].expires_at;
-        assert_eq!(expires_at, Timestamp::parse("2026-11-21T10:10:00Z").unwrap(), "{topic}");
+        assert_eq!(
+            expires_at,
+            Timestamp::parse("2026-11-21T10:10:00Z").unwrap(),
+            "{topic}"
+        );
     }
 }
 
@@ -210,17 +300,30 @@ async fn a_request_s_time_to_live_is_bounded_by_the_event_and_the_topic() {
     let body = format!("[{MINIMAL},{own}]");
     let answer = world.post(&[BATCH, (TIME_TO_LIVE, "P1D")], body).await;
     assert_eq!(answer.status, 200);
-    let expire: Vec<_> = world.deliveries()[0].events.iter().map(|e| e.expires_at.to_string()).collect();
-    assert_eq!(expire, ["2026-11-21T12:00:00.000Z", "2026-11-21T10:30:00.000Z"]);
+    let expire: Vec<_> = world.deliveries()[0]
+        .events
+        .iter()
+        .map(|e| e.expires_at.to_string())
+        .collect();
+    assert_eq!(
+        expire,
+        ["2026-11-21T12:00:00.000Z", "2026-11-21T10:30:00.000Z"]
+    );
 }
 
 #[tokio::test]
 async fn a_time_to_live_that_is_none_refuses_the_request_by_name() {
     let world = World::new(subscriptions(&[("a", json!({}))])).await;
     for wrong in ["60", "PT0S", "soon"] {
-        let answer = world.post(&[STRUCTURED, (TIME_TO_LIVE, wrong)], MINIMAL).await;
+        let answer = world
+            .post(&[STRUCTURED, (TIME_TO_LIVE, wrong)], MINIMAL)
+            .await;
         let problem: Value = serde_json::from_str(&answer.body).unwrap();
-        assert_eq!((answer.status, &problem["member"]), (400, &json!(TIME_TO_LIVE)), "{wrong}");
+        assert_eq!(
+            (answer.status, &problem["member"]),
+            (400, &json!(TIME_TO_LIVE)),
+            "{wrong}"
+        );
     }
     assert_eq!(world.deliveries(), []);
 }

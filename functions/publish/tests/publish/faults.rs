@@ -15,9 +15,12 @@ use posthaste_testkit::recorded::Operation;
 use serde_json::json;
 
 use crate::refused::shown;
-use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, event_of, request, send, subscriptions};
+use crate::world::{
+    Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, event_of, request, send, subscriptions,
+};
 
-/// Publishes one event of this many bytes to twenty-five subscriptions, over ports that fail by `plan`.
+/// Publishes one event of this many bytes to twenty-five subscriptions, over ports that fail by
+/// `plan`.
 async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
     publish_all(world, plan, &[event_of(bytes)]).await
 }
@@ -33,7 +36,10 @@ async fn publish_all(world: &World, plan: &Plan, events: &[String]) -> Answer {
 /// A topic with twenty-five subscriptions, which is three batches of messages.
 async fn world() -> World {
     let names: Vec<String> = (0..25).map(|n| format!("s{n:02}")).collect();
-    let all: Vec<_> = names.iter().map(|name| (name.as_str(), json!({}))).collect();
+    let all: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), json!({})))
+        .collect();
     World::new(subscriptions(&all)).await
 }
 
@@ -62,8 +68,11 @@ async fn whatever_call_fails_a_200_means_that_everything_is_there() {
             let world = world().await;
             let answer = publish(&world, plan, bytes).await;
             assert_no_dangling_reference(&world);
-            let mut received: Vec<_> =
-                world.deliveries().into_iter().map(|d| d.subscription.to_string()).collect();
+            let mut received: Vec<_> = world
+                .deliveries()
+                .into_iter()
+                .map(|d| d.subscription.to_string())
+                .collect();
             received.sort();
             received.dedup();
             match answer.status {
@@ -78,7 +87,12 @@ async fn whatever_call_fails_a_200_means_that_everything_is_there() {
 #[tokio::test]
 async fn a_queue_that_fails_is_a_503_that_says_what_a_retry_may_do() {
     let world = world().await;
-    let answer = publish(&world, &failing(Operation::SendBatch, ErrorKind::Other), 100).await;
+    let answer = publish(
+        &world,
+        &failing(Operation::SendBatch, ErrorKind::Other),
+        100,
+    )
+    .await;
     insta::assert_snapshot!(shown(&answer));
     world.assert_untouched();
 }
@@ -86,8 +100,13 @@ async fn a_queue_that_fails_is_a_503_that_says_what_a_retry_may_do() {
 #[tokio::test]
 async fn part_of_a_fan_out_is_no_success() {
     let world = world().await;
-    let entries: Vec<_> =
-        (7..10).map(|index| EntryFault { index, is_sent: false, kind: ErrorKind::Other }).collect();
+    let entries: Vec<_> = (7..10)
+        .map(|index| EntryFault {
+            index,
+            is_sent: false,
+            kind: ErrorKind::Other,
+        })
+        .collect();
     let plan = Plan::by(move |effect| {
         (effect.operation == Operation::SendBatch).then(|| Fault::Entries(entries.clone()))
     });
@@ -97,15 +116,28 @@ async fn part_of_a_fan_out_is_no_success() {
 
 #[tokio::test]
 async fn a_producer_is_told_the_queue_s_own_time() {
-    let kind = ErrorKind::Throttled { retry_after: Some(Duration::from_secs(7)) };
+    let kind = ErrorKind::Throttled {
+        retry_after: Some(Duration::from_secs(7)),
+    };
     let answer = publish(&world().await, &failing(Operation::SendBatch, kind), 100).await;
-    assert_eq!((answer.status, &answer.headers["retry-after"]), (503, &HeaderValue::from(7)));
+    assert_eq!(
+        (answer.status, &answer.headers["retry-after"]),
+        (503, &HeaderValue::from(7))
+    );
 }
 
 #[tokio::test]
 async fn a_message_the_queue_does_not_take_is_a_fault_of_ours() {
-    let answer = publish(&world().await, &failing(Operation::SendBatch, ErrorKind::Invalid), 100).await;
-    assert_eq!((answer.status, answer.headers.get("retry-after")), (500, None));
+    let answer = publish(
+        &world().await,
+        &failing(Operation::SendBatch, ErrorKind::Invalid),
+        100,
+    )
+    .await;
+    assert_eq!(
+        (answer.status, answer.headers.get("retry-after")),
+        (500, None)
+    );
 }
 
 #[tokio::test]
@@ -124,7 +156,11 @@ async fn a_full_device_is_a_507() {
         let world = world().await;
         let answer = publish(&world, &failing(operation, ErrorKind::Full), 900_000).await;
         assert_eq!(answer.status, 507);
-        assert!(answer.body.contains("urn:posthaste:problem:storage-full"), "{}", answer.body);
+        assert!(
+            answer.body.contains("urn:posthaste:problem:storage-full"),
+            "{}",
+            answer.body
+        );
         assert_eq!(world.queue.messages(), vec![]);
     }
 }
@@ -139,11 +175,22 @@ async fn a_payload_that_is_not_stored_is_not_referred_to() {
 
 /// Everything that can be wrong with a topic's record.
 async fn broken_records(world: &World) -> Vec<Bytes> {
-    let good = world.store.get("topics/orders.json").await.unwrap().unwrap().bytes;
+    let good = world
+        .store
+        .get("topics/orders.json")
+        .await
+        .unwrap()
+        .unwrap()
+        .bytes;
     let text = String::from_utf8(good.to_vec()).unwrap();
     let newer = text.replace("\"v\":1", "\"v\":3");
     assert_ne!(newer, text);
-    vec![Bytes::new(), good.slice(..good.len() / 2), Bytes::from(newer), Bytes::from_static(b"{}")]
+    vec![
+        Bytes::new(),
+        good.slice(..good.len() / 2),
+        Bytes::from(newer),
+        Bytes::from_static(b"{}"),
+    ]
 }
 
 #[tokio::test]
@@ -156,11 +203,18 @@ async fn a_broken_record_is_no_reason_to_refuse_where_a_good_one_was_known_and_e
             send(app.clone(), request).await
         };
         assert_eq!(post(&known).await.status, 200);
-        world.store.put("topics/orders.json", record.clone(), PutCondition::Always).await.unwrap();
+        world
+            .store
+            .put("topics/orders.json", record.clone(), PutCondition::Always)
+            .await
+            .unwrap();
         assert_eq!(post(&known).await.status, 200, "{record:?}");
         let unknown = post(&router(Arc::new(world.publish()))).await;
         assert_eq!(
-            (unknown.status, unknown.headers["retry-after"].to_str().unwrap()),
+            (
+                unknown.status,
+                unknown.headers["retry-after"].to_str().unwrap()
+            ),
             (503, "5"),
             "{record:?}"
         );

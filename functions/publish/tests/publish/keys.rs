@@ -34,9 +34,24 @@ async fn a_key_works_until_it_is_regenerated_and_the_other_all_the_time() {
     let app = posthaste_publish::router(world.publish().into());
     let status = async |key: &'static str| {
         let headers = [("aeg-sas-key", key), STRUCTURED];
-        send(app.clone(), request("/topics/orders/events", &headers, MINIMAL)).await.status
+        send(
+            app.clone(),
+            request("/topics/orders/events", &headers, MINIMAL),
+        )
+        .await
+        .status
     };
-    assert_eq!((status("key-one").await, status("key-two").await), (200, 200));
+    assert_eq!(
+        (status("key-one").await, status("key-two").await),
+        (200, 200)
+    );
     world.put_topic(one(), "key-new", "key-two").await;
-    assert_eq!((status("key-one").await, status("key-two").await, status("key-new").await), (401, 200, 200));
+    assert_eq!(
+        (
+            status("key-one").await,
+            status("key-two").await,
+            status("key-new").await
+        ),
+        (401, 200, 200)
+    );
 }

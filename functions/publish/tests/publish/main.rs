@@ -1,7 +1,10 @@
-//! The publish function as its producers see it: requests go through its router, and what they leave behind
-//! in the queue and the store is looked at.
+//! The publish function as its producers see it: requests go through its router, and what they
+//! leave behind in the queue and the store is looked at.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set its stage has failed"
+)]
 
 mod accepted;
 mod broken_pressure;

@@ -11,7 +11,9 @@ use posthaste_publish::Tarpit;
 use serde_json::json;
 
 use crate::pressure::put_pressure;
-use crate::world::{BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send, subscriptions};
+use crate::world::{
+    BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send, subscriptions,
+};
 
 /// Posts to `path` with this key, one request after the other, and answers the counters, sorted.
 fn counted(posts: &[(&str, &str, String)]) -> Vec<String> {
@@ -30,12 +32,21 @@ fn counted(posts: &[(&str, &str, String)]) -> Vec<String> {
 fn recorded(work: impl Future<Output = ()>) -> Vec<String> {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     metrics::with_local_recorder(&recorder, || runtime.block_on(work));
     let text = handle.render();
-    let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    let mut lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .collect();
     lines.sort_unstable();
-    lines.into_iter().filter(|line| !line.contains("quantile")).map(str::to_owned).collect()
+    lines
+        .into_iter()
+        .filter(|line| !line.contains("quantile"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -43,7 +54,11 @@ fn events_are_counted_and_matched_ones_once() {
     let other = MINIMAL.replace("\"t\"", "\"u\"");
     let posts = [
         ("/topics/orders/events", KEY.1, events(3)),
-        ("/topics/ORDERS/events", KEY.1, format!("[{MINIMAL},{other},{other}]")),
+        (
+            "/topics/ORDERS/events",
+            KEY.1,
+            format!("[{MINIMAL},{other},{other}]"),
+        ),
     ];
     let expected = [
         "MatchedEventCount{topic=\"Orders\"} 4",
@@ -66,23 +81,44 @@ fn requests_that_back_pressure_delays_and_refuses_are_counted_by_tier() {
         let app = posthaste_publish::router(publish.into());
         let post = async |key, tier| {
             let headers = [("aeg-sas-key", key), STRUCTURED, ("posthaste-tier", tier)];
-            send(app.clone(), request("/topics/orders/events", &headers, MINIMAL)).await.status
+            send(
+                app.clone(),
+                request("/topics/orders/events", &headers, MINIMAL),
+            )
+            .await
+            .status
         };
         put_pressure(&world, tarpit, None, &[]).await;
         // The first one of each tier goes on, so it is not delayed.
         for key in ["key-one", "key-bulk", "key-internal"] {
-            assert_eq!([post(key, "").await, post(key, "").await], [200, 429], "{key}");
+            assert_eq!(
+                [post(key, "").await, post(key, "").await],
+                [200, 429],
+                "{key}"
+            );
         }
         put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
-        assert_eq!([post("key-two", "").await, post("key-two", "bulk").await], [503, 503]);
+        assert_eq!(
+            [post("key-two", "").await, post("key-two", "bulk").await],
+            [503, 503]
+        );
         assert_eq!(post("key-internal", "").await, 200);
         // Where acknowledgements wait, those that do are counted as they begin to.
         let app = posthaste_publish::router(world.publish().into());
         put_pressure(&world, tarpit, None, &[]).await;
-        let mut held = pin!(send(app, request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL)));
-        assert!(held.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let mut held = pin!(send(
+            app,
+            request("/topics/orders/events", &[KEY, STRUCTURED], MINIMAL)
+        ));
+        assert!(
+            held.as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
     });
-    let of_pressure = counted.into_iter().filter(|line| !line.starts_with("PublishSuccess"));
+    let of_pressure = counted
+        .into_iter()
+        .filter(|line| !line.starts_with("PublishSuccess"));
     let expected = [
         "MatchedEventCount{topic=\"Orders\"} 4",
         "PublishDelayedCount{topic=\"Orders\",tier=\"bulk\"} 1",

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::{join_all, poll_immediate};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    ErrorKind, MessageId, ObjectStore, OutgoingMessage, PortError, PutCondition, QueueCounts,
+    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
 use posthaste_publish::router;
 use posthaste_testkit::faulty::{Fault, Faulty, Plan, at_every_effect};
@@ -19,18 +19,29 @@ use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, 
 const NAMED: (&str, &str) = ("idempotency-key", "8e03978e-40d5");
 
 async fn post(world: &World, name: &str, body: &str) -> Answer {
-    world.post(&[STRUCTURED, ("idempotency-key", name)], body.to_owned()).await
+    world
+        .post(&[STRUCTURED, ("idempotency-key", name)], body.to_owned())
+        .await
 }
 
 fn assert_problem(answer: &Answer, status: u16, kind: &str) {
     let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!((answer.status, &problem["type"]), (status, &kind.into()), "{}", answer.body);
+    assert_eq!(
+        (answer.status, &problem["type"]),
+        (status, &kind.into()),
+        "{}",
+        answer.body
+    );
     assert_eq!(problem["member"], "idempotency-key");
 }
 
 /// How many events were published.
 fn published(world: &World) -> usize {
-    world.deliveries().iter().map(|delivery| delivery.events.len()).sum()
+    world
+        .deliveries()
+        .iter()
+        .map(|delivery| delivery.events.len())
+        .sum()
 }
 
 #[tokio::test]
@@ -50,8 +61,13 @@ async fn a_repeated_request_is_answered_like_the_first_whatever_has_changed_sinc
     let batch = format!("[{MINIMAL},{MINIMAL}]");
     let ask = async || world.post(&[BATCH, NAMED], batch.clone()).await.body;
     let first = ask().await;
-    assert_eq!(first, r#"{"acceptedEvents":2,"matchedSubscriptions":1,"unmatchedEvents":0}"#);
-    world.put_topic(serde_json::json!({}), "key-one", "key-two").await;
+    assert_eq!(
+        first,
+        r#"{"acceptedEvents":2,"matchedSubscriptions":1,"unmatchedEvents":0}"#
+    );
+    world
+        .put_topic(serde_json::json!({}), "key-one", "key-two")
+        .await;
     assert_eq!(ask().await, first);
 }
 
@@ -62,9 +78,16 @@ async fn what_an_older_release_published_is_answered_without_the_matches() {
     let (key, record) = world.store.under("idempotency/").remove(0);
     let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     record.as_object_mut().unwrap().remove("matched").unwrap();
-    world.store.put(&key, record.to_string().into(), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(&key, record.to_string().into(), PutCondition::Always)
+        .await
+        .unwrap();
     let again = post(&world, "a", MINIMAL).await;
-    assert_eq!((again.status, again.body.as_str()), (200, r#"{"acceptedEvents":1}"#));
+    assert_eq!(
+        (again.status, again.body.as_str()),
+        (200, r#"{"acceptedEvents":1}"#)
+    );
 }
 
 #[tokio::test]
@@ -73,14 +96,19 @@ async fn without_a_name_nothing_is_remembered() {
     for _ in 0..2 {
         assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
     }
-    assert_eq!((published(&world), world.store.under("idempotency/").len()), (2, 0));
+    assert_eq!(
+        (published(&world), world.store.under("idempotency/").len()),
+        (2, 0)
+    );
 }
 
 #[tokio::test]
 async fn a_name_is_remembered_for_a_day() {
     let world = World::new(one()).await;
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
-    world.clock.advance(Duration::from_hours(24) - Duration::from_millis(1));
+    world
+        .clock
+        .advance(Duration::from_hours(24) - Duration::from_millis(1));
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
     assert_eq!(published(&world), 1);
     world.clock.advance(Duration::from_millis(1));
@@ -92,10 +120,22 @@ async fn a_name_is_remembered_for_a_day() {
 async fn another_request_of_the_same_name_is_refused() {
     let world = World::new(one()).await;
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
-    let hurried = [STRUCTURED, ("idempotency-key", "a"), ("posthaste-time-to-live", "PT1M")];
-    assert_problem(&world.post(&hurried, MINIMAL).await, 422, "urn:posthaste:problem:idempotency-key-reused");
+    let hurried = [
+        STRUCTURED,
+        ("idempotency-key", "a"),
+        ("posthaste-time-to-live", "PT1M"),
+    ];
+    assert_problem(
+        &world.post(&hurried, MINIMAL).await,
+        422,
+        "urn:posthaste:problem:idempotency-key-reused",
+    );
     let other = MINIMAL.replace("/s", "/other");
-    assert_problem(&post(&world, "a", &other).await, 422, "urn:posthaste:problem:idempotency-key-reused");
+    assert_problem(
+        &post(&world, "a", &other).await,
+        422,
+        "urn:posthaste:problem:idempotency-key-reused",
+    );
     let binary = [
         ("content-type", "text/plain"),
         ("ce-specversion", "1.0"),
@@ -126,7 +166,13 @@ async fn a_name_that_is_none_is_refused_and_so_are_two() {
 async fn what_is_refused_for_another_reason_leaves_the_name_free() {
     let world = World::new(one()).await;
     assert_eq!(post(&world, "a", "{}").await.status, 400);
-    assert_eq!(world.post(&[("aeg-sas-key", "wrong"), STRUCTURED, NAMED], MINIMAL).await.status, 401);
+    assert_eq!(
+        world
+            .post(&[("aeg-sas-key", "wrong"), STRUCTURED, NAMED], MINIMAL)
+            .await
+            .status,
+        401
+    );
     assert_eq!(world.store.under("idempotency/").len(), 0);
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
     assert_eq!(published(&world), 1);
@@ -138,9 +184,16 @@ async fn of_requests_that_race_one_publishes() {
     let app = router(world.publish().into());
     let posts = (0..20).map(|_| {
         let app = app.clone();
-        tokio::spawn(send(app, request("/topics/orders/events", &[KEY, BATCH, NAMED], events(3))))
+        tokio::spawn(send(
+            app,
+            request("/topics/orders/events", &[KEY, BATCH, NAMED], events(3)),
+        ))
     });
-    let statuses: Vec<u16> = join_all(posts).await.into_iter().map(|answer| answer.unwrap().status).collect();
+    let statuses: Vec<u16> = join_all(posts)
+        .await
+        .into_iter()
+        .map(|answer| answer.unwrap().status)
+        .collect();
     assert!(
         statuses.contains(&200) && statuses.iter().all(|status| [200, 409].contains(status)),
         "{statuses:?}"
@@ -152,11 +205,14 @@ async fn of_requests_that_race_one_publishes() {
 #[tokio::test]
 async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_lapses() {
     let world = World::new(one()).await;
-    let plan = Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
+    let plan =
+        Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
     let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
-    let hanging =
-        tokio::spawn(send(app, request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL)));
+    let hanging = tokio::spawn(send(
+        app,
+        request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL),
+    ));
     while world.store.under("idempotency/").is_empty() {
         tokio::task::yield_now().await;
     }
@@ -164,7 +220,9 @@ async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_laps
     let answer = world.post(&[STRUCTURED, NAMED], MINIMAL).await;
     assert_problem(&answer, 409, "urn:posthaste:problem:idempotency-key-in-use");
     assert_eq!(answer.headers["retry-after"], "60");
-    let other = world.post(&[STRUCTURED, NAMED], MINIMAL.replace("/s", "/other")).await;
+    let other = world
+        .post(&[STRUCTURED, NAMED], MINIMAL.replace("/s", "/other"))
+        .await;
     assert_eq!(other.status, 422);
     hanging.abort();
     world.clock.advance(Duration::from_mins(1));
@@ -196,11 +254,19 @@ impl QueueReceiver for Slow {
         self.0.acknowledge(receipt).await
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         self.0.replace(receipt, successors).await
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         self.0.change_visibility(receipt, visibility).await
     }
 
@@ -212,8 +278,15 @@ impl QueueReceiver for Slow {
 #[tokio::test]
 async fn a_client_that_leaves_while_its_request_is_written_leaves_nothing_half_done() {
     let world = World::new(one()).await;
-    let app = router(world.publish_over(Slow(world.queue.clone()), world.store.clone()).into());
-    let left = send(app, request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL));
+    let app = router(
+        world
+            .publish_over(Slow(world.queue.clone()), world.store.clone())
+            .into(),
+    );
+    let left = send(
+        app,
+        request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL),
+    );
     let mut left = Box::pin(left);
     // One poll at a time, until the name is claimed.
     while world.store.under("idempotency/").is_empty() {
@@ -235,9 +308,16 @@ async fn a_topic_made_anew_remembers_no_name_of_the_one_before() {
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
     let (_, record) = world.store.under("topics/").remove(0);
     let mut record: serde_json::Value = serde_json::from_slice(&record).unwrap();
-    record["createdAt"] = Timestamp::parse("2026-11-21T10:00:01Z").unwrap().as_millis().into();
+    record["createdAt"] = Timestamp::parse("2026-11-21T10:00:01Z")
+        .unwrap()
+        .as_millis()
+        .into();
     let record = record.to_string();
-    world.store.put("topics/orders.json", record.into(), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put("topics/orders.json", record.into(), PutCondition::Always)
+        .await
+        .unwrap();
     assert_eq!(post(&world, "a", MINIMAL).await.status, 200);
     assert_eq!(published(&world), 2);
 }
@@ -271,10 +351,16 @@ async fn whatever_call_fails_the_name_is_free_again_or_lapses_and_nothing_is_los
 #[tokio::test]
 async fn after_a_failure_the_name_is_free_at_once() {
     let world = World::new(one()).await;
-    let plan = Plan::by(|e| (e.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other)));
+    let plan = Plan::by(|e| {
+        (e.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other))
+    });
     let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
-    let failed = send(app, request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL)).await;
+    let failed = send(
+        app,
+        request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL),
+    )
+    .await;
     assert_eq!(failed.status, 503);
     assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
     assert_eq!(published(&world), 1);
@@ -285,7 +371,11 @@ async fn a_record_that_cannot_be_read_keeps_nobody_from_publishing() {
     let world = World::new(one()).await;
     assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
     let (key, _) = world.store.under("idempotency/").remove(0);
-    world.store.put(&key, "half a rec".into(), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(&key, "half a rec".into(), PutCondition::Always)
+        .await
+        .unwrap();
     assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
     assert_eq!(published(&world), 2);
 }

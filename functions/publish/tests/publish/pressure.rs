@@ -9,7 +9,9 @@ use std::time::Duration;
 use axum::body::Body;
 use futures_util::stream;
 use posthaste_core::model::{Payload, Timestamp};
-use posthaste_core::pressure::{Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier};
+use posthaste_core::pressure::{
+    Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier,
+};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use posthaste_publish::{Publish, Tarpit};
@@ -21,7 +23,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::refused::shown;
 use crate::world::{
-    Answer, BATCH, KEY, MINIMAL, START, STRUCTURED, World, event_of, one, request, send, subscriptions,
+    Answer, BATCH, KEY, MINIMAL, START, STRUCTURED, World, event_of, one, request, send,
+    subscriptions,
 };
 
 type EmbeddedPublish = Publish<TestPorts<MemoryQueue, MemoryStore>>;
@@ -35,7 +38,14 @@ pub(crate) async fn put_pressure(
     refused_from: Option<Tier>,
     measures: &[Measure],
 ) {
-    write_pressure(world, Timestamp::parse(START).unwrap(), tarpit, refused_from, measures).await;
+    write_pressure(
+        world,
+        Timestamp::parse(START).unwrap(),
+        tarpit,
+        refused_from,
+        measures,
+    )
+    .await;
 }
 
 /// The same at this time.
@@ -65,7 +75,11 @@ async fn write_pressure(
         refused_from,
         measures: measures.iter().copied().collect(),
     }];
-    world.store.put(PRESSURE_KEY, state.render().into(), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(PRESSURE_KEY, state.render().into(), PutCondition::Always)
+        .await
+        .unwrap();
 }
 
 async fn tarpitted() -> World {
@@ -89,7 +103,10 @@ async fn the_tarpit_writes_nothing_until_the_wait_is_over() {
     world.clock.advance(Duration::from_millis(1));
     let answer = answer.await;
     assert_eq!((answer.status, world.packed().len()), (200, 1));
-    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
+    assert_eq!(
+        answer.headers["posthaste-pressure"],
+        "medium; resource=submission-queue; delay=15"
+    );
     let accepted = Timestamp::parse(START).unwrap() + Duration::from_secs(15);
     assert_eq!(world.deliveries()[0].published_at, accepted);
 }
@@ -107,14 +124,17 @@ async fn a_client_that_gives_up_in_the_tarpit_has_published_nothing() {
     world.assert_untouched();
 }
 
-/// Lets other tasks run until the clock has this many sleepers. The limit only ends a test that fails.
+/// Lets other tasks run until the clock has this many sleepers. The limit only ends a test that
+/// fails.
 async fn until_sleepers(world: &World, count: usize) {
     let reached = async {
         while world.clock.sleepers() != count {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), reached)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -124,7 +144,10 @@ async fn a_connection_that_closes_in_the_tarpit_has_published_nothing() {
     let address = listener.local_addr().unwrap();
     let app = posthaste_publish::router(world.publish().into());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let (head, length) = ("POST /topics/orders/events HTTP/1.1\r\nhost: x", MINIMAL.len());
+    let (head, length) = (
+        "POST /topics/orders/events HTTP/1.1\r\nhost: x",
+        MINIMAL.len(),
+    );
     let headers = format!("aeg-sas-key: key-one\r\n{}: {}", STRUCTURED.0, STRUCTURED.1);
     let request = format!("{head}\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{MINIMAL}");
     let mut connection = TcpStream::connect(address).await.unwrap();
@@ -140,7 +163,13 @@ async fn a_connection_that_closes_in_the_tarpit_has_published_nothing() {
 #[tokio::test]
 async fn a_bad_event_waits_before_it_is_refused_and_a_wrong_key_does_not() {
     let world = tarpitted().await;
-    assert_eq!(world.post(&[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL).await.status, 401);
+    assert_eq!(
+        world
+            .post(&[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL)
+            .await
+            .status,
+        401
+    );
     let mut answer = pin!(world.post(&[STRUCTURED], "{}"));
     assert!(poll(answer.as_mut()).is_pending());
     world.clock.advance(Duration::from_secs(15));
@@ -153,7 +182,10 @@ async fn the_tarpit_holds_no_more_bodies_than_it_may() {
     let publish = Arc::new(world.publish());
     let post = |bytes| {
         let request = request("/topics/orders/events", &[KEY, STRUCTURED], event_of(bytes));
-        Box::pin(send(posthaste_publish::router(Arc::clone(&publish)), request))
+        Box::pin(send(
+            posthaste_publish::router(Arc::clone(&publish)),
+            request,
+        ))
     };
     let mut held: Vec<_> = (0..16).map(|_| post(1_000_000)).collect();
     for answer in &mut held {
@@ -170,7 +202,10 @@ async fn a_refused_tier_is_told_when_to_come_back() {
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
     let answer = world.post(&[STRUCTURED], MINIMAL).await;
     insta::assert_snapshot!(shown(&answer));
-    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; retry-after=30");
+    assert_eq!(
+        answer.headers["posthaste-pressure"],
+        "medium; resource=submission-queue; retry-after=30"
+    );
     world.assert_untouched();
 }
 
@@ -192,14 +227,23 @@ async fn where_the_tarpit_advises_nobody_waits_and_one_request_per_delay_goes_on
     let publish = advising(&world);
     let post = async |headers: &[(&str, &str)]| advised(&publish, headers, MINIMAL).await;
     let first = post(&[KEY, STRUCTURED]).await;
-    assert_eq!((first.status, world.packed().len(), world.clock.sleepers()), (200, 1, 0));
+    assert_eq!(
+        (first.status, world.packed().len(), world.clock.sleepers()),
+        (200, 1, 0)
+    );
     let answer = post(&[KEY, STRUCTURED]).await;
     insta::assert_snapshot!(shown(&answer));
-    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=15");
-    assert_eq!(post(&[("aeg-sas-key", "wrong"), STRUCTURED]).await.status, 401);
+    assert_eq!(
+        answer.headers["posthaste-pressure"],
+        "medium; resource=submission-queue; delay=15"
+    );
+    assert_eq!(
+        post(&[("aeg-sas-key", "wrong"), STRUCTURED]).await.status,
+        401
+    );
     assert_eq!((world.packed().len(), world.clock.sleepers()), (1, 0));
-    // Refusals stay as they are where acknowledgements wait, and without pressure no producer is asked to
-    // wait.
+    // Refusals stay as they are where acknowledgements wait, and without pressure no producer is
+    // asked to wait.
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
     assert_eq!(post(&[KEY, STRUCTURED]).await.status, 503);
     put_pressure(&world, Duration::ZERO, None, &[]).await;
@@ -212,7 +256,11 @@ async fn at_rest_with_a_base() -> World {
     let world = World::new(one()).await;
     let mut state = PressureState::normal(Timestamp::parse(START).unwrap());
     (state.tarpit_ms, state.base_ms) = (2000, 2000);
-    world.store.put(PRESSURE_KEY, state.render().into(), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(PRESSURE_KEY, state.render().into(), PutCondition::Always)
+        .await
+        .unwrap();
     world
 }
 
@@ -233,23 +281,41 @@ async fn the_base_is_never_advised() {
     let world = at_rest_with_a_base().await;
     let publish = advising(&world);
     for _ in 0..3 {
-        assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
+        assert_eq!(
+            advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status,
+            200
+        );
     }
 }
 
-/// Posts for two minutes: again when the answer says so or, without `obeys`, every second. Returns the times
-/// at which a request was let through. The monitor writes its state all the time.
+/// Posts for two minutes: again when the answer says so or, without `obeys`, every second. Returns
+/// the times at which a request was let through. The monitor writes its state all the time.
 async fn let_through(obeys: bool) -> Vec<u64> {
     let world = tarpitted().await;
     let publish = advising(&world);
     let (mut through, start) = (Vec::new(), world.clock.monotonic());
     while let at @ ..120 = world.clock.monotonic().saturating_sub(start).as_secs() {
-        write_pressure(&world, world.clock.now(), Duration::from_secs(15), None, &[]).await;
+        write_pressure(
+            &world,
+            world.clock.now(),
+            Duration::from_secs(15),
+            None,
+            &[],
+        )
+        .await;
         let answer = advised(&publish, &[KEY, STRUCTURED], MINIMAL).await;
-        let told = answer.headers.get("retry-after").map(|told| told.to_str().unwrap().parse().unwrap());
+        let told = answer
+            .headers
+            .get("retry-after")
+            .map(|told| told.to_str().unwrap().parse().unwrap());
         through.extend((answer.status == 200).then_some(at));
-        assert_eq!((answer.status == 200, told), (told.is_none(), told.map(|_: u64| 15)));
-        world.clock.advance(Duration::from_secs(told.filter(|_| obeys).unwrap_or(1)));
+        assert_eq!(
+            (answer.status == 200, told),
+            (told.is_none(), told.map(|_: u64| 15))
+        );
+        world
+            .clock
+            .advance(Duration::from_secs(told.filter(|_| obeys).unwrap_or(1)));
     }
     assert_eq!(world.packed().len(), through.len());
     through
@@ -270,24 +336,48 @@ async fn only_a_request_that_goes_on_takes_the_place_of_its_topic() {
     let world = tarpitted().await;
     let publish = advising(&world);
     let too_large = event_of(1_000_001);
-    assert_eq!(advised(&publish, &[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL).await.status, 401);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED], &too_large).await.status, 413);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 429);
+    assert_eq!(
+        advised(&publish, &[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL)
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED], &too_large)
+            .await
+            .status,
+        413
+    );
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status,
+        200
+    );
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status,
+        429
+    );
 }
 
 #[tokio::test]
 async fn a_client_that_is_told_to_wait_is_not_listened_to() {
     let world = tarpitted().await;
     let publish = advising(&world);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status,
+        200
+    );
     // It asks before it sends, and is not asked to.
-    let unread = Body::from_stream(stream::poll_fn(|_| -> Poll<Option<Result<Vec<u8>, std::io::Error>>> {
-        panic!("the body was read")
-    }));
+    let unread = Body::from_stream(stream::poll_fn(
+        |_| -> Poll<Option<Result<Vec<u8>, std::io::Error>>> { panic!("the body was read") },
+    ));
     let headers = [KEY, STRUCTURED, ("expect", "100-continue")];
     let request = request("/topics/orders/events", &headers, unread);
-    assert_eq!(send(posthaste_publish::router(publish), request).await.status, 429);
+    assert_eq!(
+        send(posthaste_publish::router(publish), request)
+            .await
+            .status,
+        429
+    );
 }
 
 #[tokio::test]
@@ -297,29 +387,60 @@ async fn a_request_that_publishes_nothing_gives_its_place_back() {
     for _ in 0..3 {
         assert_eq!(advised(&publish, &[KEY, STRUCTURED], "{").await.status, 400);
     }
-    assert_eq!(advised(&publish, &[KEY, ("content-type", "text/plain")], MINIMAL).await.status, 415);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 200);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status, 429);
+    assert_eq!(
+        advised(&publish, &[KEY, ("content-type", "text/plain")], MINIMAL)
+            .await
+            .status,
+        415
+    );
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status,
+        200
+    );
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED], MINIMAL).await.status,
+        429
+    );
     // Another tier's place is another one.
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED, BULK], MINIMAL).await.status, 200);
-    assert_eq!(advised(&publish, &[KEY, STRUCTURED, BULK], MINIMAL).await.status, 429);
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED, BULK], MINIMAL)
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        advised(&publish, &[KEY, STRUCTURED, BULK], MINIMAL)
+            .await
+            .status,
+        429
+    );
 }
 
 #[tokio::test]
 async fn a_tier_that_is_none_is_refused_by_name() {
     let world = World::new(one()).await;
     for unknown in ["imports", "low", "bulk,bulk"] {
-        let answer = world.post(&[KEY, STRUCTURED, ("posthaste-tier", unknown)], MINIMAL).await;
+        let answer = world
+            .post(&[KEY, STRUCTURED, ("posthaste-tier", unknown)], MINIMAL)
+            .await;
         let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
-        assert_eq!((answer.status, &problem["member"]), (400, &json!("posthaste-tier")), "{unknown}");
+        assert_eq!(
+            (answer.status, &problem["member"]),
+            (400, &json!("posthaste-tier")),
+            "{unknown}"
+        );
     }
     assert_eq!(world.packed().len(), 0);
 }
 
-/// The statuses of requests with this key that say of themselves that they are of each of these tiers.
+/// The statuses of requests with this key that say of themselves that they are of each of these
+/// tiers.
 async fn statuses(world: &World, key: &str) -> [u16; 5] {
     let mut statuses = [0; 5];
-    for (status, tier) in statuses.iter_mut().zip(["bulk", "Bulk", "standard", "internal", ""]) {
+    for (status, tier) in statuses
+        .iter_mut()
+        .zip(["bulk", "Bulk", "standard", "internal", ""])
+    {
         let headers = [("aeg-sas-key", key), STRUCTURED, ("posthaste-tier", tier)];
         *status = world.post(&headers, MINIMAL).await.status;
     }
@@ -333,7 +454,11 @@ async fn the_key_says_the_tier_and_the_header_can_only_lower_it() {
     let check = async |refused_from, expected: [(&str, [u16; 5]); 4]| {
         put_pressure(&world, Duration::ZERO, refused_from, &[]).await;
         for (key, statuses_of) in expected {
-            assert_eq!(statuses(&world, key).await, statuses_of, "{key} {refused_from:?}");
+            assert_eq!(
+                statuses(&world, key).await,
+                statuses_of,
+                "{key} {refused_from:?}"
+            );
         }
     };
     let (taken, refused, back) = ([200; 5], [503; 5], [503, 503, 200, 200, 200]);
@@ -352,9 +477,17 @@ async fn an_internal_key_is_not_held_once_others_are_refused() {
     let world = World::new(one()).await;
     world.put_topic_with_tier_keys(one()).await;
     put_pressure(&world, Duration::ZERO, Some(Tier::Standard), &[]).await;
-    let answer = world.post(&[("aeg-sas-key", "key-internal"), STRUCTURED], MINIMAL).await;
-    assert_eq!((answer.status, world.clock.sleepers(), world.packed().len()), (200, 0, 1));
-    assert_eq!(answer.headers["posthaste-pressure"], "medium; resource=submission-queue; delay=0");
+    let answer = world
+        .post(&[("aeg-sas-key", "key-internal"), STRUCTURED], MINIMAL)
+        .await;
+    assert_eq!(
+        (answer.status, world.clock.sleepers(), world.packed().len()),
+        (200, 0, 1)
+    );
+    assert_eq!(
+        answer.headers["posthaste-pressure"],
+        "medium; resource=submission-queue; delay=0"
+    );
 }
 
 #[tokio::test]
@@ -380,7 +513,11 @@ async fn dehydrated_events_are_stored_and_referenced_unless_they_are_tiny() {
     assert_eq!(sizes, [2000, 3000]);
     for delivery in world.deliveries() {
         let is_stored = |payload: &Payload| matches!(payload, Payload::Stored { .. });
-        let places: Vec<_> = delivery.events.iter().map(|entry| is_stored(&entry.payload)).collect();
+        let places: Vec<_> = delivery
+            .events
+            .iter()
+            .map(|entry| is_stored(&entry.payload))
+            .collect();
         assert_eq!(places, [true, false, true]);
     }
 }

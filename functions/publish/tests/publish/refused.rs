@@ -16,40 +16,119 @@ struct Case {
 }
 
 fn case(name: &'static str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Case {
-    Case { name, request: request(path, headers, body) }
+    Case {
+        name,
+        request: request(path, headers, body),
+    }
 }
 
 fn cases() -> Vec<Case> {
     let events = "/topics/orders/events";
-    let bad =
-        |headers: (&'static str, &'static str), name, body: String| case(name, events, &[KEY, headers], body);
+    let bad = |headers: (&'static str, &'static str), name, body: String| {
+        case(name, events, &[KEY, headers], body)
+    };
     let pieces = || stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 100_000]));
-    let broken =
-        || stream::iter([Err::<Vec<u8>, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset))]);
+    let broken = || {
+        stream::iter([Err::<Vec<u8>, _>(std::io::Error::from(
+            std::io::ErrorKind::ConnectionReset,
+        ))])
+    };
     let mut get = case("a method that is not taken", events, &[KEY], "");
     *get.request.method_mut() = http::Method::GET;
     vec![
-        case("a topic that is not there", "/topics/nope/events", &[KEY, STRUCTURED], MINIMAL),
-        case("a topic that is not there, without a key", "/topics/nope/events", &[NO_KEY], MINIMAL),
-        case("a path that is no topic's name", "/topics/a%2Fb/events", &[KEY, STRUCTURED], MINIMAL),
-        case("a path that is not UTF-8", "/topics/%ff/events", &[KEY, STRUCTURED], MINIMAL),
+        case(
+            "a topic that is not there",
+            "/topics/nope/events",
+            &[KEY, STRUCTURED],
+            MINIMAL,
+        ),
+        case(
+            "a topic that is not there, without a key",
+            "/topics/nope/events",
+            &[NO_KEY],
+            MINIMAL,
+        ),
+        case(
+            "a path that is no topic's name",
+            "/topics/a%2Fb/events",
+            &[KEY, STRUCTURED],
+            MINIMAL,
+        ),
+        case(
+            "a path that is not UTF-8",
+            "/topics/%ff/events",
+            &[KEY, STRUCTURED],
+            MINIMAL,
+        ),
         get,
         case("no key", events, &[NO_KEY, STRUCTURED], MINIMAL),
-        case("a wrong key", events, &[("aeg-sas-key", "wrong"), STRUCTURED], MINIMAL),
-        bad(("posthaste-hops", "8"), "events that went round a loop", MINIMAL.to_owned()),
-        case("a loop without a key", events, &[NO_KEY, STRUCTURED, ("posthaste-hops", "8")], MINIMAL),
-        bad(("posthaste-hops", "two"), "hops that are no number", MINIMAL.to_owned()),
+        case(
+            "a wrong key",
+            events,
+            &[("aeg-sas-key", "wrong"), STRUCTURED],
+            MINIMAL,
+        ),
+        bad(
+            ("posthaste-hops", "8"),
+            "events that went round a loop",
+            MINIMAL.to_owned(),
+        ),
+        case(
+            "a loop without a key",
+            events,
+            &[NO_KEY, STRUCTURED, ("posthaste-hops", "8")],
+            MINIMAL,
+        ),
+        bad(
+            ("posthaste-hops", "two"),
+            "hops that are no number",
+            MINIMAL.to_owned(),
+        ),
         bad(STRUCTURED, "an empty body", String::new()),
         bad(STRUCTURED, "no JSON", "{".to_owned()),
-        bad(STRUCTURED, "a batch where one event belongs", format!("[{MINIMAL}]")),
-        bad(BATCH, "one bad event in a batch", format!("[{MINIMAL},{}]", MINIMAL.replace("\"/s\"", "7"))),
-        bad(BATCH, "one event that is no object", format!("[{MINIMAL},5]")),
-        bad(STRUCTURED, "a missing member", MINIMAL.replace(r#","type":"t""#, "")),
-        bad(("content-type", "text/xml"), "a content type that is not taken", MINIMAL.to_owned()),
+        bad(
+            STRUCTURED,
+            "a batch where one event belongs",
+            format!("[{MINIMAL}]"),
+        ),
+        bad(
+            BATCH,
+            "one bad event in a batch",
+            format!("[{MINIMAL},{}]", MINIMAL.replace("\"/s\"", "7")),
+        ),
+        bad(
+            BATCH,
+            "one event that is no object",
+            format!("[{MINIMAL},5]"),
+        ),
+        bad(
+            STRUCTURED,
+            "a missing member",
+            MINIMAL.replace(r#","type":"t""#, ""),
+        ),
+        bad(
+            ("content-type", "text/xml"),
+            "a content type that is not taken",
+            MINIMAL.to_owned(),
+        ),
         case("no content type", events, &[KEY], MINIMAL),
-        case("an encoding", events, &[KEY, STRUCTURED, ("content-encoding", "gzip")], MINIMAL),
-        bad(STRUCTURED, "a request that says it is too large", event_of(1_000_001)),
-        case("a request that turns out too large", events, &[KEY, STRUCTURED], Body::from_stream(pieces())),
+        case(
+            "an encoding",
+            events,
+            &[KEY, STRUCTURED, ("content-encoding", "gzip")],
+            MINIMAL,
+        ),
+        bad(
+            STRUCTURED,
+            "a request that says it is too large",
+            event_of(1_000_001),
+        ),
+        case(
+            "a request that turns out too large",
+            events,
+            &[KEY, STRUCTURED],
+            Body::from_stream(pieces()),
+        ),
         // As base64 it takes a third more.
         case(
             "an event that grows too large",
@@ -57,14 +136,24 @@ fn cases() -> Vec<Case> {
             &[&[KEY], &BINARY_IMAGE[..]].concat(),
             vec![0; 800_000],
         ),
-        case("a connection that breaks", events, &[KEY, STRUCTURED], Body::from_stream(broken())),
+        case(
+            "a connection that breaks",
+            events,
+            &[KEY, STRUCTURED],
+            Body::from_stream(broken()),
+        ),
     ]
 }
 
 /// The answer as text: status, the headers that matter, body.
 pub(crate) fn shown(answer: &Answer) -> String {
-    let names =
-        [header::CONTENT_TYPE, header::ALLOW, header::RETRY_AFTER, header::WWW_AUTHENTICATE].into_iter();
+    let names = [
+        header::CONTENT_TYPE,
+        header::ALLOW,
+        header::RETRY_AFTER,
+        header::WWW_AUTHENTICATE,
+    ]
+    .into_iter();
     let mut text = answer.status.to_string();
     for name in names {
         for value in answer.headers.get_all(&name) {
@@ -111,6 +200,12 @@ async fn the_whole_request_is_refused_for_its_last_event() {
 #[tokio::test]
 async fn a_topic_that_cannot_be_looked_up_is_not_unknown() {
     let world = World::new(one()).await;
-    world.put_topic(serde_json::json!({ "inputSchema": 7 }), "key-one", "key-two").await;
+    world
+        .put_topic(
+            serde_json::json!({ "inputSchema": 7 }),
+            "key-one",
+            "key-two",
+        )
+        .await;
     insta::assert_snapshot!(shown(&world.post(&[STRUCTURED], MINIMAL).await));
 }

@@ -1,5 +1,5 @@
-//! Custom events, and events that are received in another schema than the one they came in: every text is
-//! made once, and stored once where it is stored.
+//! Custom events, and events that are received in another schema than the one they came in: every
+//! text is made once, and stored once where it is stored.
 
 use std::sync::Arc;
 
@@ -25,7 +25,10 @@ const GRID: &str = concat!(
 /// A topic of this schema with a subscription for each of these.
 fn topic(input: Schema, outputs: &[(&str, Schema)]) -> Value {
     let settings = |schema: &Schema| json!({ "deliverySchema": schema });
-    let named: Vec<_> = outputs.iter().map(|(name, schema)| (*name, settings(schema))).collect();
+    let named: Vec<_> = outputs
+        .iter()
+        .map(|(name, schema)| (*name, settings(schema)))
+        .collect();
     let mut topic = subscriptions(&named);
     topic["inputSchema"] = json!(input);
     topic
@@ -42,8 +45,11 @@ fn custom(outputs: &[(&str, Schema)]) -> Value {
     topic
 }
 
-const ALL: [(&str, Schema); 3] =
-    [("cloud", Schema::CloudEvents), ("custom", Schema::Custom), ("grid", Schema::EventGrid)];
+const ALL: [(&str, Schema); 3] = [
+    ("cloud", Schema::CloudEvents),
+    ("custom", Schema::Custom),
+    ("grid", Schema::EventGrid),
+];
 
 fn text(payload: &Payload) -> String {
     match payload {
@@ -55,15 +61,29 @@ fn text(payload: &Payload) -> String {
 /// The name, schema and text of every delivery of one event.
 fn received(world: &World) -> Vec<(String, Schema, String)> {
     let deliveries = world.deliveries().into_iter();
-    deliveries.map(|d| (d.subscription.to_string(), d.schema, text(&d.events[0].payload))).collect()
+    deliveries
+        .map(|d| {
+            (
+                d.subscription.to_string(),
+                d.schema,
+                text(&d.events[0].payload),
+            )
+        })
+        .collect()
 }
 
 #[tokio::test]
 async fn a_custom_event_is_received_in_every_schema_with_the_same_id() {
     let world = World::new(custom(&ALL)).await;
-    assert_eq!(world.post(&[JSON], format!("[{CREATED}]")).await.status, 200);
+    assert_eq!(
+        world.post(&[JSON], format!("[{CREATED}]")).await.status,
+        200
+    );
     let [cloud, custom, grid] = received(&world).try_into().unwrap();
-    assert_eq!(custom, ("custom".to_owned(), Schema::Custom, CREATED.to_owned()));
+    assert_eq!(
+        custom,
+        ("custom".to_owned(), Schema::Custom, CREATED.to_owned())
+    );
     let envelope = world.deliveries()[1].events[0].envelope.clone().unwrap();
     let id = &envelope.id;
     assert_eq!(
@@ -80,7 +100,10 @@ async fn a_custom_event_is_received_in_every_schema_with_the_same_id() {
     );
     assert_eq!((cloud.1, grid.1), (Schema::CloudEvents, Schema::EventGrid));
     assert!(
-        world.deliveries().iter().all(|d| d.events[0].envelope.is_some() == (d.schema == Schema::Custom))
+        world
+            .deliveries()
+            .iter()
+            .all(|d| d.events[0].envelope.is_some() == (d.schema == Schema::Custom))
     );
 }
 
@@ -90,7 +113,10 @@ async fn an_event_grid_event_is_received_as_a_cloud_event_too() {
     let world = World::new(topic(Schema::EventGrid, &outputs)).await;
     assert_eq!(world.post(&[JSON], GRID).await.status, 200);
     let [cloud, grid] = received(&world).try_into().unwrap();
-    assert_eq!(grid, ("grid".to_owned(), Schema::EventGrid, GRID.to_owned()));
+    assert_eq!(
+        grid,
+        ("grid".to_owned(), Schema::EventGrid, GRID.to_owned())
+    );
     assert_eq!(
         cloud.2,
         concat!(
@@ -108,9 +134,19 @@ async fn every_event_of_a_request_has_an_id_of_its_own_and_filters_see_what_is_m
         json!({ "includedEventTypes": ["Created"], "subjectBeginsWith": "default" });
     let world = World::new(settings).await;
     let other = CREATED.replace("Created", "Deleted");
-    assert_eq!(world.post(&[JSON], format!("[{CREATED},{other},{CREATED}]")).await.status, 200);
+    assert_eq!(
+        world
+            .post(&[JSON], format!("[{CREATED},{other},{CREATED}]"))
+            .await
+            .status,
+        200
+    );
     let [delivery] = world.deliveries().try_into().unwrap();
-    let ids: Vec<_> = delivery.events.iter().map(|e| e.envelope.clone().unwrap().id.clone()).collect();
+    let ids: Vec<_> = delivery
+        .events
+        .iter()
+        .map(|e| e.envelope.clone().unwrap().id.clone())
+        .collect();
     assert_eq!(ids.len(), 2);
     assert_ne!(ids[0], ids[1]);
 }
@@ -118,34 +154,73 @@ async fn every_event_of_a_request_has_an_id_of_its_own_and_filters_see_what_is_m
 #[tokio::test]
 async fn a_custom_event_that_cannot_be_mapped_is_refused_by_index_and_member() {
     let world = World::new(custom(&ALL)).await;
-    let body = format!("[{CREATED},{}]", CREATED.replace("myEventTypeField", "type"));
+    let body = format!(
+        "[{CREATED},{}]",
+        CREATED.replace("myEventTypeField", "type")
+    );
     let answer = world.post(&[JSON], body).await;
     assert_eq!(answer.status, 400);
     let problem: Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!((&problem["index"], &problem["member"]), (&json!(1), &json!("myEventTypeField")));
-    assert_eq!(problem["detail"], "events[1].myEventTypeField: expected a non-empty string");
-    let many = world.post(&[JSON], format!("[{}]", vec!["{}"; 10_001].join(","))).await;
+    assert_eq!(
+        (&problem["index"], &problem["member"]),
+        (&json!(1), &json!("myEventTypeField"))
+    );
+    assert_eq!(
+        problem["detail"],
+        "events[1].myEventTypeField: expected a non-empty string"
+    );
+    let many = world
+        .post(&[JSON], format!("[{}]", vec!["{}"; 10_001].join(",")))
+        .await;
     assert_eq!(many.status, 413);
     world.assert_untouched();
 }
 
 #[tokio::test]
 async fn what_is_stored_is_stored_once_for_each_schema() {
-    let outputs = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
-        .map(|name| (name, if name < "f" { Schema::Custom } else { Schema::CloudEvents }));
+    let outputs = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(|name| {
+        (
+            name,
+            if name < "f" {
+                Schema::Custom
+            } else {
+                Schema::CloudEvents
+            },
+        )
+    });
     let world = World::new(custom(&outputs)).await;
     let large = CREATED.replace("Users", &"u".repeat(900_000));
-    assert_eq!(world.post(&[JSON], format!("[{large},{CREATED}]")).await.status, 200);
+    assert_eq!(
+        world
+            .post(&[JSON], format!("[{large},{CREATED}]"))
+            .await
+            .status,
+        200
+    );
     let stored = world.store.under("payloads/");
     assert_eq!(stored.len(), 2);
     assert!(stored.iter().any(|(_, text)| *text == large));
-    assert!(stored.iter().any(|(_, text)| text.ends_with(format!("\"data\":{large}}}").as_bytes())));
+    assert!(
+        stored
+            .iter()
+            .any(|(_, text)| text.ends_with(format!("\"data\":{large}}}").as_bytes()))
+    );
     for delivery in world.deliveries() {
         let [first, second] = delivery.events.try_into().unwrap();
-        let Payload::Stored { key, bytes, digest: Some(_) } = first.payload else { panic!("not stored") };
+        let Payload::Stored {
+            key,
+            bytes,
+            digest: Some(_),
+        } = first.payload
+        else {
+            panic!("not stored")
+        };
         let (_, text) = stored.iter().find(|(stored, _)| *stored == key).unwrap();
         assert_eq!(text.len(), bytes);
-        assert_eq!(text.len() > large.len(), delivery.schema == Schema::CloudEvents);
+        assert_eq!(
+            text.len() > large.len(),
+            delivery.schema == Schema::CloudEvents
+        );
         assert!(matches!(second.payload, Payload::Inline(_)));
     }
 }
@@ -160,13 +235,38 @@ async fn no_message_of_custom_events_is_larger_than_sqs_takes() {
     // Every byte of the subject takes six in the envelope.
     let event = json!({ "myEventTypeField": "t", "s": "\u{1}".repeat(1000) }).to_string();
     let count = 990_000 / (event.len() + 1);
-    assert_eq!(world.post(&[JSON], format!("[{}]", vec![event; count].join(","))).await.status, 200);
-    let largest = world.queue.messages().iter().map(|message| message.body.len()).max();
+    assert_eq!(
+        world
+            .post(&[JSON], format!("[{}]", vec![event; count].join(",")))
+            .await
+            .status,
+        200
+    );
+    let largest = world
+        .queue
+        .messages()
+        .iter()
+        .map(|message| message.body.len())
+        .max();
     assert!(largest <= Some(SQS_MESSAGE_BYTES_MAX), "{largest:?}");
-    assert_eq!(world.deliveries().iter().map(|d| d.events.len()).sum::<usize>(), count);
-    let large = json!({ "myEventTypeField": "t", "s": "\u{1}".repeat(1024), "x": "x".repeat(990_000) });
+    assert_eq!(
+        world
+            .deliveries()
+            .iter()
+            .map(|d| d.events.len())
+            .sum::<usize>(),
+        count
+    );
+    let large =
+        json!({ "myEventTypeField": "t", "s": "\u{1}".repeat(1024), "x": "x".repeat(990_000) });
     assert_eq!(world.post(&[JSON], large.to_string()).await.status, 200);
-    assert!(world.queue.messages().iter().all(|message| message.body.len() <= SQS_MESSAGE_BYTES_MAX));
+    assert!(
+        world
+            .queue
+            .messages()
+            .iter()
+            .all(|message| message.body.len() <= SQS_MESSAGE_BYTES_MAX)
+    );
     assert_eq!(world.store.under("payloads/"), vec![]);
 }
 
@@ -187,7 +287,12 @@ async fn what_a_mapping_makes_of_small_events_is_bounded_and_counts_as_memory() 
         publish.bodies = BodyBudget::new(budget);
         router(Arc::new(publish))
     });
-    let post = |budget| send(app(budget), request("/topics/orders/events", &[KEY, JSON], most.clone()));
+    let post = |budget| {
+        send(
+            app(budget),
+            request("/topics/orders/events", &[KEY, JSON], most.clone()),
+        )
+    };
     assert_eq!(post(100_000).await.status, 503);
     world.assert_untouched();
     assert_eq!(post(1_000_000).await.status, 200);

@@ -1,4 +1,5 @@
-//! The world of every test: a topic, a clock that is moved by hand, and the function over ports in memory.
+//! The world of every test: a topic, a clock that is moved by hand, and the function over ports in
+//! memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +60,8 @@ impl World {
         world
     }
 
-    /// Writes the topic with keys of every tier: `key-one` and `key-two`, `key-internal` and `key-bulk`.
+    /// Writes the topic with keys of every tier: `key-one` and `key-two`, `key-internal` and
+    /// `key-bulk`.
     pub(crate) async fn put_topic_with_tier_keys(&self, settings: Value) {
         let at = Timestamp::parse(START).unwrap();
         let record = json!({
@@ -67,7 +69,14 @@ impl World {
             "tierKeys": { "internalKey1": "key-internal", "bulkKey2": "key-bulk" },
             "createdAt": at, "updatedAt": at, "settings": settings,
         });
-        self.store.put("topics/orders.json", record.to_string().into(), PutCondition::Always).await.unwrap();
+        self.store
+            .put(
+                "topics/orders.json",
+                record.to_string().into(),
+                PutCondition::Always,
+            )
+            .await
+            .unwrap();
     }
 
     /// Writes the topic as `manage` does.
@@ -77,7 +86,14 @@ impl World {
             "v": 1, "name": "Orders", "key1": key1, "key2": key2,
             "createdAt": at, "updatedAt": at, "settings": settings,
         });
-        self.store.put("topics/orders.json", record.to_string().into(), PutCondition::Always).await.unwrap();
+        self.store
+            .put(
+                "topics/orders.json",
+                record.to_string().into(),
+                PutCondition::Always,
+            )
+            .await
+            .unwrap();
     }
 
     /// The function over this world.
@@ -86,7 +102,10 @@ impl World {
     }
 
     /// The function over this world, but for the queue and the store.
-    pub(crate) fn publish_over<Q: QueueSender + QueueReceiver + 'static, S: ObjectStore + Clone + 'static>(
+    pub(crate) fn publish_over<
+        Q: QueueSender + QueueReceiver + 'static,
+        S: ObjectStore + Clone + 'static,
+    >(
         &self,
         deliveries: Q,
         store: S,
@@ -106,24 +125,38 @@ impl World {
         }
     }
 
-    /// Posts to the topic and answers what came back. Without a key among the headers, the first one is
-    /// added.
+    /// Posts to the topic and answers what came back. Without a key among the headers, the first
+    /// one is added.
     pub(crate) async fn post(&self, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
         let mut all = headers.to_vec();
-        if !headers.iter().any(|(name, _)| ["aeg-sas-key", "authorization"].contains(name)) {
+        if !headers
+            .iter()
+            .any(|(name, _)| ["aeg-sas-key", "authorization"].contains(name))
+        {
             all.push(KEY);
         }
-        send(router(Arc::new(self.publish())), request("/topics/orders/events", &all, body)).await
+        send(
+            router(Arc::new(self.publish())),
+            request("/topics/orders/events", &all, body),
+        )
+        .await
     }
 
     /// The deliveries in the queue.
     pub(crate) fn deliveries(&self) -> Vec<Delivery> {
-        self.queue.messages().iter().map(|message| parse_delivery(&message.body).unwrap()).collect()
+        self.queue
+            .messages()
+            .iter()
+            .map(|message| parse_delivery(&message.body).unwrap())
+            .collect()
     }
 
     /// For every message, its subscription and how many events it has.
     pub(crate) fn packed(&self) -> Vec<(String, usize)> {
-        self.deliveries().into_iter().map(|d| (d.subscription.to_string(), d.events.len())).collect()
+        self.deliveries()
+            .into_iter()
+            .map(|d| (d.subscription.to_string(), d.events.len()))
+            .collect()
     }
 
     /// Nothing was written but the topic.
@@ -133,7 +166,11 @@ impl World {
     }
 }
 
-pub(crate) fn request(path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Request<Body> {
+pub(crate) fn request(
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Body>,
+) -> Request<Body> {
     let mut request = Request::post(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -145,7 +182,11 @@ pub(crate) async fn send(app: Router, request: Request<Body>) -> Answer {
     let (head, body) = app.oneshot(request).await.unwrap().into_parts();
     let body: Bytes = body.collect().await.unwrap().to_bytes();
     let body = String::from_utf8(body.to_vec()).unwrap();
-    Answer { status: head.status.as_u16(), headers: head.headers, body }
+    Answer {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        body,
+    }
 }
 
 /// Subscriptions of these names and settings, each with an endpoint of its own.
@@ -172,6 +213,12 @@ pub(crate) fn events(count: usize) -> String {
 
 /// An event of exactly this many bytes.
 pub(crate) fn event_of(bytes: usize) -> String {
-    let (start, end) = (r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":""#, "\"}");
-    format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()))
+    let (start, end) = (
+        r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":""#,
+        "\"}",
+    );
+    format!(
+        "{start}{}{end}",
+        "x".repeat(bytes - start.len() - end.len())
+    )
 }

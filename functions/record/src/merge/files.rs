@@ -19,20 +19,36 @@ const READ_AT_ONCE: usize = 4;
 impl<P: Ports> HourMerge<'_, P> {
     /// The files of a step, read into the work folder.
     pub(super) async fn inputs(&self, step: &[FileKey]) -> Result<Vec<MergeInput>, RecordError> {
-        let inputs: Vec<_> = step.iter().map(|file| self.input(file.file_name(), file.render())).collect();
-        stream::iter(inputs).buffered(READ_AT_ONCE).try_collect().await
+        let inputs: Vec<_> = step
+            .iter()
+            .map(|file| self.input(file.file_name(), file.render()))
+            .collect();
+        stream::iter(inputs)
+            .buffered(READ_AT_ONCE)
+            .try_collect()
+            .await
     }
 
     async fn input(&self, name: String, key: String) -> Result<MergeInput, RecordError> {
-        let found = self.record.ports.log.get(&key).await.map_err(RecordError::Store)?;
+        let found = self
+            .record
+            .ports
+            .log
+            .get(&key)
+            .await
+            .map_err(RecordError::Store)?;
         let bytes = found.ok_or(RecordError::Gone(key))?.bytes;
         let folder = self.record.settings.work_folder.clone();
-        let copy = blocking(move || filled(&folder, &bytes).map_err(RecordError::WorkFolder)).await?;
+        let copy =
+            blocking(move || filled(&folder, &bytes).map_err(RecordError::WorkFolder)).await?;
         Ok(MergeInput::on_disk(name, copy))
     }
 
     /// The parts that files are merged into, in the work folder.
-    pub(super) async fn parts(&self, inputs: Vec<MergeInput>) -> Result<Vec<MergedPart<File>>, RecordError> {
+    pub(super) async fn parts(
+        &self,
+        inputs: Vec<MergeInput>,
+    ) -> Result<Vec<MergedPart<File>>, RecordError> {
         let folder = self.record.settings.work_folder.clone();
         let merge = move || merge(inputs, MergeLimits::default(), |_| empty(&folder));
         blocking(move || merge().map_err(RecordError::Log)).await
@@ -40,12 +56,19 @@ impl<P: Ports> HourMerge<'_, P> {
 
     /// Deletes files.
     pub(super) async fn delete(&self, files: &[FileKey]) -> Result<(), RecordError> {
-        let deletes: Vec<_> = files.iter().map(|file| self.record.delete(file.render())).collect();
-        stream::iter(deletes).buffer_unordered(DELETED_AT_ONCE).try_collect().await
+        let deletes: Vec<_> = files
+            .iter()
+            .map(|file| self.record.delete(file.render()))
+            .collect();
+        stream::iter(deletes)
+            .buffer_unordered(DELETED_AT_ONCE)
+            .try_collect()
+            .await
     }
 
-    /// Puts a damaged file aside, so that the others are merged. A part of several stays where it is, and so
-    /// do the other parts: without it they would look like those of a merge that was cut short.
+    /// Puts a damaged file aside, so that the others are merged. A part of several stays where it
+    /// is, and so do the other parts: without it they would look like those of a merge that was
+    /// cut short.
     pub(super) async fn set_aside(
         &mut self,
         file: &FileKey,
@@ -54,16 +77,32 @@ impl<P: Ports> HourMerge<'_, P> {
     ) -> Result<(), RecordError> {
         let key = file.render();
         metrics::counter!("LogFilesDamagedCount").increment(1);
-        tracing::error!(key, error = error as &dyn Error, "damaged file of the delivery log left out");
+        tracing::error!(
+            key,
+            error = error as &dyn Error,
+            "damaged file of the delivery log left out"
+        );
         self.report.damaged += 1;
         let id = merge_id(file);
-        if id.is_some() && listed.iter().filter(|other| merge_id(&other.key) == id).count() > 1 {
+        if id.is_some()
+            && listed
+                .iter()
+                .filter(|other| merge_id(&other.key) == id)
+                .count()
+                > 1
+        {
             self.damaged_merges.extend(id.map(str::to_owned));
             return Ok(());
         }
         let log = &self.record.ports.log;
         if let Some(found) = log.get(&key).await.map_err(RecordError::Store)? {
-            let put = log.put(&format!("{DAMAGED}{key}"), found.bytes, PutCondition::Always).await;
+            let put = log
+                .put(
+                    &format!("{DAMAGED}{key}"),
+                    found.bytes,
+                    PutCondition::Always,
+                )
+                .await;
             put.map_err(RecordError::Store)?;
         }
         self.record.delete(key).await

@@ -1,14 +1,16 @@
 //! The merge of one hour, step by step.
 //!
-//! A step writes its parts in order, and the last one names what was merged. Then it deletes that. So a run
-//! that is cut short anywhere loses nothing, and the next one sees what it left behind.
+//! A step writes its parts in order, and the last one names what was merged. Then it deletes that.
+//! So a run that is cut short anywhere loses nothing, and the next one sees what it left behind.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::pin::pin;
 
 use futures_util::TryStreamExt;
-use posthaste_core::delivery_log::{FileKey, FileName, LogHour, MergeNote, SizedFile, leftovers, merge_step};
+use posthaste_core::delivery_log::{
+    FileKey, FileName, LogHour, MergeNote, SizedFile, leftovers, merge_step,
+};
 use posthaste_delivery_log::{LogFile, LogReader, MergedPart};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::pages;
@@ -42,7 +44,15 @@ impl<'a, P: Ports> HourMerge<'a, P> {
         report: &'a mut MergeReport,
     ) -> Self {
         let reader = LogReader::new(&record.ports.log, FOOTERS_BYTES_MAX);
-        Self { record, report, hour, is_closed, times, reader, damaged_merges: BTreeSet::new() }
+        Self {
+            record,
+            report,
+            hour,
+            is_closed,
+            times,
+            reader,
+            damaged_merges: BTreeSet::new(),
+        }
     }
 
     /// Merges until nothing is left to be merged.
@@ -76,18 +86,28 @@ impl<'a, P: Ports> HourMerge<'a, P> {
             }
         }
         noted.retain(|(file, _)| !self.is_of_damaged(&file.key));
-        let keys: Vec<_> = noted.iter().map(|(file, note)| (file.key.clone(), note.clone())).collect();
+        let keys: Vec<_> = noted
+            .iter()
+            .map(|(file, note)| (file.key.clone(), note.clone()))
+            .collect();
         let left = leftovers(&keys);
         self.delete(&left).await?;
         self.report.leftovers += left.len();
-        Ok(noted.into_iter().map(|(file, _)| file).filter(|file| !left.contains(&file.key)).collect())
+        Ok(noted
+            .into_iter()
+            .map(|(file, _)| file)
+            .filter(|file| !left.contains(&file.key))
+            .collect())
     }
 
     async fn listed(&self) -> Result<Vec<SizedFile>, RecordError> {
         let (prefix, mut files) = (self.hour.prefix(), Vec::new());
         let mut pages = pin!(pages(&self.record.ports.log, &prefix, None));
         while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
-            let sized = page.objects.iter().filter_map(|object| SizedFile::new(&object.key, object.size));
+            let sized = page
+                .objects
+                .iter()
+                .filter_map(|object| SizedFile::new(&object.key, object.size));
             files.extend(sized);
         }
         Ok(files)
@@ -96,9 +116,11 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     /// The note of a merged file. A fresh one has none.
     async fn note(&self, file: &SizedFile) -> Result<Option<MergeNote>, RecordError> {
         match LogFile::new(file.key.render(), file.bytes) {
-            Some(merged) if !file.key.is_fresh() => {
-                self.reader.merge_note(&merged).await.map_err(RecordError::Log)
-            }
+            Some(merged) if !file.key.is_fresh() => self
+                .reader
+                .merge_note(&merged)
+                .await
+                .map_err(RecordError::Log),
             _ => Ok(None),
         }
     }
@@ -131,10 +153,23 @@ impl<'a, P: Ports> HourMerge<'a, P> {
     async fn put(&self, parts: Vec<MergedPart<File>>) -> Result<(), RecordError> {
         let id = self.record.ports.entropy.uuid().to_string();
         for (part, merged) in (0..).zip(parts) {
-            let name = FileName::Merged { id: id.clone(), part };
-            let key = FileKey { hour: self.hour, name }.render();
-            let bytes = blocking(move || contents(merged.sink).map_err(RecordError::WorkFolder)).await?;
-            let put = self.record.ports.log.put(&key, bytes, PutCondition::Always).await;
+            let name = FileName::Merged {
+                id: id.clone(),
+                part,
+            };
+            let key = FileKey {
+                hour: self.hour,
+                name,
+            }
+            .render();
+            let bytes =
+                blocking(move || contents(merged.sink).map_err(RecordError::WorkFolder)).await?;
+            let put = self
+                .record
+                .ports
+                .log
+                .put(&key, bytes, PutCondition::Always)
+                .await;
             put.map_err(RecordError::Store)?;
         }
         Ok(())

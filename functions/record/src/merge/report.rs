@@ -36,7 +36,13 @@ pub(super) struct Times {
 
 impl MergeReport {
     pub(super) fn log(&self) {
-        let Self { files, merged, records, leftovers, .. } = *self;
+        let Self {
+            files,
+            merged,
+            records,
+            leftovers,
+            ..
+        } = *self;
         if files + leftovers > 0 {
             tracing::debug!(files, merged, records, leftovers, "delivery log merged");
         }

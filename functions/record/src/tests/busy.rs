@@ -27,7 +27,12 @@ async fn once_written(kit: &Kit, files: usize) {
 async fn an_hour_that_two_processes_write_never_has_more_than_120_files_to_merge() {
     let mut kit = Kit::new();
     kit.record.settings = on_aws();
-    let mut other = wire(&kit.clock, (&kit.log, &kit.state, &kit.queue), &Plan::none(), 9);
+    let mut other = wire(
+        &kit.clock,
+        (&kit.log, &kit.state, &kit.queue),
+        &Plan::none(),
+        9,
+    );
     other.settings = on_aws();
     let (all, mut most) = (records(0..600), 0);
     for (n, some) in all.chunks(2).enumerate() {
@@ -43,7 +48,9 @@ async fn a_process_that_finds_another_merge_writes_nothing_until_it_ends() {
     let mut kit = Kit::new();
     kit.record.settings = on_aws();
     let all = records(0..70);
-    all[..60].iter().for_each(|it| drop(kit.put_fresh(7, std::slice::from_ref(it))));
+    all[..60]
+        .iter()
+        .for_each(|it| drop(kit.put_fresh(7, std::slice::from_ref(it))));
     let lapses_at = kit.clock.now() + Duration::from_secs(3);
     let lease = |lapses_at| StoredLease {
         lapses_at,
@@ -69,7 +76,9 @@ async fn a_batch_does_not_wait_for_another_merge_beyond_its_time() {
     let mut kit = Kit::new();
     kit.record.settings = on_aws();
     let all = records(0..71);
-    all[..60].iter().for_each(|it| drop(kit.put_fresh(7, std::slice::from_ref(it))));
+    all[..60]
+        .iter()
+        .for_each(|it| drop(kit.put_fresh(7, std::slice::from_ref(it))));
     let lease = StoredLease {
         lapses_at: kit.clock.now() + Duration::from_secs(100),
         holder: "other".to_owned(),
@@ -87,14 +96,19 @@ async fn a_batch_does_not_wait_for_another_merge_beyond_its_time() {
     assert_eq!(kit.files(), [0, 70]);
     kit.clock.advance(Duration::from_secs(100));
     write(&kit, &kit.record, &all[70..]).await;
-    assert_eq!((kit.files(), kit.ids().await), ([1, 0], ids_of(&all)), "the next batch looks at once");
+    assert_eq!(
+        (kit.files(), kit.ids().await),
+        ([1, 0], ids_of(&all)),
+        "the next batch looks at once"
+    );
 }
 
 #[tokio::test]
 async fn a_busy_hour_that_cannot_be_merged_fails_no_batch() {
-    let plan = Plan::at(posthaste_testkit::Fault::Before(posthaste_ports::ErrorKind::Other), |effect| {
-        effect.operation == posthaste_testkit::Operation::List
-    });
+    let plan = Plan::at(
+        posthaste_testkit::Fault::Before(posthaste_ports::ErrorKind::Other),
+        |effect| effect.operation == posthaste_testkit::Operation::List,
+    );
     let mut kit = Kit::with(&plan);
     kit.record.settings = on_aws();
     let all = records(0..70);

@@ -9,7 +9,10 @@ use crate::Ended;
 const GIB: u64 = 1 << 30;
 
 fn disk(used: u64) -> LogDisk {
-    LogDisk { usage: Usage { used, total: GIB }, calm_percent: Some(94) }
+    LogDisk {
+        usage: Usage { used, total: GIB },
+        calm_percent: Some(94),
+    }
 }
 
 /// A kit with files of 1 MiB of hours that long ago, one of which was set aside.
@@ -19,8 +22,10 @@ fn kit(hours_ago: &[u64], settings: RecordSettings) -> Kit {
     for ago in hours_ago {
         let now = kit.clock.now().as_millis();
         let hour = LogHour::of(Timestamp::from_millis(now - ago * 3_600_000)).prefix();
-        kit.log.write(&format!("{hour}07-a.parquet"), vec![0; 1 << 20]);
-        kit.log.write(&format!("damaged/{hour}07-b.parquet"), vec![0; 1 << 20]);
+        kit.log
+            .write(&format!("{hour}07-a.parquet"), vec![0; 1 << 20]);
+        kit.log
+            .write(&format!("damaged/{hour}07-b.parquet"), vec![0; 1 << 20]);
     }
     kit.log.write("notes.txt", "of others");
     kit
@@ -31,36 +36,74 @@ async fn what_is_older_than_the_retention_goes() {
     let kit = kit(&[0, 167, 168, 169, 500], RecordSettings::default());
     let ended = kit.record.end(Some(disk(0))).await.unwrap();
     let oldest = Some(at("2026-02-28T03:00:00Z"));
-    assert_eq!(ended, Ended { old: 4, over: 0, reaches_back_to: oldest });
+    assert_eq!(
+        ended,
+        Ended {
+            old: 4,
+            over: 0,
+            reaches_back_to: oldest
+        }
+    );
     assert_eq!(kit.log.keys("").len(), 7);
-    assert_eq!(kit.record.end(None).await.unwrap(), Ended { reaches_back_to: oldest, ..Ended::default() });
+    assert_eq!(
+        kit.record.end(None).await.unwrap(),
+        Ended {
+            reaches_back_to: oldest,
+            ..Ended::default()
+        }
+    );
 }
 
 #[tokio::test]
 async fn the_oldest_hours_make_room() {
     let size_max = Some(LogSize::Bytes(5 << 20));
-    let kit = kit(&[0, 1, 2, 3], RecordSettings { size_max, ..RecordSettings::default() });
+    let kit = kit(
+        &[0, 1, 2, 3],
+        RecordSettings {
+            size_max,
+            ..RecordSettings::default()
+        },
+    );
     let ended = kit.record.end(Some(disk(0))).await.unwrap();
-    assert_eq!(ended, Ended { old: 0, over: 4, reaches_back_to: Some(at("2026-03-07T02:00:00Z")) });
+    assert_eq!(
+        ended,
+        Ended {
+            old: 0,
+            over: 4,
+            reaches_back_to: Some(at("2026-03-07T02:00:00Z"))
+        }
+    );
     assert_eq!(kit.log.keys("").len(), 5);
 }
 
 #[tokio::test]
 async fn a_disk_that_fills_up_makes_the_log_smaller_and_one_that_is_not_known_does_not() {
     let hours: Vec<u64> = (0..15).collect();
-    let kit =
-        kit(&hours, RecordSettings { size_max: Some(LogSize::Percent(50)), ..RecordSettings::default() });
+    let kit = kit(
+        &hours,
+        RecordSettings {
+            size_max: Some(LogSize::Percent(50)),
+            ..RecordSettings::default()
+        },
+    );
     assert_eq!(kit.record.end(None).await.unwrap().over, 0);
     assert_eq!(kit.record.end(Some(disk(GIB / 2))).await.unwrap().over, 0);
     // 94 % of the disk without the log's 30 MiB leave 20 MiB for it.
     let used = GIB * 94 / 100 + (10 << 20);
     assert_eq!(kit.record.end(Some(disk(used))).await.unwrap().over, 10);
-    assert_eq!(kit.record.end(Some(disk(GIB))).await.unwrap().over, 4, "16 MiB stay");
+    assert_eq!(
+        kit.record.end(Some(disk(GIB))).await.unwrap().over,
+        4,
+        "16 MiB stay"
+    );
 }
 
 #[tokio::test]
 async fn files_that_a_lifecycle_deletes_stay() {
     let kit = kit(&[0, 500], RecordSettings::default().on_aws());
-    assert_eq!(kit.record.end(Some(disk(GIB))).await.unwrap(), Ended::default());
+    assert_eq!(
+        kit.record.end(Some(disk(GIB))).await.unwrap(),
+        Ended::default()
+    );
     assert_eq!(kit.log.keys("").len(), 5);
 }

@@ -1,4 +1,5 @@
-//! A fault at every effect, and a kill at every effect: no record is lost, and readers show each once.
+//! A fault at every effect, and a kill at every effect: no record is lost, and readers show each
+//! once.
 
 use posthaste_testkit::Fault;
 use posthaste_testkit::faulty::at_every_effect;
@@ -22,7 +23,11 @@ async fn no_fault_of_writing_or_merging_loses_a_record() {
             kit.clock.advance(LAPSE);
         }
         plan.switch(false);
-        assert_eq!((kit.ids().await, kit.files()), (ids_of(&all), [1, 0]), "{place}");
+        assert_eq!(
+            (kit.ids().await, kit.files()),
+            (ids_of(&all), [1, 0]),
+            "{place}"
+        );
     })
     .await;
 }
@@ -52,7 +57,11 @@ async fn no_kill_in_a_merge_loses_a_record() {
             kit.clock.advance(LAPSE);
             kit.start_again();
             kit.record.merge().await.unwrap();
-            assert_eq!((kit.ids().await, kit.files()), (ids_of(&all), [1, 0]), "{fault:?} at {number}");
+            assert_eq!(
+                (kit.ids().await, kit.files()),
+                (ids_of(&all), [1, 0]),
+                "{fault:?} at {number}"
+            );
         }
     }
 }

@@ -14,13 +14,22 @@ async fn a_batch_becomes_one_file_an_hour_in_which_each_record_is_once() {
     let mut all = records(0..100);
     all.push(late);
     let bodies = [render_records(&all), render_records(&all[..50])].concat();
-    let batch = (0..).zip(bodies).map(|(n, body)| message(&format!("{n}"), body)).collect();
+    let batch = (0..)
+        .zip(bodies)
+        .map(|(n, body)| message(&format!("{n}"), body))
+        .collect();
     assert_eq!(kit.record.handle(batch, kit.deadline()).await.failures, []);
     assert_eq!(kit.ids().await, ids_of(&all));
     let keys = kit.log.keys("");
     assert_eq!(keys.len(), 2);
-    assert!(keys[0].starts_with("date=2026-03-07/hour=01/10-"), "{keys:?}");
-    assert!(keys[1].starts_with("date=2026-03-07/hour=03/10-"), "{keys:?}");
+    assert!(
+        keys[0].starts_with("date=2026-03-07/hour=01/10-"),
+        "{keys:?}"
+    );
+    assert!(
+        keys[1].starts_with("date=2026-03-07/hour=03/10-"),
+        "{keys:?}"
+    );
     kit.record.handle(Vec::new(), kit.deadline()).await;
     assert_eq!(kit.log.keys("").len(), 2, "nothing makes no file");
 }
@@ -32,21 +41,48 @@ async fn messages_come_back_whose_hour_was_not_written() {
         effect.operation == Operation::Put && is_of_three(effect.key)
     });
     let kit = Kit::with(&plan);
-    let (three, two) = (record(1, at("2026-03-07T03:00:00Z")), record(2, at("2026-03-07T02:00:00Z")));
+    let (three, two) = (
+        record(1, at("2026-03-07T03:00:00Z")),
+        record(2, at("2026-03-07T02:00:00Z")),
+    );
     let both = [three.clone(), two.clone()];
-    let bodies = [render_records(&[three]), render_records(&both), render_records(&[two])].concat();
-    let batch: Vec<_> =
-        ["three", "both", "two"].into_iter().zip(bodies).map(|(id, it)| message(id, it)).collect();
-    let failures = kit.record.handle(batch.clone(), kit.deadline()).await.failures;
+    let bodies = [
+        render_records(&[three]),
+        render_records(&both),
+        render_records(&[two]),
+    ]
+    .concat();
+    let batch: Vec<_> = ["three", "both", "two"]
+        .into_iter()
+        .zip(bodies)
+        .map(|(id, it)| message(id, it))
+        .collect();
+    let failures = kit
+        .record
+        .handle(batch.clone(), kit.deadline())
+        .await
+        .failures;
     assert_eq!(failures, ["three", "both"].map(|id| MessageId(id.into())));
     plan.switch(false);
-    assert_eq!(kit.record.handle(batch[..2].to_vec(), kit.deadline()).await.failures, []);
-    assert_eq!(kit.ids().await, ids_of(&both), "what was written twice is read once");
+    assert_eq!(
+        kit.record
+            .handle(batch[..2].to_vec(), kit.deadline())
+            .await
+            .failures,
+        []
+    );
+    assert_eq!(
+        kit.ids().await,
+        ids_of(&both),
+        "what was written twice is read once"
+    );
 }
 
 #[tokio::test]
 async fn after_the_deadline_nothing_is_settled() {
-    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| effect.operation == Operation::Put));
+    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| {
+        effect.operation == Operation::Put
+    }));
     let body = render_records(&records(0..1)).remove(0);
     let handled = kit.record.handle(vec![message("a", body)], kit.deadline());
     let passes = async {
@@ -63,7 +99,11 @@ async fn after_the_deadline_nothing_is_settled() {
 async fn a_message_that_cannot_be_read_holds_up_no_other() {
     let kit = Kit::new();
     let good = render_records(&records(0..3)).remove(0);
-    let batch = vec![message("bad", "{"), message("good", good), message("odd", r#"{"v":1}"#)];
+    let batch = vec![
+        message("bad", "{"),
+        message("good", good),
+        message("odd", r#"{"v":1}"#),
+    ];
     assert_eq!(kit.record.handle(batch, kit.deadline()).await.failures, []);
     assert_eq!(kit.ids().await.len(), 3);
 }
@@ -72,12 +112,22 @@ async fn a_message_that_cannot_be_read_holds_up_no_other() {
 async fn a_message_of_a_newer_version_waits_for_a_newer_program() {
     let kit = Kit::new();
     let queue = kit.queue.beside(QueueName::Records);
-    queue.send_batch(vec![outgoing(r#"{"v":9,"records":7}"#)]).await.unwrap();
-    let all = ReceiveRequest { max: 10, visibility: MINUTE, wait: Duration::ZERO };
+    queue
+        .send_batch(vec![outgoing(r#"{"v":9,"records":7}"#)])
+        .await
+        .unwrap();
+    let all = ReceiveRequest {
+        max: 10,
+        visibility: MINUTE,
+        wait: Duration::ZERO,
+    };
     let batch = queue.receive(all).await.unwrap();
     assert_eq!(kit.record.handle(batch, kit.deadline()).await.failures, []);
     let waiting = queue.messages();
     assert_eq!((waiting.len(), waiting[0].delay_secs), (1, 900));
-    let stale = kit.record.handle(vec![message("gone", r#"{"v":9}"#)], kit.deadline()).await;
+    let stale = kit
+        .record
+        .handle(vec![message("gone", r#"{"v":9}"#)], kit.deadline())
+        .await;
     assert_eq!(stale.failures, [MessageId("gone".into())]);
 }

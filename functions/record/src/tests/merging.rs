@@ -23,7 +23,15 @@ async fn a_closed_hour_becomes_one_file() {
     assert_eq!(kit.files(), [0, 20]);
     kit.close_hour();
     let report = kit.record.merge().await.unwrap();
-    assert_eq!((report.files, report.merged, report.records, report.hours_left), (20, 1, 200, 0));
+    assert_eq!(
+        (
+            report.files,
+            report.merged,
+            report.records,
+            report.hours_left
+        ),
+        (20, 1, 200, 0)
+    );
     assert_eq!((kit.files(), kit.ids().await), ([1, 0], ids_of(&all)));
     assert_eq!(kit.record.merge().await.unwrap(), MergeReport::default());
 }
@@ -54,8 +62,14 @@ async fn an_idle_run_costs_one_read_and_one_listing() {
     kit.log.take_listed("date=");
     let lease = kit.state.get(RECORD_LEASE).await.unwrap();
     kit.record.merge().await.unwrap();
-    assert_eq!(kit.log.take_listed("date="), [Some("date=2026-03-06/hour=03/".to_owned())]);
-    assert_eq!(kit.state.get(RECORD_LEASE).await.unwrap().unwrap().etag, lease.unwrap().etag);
+    assert_eq!(
+        kit.log.take_listed("date="),
+        [Some("date=2026-03-06/hour=03/".to_owned())]
+    );
+    assert_eq!(
+        kit.state.get(RECORD_LEASE).await.unwrap().unwrap().etag,
+        lease.unwrap().etag
+    );
 }
 
 #[tokio::test]
@@ -63,7 +77,12 @@ async fn of_two_runs_one_merges() {
     let kit = Kit::new();
     fill(&kit, 3);
     kit.close_hour();
-    let other = wire(&kit.clock, (&kit.log, &kit.state, &kit.queue), &Plan::none(), 9);
+    let other = wire(
+        &kit.clock,
+        (&kit.log, &kit.state, &kit.queue),
+        &Plan::none(),
+        9,
+    );
     let (one, two) = tokio::join!(kit.record.merge(), other.merge());
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_eq!(one.files + two.files, 3);
@@ -83,7 +102,9 @@ async fn a_process_that_is_about_to_end_begins_no_merge() {
 
 #[tokio::test]
 async fn a_run_ends_in_time_even_if_the_store_hangs() {
-    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| effect.operation == Operation::Delete));
+    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| {
+        effect.operation == Operation::Delete
+    }));
     let all = fill(&kit, 3);
     kit.close_hour();
     let passes = async {
@@ -108,8 +129,14 @@ async fn a_damaged_file_is_set_aside_and_the_others_are_merged() {
     kit.close_hour();
     let report = kit.record.merge().await.unwrap();
     assert_eq!((report.damaged, report.files, report.hours_left), (1, 2, 0));
-    assert_eq!((kit.files(), kit.ids().await.len()), ([1, 0], all.len() - 10));
-    assert_eq!(kit.log.under("damaged/"), [(format!("damaged/{}", keys[1]), Bytes::from("no Parquet"))]);
+    assert_eq!(
+        (kit.files(), kit.ids().await.len()),
+        ([1, 0], all.len() - 10)
+    );
+    assert_eq!(
+        kit.log.under("damaged/"),
+        [(format!("damaged/{}", keys[1]), Bytes::from("no Parquet"))]
+    );
 }
 
 #[tokio::test]
@@ -121,13 +148,26 @@ async fn a_file_that_the_store_does_not_answer_is_not_damaged() {
             });
             let kit = Kit::with(&plan);
             let all = fill(&kit, 3);
-            let merged = FileName::Merged { id: "m".to_owned(), part: 0 };
+            let merged = FileName::Merged {
+                id: "m".to_owned(),
+                part: 0,
+            };
             let late = write_file(&all[..1], RowGroups::default()).unwrap();
-            kit.log.write(&FileKey { hour: LogHour::of(all[0].time), name: merged }.render(), late);
+            kit.log.write(
+                &FileKey {
+                    hour: LogHour::of(all[0].time),
+                    name: merged,
+                }
+                .render(),
+                late,
+            );
             kit.close_hour();
             let report = kit.record.merge().await.unwrap();
             assert!(plan.faults() > 0, "{operation:?} {kind:?}");
-            assert_eq!((report.damaged, report.hours_left, kit.files()[1]), (0, 1, 3));
+            assert_eq!(
+                (report.damaged, report.hours_left, kit.files()[1]),
+                (0, 1, 3)
+            );
             plan.switch(false);
             kit.record.merge().await.unwrap();
             assert_eq!(kit.ids().await, ids_of(&all), "{operation:?} {kind:?}");
@@ -148,7 +188,8 @@ async fn parts_beside_a_damaged_one_stay() {
     assert_eq!((report.damaged, report.files), (1, 3));
     assert_eq!(kit.files(), [3, 0]);
     assert!(parts.iter().all(|part| kit.log.keys("").contains(part)));
-    kit.log.write(&parts[0], kit.log.under(&parts[1]).remove(0).1);
+    kit.log
+        .write(&parts[0], kit.log.under(&parts[1]).remove(0).1);
     assert_eq!(kit.ids().await, ids_of(&all));
 }
 
@@ -182,7 +223,10 @@ async fn ten_thousand_records_of_many_hours_are_all_found_after_the_merge() {
     let files = kit.log_files();
     let reader = LogReader::new(&kit.log, 1 << 20);
     for wanted in all.iter().step_by(101) {
-        let look_up = LookUp { event_id: wanted.event_id.clone(), ..LookUp::default() };
+        let look_up = LookUp {
+            event_id: wanted.event_id.clone(),
+            ..LookUp::default()
+        };
         let found = reader.look_up(&files, &look_up).await.unwrap().records;
         assert_eq!(found, std::slice::from_ref(wanted));
     }

@@ -1,4 +1,5 @@
-//! Messages whose records the store refuses, or that cannot be read: what waits, and what is counted.
+//! Messages whose records the store refuses, or that cannot be read: what waits, and what is
+//! counted.
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueReceiver, QueueSender, ReceiveRequest};
@@ -7,31 +8,65 @@ use posthaste_testkit::{Fault, Operation};
 use super::*;
 
 fn refusing() -> Plan {
-    Plan::at(Fault::Before(ErrorKind::Other), |effect| effect.operation == Operation::Put)
+    Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.operation == Operation::Put
+    })
 }
 
 /// The message of these records in the queue, received so many times.
 async fn received(kit: &Kit, records: &[LogRecord], receive_count: u32) -> ReceivedMessage {
     let queue = kit.queue.beside(QueueName::Records);
     let body = render_records(records).remove(0);
-    queue.send_batch(vec![OutgoingMessage { body, group: None, delay_secs: 0 }]).await.unwrap();
-    let one = ReceiveRequest { max: 10, visibility: MINUTE, wait: Duration::ZERO };
+    queue
+        .send_batch(vec![OutgoingMessage {
+            body,
+            group: None,
+            delay_secs: 0,
+        }])
+        .await
+        .unwrap();
+    let one = ReceiveRequest {
+        max: 10,
+        visibility: MINUTE,
+        wait: Duration::ZERO,
+    };
     let received = queue.receive(one).await.unwrap().remove(0);
-    ReceivedMessage { receive_count, ..received }
+    ReceivedMessage {
+        receive_count,
+        ..received
+    }
 }
 
 #[tokio::test]
 async fn a_message_that_was_refused_often_waits_in_a_fresh_one() {
     let kit = Kit::with(&refusing());
     // Its records are of two hours, and both are refused.
-    let all = [record(1, at("2026-03-07T02:00:00Z")), record(2, at("2026-03-07T03:00:00Z"))];
+    let all = [
+        record(1, at("2026-03-07T02:00:00Z")),
+        record(2, at("2026-03-07T03:00:00Z")),
+    ];
     let tired = received(&kit, &all, 10).await;
-    assert_eq!(kit.record.handle(vec![tired.clone()], kit.deadline()).await.failures, []);
+    assert_eq!(
+        kit.record
+            .handle(vec![tired.clone()], kit.deadline())
+            .await
+            .failures,
+        []
+    );
     let waiting = kit.queue.beside(QueueName::Records).messages();
-    assert_eq!((waiting.len(), waiting[0].delay_secs, &waiting[0].body), (1, 900, &tired.body));
+    assert_eq!(
+        (waiting.len(), waiting[0].delay_secs, &waiting[0].body),
+        (1, 900, &tired.body)
+    );
     kit.plan.switch(false);
     let fresh = message("fresh", waiting[0].body.clone());
-    assert_eq!(kit.record.handle(vec![fresh], kit.deadline()).await.failures, []);
+    assert_eq!(
+        kit.record
+            .handle(vec![fresh], kit.deadline())
+            .await
+            .failures,
+        []
+    );
     assert_eq!(kit.ids().await, ids_of(&all));
 }
 
@@ -39,25 +74,51 @@ async fn a_message_that_was_refused_often_waits_in_a_fresh_one() {
 async fn a_message_that_was_refused_a_few_times_comes_back_as_it_is() {
     let kit = Kit::with(&refusing());
     let young = received(&kit, &records(0..2), 9).await;
-    assert_eq!(kit.record.handle(vec![young.clone()], kit.deadline()).await.failures, [young.id]);
+    assert_eq!(
+        kit.record
+            .handle(vec![young.clone()], kit.deadline())
+            .await
+            .failures,
+        [young.id]
+    );
     let kit = Kit::new();
     let written = received(&kit, &records(0..2), 49).await;
-    assert_eq!(kit.record.handle(vec![written], kit.deadline()).await.failures, []);
+    assert_eq!(
+        kit.record
+            .handle(vec![written], kit.deadline())
+            .await
+            .failures,
+        []
+    );
     let waiting = kit.queue.beside(QueueName::Records).messages();
-    assert!(waiting.iter().all(|message| message.delay_secs == 0), "what is written is not put off");
+    assert!(
+        waiting.iter().all(|message| message.delay_secs == 0),
+        "what is written is not put off"
+    );
 }
 
 #[tokio::test]
 async fn a_message_that_cannot_be_put_off_comes_back_as_it_is() {
     let kit = Kit::with(&refusing());
     let gone = message("gone", render_records(&records(0..2)).remove(0));
-    let gone = ReceivedMessage { receive_count: 30, ..gone };
-    assert_eq!(kit.record.handle(vec![gone.clone()], kit.deadline()).await.failures, [gone.id]);
+    let gone = ReceivedMessage {
+        receive_count: 30,
+        ..gone
+    };
+    assert_eq!(
+        kit.record
+            .handle(vec![gone.clone()], kit.deadline())
+            .await
+            .failures,
+        [gone.id]
+    );
 }
 
 #[tokio::test]
 async fn a_store_that_hangs_leaves_time_to_put_messages_off() {
-    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| effect.operation == Operation::Put));
+    let kit = Kit::with(&Plan::at(Fault::HangBefore, |effect| {
+        effect.operation == Operation::Put
+    }));
     let tired = received(&kit, &records(0..2), 20).await;
     let handled = kit.record.handle(vec![tired], kit.deadline());
     let passes = async {
@@ -73,7 +134,9 @@ async fn a_store_that_hangs_leaves_time_to_put_messages_off() {
 
 fn shown(recorder: &PrometheusRecorder, name: &str) -> Vec<String> {
     let text = recorder.handle().render();
-    let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let values = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     values.map(str::to_owned).collect()
 }
 
@@ -84,9 +147,16 @@ async fn the_age_of_the_oldest_refused_record_is_shown_until_it_is_written() {
     let kit = Kit::with(&refusing());
     let age = || shown(&recorder, "OldestUnwrittenRecordInSeconds");
     let bodies = [records(0..1), records(5..6)].map(|it| render_records(&it).remove(0));
-    let batch = vec![message("a", bodies[0].clone()), message("b", bodies[1].clone())];
+    let batch = vec![
+        message("a", bodies[0].clone()),
+        message("b", bodies[1].clone()),
+    ];
     kit.record.handle(batch.clone(), kit.deadline()).await;
-    assert_eq!(age(), ["600"], "the records are of three o'clock, and it is ten past");
+    assert_eq!(
+        age(),
+        ["600"],
+        "the records are of three o'clock, and it is ten past"
+    );
     kit.clock.advance(MINUTE);
     kit.record.handle(batch[1..].to_vec(), kit.deadline()).await;
     assert_eq!(age(), ["655"]);
@@ -100,7 +170,10 @@ async fn what_cannot_be_read_counts_as_the_records_that_it_shows() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let kit = Kit::new();
-    let batch = vec![message("three", r#"{"v":1,"records":[{},{},{}]}"#), message("unknown", "{")];
+    let batch = vec![
+        message("three", r#"{"v":1,"records":[{},{},{}]}"#),
+        message("unknown", "{"),
+    ];
     assert_eq!(kit.record.handle(batch, kit.deadline()).await.failures, []);
     assert_eq!(shown(&recorder, "LogRecordsLostCount"), ["4"]);
 }

@@ -1,5 +1,5 @@
-//! Deletion of objects in the state bucket whose time is over. On AWS lifecycle rules of the bucket do the
-//! same instead.
+//! Deletion of objects in the state bucket whose time is over. On AWS lifecycle rules of the bucket
+//! do the same instead.
 
 mod kinds;
 
@@ -22,38 +22,64 @@ const MINUTES_BETWEEN: u64 = 60;
 /// The next minute in which a kind is looked for.
 pub(crate) fn next_minute(now: Timestamp) -> u64 {
     let later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute() + minutes);
-    let is_due = |minute: &u64| KINDS.iter().any(|kind| minute % MINUTES_BETWEEN == kind.minute);
+    let is_due = |minute: &u64| {
+        KINDS
+            .iter()
+            .any(|kind| minute % MINUTES_BETWEEN == kind.minute)
+    };
     later.into_iter().find(is_due).unwrap_or(now.minute())
 }
 
-/// Deletes old objects of the kinds whose minute this is, while there is time. An object that is not deleted
-/// is found again an hour later, and holds up no other kind.
+/// Deletes old objects of the kinds whose minute this is, while there is time. An object that is
+/// not deleted is found again an hour later, and holds up no other kind.
 pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
     let now = run.ports.clock.now();
-    for kind in KINDS.iter().filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute) {
+    for kind in KINDS
+        .iter()
+        .filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute)
+    {
         let name = kind.name;
         match run.in_time(delete_old(run, kind, now)).await {
             Some(Ok(0)) => {}
-            Some(Ok(deleted)) => tracing::info!(kind = name, objects = deleted, "old objects deleted"),
+            Some(Ok(deleted)) => {
+                tracing::info!(kind = name, objects = deleted, "old objects deleted")
+            }
             Some(Err(error)) => {
-                tracing::warn!(kind = name, error = &error as &dyn Error, "old objects not deleted");
+                tracing::warn!(
+                    kind = name,
+                    error = &error as &dyn Error,
+                    "old objects not deleted"
+                );
             }
             None => tracing::warn!(kind = name, "old objects not deleted in time"),
         }
     }
 }
 
-async fn delete_old<P: Ports>(run: Run<'_, P>, kind: &Kind, now: Timestamp) -> Result<usize, PortError> {
+async fn delete_old<P: Ports>(
+    run: Run<'_, P>,
+    kind: &Kind,
+    now: Timestamp,
+) -> Result<usize, PortError> {
     let store = &run.ports.state;
     let (is_old, mut deleted, mut after) = (kind.is_old(now), 0, None);
     for _ in 0..kind.pages_max {
-        let page = store.list(kind.prefix, after.as_deref(), LIST_PAGE_MAX).await?;
-        let old: Vec<_> = page.objects.iter().filter(|object| is_old(object)).collect();
+        let page = store
+            .list(kind.prefix, after.as_deref(), LIST_PAGE_MAX)
+            .await?;
+        let old: Vec<_> = page
+            .objects
+            .iter()
+            .filter(|object| is_old(object))
+            .collect();
         for some in old.chunks(DELETES_AT_ONCE) {
             if !run.has_time() {
                 return Ok(deleted);
             }
-            let gone = try_join_all(some.iter().map(|object| delete_one(store, kind, &object.key, now)));
+            let gone = try_join_all(
+                some.iter()
+                    .map(|object| delete_one(store, kind, &object.key, now)),
+            );
             deleted += gone.await?.into_iter().filter(|is_gone| *is_gone).count();
         }
         // A page may be short and yet not the last.
@@ -73,7 +99,9 @@ async fn delete_one(
     now: Timestamp,
 ) -> Result<bool, PortError> {
     if let Some(is_over) = kind.is_over {
-        let Some(found) = store.get(key).await? else { return Ok(false) };
+        let Some(found) = store.get(key).await? else {
+            return Ok(false);
+        };
         if !is_over(&found.bytes, now) {
             return Ok(false);
         }
@@ -105,10 +133,14 @@ mod tests {
         let check = async |minute, expected: [usize; 4]| {
             let (kit, old) = at(minute);
             for (name, at) in [("old", old), ("young", kit.clock.now())] {
-                kit.store.write_at(&layout::replay(&layout::replay_id(at, name)), "", at);
-                kit.store.write_at(&format!("{}{name}", layout::LATE), "", at);
-                kit.store.write_at(&format!("{}{name}", layout::payloads_before(at)), "", at);
-                kit.store.write_at(&format!("{}{name}", layout::IDEMPOTENCY), "", at);
+                kit.store
+                    .write_at(&layout::replay(&layout::replay_id(at, name)), "", at);
+                kit.store
+                    .write_at(&format!("{}{name}", layout::LATE), "", at);
+                kit.store
+                    .write_at(&format!("{}{name}", layout::payloads_before(at)), "", at);
+                kit.store
+                    .write_at(&format!("{}{name}", layout::IDEMPOTENCY), "", at);
             }
             clean_up(kit.run()).await;
             let left = KINDS.map(|kind| kit.store.keys(kind.prefix).len());
@@ -124,7 +156,8 @@ mod tests {
         let (kit, old) = at(30);
         let digest = RequestDigest::of([], b"");
         let claimed = IdempotencyRecord::claimed(digest, "x".to_owned(), kit.clock.now());
-        kit.store.write_at(&format!("{}a", layout::IDEMPOTENCY), claimed.render(), old);
+        kit.store
+            .write_at(&format!("{}a", layout::IDEMPOTENCY), claimed.render(), old);
         clean_up(kit.run()).await;
         assert_eq!(kit.store.keys(layout::IDEMPOTENCY).len(), 1);
     }

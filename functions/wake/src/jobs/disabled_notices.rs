@@ -1,5 +1,6 @@
-//! Notices that an operator disabled a subscription. manage leaves a mark, since it has no way into the
-//! queue; the next run sends the notice and then deletes the mark, so that the notice is sent at least once.
+//! Notices that an operator disabled a subscription. manage leaves a mark, since it has no way into
+//! the queue; the next run sends the notice and then deletes the mark, so that the notice is sent
+//! at least once.
 
 use std::error::Error;
 
@@ -36,11 +37,14 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
             break;
         }
         let key = &listed.key;
-        let Some(object) = store.get(key).await? else { continue };
+        let Some(object) = store.get(key).await? else {
+            continue;
+        };
         match DisabledMark::parse(&object.bytes) {
             Ok(mark) => {
                 let notice = Notice::Disabled(mark.notice());
-                // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
+                // Boxed: the compiler would find the layout of the SDK's futures too deep
+                // otherwise.
                 Box::pin(run.ports.notifier().tell(&mark.topic, &[notice])).await?;
             }
             Err(error) => {

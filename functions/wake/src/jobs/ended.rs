@@ -16,7 +16,11 @@ pub(super) async fn work<P: Ports, E: Error + 'static>(
         Some(Ok(())) => {}
         Some(Err(error)) => {
             run.note_work();
-            tracing::error!(job, error = &error as &dyn Error, "a job failed, the next run goes on");
+            tracing::error!(
+                job,
+                error = &error as &dyn Error,
+                "a job failed, the next run goes on"
+            );
         }
         None => {
             run.note_work();

@@ -1,6 +1,6 @@
-//! Parked deliveries of subscriptions that an operator forced, released before their minute. manage leaves a
-//! request for each, and wake walks through all that is parked, in passes beside those of what is held. Held
-//! deliveries go by their own rules, which force has opened.
+//! Parked deliveries of subscriptions that an operator forced, released before their minute. manage
+//! leaves a request for each, and wake walks through all that is parked, in passes beside those of
+//! what is held. Held deliveries go by their own rules, which force has opened.
 
 mod requests;
 
@@ -17,7 +17,8 @@ use crate::ports::WakePorts;
 use crate::run::Run;
 use requests::Request;
 
-/// Most deliveries that are forced in one run: a part of what a run can send. The rest is for held ones.
+/// Most deliveries that are forced in one run: a part of what a run can send. The rest is for held
+/// ones.
 const FORCED_MAX: usize = 2_000;
 
 /// Releases what is forced, in one run.
@@ -31,20 +32,30 @@ pub(crate) struct Forced<'a, P: Ports> {
 
 impl<'a, P: Ports> Forced<'a, P> {
     pub(crate) fn new(run: Run<'a, P>) -> Self {
-        Self { run, sent: 0, walk: ForcedWalk::default(), requests: Vec::new() }
+        Self {
+            run,
+            sent: 0,
+            walk: ForcedWalk::default(),
+            requests: Vec::new(),
+        }
     }
 
-    /// Reads the requests. Where they cannot be read nothing is forced in this run. Where parked deliveries
-    /// were moved to an earlier minute the walk begins again.
+    /// Reads the requests. Where they cannot be read nothing is forced in this run. Where parked
+    /// deliveries were moved to an earlier minute the walk begins again.
     pub(crate) async fn begin(&mut self, has_moved: bool) {
         self.requests = requests::all(self.run).await.unwrap_or_else(|error| {
             self.run.note_work();
             let error = &error as &dyn Error;
-            tracing::error!(error, "requests to force deliveries not read, the next run tries again");
+            tracing::error!(
+                error,
+                "requests to force deliveries not read, the next run tries again"
+            );
             Vec::new()
         });
         if has_moved {
-            self.requests.iter_mut().for_each(|request| request.object.after = None);
+            self.requests
+                .iter_mut()
+                .for_each(|request| request.object.after = None);
         }
         self.walk = ForcedWalk::begin(self.requests.iter().map(Request::folder).collect());
     }
@@ -56,7 +67,11 @@ impl<'a, P: Ports> Forced<'a, P> {
 
     /// Releases deliveries of the forced subscriptions, up to this amount.
     pub(crate) async fn release(&mut self, max: Amount) -> Released {
-        let quota = Quota { max, at_once: RELEASES_AT_ONCE }.at_most(FORCED_MAX.saturating_sub(self.sent));
+        let quota = Quota {
+            max,
+            at_once: RELEASES_AT_ONCE,
+        }
+        .at_most(FORCED_MAX.saturating_sub(self.sent));
         let mut released = Released::default();
         while self.is_open() && !quota.after(&released).max.is_nothing() && self.run.may_begin() {
             let Some(first) = self.walk.keys.front().cloned() else {
@@ -86,21 +101,32 @@ impl<'a, P: Ports> Forced<'a, P> {
         };
         if let Err(error) = ended {
             let error = &error as &dyn Error;
-            tracing::error!(error, "progress of forced deliveries not stored, the next run may send copies");
+            tracing::error!(
+                error,
+                "progress of forced deliveries not stored, the next run may send copies"
+            );
         }
     }
 
     async fn turn_page(&mut self) {
         let WakePorts { state, clock, .. } = self.run.ports;
-        let Some(after) = self.walk.turn_page() else { return };
-        match state.list(layout::PARKED, after.as_deref(), LIST_PAGE_MAX).await {
+        let Some(after) = self.walk.turn_page() else {
+            return;
+        };
+        match state
+            .list(layout::PARKED, after.as_deref(), LIST_PAGE_MAX)
+            .await
+        {
             Ok(page) => {
                 let keys = page.objects.into_iter().map(|object| object.key).collect();
                 self.walk.add_page(keys, page.next_after, clock.now());
             }
             Err(error) => {
                 let error = &error as &dyn Error;
-                tracing::error!(error, "parked deliveries not listed, the next run forces them");
+                tracing::error!(
+                    error,
+                    "parked deliveries not listed, the next run forces them"
+                );
                 self.walk.stop();
             }
         }
@@ -123,7 +149,12 @@ mod tests {
     async fn run(kit: &Kit, max: usize) -> usize {
         let mut forced = Forced::new(kit.run());
         forced.begin(false).await;
-        let released = forced.release(Amount { deliveries: max, ..Amount::ALL }).await;
+        let released = forced
+            .release(Amount {
+                deliveries: max,
+                ..Amount::ALL
+            })
+            .await;
         forced.end().await;
         released.sent
     }
@@ -136,9 +167,15 @@ mod tests {
         let keys: Vec<_> = (1..=count).map(|n| kit.park(n * HOUR, "x", 2)).collect();
         assert_eq!(run(&kit, 3).await, 3);
         let request = kit.store.get(REQUEST).await.unwrap().unwrap();
-        assert_eq!(ForceRequest::parse(&request.bytes).after.as_ref(), keys.first());
+        assert_eq!(
+            ForceRequest::parse(&request.bytes).after.as_ref(),
+            keys.first()
+        );
         assert_eq!(run(&kit, 100).await, 7);
-        assert_eq!(kit.store.keys("forcing/").len() + kit.store.keys("parked/").len(), 0);
+        assert_eq!(
+            kit.store.keys("forcing/").len() + kit.store.keys("parked/").len(),
+            0
+        );
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
-//! Held deliveries: a run looks at every folder once, and goes on with those that may send. It works in
-//! passes: in each pass every folder in turn sends some deliveries, then there is a pause, so that a backlog
-//! neither fills the queue nor keeps one subscription's deliveries from another's. Half of the room in a pass
-//! is for what an operator has forced. The next run finds what this one leaves.
+//! Held deliveries: a run looks at every folder once, and goes on with those that may send. It
+//! works in passes: in each pass every folder in turn sends some deliveries, then there is a pause,
+//! so that a backlog neither fills the queue nor keeps one subscription's deliveries from
+//! another's. Half of the room in a pass is for what an operator has forced. The next run finds
+//! what this one leaves.
 
 mod folders;
 mod passes;
@@ -27,9 +28,9 @@ const PASS_PAUSE: Duration = Duration::from_secs(1);
 /// Divisor of a pass's room that gives the part of forced deliveries, rounded up.
 const FORCED_PART: usize = 2;
 
-/// Releases what is held, in folders after the key `held_to`, and what is forced, as far as a run may go.
-/// `has_moved` tells that parked deliveries were moved to an earlier minute, which a walk may have left
-/// behind.
+/// Releases what is held, in folders after the key `held_to`, and what is forced, as far as a run
+/// may go. `has_moved` tells that parked deliveries were moved to an earlier minute, which a walk
+/// may have left behind.
 pub(crate) async fn release_held<'a, P: Ports>(
     run: Run<'a, P>,
     held_to: Option<String>,
@@ -50,10 +51,12 @@ async fn release<P: Ports>(held: &mut HeldRun<'_, P>, has_moved: bool) {
     held.forced.end().await;
 }
 
-/// Releases in passes, while there is time and room, and the queue takes it. Under pressure what has expired
-/// goes first, and no pass follows once the run's part was sent.
+/// Releases in passes, while there is time and room, and the queue takes it. Under pressure what
+/// has expired goes first, and no pass follows once the run's part was sent.
 async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
-    let WakePorts { pressure, clock, .. } = held.run.ports;
+    let WakePorts {
+        pressure, clock, ..
+    } = held.run.ports;
     let (mut has_begun, mut has_slowed) = (false, false);
     while held.has_more() {
         if !held.run.may_begin() {
@@ -78,16 +81,25 @@ async fn release_in_passes<P: Ports>(held: &mut HeldRun<'_, P>) {
     }
 }
 
-/// One pass. Half of its room is for what is forced; where there is one object for all, the two take turns.
-/// Answers whether to go on.
+/// One pass. Half of its room is for what is forced; where there is one object for all, the two
+/// take turns. Answers whether to go on.
 async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, room: Amount) -> bool {
     if held.speed == Speed::OneObject && !Speed::forced_first(held.run.ports.clock.now().minute()) {
         return passes::pass(held, room).await && force(held, held.left_in_run()).await.is_some();
     }
     let is_alone = held.folders.is_empty();
-    let part = if is_alone { room.deliveries } else { room.deliveries.div_ceil(FORCED_PART) };
-    let part = Amount { deliveries: part.min(OF_ONE_MAX), ..room };
-    let Some(released) = force(held, part).await else { return false };
+    let part = if is_alone {
+        room.deliveries
+    } else {
+        room.deliveries.div_ceil(FORCED_PART)
+    };
+    let part = Amount {
+        deliveries: part.min(OF_ONE_MAX),
+        ..room
+    };
+    let Some(released) = force(held, part).await else {
+        return false;
+    };
     passes::pass(held, room.minus(released)).await
 }
 
@@ -121,12 +133,18 @@ mod tests {
     /// Holds deliveries of a subscription of `orders` in one object.
     fn hold(kit: &Kit, name: &str, deliveries: usize) {
         let expires_at = kit.clock.now() + Duration::from_hours(1);
-        let key = layout::held(&topic_name("orders"), &subscription_name(name), expires_at, "x");
-        kit.store.write(&key, render_parked(&messages(name, deliveries)));
+        let key = layout::held(
+            &topic_name("orders"),
+            &subscription_name(name),
+            expires_at,
+            "x",
+        );
+        kit.store
+            .write(&key, render_parked(&messages(name, deliveries)));
     }
 
-    /// A run from the first folder: the deliveries that were sent, and the objects that are left for the
-    /// next.
+    /// A run from the first folder: the deliveries that were sent, and the objects that are left
+    /// for the next.
     async fn run(kit: &Kit) -> (usize, usize) {
         let account = Mutex::default();
         let held = release_held(kit.run(), None, false, &account).await;
@@ -138,13 +156,20 @@ mod tests {
     async fn deliveries_go_where_the_state_of_their_subscription_lets_them() {
         let check = async |state: Option<&str>, expected: usize| {
             let kit = Kit::new();
-            let status = |state| json!({ "status": { "state": state, "since": "1970-01-01T00:00:00Z" } });
-            let subscriptions: serde_json::Map<String, Value> =
-                state.into_iter().map(|state| ("a".to_owned(), subscription(status(state)))).collect();
+            let status =
+                |state| json!({ "status": { "state": state, "since": "1970-01-01T00:00:00Z" } });
+            let subscriptions: serde_json::Map<String, Value> = state
+                .into_iter()
+                .map(|state| ("a".to_owned(), subscription(status(state))))
+                .collect();
             kit.topic(json!({ "subscriptions": subscriptions }));
             hold(&kit, "a", 3);
             assert_eq!(run(&kit).await, (expected, 0), "{state:?}");
-            assert_eq!(kit.store.keys(layout::HELD).is_empty(), expected > 0, "{state:?}");
+            assert_eq!(
+                kit.store.keys(layout::HELD).is_empty(),
+                expected > 0,
+                "{state:?}"
+            );
         };
         check(Some("Active"), 3).await;
         check(Some("Paused"), 0).await;

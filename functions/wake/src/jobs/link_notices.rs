@@ -1,8 +1,9 @@
-//! Notices of links and subscriptions that are down, or up again: each change is sent to every topic that
-//! wants to know, at least once. [`posthaste_core::circuit::state_change`] decides which changes there are.
+//! Notices of links and subscriptions that are down, or up again: each change is sent to every
+//! topic that wants to know, at least once. [`posthaste_core::circuit::state_change`] decides which
+//! changes there are.
 //!
-//! Notices and the release do not depend on each other: where one fails, the other goes on. The next run
-//! sends what this one has no time for.
+//! Notices and the release do not depend on each other: where one fails, the other goes on. The
+//! next run sends what this one has no time for.
 
 mod addressees;
 mod state_change;
@@ -22,7 +23,8 @@ use crate::run::Run;
 use addressees::{AddressError, addressed};
 use state_change::{Addressed, changes, together};
 
-/// Addressees that are notified at once. One takes some 30 ms, so that a thousand are notified in seconds.
+/// Addressees that are notified at once. One takes some 30 ms, so that a thousand are notified in
+/// seconds.
 const NOTIFIED_AT_ONCE: usize = 16;
 
 /// Why notices are not sent in this run.
@@ -34,20 +36,29 @@ enum NotifyError {
     Address(#[from] AddressError),
 }
 
-/// Sends the notices, and forgets links of which nothing has to be known any more. The topic `notices_topic`
-/// is notified of every change.
-pub(crate) async fn send_link_notices<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
+/// Sends the notices, and forgets links of which nothing has to be known any more. The topic
+/// `notices_topic` is notified of every change.
+pub(crate) async fn send_link_notices<P: Ports>(
+    run: Run<'_, P>,
+    notices_topic: Option<&TopicName>,
+) {
     ended::work(run, "notices of links", notify_all(run, notices_topic)).await;
 }
 
-async fn notify_all<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) -> Result<(), NotifyError> {
+async fn notify_all<P: Ports>(
+    run: Run<'_, P>,
+    notices_topic: Option<&TopicName>,
+) -> Result<(), NotifyError> {
     let WakePorts { links, clock, .. } = run.ports;
     let (now, settings) = (clock.now(), links.settings());
     let parts = links.all().await?;
     if !parts.is_empty() {
         run.note_work();
     }
-    let changes = parts.iter().flat_map(|(index, shard)| changes(*index, shard, now, settings)).collect();
+    let changes = parts
+        .iter()
+        .flat_map(|(index, shard)| changes(*index, shard, now, settings))
+        .collect();
     let addressed = addressed(run.ports, notices_topic, changes).await?;
     let mut rest = addressed.as_slice();
     while !rest.is_empty() {
@@ -59,41 +70,62 @@ async fn notify_all<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>
         rest = later;
     }
     for (index, shard) in parts {
-        if shard.conditions().any(|(_, condition)| is_over(condition, now, settings)) {
-            links.change(index, |shard| shard.tidy(now, settings)).await?;
+        if shard
+            .conditions()
+            .any(|(_, condition)| is_over(condition, now, settings))
+        {
+            links
+                .change(index, |shard| shard.tidy(now, settings))
+                .await?;
         }
     }
     Ok(())
 }
 
 /// Sends changes, and writes down which were sent. The next run sends the others.
-async fn notify_and_mark<P: Ports>(ports: &WakePorts<P>, changes: &[Addressed]) -> Result<(), LinksError> {
+async fn notify_and_mark<P: Ports>(
+    ports: &WakePorts<P>,
+    changes: &[Addressed],
+) -> Result<(), LinksError> {
     let unsent = notify(ports, changes).await;
     let mut by_shard = BTreeMap::<usize, Vec<&Addressed>>::new();
-    for (_, it) in changes.iter().enumerate().filter(|(place, _)| !unsent.contains(place)) {
+    for (_, it) in changes
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| !unsent.contains(place))
+    {
         it.log();
         by_shard.entry(it.change.index).or_default().push(it);
     }
     for (index, notified) in by_shard {
-        let mark =
-            |shard: &mut Shard| notified.iter().fold(false, |is_changed, it| it.mark(shard) | is_changed);
+        let mark = |shard: &mut Shard| {
+            notified
+                .iter()
+                .fold(false, |is_changed, it| it.mark(shard) | is_changed)
+        };
         ports.links.change(index, mark).await?;
     }
     Ok(())
 }
 
-/// Notifies each addressee of all its changes, and answers the places of the changes that some addressee has
-/// yet to get.
+/// Notifies each addressee of all its changes, and answers the places of the changes that some
+/// addressee has yet to get.
 async fn notify<P: Ports>(ports: &WakePorts<P>, changes: &[Addressed]) -> BTreeSet<usize> {
     let mut by_addressee = BTreeMap::<&String, (&TopicName, Vec<usize>)>::new();
     for (place, it) in changes.iter().enumerate() {
         for (folded, name) in &it.to {
-            by_addressee.entry(folded).or_insert_with(|| (name, Vec::new())).1.push(place);
+            by_addressee
+                .entry(folded)
+                .or_insert_with(|| (name, Vec::new()))
+                .1
+                .push(place);
         }
     }
-    let unsent = by_addressee.into_values().map(|(name, places)| notify_one(ports, name, changes, places));
-    // Gathered first: the compiler finds no bound for a closure over references that is kept while others
-    // wait.
+    let unsent = by_addressee
+        .into_values()
+        .map(|(name, places)| notify_one(ports, name, changes, places));
+    // Gathered first: the compiler finds no bound for a closure over references that is kept while
+    // others wait.
     let unsent = stream::iter(unsent.collect::<Vec<_>>()).buffer_unordered(NOTIFIED_AT_ONCE);
     unsent.flat_map(stream::iter).collect().await
 }
@@ -105,7 +137,10 @@ async fn notify_one<P: Ports>(
     changes: &[Addressed],
     places: Vec<usize>,
 ) -> Vec<usize> {
-    let notices = places.iter().filter_map(|place| changes.get(*place)).map(|it| it.change.notice());
+    let notices = places
+        .iter()
+        .filter_map(|place| changes.get(*place))
+        .map(|it| it.change.notice());
     let notices: Vec<_> = notices.collect();
     // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
     let Err(error) = Box::pin(ports.notifier().tell_system(name, &notices)).await else {

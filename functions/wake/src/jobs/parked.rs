@@ -1,5 +1,5 @@
-//! Parked deliveries whose minute has come, oldest first, from the minute in which one may still be left.
-//! Pressure of the queue slows their release and never stops it.
+//! Parked deliveries whose minute has come, oldest first, from the minute in which one may still be
+//! left. Pressure of the queue slows their release and never stops it.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -17,7 +17,8 @@ use crate::batches;
 use crate::objects::{self, RELEASES_AT_ONCE, ReleaseError};
 use crate::run::Run;
 
-/// Most objects that a run looks at under pressure for what has expired; the next run goes on after them.
+/// Most objects that a run looks at under pressure for what has expired; the next run goes on after
+/// them.
 const EXPIRED_OBJECTS_MAX: usize = 1000;
 
 /// Releases parked deliveries, in one run.
@@ -57,26 +58,48 @@ struct DuePage {
 
 impl<'a, P: Ports> Parked<'a, P> {
     pub(crate) fn new(run: Run<'a, P>, walk: ParkedWalk, account: &'a Mutex<RunAccount>) -> Self {
-        Self { run, account, walk, objects: 0, sent: 0, left: 0, was_slowed: false, next_due: None }
+        Self {
+            run,
+            account,
+            walk,
+            objects: 0,
+            sent: 0,
+            left: 0,
+            was_slowed: false,
+            next_due: None,
+        }
     }
 
     /// Releases what is due, at first at this speed; once a day also from the start of the list.
     pub(crate) async fn release(&mut self, speed: Speed) -> Result<(), PortError> {
         let after = self.walk.begins_after();
-        if !self.release_part(Part { after: after.clone(), before: None }, speed).await? {
+        if !self
+            .release_part(
+                Part {
+                    after: after.clone(),
+                    before: None,
+                },
+                speed,
+            )
+            .await?
+        {
             return Ok(());
         }
         self.walk.complete();
         if after.is_none() {
             self.walk.end_scan();
         } else if self.walk.is_scan_due() {
-            self.scan(Part { after: None, before: after }).await;
+            self.scan(Part {
+                after: None,
+                before: after,
+            })
+            .await;
         }
         Ok(())
     }
 
-    /// Releases what lies before the list's beginning. That may fail, where it has to walk past very much
-    /// that was deleted; no delivery that was parked on time depends on it.
+    /// Releases what lies before the list's beginning. That may fail, where it has to walk past
+    /// very much that was deleted; no delivery that was parked on time depends on it.
     async fn scan(&mut self, part: Part) {
         self.walk.begin_scan();
         match self.release_part(part, self.speed().await).await {
@@ -84,7 +107,10 @@ impl<'a, P: Ports> Parked<'a, P> {
             Ok(false) => {}
             Err(error) => {
                 let error = &error as &dyn Error;
-                tracing::warn!(error, "the oldest parked deliveries not looked for, tried again in an hour");
+                tracing::warn!(
+                    error,
+                    "the oldest parked deliveries not looked for, tried again in an hour"
+                );
             }
         }
     }
@@ -123,7 +149,9 @@ impl<'a, P: Ports> Parked<'a, P> {
                 self.walk.retry(some);
                 return false;
             }
-            let work = some.iter().map(|key| catch_panic(objects::release(run, key)));
+            let work = some
+                .iter()
+                .map(|key| catch_panic(objects::release(run, key)));
             for (released, key) in join_all(work).await.into_iter().zip(some) {
                 let released = released.map_err(ReleaseError::Panicked).flatten();
                 if let Err(error) = &released {
@@ -146,7 +174,10 @@ impl<'a, P: Ports> Parked<'a, P> {
         self.was_slowed = true;
         let mut keys = VecDeque::from(due.to_vec());
         let max = self.account.lock().left(Waiting::Parked, speed);
-        let quota = Quota { max, at_once: RELEASES_AT_ONCE };
+        let quota = Quota {
+            max,
+            at_once: RELEASES_AT_ONCE,
+        };
         let released = batches::release(self.run, &mut keys, quota).await;
         self.account.lock().add(Waiting::Parked, released.amount());
         self.add(released);
@@ -159,9 +190,13 @@ impl<'a, P: Ports> Parked<'a, P> {
         is_through
     }
 
-    /// Releases what has expired of this page and the following ones, in half of the time, from where the
-    /// last run ended.
-    async fn release_expired(&mut self, mut page: DuePage, mut part: Part) -> Result<(), PortError> {
+    /// Releases what has expired of this page and the following ones, in half of the time, from
+    /// where the last run ended.
+    async fn release_expired(
+        &mut self,
+        mut page: DuePage,
+        mut part: Part,
+    ) -> Result<(), PortError> {
         let half = self.run.half();
         let from = self.walk.expired_to.clone();
         let mut looked_at = 0;
@@ -171,7 +206,8 @@ impl<'a, P: Ports> Parked<'a, P> {
             keys.truncate(EXPIRED_OBJECTS_MAX - looked_at);
             looked_at += keys.len();
             let now = half.ports.clock.now();
-            let (released, last) = batches::release_expired(half, &mut keys, now, RELEASES_AT_ONCE).await;
+            let (released, last) =
+                batches::release_expired(half, &mut keys, now, RELEASES_AT_ONCE).await;
             self.add(released);
             // If the next page is not listed, the next run goes on here.
             self.walk.expired_to = last.or(self.walk.expired_to.take());
@@ -199,21 +235,32 @@ impl<'a, P: Ports> Parked<'a, P> {
 
 /// The first page of a part, as far as it is due.
 async fn due_page<P: Ports>(run: Run<'_, P>, part: &Part) -> Result<DuePage, PortError> {
-    let ListPage { objects, next_after } =
-        run.ports.list_until(run.begin, layout::PARKED, part.after.as_deref()).await?;
+    let ListPage {
+        objects,
+        next_after,
+    } = run
+        .ports
+        .list_until(run.begin, layout::PARKED, part.after.as_deref())
+        .await?;
     let now = run.ports.clock.now();
     let is_in_part = |key: &str| part.before.as_deref().is_none_or(|before| key < before);
     let listed = objects.len();
     let later = objects.iter().find(|object| !is_due(&object.key, now));
     let next_due = later.and_then(|object| layout::parked_due_minute(&object.key));
     let keys = objects.into_iter().map(|object| object.key);
-    let due: Vec<_> = keys.take_while(|key| is_due(key, now) && is_in_part(key)).collect();
+    let due: Vec<_> = keys
+        .take_while(|key| is_due(key, now) && is_in_part(key))
+        .collect();
     if !due.is_empty() {
         run.note_work();
     }
     // A page may be short and yet not the last.
     let next_after = next_after.filter(|_| due.len() == listed);
-    Ok(DuePage { due, next_after, next_due })
+    Ok(DuePage {
+        due,
+        next_after,
+        next_due,
+    })
 }
 
 #[cfg(test)]
@@ -227,10 +274,13 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// The result of a run from a checkpoint, and the minutes between its start and the minute from which the
-    /// next begins.
+    /// The result of a run from a checkpoint, and the minutes between its start and the minute from
+    /// which the next begins.
     async fn run(kit: &Kit, checkpoint: &Checkpoint, speed: Speed) -> ([usize; 3], Option<u64>) {
-        let (walk, account) = (ParkedWalk::resume(checkpoint, kit.clock.now()), Mutex::default());
+        let (walk, account) = (
+            ParkedWalk::resume(checkpoint, kit.clock.now()),
+            Mutex::default(),
+        );
         let mut parked = Parked::new(kit.run(), walk, &account);
         parked.release(speed).await.unwrap();
         let open_from = parked.walk.checkpoint().open_from_minute;
@@ -245,7 +295,10 @@ mod tests {
             kit.park(Duration::ZERO, &n.to_string(), 2);
         }
         let later = kit.park(MINUTE, "later", 1);
-        assert_eq!(run(&kit, &Checkpoint::default(), Speed::Full).await, ([7, 14, 0], Some(0)));
+        assert_eq!(
+            run(&kit, &Checkpoint::default(), Speed::Full).await,
+            ([7, 14, 0], Some(0))
+        );
         assert_eq!(kit.store.keys("parked/"), [later]);
     }
 
@@ -254,7 +307,10 @@ mod tests {
         let kit = Kit::refusing(|_| true);
         kit.park(Duration::ZERO, "x", 2);
         kit.clock.advance(20 * MINUTE);
-        assert_eq!(run(&kit, &Checkpoint::default(), Speed::Full).await, ([0, 0, 1], Some(20)));
+        assert_eq!(
+            run(&kit, &Checkpoint::default(), Speed::Full).await,
+            ([0, 0, 1], Some(20))
+        );
     }
 
     #[tokio::test]
@@ -263,7 +319,10 @@ mod tests {
         for n in 0..4 {
             kit.park(Duration::ZERO, &n.to_string(), 2);
         }
-        assert_eq!(run(&kit, &Checkpoint::default(), Speed::OneObject).await, ([1, 2, 0], Some(0)));
+        assert_eq!(
+            run(&kit, &Checkpoint::default(), Speed::OneObject).await,
+            ([1, 2, 0], Some(0))
+        );
         assert_eq!(kit.store.keys("parked/").len(), 3);
     }
 }

@@ -13,15 +13,17 @@ use crate::ports::WakePorts;
 use crate::report::WakeReport;
 use crate::run::Run;
 
-/// Releases what is parked, along this walk, and what is held. Answers their parts of the checkpoint, and how
-/// the release of the parked ones ended: `None` if there was not enough time.
+/// Releases what is parked, along this walk, and what is held. Answers their parts of the
+/// checkpoint, and how the release of the parked ones ended: `None` if there was not enough time.
 pub(crate) async fn release<P: Ports>(
     run: Run<'_, P>,
     last: &Checkpoint,
     walk: ParkedWalk,
     report: &mut WakeReport,
 ) -> (Checkpoint, Option<Result<(), PortError>>) {
-    let WakePorts { clock, pressure, .. } = run.ports;
+    let WakePorts {
+        clock, pressure, ..
+    } = run.ports;
     let account = Mutex::<RunAccount>::default();
     let mut parked = Parked::new(run, walk, &account);
     let speed = speed(pressure.state().await.as_deref());
@@ -38,6 +40,13 @@ pub(crate) async fn release<P: Ports>(
     };
     (report.released, report.sent, report.left) = (parked.objects, parked.sent, parked.left);
     (report.was_slowed, report.next_due) = (parked.was_slowed, parked.next_due);
-    (report.held_sent, report.forced_sent, report.held_left) = (held.sent, held.forced.sent, held.left);
-    (Checkpoint { held_to: held.held_to, ..parked.walk.checkpoint() }, ended)
+    (report.held_sent, report.forced_sent, report.held_left) =
+        (held.sent, held.forced.sent, held.left);
+    (
+        Checkpoint {
+            held_to: held.held_to,
+            ..parked.walk.checkpoint()
+        },
+        ended,
+    )
 }

@@ -1,5 +1,5 @@
-//! Replays: dead letters that were asked for go back into the delivery queue, at the rate of each replay.
-//! Rules of what may be asked for, and when which event may be sent, are in
+//! Replays: dead letters that were asked for go back into the delivery queue, at the rate of each
+//! replay. Rules of what may be asked for, and when which event may be sent, are in
 //! [`posthaste_core::release::replay`].
 
 mod log_records;
@@ -37,14 +37,22 @@ pub(crate) async fn replay_all<P: Ports>(run: Run<'_, P>) {
 }
 
 async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
-    let mut open = run.ports.state.list(layout::REPLAYING, None, REPLAYS_MAX).await?.objects;
+    let mut open = run
+        .ports
+        .state
+        .list(layout::REPLAYING, None, REPLAYS_MAX)
+        .await?
+        .objects;
     rotate(&mut open, run.ports.clock.now());
     for marker in open {
         run.note_work();
         if !run.has_time() {
             break;
         }
-        let id = marker.key.strip_prefix(layout::REPLAYING).unwrap_or_default();
+        let id = marker
+            .key
+            .strip_prefix(layout::REPLAYING)
+            .unwrap_or_default();
         let replayed = catch_panic(Box::pin(replay(run, id, &marker))).await;
         if let Err(error) = replayed.map_err(ReplayError::Panicked).flatten() {
             tracing::error!(
@@ -58,45 +66,76 @@ async fn replay_open<P: Ports>(run: Run<'_, P>) -> Result<(), PortError> {
 }
 
 /// Works on one replay: looks whether it may go on, and how it ends.
-async fn replay<P: Ports>(run: Run<'_, P>, id: &str, marker: &ObjectMeta) -> Result<(), ReplayError> {
+async fn replay<P: Ports>(
+    run: Run<'_, P>,
+    id: &str,
+    marker: &ObjectMeta,
+) -> Result<(), ReplayError> {
     let ports = run.ports;
     let Some(mut job) = Job::load(&ports.state, id).await? else {
         // The marker is written first, so its record may be on its way.
         let is_left = ports.clock.now().since(marker.modified_at) >= MARKER_LEFT_AFTER;
-        return if is_left { close(&ports.state, id).await } else { Ok(()) };
+        return if is_left {
+            close(&ports.state, id).await
+        } else {
+            Ok(())
+        };
     };
     if job.record.has_ended() {
         return close(&ports.state, id).await;
     }
     let Some(receiver) = receiver(ports, &job.record).await? else {
-        job.turn(ports, ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted)).await?;
+        job.turn(
+            ports,
+            ReplayState::Cancelled,
+            Some(ReplayReason::SubscriptionDeleted),
+        )
+        .await?;
         return close(&ports.state, id).await;
     };
     if receiver.subscription.status != Status::Active {
-        return job.turn(ports, ReplayState::Waiting, Some(ReplayReason::SubscriptionNotActive)).await;
+        return job
+            .turn(
+                ports,
+                ReplayState::Waiting,
+                Some(ReplayReason::SubscriptionNotActive),
+            )
+            .await;
     }
     if job.record.request.source == ReplaySource::Log {
         log_walk::resume(run, &mut job, &receiver).await?;
     } else {
         resume(run, &mut job, &receiver).await?;
     }
-    if job.record.has_ended() { close(&ports.state, id).await } else { Ok(()) }
+    if job.record.has_ended() {
+        close(&ports.state, id).await
+    } else {
+        Ok(())
+    }
 }
 
-/// The subscription that asked for a replay, and its topic. A damaged record of the topic does not say that
-/// they are gone.
+/// The subscription that asked for a replay, and its topic. A damaged record of the topic does not
+/// say that they are gone.
 async fn receiver<P: Ports>(
     ports: &WakePorts<P>,
     record: &ReplayRecord,
 ) -> Result<Option<Receiver>, ReplayError> {
-    let WakePorts { registry, clock, .. } = ports;
+    let WakePorts {
+        registry, clock, ..
+    } = ports;
     let own = |topic: Option<Arc<Topic>>| {
         let topic = topic?;
         let subscription = topic.subscription(&record.subscription)?.clone();
-        record.is_for(&subscription.created).then_some(Receiver { topic, subscription })
+        record.is_for(&subscription.created).then_some(Receiver {
+            topic,
+            subscription,
+        })
     };
     let asked_after = clock.monotonic();
-    let known = registry.topic(&record.topic).await.map_err(ReplayError::Registry)?;
+    let known = registry
+        .topic(&record.topic)
+        .await
+        .map_err(ReplayError::Registry)?;
     if let Some(known) = own(known) {
         return Ok(Some(known));
     }
@@ -106,10 +145,14 @@ async fn receiver<P: Ports>(
 
 /// Deletes the marker: no run has to look at this replay again.
 async fn close(store: &impl ObjectStore, id: &str) -> Result<(), ReplayError> {
-    store.delete(&layout::replaying(id)).await.map_err(ReplayError::Store)
+    store
+        .delete(&layout::replaying(id))
+        .await
+        .map_err(ReplayError::Store)
 }
 
-/// Puts another replay first every minute, so that one that takes all the time leaves some to the others.
+/// Puts another replay first every minute, so that one that takes all the time leaves some to the
+/// others.
 fn rotate(open: &mut [ObjectMeta], now: Timestamp) {
     let count = u64::try_from(open.len().max(1)).unwrap_or(1);
     let first = usize::try_from(now.minute() % count).unwrap_or(0);
@@ -123,7 +166,11 @@ mod tests {
     #[test]
     fn another_replay_comes_first_every_minute() {
         let first = |minute: u64| {
-            let meta = |id: &str| ObjectMeta { key: id.to_owned(), size: 0, modified_at: Timestamp::EPOCH };
+            let meta = |id: &str| ObjectMeta {
+                key: id.to_owned(),
+                size: 0,
+                modified_at: Timestamp::EPOCH,
+            };
             let mut open = ["a", "b", "c"].map(meta);
             rotate(&mut open, Timestamp::from_millis(minute * 60_000));
             open[0].key.clone()

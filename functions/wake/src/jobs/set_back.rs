@@ -1,6 +1,6 @@
-//! Objects that were parked by a clock that was ahead go to a nearer minute, so that a clock that is set back
-//! makes no delivery wait for as long as it jumped. This job comes before all others that read parked
-//! objects, so that nothing is sent while it is moved.
+//! Objects that were parked by a clock that was ahead go to a nearer minute, so that a clock that
+//! is set back makes no delivery wait for as long as it jumped. This job comes before all others
+//! that read parked objects, so that nothing is sent while it is moved.
 
 use std::error::Error;
 
@@ -30,10 +30,14 @@ pub(crate) struct SetBack<'a, P: Ports> {
 }
 
 impl<'a, P: Ports> SetBack<'a, P> {
-    /// Scans all that is parked, where a scan is due, in half of the run's time at most. Objects that cannot
-    /// be moved are tried again after the scan.
+    /// Scans all that is parked, where a scan is due, in half of the run's time at most. Objects
+    /// that cannot be moved are tried again after the scan.
     pub(crate) async fn run(run: Run<'a, P>, scan: Option<SetBackScan>) -> Self {
-        let mut job = Self { run, scan, moved: 0 };
+        let mut job = Self {
+            run,
+            scan,
+            moved: 0,
+        };
         if job.scan.is_some() {
             run.note_work();
             job.run = run.half();
@@ -44,7 +48,9 @@ impl<'a, P: Ports> SetBack<'a, P> {
 
     async fn scan_pages(&mut self) {
         for _ in 0..PAGES_MAX {
-            let Some(scan) = self.scan.clone().filter(|_| self.run.may_begin()) else { return };
+            let Some(scan) = self.scan.clone().filter(|_| self.run.may_begin()) else {
+                return;
+            };
             match self.scan_page(scan).await {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -62,17 +68,27 @@ impl<'a, P: Ports> SetBack<'a, P> {
 
     /// Scans a page. Tells whether there is another one, and time for it.
     async fn scan_page(&mut self, scan: SetBackScan) -> Result<bool, PortError> {
-        let page = self.run.ports.list_until(self.run.begin, layout::PARKED, Some(&scan.after)).await?;
+        let page = self
+            .run
+            .ports
+            .list_until(self.run.begin, layout::PARKED, Some(&scan.after))
+            .await?;
         let now = self.run.ports.clock.now();
         let keys = page.objects.into_iter().map(|object| object.key);
         let new_key = |key: &str| key_instead(key, scan.began_at, now);
-        let moves: Vec<Move> = keys.filter_map(|key| new_key(&key).map(|new_key| (key, new_key))).collect();
+        let moves: Vec<Move> = keys
+            .filter_map(|key| new_key(&key).map(|new_key| (key, new_key)))
+            .collect();
         let mut left_after = None;
         for some in moves.chunks(RELEASES_AT_ONCE) {
             if !self.run.may_begin() {
                 return Ok(false);
             }
-            let done = join_all(some.iter().map(|object| move_object(&self.run.ports.state, object))).await;
+            let done = join_all(
+                some.iter()
+                    .map(|object| move_object(&self.run.ports.state, object)),
+            )
+            .await;
             self.moved += done.iter().filter(|is_moved| **is_moved).count();
             let left = some.iter().zip(done).find(|(_, is_moved)| !is_moved);
             let minute = left.and_then(|((key, _), _)| layout::parked_due_minute(key));
@@ -96,8 +112,13 @@ async fn move_object(store: &impl ObjectStore, (key, new_key): &Move) -> bool {
 
 async fn try_move(store: &impl ObjectStore, key: &str, new_key: &str) -> Result<(), ReleaseError> {
     // Unchanged: its messages are due from the moment at which they are sent.
-    let Some(object) = store.get(key).await.map_err(ReleaseError::Store)? else { return Ok(()) };
-    match store.put(new_key, object.bytes, PutCondition::IfAbsent).await {
+    let Some(object) = store.get(key).await.map_err(ReleaseError::Store)? else {
+        return Ok(());
+    };
+    match store
+        .put(new_key, object.bytes, PutCondition::IfAbsent)
+        .await
+    {
         // An earlier try has copied it, and some of the copy may have been sent since.
         Err(error) if error.kind != ErrorKind::PreconditionFailed => {
             return Err(ReleaseError::Store(error));
@@ -122,19 +143,35 @@ mod tests {
     async fn objects_of_a_clock_that_was_ahead_are_moved_and_a_scan_goes_on_in_the_next_run() {
         let kit = Kit::new();
         for n in 0..=PAGES_MAX * PAGE {
-            kit.park(2 * HOUR, &layout::parked_id(kit.clock.now() + HOUR, &format!("{n:03}")), 1);
+            kit.park(
+                2 * HOUR,
+                &layout::parked_id(kit.clock.now() + HOUR, &format!("{n:03}")),
+                1,
+            );
         }
         let ahead = Some(kit.clock.now());
         kit.clock.set_back(6 * HOUR);
-        let scan =
-            SetBackScan::resume(&Checkpoint { began_at: ahead, ..Checkpoint::default() }, kit.clock.now());
+        let scan = SetBackScan::resume(
+            &Checkpoint {
+                began_at: ahead,
+                ..Checkpoint::default()
+            },
+            kit.clock.now(),
+        );
         let first = SetBack::run(kit.run(), scan).await;
-        assert_eq!((first.moved, first.scan.is_some()), (PAGES_MAX * PAGE, true));
+        assert_eq!(
+            (first.moved, first.scan.is_some()),
+            (PAGES_MAX * PAGE, true)
+        );
         let second = SetBack::run(kit.run(), first.scan).await;
         assert_eq!((second.moved, second.scan), (1, None));
         let in_an_hour = kit.clock.now().minute() + 60;
         let keys = kit.store.keys(layout::PARKED);
-        assert!(keys.iter().all(|key| layout::parked_due_minute(key) == Some(in_an_hour)), "{keys:?}");
+        assert!(
+            keys.iter()
+                .all(|key| layout::parked_due_minute(key) == Some(in_an_hour)),
+            "{keys:?}"
+        );
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
-//! Temporary entities: subscriptions whose time is over, and subscriptions and topics that are idle, are
-//! taken out of their records. deliver dead-letters what still waits for them, when it finds no subscription
-//! to deliver to.
+//! Temporary entities: subscriptions whose time is over, and subscriptions and topics that are
+//! idle, are taken out of their records. deliver dead-letters what still waits for them, when it
+//! finds no subscription to deliver to.
 //!
 //! A run looks only at topics that `temporary/` names.
 
@@ -40,22 +40,41 @@ pub(crate) struct TemporaryRun {
 }
 
 impl<'a, P: Ports> Temporary<'a, P> {
-    /// The sweep of one run. No object is parked before the key `parked_from`, and the last outage ended at
-    /// `awake_since`.
-    pub(crate) fn new(run: Run<'a, P>, parked_from: Option<String>, awake_since: Option<Timestamp>) -> Self {
-        let WakePorts { state: store, clock, .. } = run.ports;
+    /// The sweep of one run. No object is parked before the key `parked_from`, and the last outage
+    /// ended at `awake_since`.
+    pub(crate) fn new(
+        run: Run<'a, P>,
+        parked_from: Option<String>,
+        awake_since: Option<Timestamp>,
+    ) -> Self {
+        let WakePorts {
+            state: store,
+            clock,
+            ..
+        } = run.ports;
         let waiting = Waiting::new(store, parked_from);
-        Self { run, topics: TopicSweep { store, clock, waiting, awake_since } }
+        Self {
+            run,
+            topics: TopicSweep {
+                store,
+                clock,
+                waiting,
+                awake_since,
+            },
+        }
     }
 
-    /// Looks at every topic that is temporary or has temporary subscriptions, from where the last run ended
-    /// and while there is time to begin. A run that begins in the middle counts as work: it does not see the
-    /// topics before.
+    /// Looks at every topic that is temporary or has temporary subscriptions, from where the last
+    /// run ended and while there is time to begin. A run that begins in the middle counts as
+    /// work: it does not see the topics before.
     pub(crate) async fn run(&self, swept_to: Option<String>) -> TemporaryRun {
         if swept_to.is_some() {
             self.run.note_work();
         }
-        let mut result = TemporaryRun { swept_to, ..TemporaryRun::default() };
+        let mut result = TemporaryRun {
+            swept_to,
+            ..TemporaryRun::default()
+        };
         let _ = self.run.in_time(self.sweep(&mut result)).await;
         result
     }
@@ -63,7 +82,9 @@ impl<'a, P: Ports> Temporary<'a, P> {
     async fn sweep(&self, result: &mut TemporaryRun) {
         let store = &self.run.ports.state;
         while self.run.has_time() {
-            let listed = store.list(layout::TEMPORARY, result.swept_to.as_deref(), LIST_PAGE_MAX).await;
+            let listed = store
+                .list(layout::TEMPORARY, result.swept_to.as_deref(), LIST_PAGE_MAX)
+                .await;
             let page = match listed {
                 Ok(page) => page,
                 Err(error) => {
@@ -82,16 +103,24 @@ impl<'a, P: Ports> Temporary<'a, P> {
         }
     }
 
-    /// Sweeps the topics of a page in its order, so that one key says how far a run came. Tells whether all
-    /// were looked at.
+    /// Sweeps the topics of a page in its order, so that one key says how far a run came. Tells
+    /// whether all were looked at.
     async fn sweep_page(&self, page: Vec<ObjectMeta>, result: &mut TemporaryRun) -> bool {
         if !page.is_empty() {
             self.run.note_work();
         }
         let sweep = |key: String| async move { (self.sweep_key(&key).await, key) };
-        let mut sweeps = stream::iter(page).map(|object| sweep(object.key)).buffered(TOPICS_AT_ONCE);
+        let mut sweeps = stream::iter(page)
+            .map(|object| sweep(object.key))
+            .buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = sweeps.next().await {
-            let Some(Swept { topics, subscriptions }) = swept else { return false };
+            let Some(Swept {
+                topics,
+                subscriptions,
+            }) = swept
+            else {
+                return false;
+            };
             result.swept.topics += topics;
             result.swept.subscriptions += subscriptions;
             result.swept_to = Some(key);

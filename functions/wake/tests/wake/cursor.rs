@@ -31,8 +31,14 @@ fn failing(operation: Operation) -> Plan {
 async fn the_first_list_begins_at_the_start_and_the_next_ten_minutes_before_the_last_run() {
     let world = World::new();
     assert_eq!(world.begun_after(Duration::ZERO).await, [None]);
-    assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T03:55:00Z"))]);
-    assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T03:56:00Z"))]);
+    assert_eq!(
+        world.begun_after(MINUTE).await,
+        [Some(from("2026-03-07T03:55:00Z"))]
+    );
+    assert_eq!(
+        world.begun_after(MINUTE).await,
+        [Some(from("2026-03-07T03:56:00Z"))]
+    );
 }
 
 #[tokio::test]
@@ -45,11 +51,17 @@ async fn a_list_begins_ten_minutes_before_the_oldest_object_that_was_left() {
     assert_eq!(world.run_after(HOUR).await.left, 1);
     // It does not go back further with every run that fails.
     for _ in 0..3 {
-        assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T04:15:00Z"))]);
+        assert_eq!(
+            world.begun_after(MINUTE).await,
+            [Some(from("2026-03-07T04:15:00Z"))]
+        );
     }
     plan.switch(false);
     assert_eq!(world.run_after(MINUTE).await.released, 1);
-    assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T04:59:00Z"))]);
+    assert_eq!(
+        world.begun_after(MINUTE).await,
+        [Some(from("2026-03-07T04:59:00Z"))]
+    );
 }
 
 #[tokio::test]
@@ -62,7 +74,10 @@ async fn a_run_whose_list_fails_in_the_middle_leaves_how_far_it_came() {
     world.clock.advance(2 * HOUR);
     world.wake.run().await.unwrap_err();
     // The first page held three objects, the last of 05:05.
-    assert_eq!(world.lease().await["openFromMinute"], (world.clock.now().minute() - 60));
+    assert_eq!(
+        world.lease().await["openFromMinute"],
+        (world.clock.now().minute() - 60)
+    );
     assert_eq!(world.store.keys(layout::PARKED).len(), 2);
     world.wake.run().await.unwrap();
     assert_eq!(world.store.keys(layout::PARKED).len(), 0);
@@ -75,7 +90,10 @@ async fn an_object_that_cannot_be_understood_holds_no_list_back() {
     let key = world.park(20 * MINUTE, "broken", 1).await;
     world.write(&key, Bytes::from_static(b"{")).await;
     assert_eq!(world.run_after(HOUR).await.left, 1);
-    assert_eq!(world.begun_after(MINUTE).await, [Some(from("2026-03-07T04:55:00Z"))]);
+    assert_eq!(
+        world.begun_after(MINUTE).await,
+        [Some(from("2026-03-07T04:55:00Z"))]
+    );
     assert_eq!(world.store.keys(layout::PARKED), [key]);
 }
 
@@ -85,14 +103,19 @@ async fn an_object_that_was_written_late_is_released_within_a_day() {
     world.run_after(Duration::ZERO).await;
     let late = key(world.clock.now(), "late");
     world.run_after(HOUR).await;
-    world.write(&late, render_parked(&[Bytes::from_static(b"\"late\"")])).await;
+    world
+        .write(&late, render_parked(&[Bytes::from_static(b"\"late\"")]))
+        .await;
     assert_eq!(world.run_after(22 * HOUR + 59 * MINUTE).await.released, 0);
     assert_eq!(world.run_after(MINUTE).await.released, 1);
     assert_eq!(world.queue.take_bodies(), ["\"late\""]);
     // Then it is a day again. With the other day, what is due later is looked at as well.
     assert_eq!(world.begun_after(MINUTE).await.len(), 1);
     let later = Some(from("2026-03-09T04:08:00Z"));
-    assert_eq!(world.begun_after(DAY).await, [later, Some(from("2026-03-08T03:56:00Z")), None]);
+    assert_eq!(
+        world.begun_after(DAY).await,
+        [later, Some(from("2026-03-08T03:56:00Z")), None]
+    );
 }
 
 #[tokio::test]
@@ -108,7 +131,9 @@ async fn a_look_at_the_start_that_fails_fails_no_run_and_is_taken_again_in_an_ho
     // After what is due later, and what is due.
     failing.store(3, Ordering::Relaxed);
     let soon = key(world.clock.now() + DAY, "soon");
-    world.write(&soon, render_parked(&[Bytes::from_static(b"\"soon\"")])).await;
+    world
+        .write(&soon, render_parked(&[Bytes::from_static(b"\"soon\"")]))
+        .await;
     assert_eq!(world.run_after(DAY).await.released, 1);
     let scan_at = (world.clock.now() + HOUR).as_millis();
     assert_eq!(world.lease().await["scanAt"], scan_at);
@@ -128,17 +153,28 @@ async fn what_a_clock_that_was_ahead_left_hides_nothing() {
     );
     world.write(layout::WAKE_LEASE, Bytes::from(lease)).await;
     world.park(Duration::ZERO, "due", 1).await;
-    assert_eq!(world.begun_after(Duration::ZERO).await, [Some(from("2026-03-07T03:55:00Z")), None]);
+    assert_eq!(
+        world.begun_after(Duration::ZERO).await,
+        [Some(from("2026-03-07T03:55:00Z")), None]
+    );
     assert_eq!(world.lease().await["openFromMinute"], now.minute());
     assert_eq!(world.queue.take_bodies().len(), 1);
 }
 
 #[tokio::test]
 async fn a_lease_of_an_older_program_or_none_of_ours_starts_from_the_beginning() {
-    for lease in [r#"{"lapsesAt":0}"#, "{", r#"{"lapsesAt":0,"openFromMinute":"x"}"#] {
+    for lease in [
+        r#"{"lapsesAt":0}"#,
+        "{",
+        r#"{"lapsesAt":0,"openFromMinute":"x"}"#,
+    ] {
         let world = World::new();
         world.write(layout::WAKE_LEASE, Bytes::from(lease)).await;
         assert_eq!(world.begun_after(Duration::ZERO).await, [None], "{lease}");
-        assert_eq!(world.lease().await["openFromMinute"], world.clock.now().minute(), "{lease}");
+        assert_eq!(
+            world.lease().await["openFromMinute"],
+            world.clock.now().minute(),
+            "{lease}"
+        );
     }
 }

@@ -49,15 +49,25 @@ async fn a_listing_a_read_or_a_lease_that_hangs_ends_the_run_in_time() {
         let world = World::with(&hangs_once(operation, key, 0), &Plan::none());
         world.park(Duration::ZERO, "x", 1).await;
         let (ended, took) = run(&world).await;
-        assert!(ended.is_err() && took < RUN, "{operation:?} {key}: {took:?}");
+        assert!(
+            ended.is_err() && took < RUN,
+            "{operation:?} {key}: {took:?}"
+        );
         let report = world.run_after(Duration::from_secs(5)).await;
-        assert_eq!((report.was_busy, report.sent), (false, 1), "{operation:?} {key}");
+        assert_eq!(
+            (report.was_busy, report.sent),
+            (false, 1),
+            "{operation:?} {key}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_lease_that_cannot_be_given_back_ends_the_run_in_time_as_well() {
-    let world = World::with(&hangs_once(Operation::Put, layout::WAKE_LEASE, 1), &Plan::none());
+    let world = World::with(
+        &hangs_once(Operation::Put, layout::WAKE_LEASE, 1),
+        &Plan::none(),
+    );
     world.park(Duration::ZERO, "x", 1).await;
     let (ended, took) = run(&world).await;
     assert_eq!((ended.unwrap().sent, took <= RUN), (1, true), "{took:?}");
@@ -68,7 +78,10 @@ async fn a_run_with_no_time_left_begins_nothing() {
     let world = World::new();
     world.park(Duration::ZERO, "x", 1).await;
     world.clock.advance(Duration::from_mins(1));
-    let report = world.wake.run_until(world.clock.monotonic() + Duration::from_secs(10)).await;
+    let report = world
+        .wake
+        .run_until(world.clock.monotonic() + Duration::from_secs(10))
+        .await;
     assert!(matches!(report, Err(WakeError::List(_))), "{report:?}");
     assert_eq!(world.queue.take_bodies().len(), 0);
 }

@@ -1,4 +1,5 @@
-//! Each kind of object goes once its time is over, and not before, whatever becomes of the other kinds.
+//! Each kind of object goes once its time is over, and not before, whatever becomes of the other
+//! kinds.
 
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use crate::world::World;
 /// On the hour, when they are looked for.
 fn on_the_hour(plan: &Plan) -> World {
     let world = World::with(plan, &Plan::none());
-    world.clock.advance_to(Timestamp::parse("2026-03-07T05:00:00Z").unwrap());
+    world
+        .clock
+        .advance_to(Timestamp::parse("2026-03-07T05:00:00Z").unwrap());
     world
 }
 
@@ -31,20 +34,37 @@ async fn is_deleted(prefix: &str, key: impl Fn(Timestamp) -> String, age: Durati
 }
 
 async fn check(prefix: &str, key: impl Fn(Timestamp) -> String, kept: Duration) {
-    let older = [(kept.saturating_sub(Duration::from_secs(1)), false), (kept + Duration::from_secs(1), true)];
+    let older = [
+        (kept.saturating_sub(Duration::from_secs(1)), false),
+        (kept + Duration::from_secs(1), true),
+    ];
     for (age, expected) in older {
-        assert_eq!(is_deleted(prefix, &key, age).await, expected, "{prefix} {age:?}");
+        assert_eq!(
+            is_deleted(prefix, &key, age).await,
+            expected,
+            "{prefix} {age:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_record_of_a_replay_goes_after_a_month() {
-    check(layout::REPLAYS, |at| layout::replay(&layout::replay_id(at, "0b8b9c5e")), REPLAY_KEPT).await;
+    check(
+        layout::REPLAYS,
+        |at| layout::replay(&layout::replay_id(at, "0b8b9c5e")),
+        REPLAY_KEPT,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn the_note_of_a_late_answer_goes_after_two_days() {
-    check(layout::LATE, |_| "late/orders.billing/k-0".to_owned(), LATE_NOTE_KEPT).await;
+    check(
+        layout::LATE,
+        |_| "late/orders.billing/k-0".to_owned(),
+        LATE_NOTE_KEPT,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -67,7 +87,11 @@ async fn a_kind_that_cannot_be_listed_holds_up_no_other() {
             fails.then_some(Fault::Before(ErrorKind::Other))
         });
         let world = on_the_hour(&plan);
-        for key in ["replays/20200101T000000Z-x.json", "late/orders.billing/k-0", "payloads/20200101/x"] {
+        for key in [
+            "replays/20200101T000000Z-x.json",
+            "late/orders.billing/k-0",
+            "payloads/20200101/x",
+        ] {
             world.store.write_at(key, "{}", Timestamp::EPOCH);
         }
         world.run_after(Duration::ZERO).await;

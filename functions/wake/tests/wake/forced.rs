@@ -1,5 +1,5 @@
-//! Deliveries that an operator forces: all that is parked for a subscription goes, a bounded part in each
-//! run.
+//! Deliveries that an operator forces: all that is parked for a subscription goes, a bounded part
+//! in each run.
 
 use std::time::Duration;
 
@@ -18,9 +18,14 @@ const MARK: &str = "forcing/orders.billing";
 
 /// Parks one delivery of a subscription.
 async fn park(world: &World, subscription: &str, wait: Duration, id: &str) -> String {
-    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
+    let (topic, name) = (
+        TopicName::parse("orders").unwrap(),
+        SubscriptionName::parse(subscription).unwrap(),
+    );
     let key = layout::parked(world.clock.now() + wait, &topic, &name, id);
-    world.write(&key, render_parked(&[Bytes::from(format!("\"{id}\""))])).await;
+    world
+        .write(&key, render_parked(&[Bytes::from(format!("\"{id}\""))]))
+        .await;
     key
 }
 
@@ -33,14 +38,27 @@ async fn all_that_is_parked_for_it_goes_and_nothing_else() {
     }
     world.write(MARK, Bytes::new()).await;
     let report = world.run_after(Duration::ZERO).await;
-    assert_eq!((report.forced_sent, world.queue.take_bodies().len()), (10, 10));
-    assert_eq!((world.store.keys(layout::PARKED), world.store.keys(layout::FORCING).len()), (vec![other], 0));
+    assert_eq!(
+        (report.forced_sent, world.queue.take_bodies().len()),
+        (10, 10)
+    );
+    assert_eq!(
+        (
+            world.store.keys(layout::PARKED),
+            world.store.keys(layout::FORCING).len()
+        ),
+        (vec![other], 0)
+    );
 }
 
 #[tokio::test]
 async fn what_is_due_within_a_minute_is_left_to_the_ordinary_release() {
     let world = World::new();
-    for wait in [Duration::ZERO, Duration::from_mins(1), Duration::from_mins(2)] {
+    for wait in [
+        Duration::ZERO,
+        Duration::from_mins(1),
+        Duration::from_mins(2),
+    ] {
         park(&world, "billing", wait, "x").await;
     }
     world.write(MARK, Bytes::new()).await;
@@ -60,7 +78,12 @@ async fn a_walk_that_does_not_come_to_the_end_goes_on_in_the_next_run() {
     world.write(MARK, Bytes::new()).await;
     assert_eq!(world.run_after(Duration::ZERO).await.forced_sent, 0);
     let mark = world.store.get(MARK).await.unwrap().unwrap();
-    assert!(std::str::from_utf8(&mark.bytes).unwrap().contains("orders.other/59.json"), "{mark:?}");
+    assert!(
+        std::str::from_utf8(&mark.bytes)
+            .unwrap()
+            .contains("orders.other/59.json"),
+        "{mark:?}"
+    );
     assert_eq!(world.run_after(Duration::from_mins(1)).await.forced_sent, 1);
     assert_eq!(world.store.keys(layout::FORCING).len(), 0);
 }
@@ -73,7 +96,13 @@ async fn what_was_pulled_in_behind_a_walk_is_forced_as_well() {
     for n in 0..61 {
         others.push(park(&world, "other", 2 * HOUR, &format!("{n:02}")).await);
     }
-    park(&world, "billing", 3 * HOUR, &layout::parked_id(world.clock.now(), "x")).await;
+    park(
+        &world,
+        "billing",
+        3 * HOUR,
+        &layout::parked_id(world.clock.now(), "x"),
+    )
+    .await;
     world.write(MARK, Bytes::new()).await;
     assert_eq!(world.run_after(Duration::ZERO).await.forced_sent, 0);
     // A page less, so that one run looks at all the rest.
@@ -117,5 +146,8 @@ async fn what_the_queue_does_not_take_is_forced_in_the_next_run() {
     world.write(MARK, Bytes::new()).await;
     assert_eq!(world.run_after(Duration::ZERO).await.forced_sent, 0);
     let report = world.second().run().await.unwrap();
-    assert_eq!((report.forced_sent, world.store.keys(layout::FORCING).len()), (5, 0));
+    assert_eq!(
+        (report.forced_sent, world.store.keys(layout::FORCING).len()),
+        (5, 0)
+    );
 }

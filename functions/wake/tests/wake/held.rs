@@ -1,5 +1,5 @@
-//! Held deliveries: released in passes, in turn over the subscriptions, as far as there is room, and by the
-//! state of their link.
+//! Held deliveries: released in passes, in turn over the subscriptions, as far as there is room,
+//! and by the state of their link.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,9 +31,19 @@ const LAST: Duration = Duration::from_secs(13);
 
 const LINK: &str = "https://a.example:443";
 
-/// Holds deliveries in one object, of a subscription of the topic `orders`; they expire after `wait`.
-async fn hold(world: &World, subscription: &str, wait: Duration, id: &str, deliveries: usize) -> String {
-    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
+/// Holds deliveries in one object, of a subscription of the topic `orders`; they expire after
+/// `wait`.
+async fn hold(
+    world: &World,
+    subscription: &str,
+    wait: Duration,
+    id: &str,
+    deliveries: usize,
+) -> String {
+    let (topic, name) = (
+        TopicName::parse("orders").unwrap(),
+        SubscriptionName::parse(subscription).unwrap(),
+    );
     let key = layout::held(&topic, &name, world.clock.now() + wait, id);
     let message = |n| Bytes::from(format!(r#""{subscription}-{id}-{n}""#));
     let messages: Vec<_> = (0..deliveries).map(message).collect();
@@ -53,8 +63,10 @@ async fn subscribe_at(world: &World, names: &[&str], endpoint: Value) {
         "endpoint": endpoint,
         "status": { "state": "Active", "since": now.to_string() },
     });
-    let subscriptions: serde_json::Map<String, Value> =
-        names.iter().map(|name| ((*name).to_owned(), subscription.clone())).collect();
+    let subscriptions: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), subscription.clone()))
+        .collect();
     let record = json!({
         "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": now, "updatedAt": now,
         "settings": { "subscriptions": subscriptions },
@@ -72,14 +84,21 @@ async fn run(world: &World, passes: u64) -> WakeReport {
 /// Of which subscriptions the messages are that were sent since this was asked last.
 fn sent(world: &World) -> Vec<String> {
     let owner = |body: &Bytes| {
-        let text = std::str::from_utf8(body).unwrap().trim_matches('"').to_owned();
+        let text = std::str::from_utf8(body)
+            .unwrap()
+            .trim_matches('"')
+            .to_owned();
         text.split('-').next().unwrap().to_owned()
     };
     world.queue.take_bodies().iter().map(owner).collect()
 }
 
 fn links(world: &World) -> LinkHealth<MemoryStore, posthaste_testkit::ManualClock> {
-    LinkHealth::new(world.store.clone(), world.clock.clone(), HealthSettings::default())
+    LinkHealth::new(
+        world.store.clone(),
+        world.clock.clone(),
+        HealthSettings::default(),
+    )
 }
 
 async fn observe(world: &World, observation: Observation) {
@@ -90,18 +109,33 @@ async fn observe(world: &World, observation: Observation) {
 
 /// Makes the link fail until no delivery goes to it for ten minutes.
 async fn retry(world: &World) {
-    let last = Failure { outcome: OutcomeName::SocketError, status: None };
+    let last = Failure {
+        outcome: OutcomeName::SocketError,
+        status: None,
+    };
     for _ in 0..4 {
         world.clock.advance(MINUTE);
         let began = world.clock.now();
-        observe(world, Observation::Failing { failures: 10, last, began }).await;
+        observe(
+            world,
+            Observation::Failing {
+                failures: 10,
+                last,
+                began,
+            },
+        )
+        .await;
     }
 }
 
 /// Writes the pressure as the monitor does when it finds this number of visible messages.
 async fn write_pressure(world: &World, visible: u64) {
     let now = world.clock.now();
-    let readings = Readings { visible: Some(visible), drain_secs: Some(0), ..Readings::default() };
+    let readings = Readings {
+        visible: Some(visible),
+        drain_secs: Some(0),
+        ..Readings::default()
+    };
     let before = PressureState::normal(now);
     let (state, _) = evaluate(&before, &readings, &PressureSettings::default(), now);
     world.write(PRESSURE_KEY, state.render().into()).await;
@@ -119,7 +153,10 @@ async fn subscriptions_take_turns_and_none_has_more_than_its_part_of_a_pass() {
     let of = |name: &str, pass: &[String]| pass.iter().filter(|owner| *owner == name).count();
     let (first, second) = sent.split_at(230);
     assert_eq!((of("one", first), of("two", first)), (200, 30));
-    assert_eq!((of("one", second), of("two", second), report.held_sent), (200, 0, 430));
+    assert_eq!(
+        (of("one", second), of("two", second), report.held_sent),
+        (200, 0, 430)
+    );
 }
 
 #[tokio::test]
@@ -151,11 +188,17 @@ async fn a_hundred_thousand_go_in_order_of_age_in_twelve_runs_and_with_few_reque
         world.clock.advance(Duration::from_secs(18));
     }
     let bodies = world.queue.take_bodies();
-    let objects: Vec<_> =
-        bodies.chunks(200).map(|pass| pass.iter().map(|body| body.slice(..8)).max()).collect();
+    let objects: Vec<_> = bodies
+        .chunks(200)
+        .map(|pass| pass.iter().map(|body| body.slice(..8)).max())
+        .collect();
     assert_eq!((bodies.len(), objects.is_sorted()), (100_000, true));
-    let [gets, deletes, puts, sends] = [0, 1, 2, 3].map(|index: usize| calls[index].load(Ordering::Relaxed));
-    assert_eq!((runs, gets, deletes, puts, sends), (12, 500, 500, 0, 10_000));
+    let [gets, deletes, puts, sends] =
+        [0, 1, 2, 3].map(|index: usize| calls[index].load(Ordering::Relaxed));
+    assert_eq!(
+        (runs, gets, deletes, puts, sends),
+        (12, 500, 500, 0, 10_000)
+    );
 }
 
 #[tokio::test]
@@ -165,11 +208,21 @@ async fn what_expires_first_goes_first_and_an_object_of_which_a_part_went_keeps_
     hold(&world, "one", HOUR, "soon", 150).await;
     run(&world, 1).await;
     let bodies = world.queue.take_bodies();
-    assert!(bodies[..150].iter().all(|body| body.starts_with(b"\"one-soon")));
-    assert_eq!((bodies.len(), world.store.keys(layout::HELD)), (200, vec![late]));
+    assert!(
+        bodies[..150]
+            .iter()
+            .all(|body| body.starts_with(b"\"one-soon"))
+    );
+    assert_eq!(
+        (bodies.len(), world.store.keys(layout::HELD)),
+        (200, vec![late])
+    );
     run(&world, 1).await;
     let bodies = world.queue.take_bodies();
-    assert_eq!((bodies.len(), &bodies[0][..]), (100, &b"\"one-late-50\""[..]));
+    assert_eq!(
+        (bodies.len(), &bodies[0][..]),
+        (100, &b"\"one-late-50\""[..])
+    );
 }
 
 #[tokio::test]
@@ -198,7 +251,8 @@ async fn a_run_that_cannot_look_at_all_folders_leaves_where_the_next_goes_on() {
 }
 
 #[tokio::test]
-async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run_begins_with_that_page() {
+async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run_begins_with_that_page()
+ {
     for page in 0..4 {
         let is_list = |e: Effect<'_>| e.operation == Operation::List && e.key == layout::HELD;
         let fault = Fault::Before(ErrorKind::Throttled { retry_after: None });
@@ -210,7 +264,10 @@ async fn folders_found_before_a_page_that_fails_have_their_turn_and_the_next_run
         assert_eq!(run(&world, 5).await.held_sent, page * PAGE);
         let after = (page > 0).then(|| format!("held/orders.s{}0", page * PAGE - 1));
         assert_eq!(world.lease().await["heldTo"], json!(after));
-        assert_eq!((run(&world, 5).await.held_sent, fails.faults()), (10 - page * PAGE, 1));
+        assert_eq!(
+            (run(&world, 5).await.held_sent, fails.faults()),
+            (10 - page * PAGE, 1)
+        );
         assert_eq!(world.lease().await["heldTo"], Value::Null);
     }
 }
@@ -248,7 +305,10 @@ async fn an_object_that_cannot_be_understood_stays_and_keeps_no_other() {
     world.write("held/foreign", Bytes::new()).await;
     let report = run(&world, 3).await;
     assert_eq!((report.held_sent, report.held_left), (3, 1));
-    assert_eq!(world.store.keys(layout::HELD), ["held/foreign".to_owned(), broken]);
+    assert_eq!(
+        world.store.keys(layout::HELD),
+        ["held/foreign".to_owned(), broken]
+    );
 }
 
 #[tokio::test]
@@ -262,7 +322,14 @@ async fn a_queue_that_takes_nothing_ends_it_and_the_next_run_goes_on() {
     }
     let report = run(&world, 5).await;
     // Three have a turn at once, which is what a pass has room for.
-    assert_eq!((report.held_sent, report.held_left, world.queue.take_bodies().len()), (0, 3, 0));
+    assert_eq!(
+        (
+            report.held_sent,
+            report.held_left,
+            world.queue.take_bodies().len()
+        ),
+        (0, 3, 0)
+    );
     assert_eq!(world.second().run().await.unwrap().held_sent, 20);
 }
 
@@ -293,7 +360,13 @@ async fn a_link_whose_hold_is_over_is_asked_with_one_delivery_of_all_that_wait_f
     }
     // Somebody has taken the right to the probe.
     let target = Target::parse(LINK).unwrap();
-    assert!(links(&world).claim(&target, "somebody").await.unwrap().is_some());
+    assert!(
+        links(&world)
+            .claim(&target, "somebody")
+            .await
+            .unwrap()
+            .is_some()
+    );
     world.clock.advance(Duration::from_secs(5));
     assert_eq!(run(&world, 3).await.held_sent, 0);
 }
@@ -322,7 +395,8 @@ async fn what_waits_for_a_link_that_recovers_goes_little_by_little() {
 #[tokio::test]
 async fn what_cannot_be_shortened_is_sent_once_in_a_run() {
     let fails = Plan::by(|effect| {
-        let is_shortened = effect.operation == Operation::Put && effect.key.starts_with(layout::HELD);
+        let is_shortened =
+            effect.operation == Operation::Put && effect.key.starts_with(layout::HELD);
         is_shortened.then_some(Fault::Before(ErrorKind::Throttled { retry_after: None }))
     });
     let world = World::with(&fails, &Plan::none());
@@ -387,5 +461,8 @@ async fn subscriptions_have_their_turns_side_by_side() {
         hold(&world, name, HOUR, "x", 1).await;
     }
     assert_eq!(run(&world, 1).await.held_sent, 20);
-    assert_eq!((most.load(Ordering::Relaxed), held.load(Ordering::Relaxed)), (8, 0));
+    assert_eq!(
+        (most.load(Ordering::Relaxed), held.load(Ordering::Relaxed)),
+        (8, 0)
+    );
 }

@@ -15,9 +15,12 @@ const NEXT: Duration = Duration::from_mins(25);
 fn world(ages: &[Duration]) -> World {
     let world = World::new();
     for (number, age) in ages.iter().enumerate() {
-        let written = (world.clock.now() + NEXT).as_millis() - u64::try_from(age.as_millis()).unwrap();
+        let written =
+            (world.clock.now() + NEXT).as_millis() - u64::try_from(age.as_millis()).unwrap();
         let key = format!("idempotency/orders/{number}");
-        world.store.write_at(&key, "{}", Timestamp::from_millis(written));
+        world
+            .store
+            .write_at(&key, "{}", Timestamp::from_millis(written));
     }
     world
 }
@@ -25,7 +28,11 @@ fn world(ages: &[Duration]) -> World {
 async fn check(age: Duration, later: Duration, is_deleted: bool) {
     let world = world(&[age]);
     world.run_after(later).await;
-    assert_eq!(world.store.keys("idempotency/").is_empty(), is_deleted, "{age:?} {later:?}");
+    assert_eq!(
+        world.store.keys("idempotency/").is_empty(),
+        is_deleted,
+        "{age:?} {later:?}"
+    );
 }
 
 #[tokio::test]
@@ -44,10 +51,17 @@ async fn a_key_that_was_claimed_anew_since_it_was_listed_stays() {
     let listed = Timestamp::from_millis(now.as_millis() - 30 * 3_600_000);
     let digest = || RequestDigest::of([], b"");
     let claim = |at: Timestamp| IdempotencyRecord::claimed(digest(), String::new(), at).render();
-    world.store.write_at("idempotency/orders/claimed", claim(now), listed);
-    world.store.write_at("idempotency/orders/over", claim(listed), listed);
+    world
+        .store
+        .write_at("idempotency/orders/claimed", claim(now), listed);
+    world
+        .store
+        .write_at("idempotency/orders/over", claim(listed), listed);
     world.run_after(NEXT).await;
-    assert_eq!(world.store.keys("idempotency/"), ["idempotency/orders/claimed"]);
+    assert_eq!(
+        world.store.keys("idempotency/"),
+        ["idempotency/orders/claimed"]
+    );
 }
 
 #[tokio::test]
@@ -63,7 +77,10 @@ async fn old_keys_go_from_every_page_and_young_ones_stay() {
     let (old, young) = (Duration::from_hours(30), Duration::from_hours(3));
     let world = world(&[old, young, old, old, old, young, old, old]);
     world.run_after(NEXT).await;
-    assert_eq!(world.store.keys("idempotency/"), ["idempotency/orders/1", "idempotency/orders/5"]);
+    assert_eq!(
+        world.store.keys("idempotency/"),
+        ["idempotency/orders/1", "idempotency/orders/5"]
+    );
 }
 
 #[tokio::test]

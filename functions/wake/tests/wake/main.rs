@@ -1,5 +1,5 @@
-//! wake over a store that answers as S3 may: where its lists begin, short pages, who holds the lease, and the
-//! deadline.
+//! wake over a store that answers as S3 may: where its lists begin, short pages, who holds the
+//! lease, and the deadline.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

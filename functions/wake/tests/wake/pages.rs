@@ -26,13 +26,23 @@ async fn everything_due_is_released_however_short_the_pages_are() {
 async fn every_old_payload_is_deleted_however_short_the_pages_are() {
     for (leaves, expected) in [(false, 1), (true, 12)] {
         let world = World::new();
-        world.clock.advance_to(Timestamp::parse("2026-03-07T05:00:00Z").unwrap());
+        world
+            .clock
+            .advance_to(Timestamp::parse("2026-03-07T05:00:00Z").unwrap());
         let old = (0..11).map(|n| format!("payloads/20200101/{n}"));
         for key in old.chain([layout::payload(world.clock.now(), "young")]) {
             world.write(&key, Bytes::from_static(b"{}")).await;
         }
-        let wake = if leaves { world.second().leaving_payloads() } else { world.second() };
+        let wake = if leaves {
+            world.second().leaving_payloads()
+        } else {
+            world.second()
+        };
         wake.run().await.unwrap();
-        assert_eq!(world.store.keys(layout::PAYLOADS).len(), expected, "{leaves}");
+        assert_eq!(
+            world.store.keys(layout::PAYLOADS).len(),
+            expected,
+            "{leaves}"
+        );
     }
 }

@@ -1,11 +1,13 @@
-//! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what has expired
-//! always goes.
+//! Under pressure: what waits goes on, slower where the queue itself is under pressure, and what
+//! has expired always goes.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::{Delivery, SubscriptionName, Timestamp, TopicName};
-use posthaste_core::pressure::{Level, PressureSettings, PressureState, Readings, Space, Usage, evaluate};
+use posthaste_core::pressure::{
+    Level, PressureSettings, PressureState, Readings, Space, Usage, evaluate,
+};
 use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
 use posthaste_core::stored::parked::render_parked;
 use posthaste_core::stored::{PRESSURE_KEY, layout};
@@ -20,7 +22,8 @@ const HOUR: Duration = Duration::from_hours(1);
 const MARK: &str = "forcing/orders.billing";
 
 /// A delivery as an older program wrote it.
-const MESSAGE: &[u8] = include_bytes!("../../../../shared/core/src/stored/fixtures/delivery-v1.json");
+const MESSAGE: &[u8] =
+    include_bytes!("../../../../shared/core/src/stored/fixtures/delivery-v1.json");
 
 /// A place where a test puts deliveries.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,20 +43,36 @@ async fn press(world: &World, readings: Readings) {
 
 /// The delivery queue under this pressure.
 fn queue(visible: u64, drain_secs: u64) -> Readings {
-    Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..Readings::default() }
+    Readings {
+        visible: Some(visible),
+        drain_secs: Some(drain_secs),
+        ..Readings::default()
+    }
 }
 
 /// A delivery that expires then.
 fn message(expires_at: Timestamp) -> Bytes {
     let mut delivery: Delivery = parse_delivery(&Bytes::from_static(MESSAGE)).unwrap();
-    delivery.events.iter_mut().for_each(|entry| entry.expires_at = expires_at);
+    delivery
+        .events
+        .iter_mut()
+        .for_each(|entry| entry.expires_at = expires_at);
     render_delivery(&delivery)
 }
 
-/// Puts an object of these messages where they wait since a minute ago: due, or with something that has
-/// expired.
-async fn wait(world: &World, place: Place, subscription: &str, id: &str, messages: &[Bytes]) -> String {
-    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap());
+/// Puts an object of these messages where they wait since a minute ago: due, or with something that
+/// has expired.
+async fn wait(
+    world: &World,
+    place: Place,
+    subscription: &str,
+    id: &str,
+    messages: &[Bytes],
+) -> String {
+    let (topic, name) = (
+        TopicName::parse("orders").unwrap(),
+        SubscriptionName::parse(subscription).unwrap(),
+    );
     let key = match place {
         Place::Parked => layout::parked(world.clock.now(), &topic, &name, id),
         Place::Held => layout::held(&topic, &name, world.clock.now(), id),
@@ -63,7 +82,13 @@ async fn wait(world: &World, place: Place, subscription: &str, id: &str, message
 }
 
 /// The same, with deliveries that expire in an hour.
-async fn wait_for_an_hour(world: &World, place: Place, subscription: &str, id: &str, deliveries: usize) {
+async fn wait_for_an_hour(
+    world: &World,
+    place: Place,
+    subscription: &str,
+    id: &str,
+    deliveries: usize,
+) {
     let messages = vec![message(world.clock.now() + HOUR); deliveries];
     wait(world, place, subscription, id, &messages).await;
 }
@@ -71,7 +96,10 @@ async fn wait_for_an_hour(world: &World, place: Place, subscription: &str, id: &
 /// One run a minute later, in which time passes whenever it pauses.
 async fn run(world: &World) -> WakeReport {
     world.clock.advance(MINUTE);
-    world.in_time(world.wake.run_until(world.clock.monotonic() + RUN)).await.unwrap()
+    world
+        .in_time(world.wake.run_until(world.clock.monotonic() + RUN))
+        .await
+        .unwrap()
 }
 
 /// The numbers of parked, forced and held deliveries that a run sent.
@@ -82,14 +110,27 @@ fn sent(report: &WakeReport) -> [usize; 3] {
 /// How many messages an object has left.
 async fn left(world: &World, key: &str) -> usize {
     let object = world.store.get(key).await.unwrap();
-    object.map_or(0, |object| posthaste_core::stored::parked::parse_parked(&object.bytes).unwrap().len())
+    object.map_or(0, |object| {
+        posthaste_core::stored::parked::parse_parked(&object.bytes)
+            .unwrap()
+            .len()
+    })
 }
 
 #[tokio::test]
 async fn a_full_disk_and_a_backlog_of_dead_letters_slow_nothing_that_waits() {
-    let full = Usage { used: 9_400 << 20, total: 10_000 << 20 };
-    let disk = Readings { database: Some(Space::Disk(full)), ..queue(0, 0) };
-    let letters = Readings { dead_letters: Some(2_000), ..queue(0, 0) };
+    let full = Usage {
+        used: 9_400 << 20,
+        total: 10_000 << 20,
+    };
+    let disk = Readings {
+        database: Some(Space::Disk(full)),
+        ..queue(0, 0)
+    };
+    let letters = Readings {
+        dead_letters: Some(2_000),
+        ..queue(0, 0)
+    };
     for readings in [disk, letters] {
         let world = World::new();
         for place in [Place::Parked, Place::Held] {
@@ -112,7 +153,10 @@ async fn at_medium_of_the_drain_time_each_place_sends_a_part_in_a_run() {
         press(&world, queue(100, 60)).await;
         assert_eq!(sent(&run(&world).await), expected);
     }
-    assert_eq!(world.store.keys("parked/").len() + world.store.keys("held/").len(), 0);
+    assert_eq!(
+        world.store.keys("parked/").len() + world.store.keys("held/").len(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -121,12 +165,17 @@ async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits
     // The first run begins in an odd minute.
     world.clock.advance(MINUTE);
     let forced = world.clock.now() + 5 * HOUR;
-    let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+    let (topic, name) = (
+        TopicName::parse("orders").unwrap(),
+        SubscriptionName::parse("billing").unwrap(),
+    );
     for id in ["a", "b", "c"] {
         wait_for_an_hour(&world, Place::Parked, "one", id, 2).await;
         wait_for_an_hour(&world, Place::Held, "one", id, 3).await;
         let key = layout::parked(forced, &topic, &name, id);
-        world.write(&key, render_parked(&vec![message(forced); 4])).await;
+        world
+            .write(&key, render_parked(&vec![message(forced); 4]))
+            .await;
     }
     world.write(MARK, Bytes::new()).await;
     let mut went = Vec::new();
@@ -137,7 +186,9 @@ async fn at_high_of_the_queue_one_object_goes_in_a_run_and_everything_that_waits
         went.push(sent(&report));
     }
     let (parked, forced, held) = ([2, 0, 0], [0, 4, 0], [0, 0, 3]);
-    let expected = [held, parked, forced, parked, held, parked, forced, held, forced, [0; 3]];
+    let expected = [
+        held, parked, forced, parked, held, parked, forced, held, forced, [0; 3],
+    ];
     assert_eq!(went, expected);
 }
 
@@ -186,11 +237,21 @@ async fn a_run_goes_on_looking_for_what_has_expired_where_the_last_one_ended() {
     for n in 0..1_100 {
         wait_for_an_hour(&world, Place::Parked, "one", &format!("{n:04}"), 1).await;
     }
-    wait(&world, Place::Parked, "one", "last", &[message(world.clock.now())]).await;
+    wait(
+        &world,
+        Place::Parked,
+        "one",
+        "last",
+        &[message(world.clock.now())],
+    )
+    .await;
     let mut went = Vec::new();
     for _ in 0..3 {
         press(&world, queue(20_000, 1_000)).await;
-        went.push((run(&world).await.sent, world.lease().await.get("expiredTo").is_some()));
+        went.push((
+            run(&world).await.sent,
+            world.lease().await.get("expiredTo").is_some(),
+        ));
     }
     assert_eq!(went, [(1, true), (2, false), (1, true)]);
 }
@@ -222,10 +283,20 @@ async fn a_run_that_cannot_list_the_next_page_says_how_far_it_looked_for_what_ha
     let plan = Plan::nth_of(1, Fault::Before(ErrorKind::Other), is_parked_list);
     let world = World::with(&plan, &Plan::none());
     park_three(&world).await;
-    let last = wait(&world, Place::Parked, "one", "d", &[message(world.clock.now())]).await;
+    let last = wait(
+        &world,
+        Place::Parked,
+        "one",
+        "d",
+        &[message(world.clock.now())],
+    )
+    .await;
     press(&world, queue(20_000, 1_000)).await;
     world.clock.advance(MINUTE);
-    let ended = world.wake.run_until(world.clock.monotonic() + Duration::from_secs(55)).await;
+    let ended = world
+        .wake
+        .run_until(world.clock.monotonic() + Duration::from_secs(55))
+        .await;
     assert!(matches!(ended, Err(WakeError::List(_))), "{ended:?}");
     let reached = world.lease().await["expiredTo"].as_str().map(str::to_owned);
     assert!(reached.is_some_and(|reached| reached < last && reached.contains("/c")));
@@ -244,16 +315,26 @@ async fn an_object_that_cannot_be_read_takes_no_other_s_place_at_high() {
 }
 
 #[tokio::test]
-async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_that_are_always_due() {
+async fn at_high_what_is_held_for_each_subscription_has_its_turn_beside_retries_that_are_always_due()
+ {
     let check = async |folders: usize, is_forced: bool| {
         let world = World::new();
         let far = world.clock.now() + 30 * HOUR;
-        let (topic, name) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
         for n in 0..60 {
             wait_for_an_hour(&world, Place::Parked, "one", &format!("{n:02}"), 1).await;
             for folder in 0..folders {
-                wait_for_an_hour(&world, Place::Held, &format!("s{folder}"), &format!("{n:02}"), 1).await;
+                wait_for_an_hour(
+                    &world,
+                    Place::Held,
+                    &format!("s{folder}"),
+                    &format!("{n:02}"),
+                    1,
+                )
+                .await;
             }
             if is_forced {
                 let key = layout::parked(far, &topic, &name, &format!("{n:02}"));

@@ -12,8 +12,8 @@ use crate::world::{RUN, World};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The minutes in which wake looks for work. It is started once in each of this number of minutes, without a
-/// signal.
+/// The minutes in which wake looks for work. It is started once in each of this number of minutes,
+/// without a signal.
 async fn looks(world: &World, minutes: u64) -> Vec<u64> {
     let mut looks = Vec::new();
     for minute in 1..=minutes {
@@ -54,17 +54,30 @@ async fn a_signal_is_heard_until_all_that_it_announces_was_seen() {
     world.clock.advance(2 * MINUTE);
     signal_wake(&world.store, world.clock.now()).await.unwrap();
     // Ten minutes and the one that began after them.
-    assert_eq!(looks(&world, 30).await, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 25]);
+    assert_eq!(
+        looks(&world, 30).await,
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 25]
+    );
 }
 
 #[tokio::test]
 async fn work_of_every_kind_keeps_wake_from_resting_until_it_is_done() {
-    let held = layout::held_past("orders.billing").replace("orders.billing0", "orders.billing/x/x.json");
-    let kinds = ["forcing/orders.billing", "telling/orders.billing", "replaying/x", "temporary/a.b", &held];
+    let held =
+        layout::held_past("orders.billing").replace("orders.billing0", "orders.billing/x/x.json");
+    let kinds = [
+        "forcing/orders.billing",
+        "telling/orders.billing",
+        "replaying/x",
+        "temporary/a.b",
+        &held,
+    ];
     for key in kinds {
         let world = World::new().on_aws();
         world.write(key, Bytes::from_static(b"?")).await;
-        assert!(!world.run_unsignalled_after(Duration::ZERO).await.rested, "{key}");
+        assert!(
+            !world.run_unsignalled_after(Duration::ZERO).await.rested,
+            "{key}"
+        );
         assert!(!world.run_unsignalled_after(MINUTE).await.rested, "{key}");
     }
 }
@@ -78,8 +91,12 @@ async fn leave(world: &World, cursor: &str, key: &str) {
 
 #[tokio::test]
 async fn a_list_that_begins_in_the_middle_and_finds_nothing_is_no_rest() {
-    let held = layout::held_past("orders.billing").replace("orders.billing0", "orders.billing/x/x.json");
-    for (cursor, key, past) in [("heldTo", &*held, "held/z"), ("sweptTo", "temporary/a.b", "temporary/z")] {
+    let held =
+        layout::held_past("orders.billing").replace("orders.billing0", "orders.billing/x/x.json");
+    for (cursor, key, past) in [
+        ("heldTo", &*held, "held/z"),
+        ("sweptTo", "temporary/a.b", "temporary/z"),
+    ] {
         let world = World::new().on_aws();
         world.write(key, Bytes::from_static(b"?")).await;
         leave(&world, cursor, past).await;
@@ -93,7 +110,15 @@ async fn a_list_that_begins_in_the_middle_and_finds_nothing_is_no_rest() {
 
 #[tokio::test]
 async fn a_list_that_fails_a_signal_that_cannot_be_read_and_a_clock_that_was_ahead_are_no_rest() {
-    for prefix in ["forcing/", "telling/", "replaying/", "temporary/", "held/", "links/", "parked/"] {
+    for prefix in [
+        "forcing/",
+        "telling/",
+        "replaying/",
+        "temporary/",
+        "held/",
+        "links/",
+        "parked/",
+    ] {
         let plan = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
             effect.operation == Operation::List && effect.key == prefix
         });
@@ -128,7 +153,12 @@ async fn a_rest_is_no_outage_and_an_outage_after_one_is_seen() {
 #[tokio::test]
 async fn a_lease_of_an_older_program_gives_no_rest() {
     let world = World::new().on_aws();
-    world.write(WAKE_LEASE, Bytes::from_static(br#"{"lapsesAt":0,"beganAt":1,"openFromMinute":1}"#)).await;
+    world
+        .write(
+            WAKE_LEASE,
+            Bytes::from_static(br#"{"lapsesAt":0,"beganAt":1,"openFromMinute":1}"#),
+        )
+        .await;
     assert!(!world.run_unsignalled_after(Duration::ZERO).await.rested);
     assert!(world.store.get(WAKE_LEASE).await.unwrap().is_some());
 }

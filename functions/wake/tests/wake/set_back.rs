@@ -21,14 +21,18 @@ const DAY: Duration = Duration::from_hours(24);
 async fn park(world: &World, wait: Duration, id: &str) {
     let now = world.clock.now();
     let key = key(now + wait, &layout::parked_id(now, id));
-    world.write(&key, render_parked(&[format!("\"{id}\"").into()])).await;
+    world
+        .write(&key, render_parked(&[format!("\"{id}\"").into()]))
+        .await;
 }
 
 /// For how many minutes each object waits from now, in their order.
 fn waits(world: &World) -> Vec<u64> {
     let now = world.clock.now().minute();
     let due = world.store.keys(layout::PARKED);
-    due.iter().map(|key| layout::parked_due_minute(key).unwrap().saturating_sub(now)).collect()
+    due.iter()
+        .map(|key| layout::parked_due_minute(key).unwrap().saturating_sub(now))
+        .collect()
 }
 
 /// A run of a process that was started since, whose clock shows what the other's would.
@@ -66,9 +70,15 @@ async fn a_process_that_is_started_after_the_clock_was_set_back_sees_it() {
     assert_eq!(waits(&world), [20]);
     // Moved once, it stays where it is, also when the clock is set back once more.
     world.clock.advance(MINUTE);
-    assert_eq!((run_of_another(&world).await.pulled_in, waits(&world)), (0, vec![19]));
+    assert_eq!(
+        (run_of_another(&world).await.pulled_in, waits(&world)),
+        (0, vec![19])
+    );
     world.clock.set_back(HOUR);
-    assert_eq!((run_of_another(&world).await.pulled_in, waits(&world)), (1, vec![20]));
+    assert_eq!(
+        (run_of_another(&world).await.pulled_in, waits(&world)),
+        (1, vec![20])
+    );
 }
 
 #[tokio::test]
@@ -79,11 +89,22 @@ async fn times_too_far_ahead_are_found_once_a_day() {
     // By a clock that was ahead between two runs, and by an older program, which did not say when.
     let next_year = world.clock.now() + 365 * DAY;
     for id in [layout::parked_id(next_year, "a"), "b".to_owned()] {
-        world.write(&key(next_year + HOUR, &id), render_parked(&["\"x\"".into()])).await;
+        world
+            .write(
+                &key(next_year + HOUR, &id),
+                render_parked(&["\"x\"".into()]),
+            )
+            .await;
     }
     assert_eq!(world.run_after(2 * MINUTE).await.pulled_in, 0);
     let midnight = Timestamp::parse("2026-03-08T00:00:00Z").unwrap();
-    assert_eq!(world.run_after(midnight.since(world.clock.now())).await.pulled_in, 2);
+    assert_eq!(
+        world
+            .run_after(midnight.since(world.clock.now()))
+            .await
+            .pulled_in,
+        2
+    );
     assert_eq!(waits(&world), [60, 24 * 60 + 6]);
     assert_eq!(world.run_after(MINUTE).await.pulled_in, 0);
 }

@@ -22,7 +22,11 @@ const NAME: &str = "temporary/orders";
 
 /// A topic with these members, written now, and known as temporary.
 fn record(now: Timestamp, settings: Value) -> TopicRecord {
-    records::topic_record(records::topic_name("Orders"), records::topic_settings(settings), now)
+    records::topic_record(
+        records::topic_name("Orders"),
+        records::topic_settings(settings),
+        now,
+    )
 }
 
 /// A subscription of these members, active since now.
@@ -31,7 +35,10 @@ fn subscription(now: Timestamp, members: &Value) -> Value {
         "endpoint": { "url": "https://a.example/" },
         "status": { "state": "Active", "since": now.to_string() },
     });
-    settings.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    settings
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
     settings
 }
 
@@ -47,7 +54,16 @@ async fn with_idle_topic_named(world: &World, name: &str) {
     let record = record(now, json!({ "autoDeleteOnIdle": "PT8M" }));
     let topic = TopicName::parse(name).unwrap();
     world.write(&layout::temporary(&topic), "".into()).await;
-    world.write(&layout::topic(&topic), TopicRecord { name: topic, ..record }.render()).await;
+    world
+        .write(
+            &layout::topic(&topic),
+            TopicRecord {
+                name: topic,
+                ..record
+            }
+            .render(),
+        )
+        .await;
 }
 
 async fn with_idle_topic(world: &World) {
@@ -79,7 +95,14 @@ async fn subscriptions(store: &MemoryStore) -> Option<Vec<String>> {
     if record.deleted_at.is_some() {
         return None;
     }
-    Some(record.settings.subscriptions.keys().map(ToString::to_string).collect())
+    Some(
+        record
+            .settings
+            .subscriptions
+            .keys()
+            .map(ToString::to_string)
+            .collect(),
+    )
 }
 
 /// The topics and subscriptions that a run deletes which begins `later`.
@@ -91,7 +114,11 @@ async fn deleted_after(world: &World, later: Duration) -> (usize, usize) {
 #[tokio::test]
 async fn a_subscription_is_deleted_when_its_time_has_come() {
     let world = World::new();
-    with_subscription(&world, json!({ "expirationTimeUtc": "2026-03-07T04:07:00Z" })).await;
+    with_subscription(
+        &world,
+        json!({ "expirationTimeUtc": "2026-03-07T04:07:00Z" }),
+    )
+    .await;
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));
@@ -104,7 +131,12 @@ async fn a_subscription_is_deleted_when_its_time_has_come() {
 async fn a_subscription_is_deleted_when_it_is_idle_and_not_before() {
     let world = World::new();
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT8M" })).await;
-    note(&world, "activity/orders.billing", world.clock.now() + 5 * MINUTE).await;
+    note(
+        &world,
+        "activity/orders.billing",
+        world.clock.now() + 5 * MINUTE,
+    )
+    .await;
     // Idle for 8 minutes since its note, and for 2 more, the most that is not noted.
     assert_eq!(deleted_after(&world, 14 * MINUTE).await, (0, 0));
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
@@ -114,14 +146,24 @@ async fn a_subscription_is_deleted_when_it_is_idle_and_not_before() {
 
 #[tokio::test]
 async fn a_subscription_is_not_idle_while_an_event_waits_for_it() {
-    for prefix in ["held/orders.billing/20260308T0405Z/", "parked/20260307T1605Z/orders.billing/"] {
+    for prefix in [
+        "held/orders.billing/20260308T0405Z/",
+        "parked/20260307T1605Z/orders.billing/",
+    ] {
         let world = World::new();
         with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
         let key = format!("{prefix}x.json");
-        world.write(&key, render_parked(&[Bytes::from_static(b"\"x\"")])).await;
+        world
+            .write(&key, render_parked(&[Bytes::from_static(b"\"x\"")]))
+            .await;
         // Of others, in front of it: the pages are short.
         for n in 0..5 {
-            world.write(&format!("parked/20260307T1600Z/other.s{n}/x.json"), Bytes::new()).await;
+            world
+                .write(
+                    &format!("parked/20260307T1600Z/other.s{n}/x.json"),
+                    Bytes::new(),
+                )
+                .await;
         }
         set_state(&world, "Paused").await;
         for _ in 0..6 {
@@ -141,7 +183,9 @@ async fn a_subscription_stays_for_a_while_after_what_was_held_for_it_was_release
     let world = World::new();
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
     let held = "held/orders.billing/20260308T0405Z/x.json";
-    world.write(held, render_parked(&[Bytes::from_static(b"\"x\"")])).await;
+    world
+        .write(held, render_parked(&[Bytes::from_static(b"\"x\"")]))
+        .await;
     // The first run after an hour of nothing: it releases what is held beside its sweep.
     let report = world.run_after(60 * MINUTE).await;
     assert_eq!((report.held_sent, report.deleted_subscriptions), (1, 0));
@@ -169,7 +213,10 @@ async fn no_time_of_an_outage_counts_as_idle() {
 
 #[tokio::test]
 async fn a_subscription_stays_for_a_while_after_what_was_parked_for_it_was_released_late() {
-    let queue = Plan::at(Fault::Before(ErrorKind::Throttled { retry_after: None }), |_| true);
+    let queue = Plan::at(
+        Fault::Before(ErrorKind::Throttled { retry_after: None }),
+        |_| true,
+    );
     let world = World::with(&Plan::none(), &queue);
     with_subscription(&world, json!({ "autoDeleteOnIdle": "PT5M" })).await;
     world.park(5 * MINUTE, "x", 1).await;
@@ -206,7 +253,12 @@ async fn a_subscription_whose_note_was_lost_is_in_use_since_its_topic_was_writte
     let world = World::new();
     let settings = subscription(world.clock.now(), &json!({ "autoDeleteOnIdle": "PT8M" }));
     let written = world.clock.now() + 60 * MINUTE;
-    world.write(TOPIC, record(written, json!({ "subscriptions": { "Billing": settings } })).render()).await;
+    world
+        .write(
+            TOPIC,
+            record(written, json!({ "subscriptions": { "Billing": settings } })).render(),
+        )
+        .await;
     world.write(NAME, "".into()).await;
     assert_eq!(deleted_after(&world, 69 * MINUTE).await, (0, 0));
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 1));
@@ -264,7 +316,10 @@ async fn what_is_used_between_the_first_look_and_the_second_stays() {
     });
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 60 * MINUTE).await, (0, 0));
-    assert_eq!(subscriptions(&world.store).await, Some(vec!["billing".to_owned()]));
+    assert_eq!(
+        subscriptions(&world.store).await,
+        Some(vec!["billing".to_owned()])
+    );
 }
 
 #[tokio::test]
@@ -286,9 +341,19 @@ async fn a_deletion_that_was_cut_short_is_finished_later() {
     let world = World::with(&plan, &Plan::none());
     with_idle_topic(&world).await;
     assert_eq!(deleted_after(&world, 10 * MINUTE).await, (1, 0));
-    assert_eq!((subscriptions(&world.store).await, world.store.keys("topics/").len()), (None, 1));
+    assert_eq!(
+        (
+            subscriptions(&world.store).await,
+            world.store.keys("topics/").len()
+        ),
+        (None, 1)
+    );
     world.run_after(MINUTE).await;
-    assert_eq!(world.store.keys("topics/").len(), 1, "somebody may still be about to remove it");
+    assert_eq!(
+        world.store.keys("topics/").len(),
+        1,
+        "somebody may still be about to remove it"
+    );
     world.run_after(MINUTE).await;
     assert_eq!(world.store.keys("topics/"), Vec::<String>::new());
 }
@@ -297,11 +362,16 @@ async fn a_deletion_that_was_cut_short_is_finished_later() {
 async fn a_topic_made_anew_while_an_old_deletion_is_finished_stays() {
     let world = raced(Operation::Put, TOPIC, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
-        store.write(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
+        store.write(
+            TOPIC,
+            record(now, json!({ "autoDeleteOnIdle": "P1D" })).render(),
+        );
     });
     with_idle_topic(&world).await;
     let now = world.clock.now();
-    world.write(TOPIC, record(now, json!({})).tombstone(now).render()).await;
+    world
+        .write(TOPIC, record(now, json!({})).tombstone(now).render())
+        .await;
     world.run_after(2 * MINUTE).await;
     assert_eq!(subscriptions(&world.store).await, Some(vec![]));
 }
@@ -312,7 +382,9 @@ async fn a_run_goes_on_where_the_last_one_had_no_time_left() {
     let slow = clock.clone();
     let plan = Plan::by(move |effect| {
         if effect.operation == Operation::Get && effect.key == "topics/first.json" {
-            slow.get().expect("a clock").advance(Duration::from_secs(50));
+            slow.get()
+                .expect("a clock")
+                .advance(Duration::from_secs(50));
         }
         None
     });
@@ -320,10 +392,18 @@ async fn a_run_goes_on_where_the_last_one_had_no_time_left() {
     clock.set(world.clock.clone()).expect("set once");
     let now = world.clock.now();
     let ended = subscription(now, &json!({ "expirationTimeUtc": "2026-03-07T04:05:00Z" }));
-    let [first, second] = [json!({ "autoDeleteOnIdle": "P1D" }), json!({ "subscriptions": { "a": ended } })];
+    let [first, second] = [
+        json!({ "autoDeleteOnIdle": "P1D" }),
+        json!({ "subscriptions": { "a": ended } }),
+    ];
     for (name, settings) in [("first", first), ("second", second)] {
-        let record = TopicRecord { name: TopicName::parse(name).unwrap(), ..record(now, settings) };
-        world.write(&format!("topics/{name}.json"), record.render()).await;
+        let record = TopicRecord {
+            name: TopicName::parse(name).unwrap(),
+            ..record(now, settings)
+        };
+        world
+            .write(&format!("topics/{name}.json"), record.render())
+            .await;
         world.write(&format!("temporary/{name}"), "".into()).await;
     }
     assert_eq!(deleted_after(&world, MINUTE).await, (0, 0));
@@ -352,7 +432,10 @@ async fn what_cannot_be_read_is_not_deleted() {
 async fn a_topic_that_is_temporary_again_keeps_its_name_on_the_list() {
     let world = raced(Operation::Delete, NAME, 0, |store| {
         let now = Timestamp::parse("2026-03-07T05:00:00Z").unwrap();
-        store.write(TOPIC, record(now, json!({ "autoDeleteOnIdle": "P1D" })).render());
+        store.write(
+            TOPIC,
+            record(now, json!({ "autoDeleteOnIdle": "P1D" })).render(),
+        );
     });
     let now = world.clock.now();
     world.write(TOPIC, record(now, json!({})).render()).await;

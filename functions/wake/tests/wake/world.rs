@@ -37,14 +37,27 @@ impl World {
     pub(crate) fn with(store_plan: &Plan, queue_plan: &Plan) -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-03-07T04:05:00Z").unwrap());
         let (store, queue) = (MemoryStore::like_s3(PAGE), MemoryQueue::default());
-        let wake =
-            Wake::new(ports(&clock, (&store, store_plan), &MemoryStore::default(), (&queue, queue_plan), 1));
-        Self { clock, store, queue, wake }
+        let wake = Wake::new(ports(
+            &clock,
+            (&store, store_plan),
+            &MemoryStore::default(),
+            (&queue, queue_plan),
+            1,
+        ));
+        Self {
+            clock,
+            store,
+            queue,
+            wake,
+        }
     }
 
     /// The same world, whose bucket deletes old objects by itself.
     pub(crate) fn on_aws(self) -> Self {
-        Self { wake: self.wake.leaving_payloads(), ..self }
+        Self {
+            wake: self.wake.leaving_payloads(),
+            ..self
+        }
     }
 
     /// Another instance over the same store and queue.
@@ -72,18 +85,25 @@ impl World {
     /// Parks deliveries in one object, due this long from now.
     pub(crate) async fn park(&self, wait: Duration, id: &str, deliveries: usize) -> String {
         let key = key(self.clock.now() + wait, id);
-        let messages: Vec<_> = (0..deliveries).map(|n| Bytes::from(format!(r#""{id}-{n}""#))).collect();
+        let messages: Vec<_> = (0..deliveries)
+            .map(|n| Bytes::from(format!(r#""{id}-{n}""#)))
+            .collect();
         self.write(&key, render_parked(&messages)).await;
         key
     }
 
     pub(crate) async fn write(&self, key: &str, bytes: Bytes) {
-        self.store.put(key, bytes, PutCondition::Always).await.unwrap();
+        self.store
+            .put(key, bytes, PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     /// One run, `later` than now, that was signalled: these tests write into the store themselves.
     pub(crate) async fn run_after(&self, later: Duration) -> WakeReport {
-        signal_wake(&self.store, self.clock.now() + later).await.unwrap();
+        signal_wake(&self.store, self.clock.now() + later)
+            .await
+            .unwrap();
         self.run_unsignalled_after(later).await
     }
 
@@ -141,6 +161,9 @@ pub(crate) fn from(time: &str) -> String {
 
 /// The key of an object that is due then.
 pub(crate) fn key(due: Timestamp, id: &str) -> String {
-    let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
+    let (topic, subscription) = (
+        TopicName::parse("orders"),
+        SubscriptionName::parse("billing"),
+    );
     layout::parked(due, &topic.unwrap(), &subscription.unwrap(), id)
 }

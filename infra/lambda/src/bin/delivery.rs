@@ -1,6 +1,8 @@
-//! The functions that every delivery needs: publish, deliver, deadletter and monitor. They have no Parquet.
+//! The functions that every delivery needs: publish, deliver, deadletter and monitor. They have no
+//! Parquet.
 
-// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this program.
+// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this
+// program.
 #![recursion_limit = "256"]
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! The functions that write or read the files of the delivery log: record, manage and wake.
 
-// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this program.
+// The SDK's futures lie so deep in one another that the compiler's usual limit of 128 refuses this
+// program.
 #![recursion_limit = "256"]
 
 use std::process::ExitCode;

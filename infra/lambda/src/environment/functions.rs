@@ -36,23 +36,28 @@ pub struct PublishEnvironment {
 impl Environment for PublishEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
-            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            deliveries_queue_url: variables
+                .get(&table::DELIVERIES_QUEUE_URL)
+                .unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
             settings: publish_settings(
                 variables,
-                PublishSettings { stores_for_log: true, ..PublishSettings::default() },
+                PublishSettings {
+                    stores_for_log: true,
+                    ..PublishSettings::default()
+                },
             ),
         }
     }
 }
 
-/// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128 MiB of the
-/// function's 512 MB, or of the 256 it has at least, are filled by them. A batch of messages has 6 MB, and
-/// its bodies as much.
+/// Most bytes of stored payloads held at once. A request's body takes as much again, so that 128
+/// MiB of the function's 512 MB, or of the 256 it has at least, are filled by them. A batch of
+/// messages has 6 MB, and its bodies as much.
 const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
 
-/// Most stored payloads read at once. One takes S3 some 30 ms, so that these are a thousand a second: more
-/// than a function of this size posts.
+/// Most stored payloads read at once. One takes S3 some 30 ms, so that these are a thousand a
+/// second: more than a function of this size posts.
 const PAYLOAD_READS_MAX: usize = 32;
 
 /// The environment of deliver.
@@ -77,8 +82,12 @@ pub struct DeliverEnvironment {
 impl Environment for DeliverEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
-            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
-            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            deliveries_queue_url: variables
+                .get(&table::DELIVERIES_QUEUE_URL)
+                .unwrap_or_default(),
+            dead_letters_queue_url: variables
+                .get(&table::DEADLETTERS_QUEUE_URL)
+                .unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             registry_max_age: variables.registry_max_age(),
             settings: checked_deliver_settings(variables),
@@ -120,9 +129,13 @@ pub struct WakeEnvironment {
 impl Environment for WakeEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
-            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            dead_letter_bucket: variables
+                .get(&table::DEAD_LETTER_BUCKET)
+                .unwrap_or_default(),
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
-            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            deliveries_queue_url: variables
+                .get(&table::DELIVERIES_QUEUE_URL)
+                .unwrap_or_default(),
             links: variables.link_settings(),
             settings: wake_settings(variables),
         }
@@ -151,9 +164,15 @@ pub struct DeadLetterEnvironment {
 impl Environment for DeadLetterEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
-            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
-            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
-            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            dead_letter_bucket: variables
+                .get(&table::DEAD_LETTER_BUCKET)
+                .unwrap_or_default(),
+            deliveries_queue_url: variables
+                .get(&table::DELIVERIES_QUEUE_URL)
+                .unwrap_or_default(),
+            dead_letters_queue_url: variables
+                .get(&table::DEADLETTERS_QUEUE_URL)
+                .unwrap_or_default(),
             redrive_queue_url: variables.get(&table::REDRIVE_QUEUE_URL).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             delivery_log: variables.get(&table::DELIVERY_LOG).unwrap_or_default(),
@@ -188,8 +207,12 @@ impl Environment for MonitorEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
             stack: variables.get(&table::STACK_ID),
-            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
-            dead_letters_queue_url: variables.get(&table::DEADLETTERS_QUEUE_URL).unwrap_or_default(),
+            deliveries_queue_url: variables
+                .get(&table::DELIVERIES_QUEUE_URL)
+                .unwrap_or_default(),
+            dead_letters_queue_url: variables
+                .get(&table::DEADLETTERS_QUEUE_URL)
+                .unwrap_or_default(),
             settings: pressure_and_notices(variables),
         }
     }
@@ -200,19 +223,29 @@ fn pressure_and_notices(variables: &mut Variables<'_>) -> MonitorSettings {
     monitor_settings(variables, pressure)
 }
 
-/// The profile, changed by the settings under Exchange's names. An interval of its own variable wins over
-/// theirs.
+/// The profile, changed by the settings under Exchange's names. An interval of its own variable
+/// wins over theirs.
 fn pressure_settings(variables: &mut Variables<'_>) -> PressureSettings {
     let profile = variables.get(&table::PRESSURE_PROFILE).unwrap_or_default();
     let changes = variables.get(&table::PRESSURE_SETTINGS).unwrap_or_default();
     let interval_secs = variables.get(&table::PRESSURE_INTERVAL_SECONDS);
-    let defaults = PressureSettings { interval: INTERVAL_DEFAULT, stale_after: Some(STALE_AFTER), ..profile };
-    let settings = changes.apply_to(defaults.clone()).and_then(within_the_minute).unwrap_or_else(|error| {
-        variables.refuse(&table::PRESSURE_SETTINGS, &error);
-        defaults
-    });
+    let defaults = PressureSettings {
+        interval: INTERVAL_DEFAULT,
+        stale_after: Some(STALE_AFTER),
+        ..profile
+    };
+    let settings = changes
+        .apply_to(defaults.clone())
+        .and_then(within_the_minute)
+        .unwrap_or_else(|error| {
+            variables.refuse(&table::PRESSURE_SETTINGS, &error);
+            defaults
+        });
     let interval = interval_secs.map_or(settings.interval, |secs| Duration::from_secs(secs.into()));
-    PressureSettings { interval, ..settings }
+    PressureSettings {
+        interval,
+        ..settings
+    }
 }
 
 /// The schedule starts the function once a minute, and every sample asks SQS.
@@ -226,14 +259,18 @@ const MANAGE: ManageSettings = ManageSettings {
     publish_url: None,
     public_url: None,
     origin: origin::DEFAULT,
-    log: LogSettings { mode: DeliveryLogMode::Payloads, retention: Some(LOG_RETENTION), delay: LOG_DELAY },
+    log: LogSettings {
+        mode: DeliveryLogMode::Payloads,
+        retention: Some(LOG_RETENTION),
+        delay: LOG_DELAY,
+    },
 };
 
 /// The time for which the bucket keeps the delivery log where nothing is set.
 const LOG_RETENTION: Duration = Duration::from_hours(7 * 24);
 
-/// The longest time from an attempt until the delivery log has its record: record's batches gather for a
-/// minute, and one that fails comes again.
+/// The longest time from an attempt until the delivery log has its record: record's batches gather
+/// for a minute, and one that fails comes again.
 pub(crate) const LOG_DELAY: Duration = Duration::from_mins(4);
 
 /// The environment of manage.
@@ -247,8 +284,8 @@ pub struct ManageEnvironment {
     pub deliveries_queue_url: String,
     /// The digest of the key of the management API.
     pub admin_key: KeyDigest,
-    /// The URLs of publish and of manage itself, and the origin of handshakes. The template cannot give the
-    /// function its own URL when it makes the function.
+    /// The URLs of publish and of manage itself, and the origin of handshakes. The template cannot
+    /// give the function its own URL when it makes the function.
     pub settings: ManageSettings,
     /// Whether there is a console.
     pub console: bool,
@@ -263,9 +300,13 @@ pub struct ManageEnvironment {
 impl Environment for ManageEnvironment {
     fn own(variables: &mut Variables<'_>) -> Self {
         Self {
-            dead_letter_bucket: variables.get(&table::DEAD_LETTER_BUCKET).unwrap_or_default(),
+            dead_letter_bucket: variables
+                .get(&table::DEAD_LETTER_BUCKET)
+                .unwrap_or_default(),
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
-            deliveries_queue_url: variables.get(&table::DELIVERIES_QUEUE_URL).unwrap_or_default(),
+            deliveries_queue_url: variables
+                .get(&table::DELIVERIES_QUEUE_URL)
+                .unwrap_or_default(),
             admin_key: variables.get(&table::ADMIN_KEY_SHA256).unwrap_or_default(),
             settings: manage_settings(variables, MANAGE),
             console: variables.get(&table::CONSOLE).unwrap_or(true),

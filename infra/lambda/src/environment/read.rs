@@ -23,10 +23,21 @@ impl CommonEnvironment {
     fn read(variables: &mut Variables<'_>) -> Self {
         let metrics_namespace = variables.get(&table::METRICS_NAMESPACE).unwrap_or_default();
         let state_bucket = variables.get(&table::STATE_BUCKET).unwrap_or_default();
-        let log_level = variables.get(&table::LOG_LEVEL).unwrap_or(LevelFilter::INFO);
-        let metrics_by = variables.get(&table::METRICS_BY).and_then(|by| MetricsBy::named(&by));
+        let log_level = variables
+            .get(&table::LOG_LEVEL)
+            .unwrap_or(LevelFilter::INFO);
+        let metrics_by = variables
+            .get(&table::METRICS_BY)
+            .and_then(|by| MetricsBy::named(&by));
         let metrics_by = metrics_by.unwrap_or_default();
-        Self { state_bucket, telemetry: TelemetrySettings { log_level, metrics_namespace, metrics_by } }
+        Self {
+            state_bucket,
+            telemetry: TelemetrySettings {
+                log_level,
+                metrics_namespace,
+                metrics_by,
+            },
+        }
     }
 }
 
@@ -36,16 +47,21 @@ pub trait Environment: Sized {
     fn own(variables: &mut Variables<'_>) -> Self;
 
     /// Reads the whole environment through `read`, which returns the value of a variable.
-    fn read(read: &impl Fn(&str) -> Option<String>) -> Result<(CommonEnvironment, Self), EnvironmentError> {
+    fn read(
+        read: &impl Fn(&str) -> Option<String>,
+    ) -> Result<(CommonEnvironment, Self), EnvironmentError> {
         let mut variables = Variables::new(read);
-        let environment = (CommonEnvironment::read(&mut variables), Self::own(&mut variables));
+        let environment = (
+            CommonEnvironment::read(&mut variables),
+            Self::own(&mut variables),
+        );
         variables.finish(environment)
     }
 
     /// Reads the environment of this process.
     fn from_env() -> Result<(CommonEnvironment, Self), EnvironmentError> {
-        // Text that is no UTF-8 is read with replacement characters, so that it is refused by its name and
-        // not overlooked.
+        // Text that is no UTF-8 is read with replacement characters, so that it is refused by its
+        // name and not overlooked.
         Self::read(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
 

@@ -38,7 +38,9 @@ const REQUIRED: [(&str, &str); 8] = [
 ];
 
 /// Reads the required variables, with these changes.
-fn read_all<E: Environment>(changes: &[(&str, &str)]) -> Result<(CommonEnvironment, E), EnvironmentError> {
+fn read_all<E: Environment>(
+    changes: &[(&str, &str)],
+) -> Result<(CommonEnvironment, E), EnvironmentError> {
     let all: BTreeMap<_, _> = REQUIRED.iter().chain(changes).copied().collect();
     E::read(&|name| all.get(name).map(|value| (*value).to_owned()))
 }
@@ -77,7 +79,8 @@ struct Table(Vec<(&'static str, &'static [Function], bool)>);
 impl Visitor for Table {
     fn visit<T>(&mut self, setting: &'static Setting<T>) {
         let variable = setting.variable.as_ref();
-        self.0.extend(variable.map(|it| (it.name, it.readers, it.when_absent != WhenAbsent::Refuse)));
+        self.0
+            .extend(variable.map(|it| (it.name, it.readers, it.when_absent != WhenAbsent::Refuse)));
     }
 }
 
@@ -91,7 +94,9 @@ fn table() -> Vec<(&'static str, &'static [Function], bool)> {
 fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
     fn check<E: Environment>(function: Function) {
         let table = table();
-        let own = table.iter().filter(|(_, readers, _)| readers.contains(&function));
+        let own = table
+            .iter()
+            .filter(|(_, readers, _)| readers.contains(&function));
         let own: BTreeSet<_> = own.map(|(name, ..)| (*name).to_owned()).collect();
         assert_eq!(E::variables(), own, "{function}");
     }
@@ -111,7 +116,11 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
     assert_eq!(publish.settings.tarpit, Tarpit::Advise);
     assert!(publish.settings.stores_for_log);
-    let CommonEnvironment { state_bucket, telemetry, .. } = common;
+    let CommonEnvironment {
+        state_bucket,
+        telemetry,
+        ..
+    } = common;
     assert_eq!(state_bucket, "state");
     assert_eq!(telemetry.log_level, LevelFilter::INFO);
     assert_eq!(telemetry.metrics_namespace, "posthaste");
@@ -124,7 +133,10 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert_eq!(bounds(&deliver.settings), [256, 10, 20, 64]);
     assert_eq!(deliver.settings.origin, "posthaste");
     assert_eq!(deliver.settings.delivery_log, DeliveryLogMode::Payloads);
-    assert_eq!((deliver.client.addresses.allowed, deliver.client.dns_server), (vec![], None));
+    assert_eq!(
+        (deliver.client.addresses.allowed, deliver.client.dns_server),
+        (vec![], None)
+    );
 
     let dead_letter: DeadLetterEnvironment = read(&[]).unwrap();
     assert_eq!(dead_letter.dead_letter_bucket, "dead-letters");
@@ -140,14 +152,29 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let manage: ManageEnvironment = read(&[]).unwrap();
     assert_eq!(manage.dead_letter_bucket, "dead-letters");
     assert_eq!(manage.log_bucket, "log");
-    assert_eq!(manage.settings.log.retention, Some(Duration::from_hours(7 * 24)));
+    assert_eq!(
+        manage.settings.log.retention,
+        Some(Duration::from_hours(7 * 24))
+    );
 
     let record: RecordEnvironment = read(&[]).unwrap();
-    assert_eq!((record.log_bucket.as_str(), record.records_queue_url.as_str()), ("log", RECORDS));
+    assert_eq!(
+        (
+            record.log_bucket.as_str(),
+            record.records_queue_url.as_str()
+        ),
+        ("log", RECORDS)
+    );
     assert!(manage.admin_key.is_of(KEY));
-    assert_eq!((manage.settings.publish_url, manage.settings.public_url), (None, None));
+    assert_eq!(
+        (manage.settings.publish_url, manage.settings.public_url),
+        (None, None)
+    );
     assert_eq!(manage.settings.origin, "posthaste");
-    assert_eq!((manage.client.addresses.allowed, manage.client.dns_server), (vec![], None));
+    assert_eq!(
+        (manage.client.addresses.allowed, manage.client.dns_server),
+        (vec![], None)
+    );
 }
 
 #[test]
@@ -158,7 +185,10 @@ fn pressure_is_sampled_every_ten_seconds_and_stale_after_150() {
     assert!(monitor.settings.pressure.enable_resource_monitoring);
     assert_eq!(monitor.settings.pressure.profile, Profile::Scaled);
     assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(10));
-    assert_eq!(monitor.settings.pressure.stale_after, Some(Duration::from_secs(150)));
+    assert_eq!(
+        monitor.settings.pressure.stale_after,
+        Some(Duration::from_secs(150))
+    );
     assert_eq!(monitor.settings.notices_topic, None);
     let told: MonitorEnvironment = read(&[("NOTICES_TOPIC", "ops")]).unwrap();
     assert_eq!(told.settings.notices_topic.unwrap().as_str(), "ops");
@@ -169,7 +199,10 @@ fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
     for seconds in 1..=60 {
         let monitor: MonitorEnvironment =
             read(&[("PRESSURE_INTERVAL_SECONDS", &seconds.to_string())]).unwrap();
-        assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(seconds));
+        assert_eq!(
+            monitor.settings.pressure.interval,
+            Duration::from_secs(seconds)
+        );
         assert_eq!(monitor.settings.pressure.validate(), Ok(()));
     }
 }
@@ -178,10 +211,20 @@ fn every_interval_that_is_accepted_keeps_the_rules_of_back_pressure() {
 fn an_interval_of_its_own_variable_wins_over_the_one_in_the_settings() {
     let check = |variables: &[(&str, &str)], secs| {
         let monitor: MonitorEnvironment = read(variables).unwrap();
-        assert_eq!(monitor.settings.pressure.interval, Duration::from_secs(secs), "{variables:?}");
-        assert_eq!(monitor.settings.pressure.stale_after, Some(Duration::from_secs(150)));
+        assert_eq!(
+            monitor.settings.pressure.interval,
+            Duration::from_secs(secs),
+            "{variables:?}"
+        );
+        assert_eq!(
+            monitor.settings.pressure.stale_after,
+            Some(Duration::from_secs(150))
+        );
     };
-    let settings = ("PRESSURE_SETTINGS", r#"{"ResourceMonitoringInterval": "00:00:20"}"#);
+    let settings = (
+        "PRESSURE_SETTINGS",
+        r#"{"ResourceMonitoringInterval": "00:00:20"}"#,
+    );
     check(&[settings], 20);
     check(&[settings, ("PRESSURE_INTERVAL_SECONDS", "5")], 5);
     check(&[settings, ("PRESSURE_INTERVAL_SECONDS", "")], 20);
@@ -192,14 +235,23 @@ fn an_interval_of_its_own_variable_wins_over_the_one_in_the_settings() {
 fn settings_under_exchanges_names_are_laid_over_the_profile() {
     let monitor: MonitorEnvironment = read(&[
         ("PRESSURE_PROFILE", "exchange-2013"),
-        ("PRESSURE_SETTINGS", r#"{"DrainTimeHighThreshold": 600, "SMTPMaxThrottlingDelayInterval": "PT1M"}"#),
+        (
+            "PRESSURE_SETTINGS",
+            r#"{"DrainTimeHighThreshold": 600, "SMTPMaxThrottlingDelayInterval": "PT1M"}"#,
+        ),
     ])
     .unwrap();
     assert_eq!(monitor.settings.pressure.profile, Profile::Exchange2013);
-    assert_eq!(monitor.settings.pressure.thresholds[&Resource::DrainTime].high, Some(600));
+    assert_eq!(
+        monitor.settings.pressure.thresholds[&Resource::DrainTime].high,
+        Some(600)
+    );
     assert_eq!(monitor.settings.pressure.tarpit.max, Duration::from_mins(1));
-    let off: MonitorEnvironment =
-        read(&[("PRESSURE_SETTINGS", r#"{"EnableResourceMonitoring": false}"#)]).unwrap();
+    let off: MonitorEnvironment = read(&[(
+        "PRESSURE_SETTINGS",
+        r#"{"EnableResourceMonitoring": false}"#,
+    )])
+    .unwrap();
     assert!(!off.settings.pressure.enable_resource_monitoring);
 }
 
@@ -207,9 +259,15 @@ fn settings_under_exchanges_names_are_laid_over_the_profile() {
 fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
     let check = |value, expected: &str| {
         let refused = refused::<MonitorEnvironment>("PRESSURE_SETTINGS", value);
-        assert!(refused.starts_with(&format!("PRESSURE_SETTINGS: {expected}")), "{refused}");
+        assert!(
+            refused.starts_with(&format!("PRESSURE_SETTINGS: {expected}")),
+            "{refused}"
+        );
     };
-    check(r#"{"SubmissionQueueHigh": 1}"#, "unknown key SubmissionQueueHigh");
+    check(
+        r#"{"SubmissionQueueHigh": 1}"#,
+        "unknown key SubmissionQueueHigh",
+    );
     check(
         r#"{"BatchPointItemExpiryInterval": "00:06:00"}"#,
         "BatchPointItemExpiryInterval is \"00:06:00\"; expected 00:05:00, as the documents have it, because",
@@ -223,7 +281,10 @@ fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
         "ResourceMonitoringInterval is 120s; expected 1s to 60s",
     );
     check("scaled", "expected value at line 1");
-    let both = [("PRESSURE_SETTINGS", "[]"), ("PRESSURE_INTERVAL_SECONDS", "0")];
+    let both = [
+        ("PRESSURE_SETTINGS", "[]"),
+        ("PRESSURE_INTERVAL_SECONDS", "0"),
+    ];
     let error = read::<MonitorEnvironment>(&both).unwrap_err().to_string();
     assert!(
         error.contains("PRESSURE_SETTINGS: ") && error.contains("PRESSURE_INTERVAL_SECONDS is"),
@@ -235,8 +296,16 @@ fn settings_that_are_refused_name_the_variable_the_key_and_the_rule() {
 fn each_profile_has_its_name() {
     let check = |text, expected| {
         let monitor: MonitorEnvironment = read(&[("PRESSURE_PROFILE", text)]).unwrap();
-        let PressureSettings { enable_resource_monitoring, profile, .. } = monitor.settings.pressure;
-        assert_eq!(enable_resource_monitoring.then_some(profile), expected, "{text}");
+        let PressureSettings {
+            enable_resource_monitoring,
+            profile,
+            ..
+        } = monitor.settings.pressure;
+        assert_eq!(
+            enable_resource_monitoring.then_some(profile),
+            expected,
+            "{text}"
+        );
     };
     check("scaled", Some(Profile::Scaled));
     check("exchange-2013", Some(Profile::Exchange2013));
@@ -247,7 +316,11 @@ fn each_profile_has_its_name() {
 #[test]
 fn each_log_level_has_its_name() {
     let check = |text, expected| {
-        assert_eq!(telemetry(&[("LOG_LEVEL", text)]).log_level, expected, "{text}");
+        assert_eq!(
+            telemetry(&[("LOG_LEVEL", text)]).log_level,
+            expected,
+            "{text}"
+        );
     };
     check("off", LevelFilter::OFF);
     check("error", LevelFilter::ERROR);
@@ -276,7 +349,10 @@ fn metrics_are_named_and_counted_by_what_is_set() {
 fn the_tarpit_has_two_ways() {
     let check = |text, expected| {
         assert_eq!(
-            read::<PublishEnvironment>(&[("TARPIT", text)]).unwrap().settings.tarpit,
+            read::<PublishEnvironment>(&[("TARPIT", text)])
+                .unwrap()
+                .settings
+                .tarpit,
             expected,
             "{text}"
         );
@@ -300,32 +376,61 @@ fn deliver_takes_its_bounds_its_origin_and_its_networks() {
     .unwrap();
     assert_eq!(bounds(&deliver.settings), [400, 2, 5, 6]);
     assert_eq!(deliver.settings.origin, "events.example.com");
-    let networks: Vec<_> = deliver.client.addresses.allowed.iter().map(ToString::to_string).collect();
+    let networks: Vec<_> = deliver
+        .client
+        .addresses
+        .allowed
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(networks, ["127.0.0.0/8", "fd00::/8"]);
-    assert_eq!(deliver.client.dns_server.unwrap().to_string(), "[fd00::2]:53");
+    assert_eq!(
+        deliver.client.dns_server.unwrap().to_string(),
+        "[fd00::2]:53"
+    );
     assert_eq!(deliver.registry_max_age, Duration::ZERO);
 }
 
 #[test]
 fn no_more_requests_to_a_link_are_open_at_the_start_than_at_most() {
-    let equal = [("REQUESTS_PER_LINK_START", "5"), ("REQUESTS_PER_LINK_MAX", "5")];
-    assert_eq!(bounds(&read::<DeliverEnvironment>(&equal).unwrap().settings)[1..], [5, 20, 5]);
+    let equal = [
+        ("REQUESTS_PER_LINK_START", "5"),
+        ("REQUESTS_PER_LINK_MAX", "5"),
+    ];
+    assert_eq!(
+        bounds(&read::<DeliverEnvironment>(&equal).unwrap().settings)[1..],
+        [5, 20, 5]
+    );
     let message = refused::<DeliverEnvironment>("REQUESTS_PER_LINK_MAX", "5");
-    let expected = "REQUESTS_PER_LINK_START: 10 requests to one link while few wait are more than 5";
+    let expected =
+        "REQUESTS_PER_LINK_START: 10 requests to one link while few wait are more than 5";
     assert!(message.contains(expected), "{message}");
 }
 
 #[test]
 fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
     let settings = [("LINK_SETTINGS", r#"{"glitches":4,"laterHold":"PT30M"}"#)];
-    let (deliver, wake, manage): (DeliverEnvironment, WakeEnvironment, ManageEnvironment) =
-        (read(&settings).unwrap(), read(&settings).unwrap(), read(&settings).unwrap());
+    let (deliver, wake, manage): (DeliverEnvironment, WakeEnvironment, ManageEnvironment) = (
+        read(&settings).unwrap(),
+        read(&settings).unwrap(),
+        read(&settings).unwrap(),
+    );
     let later_hold = Duration::from_mins(30);
-    let expected = HealthSettings { glitches: 4, later_hold, ..HealthSettings::default() };
-    assert_eq!([deliver.links, wake.links, manage.links], [expected.clone(), expected.clone(), expected]);
+    let expected = HealthSettings {
+        glitches: 4,
+        later_hold,
+        ..HealthSettings::default()
+    };
+    assert_eq!(
+        [deliver.links, wake.links, manage.links],
+        [expected.clone(), expected.clone(), expected]
+    );
     let check = |text: &str, expected: &str| {
         let message = refused::<WakeEnvironment>("LINK_SETTINGS", text);
-        assert!(message.starts_with("LINK_SETTINGS") && message.contains(expected), "{message}");
+        assert!(
+            message.starts_with("LINK_SETTINGS") && message.contains(expected),
+            "{message}"
+        );
     };
     check(r#"{"glitches":0}"#, "glitches is 0; expected 1 to 1000");
     check(r#"{"Glitches":4}"#, "unknown field `Glitches`");
@@ -334,7 +439,10 @@ fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
 
 #[test]
 fn manage_takes_its_urls_its_origin_its_networks_and_the_retention() {
-    let (url, own) = ("https://abc.lambda-url.eu-central-1.on.aws/", "https://hooks.example.com/");
+    let (url, own) = (
+        "https://abc.lambda-url.eu-central-1.on.aws/",
+        "https://hooks.example.com/",
+    );
     let manage: ManageEnvironment = read(&[
         ("PUBLISH_URL", url),
         ("MANAGE_URL", own),
@@ -343,15 +451,30 @@ fn manage_takes_its_urls_its_origin_its_networks_and_the_retention() {
         ("DNS_SERVER", "10.0.0.2:5353"),
         ("DELIVERY_LOG_RETENTION_DAYS", "30"),
         ("CONSOLE", "off"),
-        ("DASHBOARD_URL", "https://console.aws.amazon.com/cloudwatch/home?region=eu-central-1#dashboards"),
+        (
+            "DASHBOARD_URL",
+            "https://console.aws.amazon.com/cloudwatch/home?region=eu-central-1#dashboards",
+        ),
     ])
     .unwrap();
-    assert_eq!(manage.settings.log.retention, Some(Duration::from_hours(30 * 24)));
-    assert_eq!(manage.settings.publish_url.map(String::from), Some(url.to_owned()));
-    assert_eq!(manage.settings.public_url.map(String::from), Some(own.to_owned()));
+    assert_eq!(
+        manage.settings.log.retention,
+        Some(Duration::from_hours(30 * 24))
+    );
+    assert_eq!(
+        manage.settings.publish_url.map(String::from),
+        Some(url.to_owned())
+    );
+    assert_eq!(
+        manage.settings.public_url.map(String::from),
+        Some(own.to_owned())
+    );
     assert_eq!(manage.settings.origin, "events.example.com");
     assert!(!manage.console);
     assert_eq!(manage.dashboard_url.unwrap().fragment(), Some("dashboards"));
     assert_eq!(manage.client.addresses.allowed.len(), 1);
-    assert_eq!(manage.client.dns_server.unwrap().to_string(), "10.0.0.2:5353");
+    assert_eq!(
+        manage.client.dns_server.unwrap().to_string(),
+        "10.0.0.2:5353"
+    );
 }

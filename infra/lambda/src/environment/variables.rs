@@ -1,4 +1,5 @@
-//! Reading variables one by one, and keeping every problem, so that all of a function's are reported at once.
+//! Reading variables one by one, and keeping every problem, so that all of a function's are
+//! reported at once.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,10 +12,17 @@ use posthaste_settings::{Form, Refusal, Setting, Values, Variable, WhenAbsent, t
 pub enum VariableError {
     /// A needed variable is absent or empty.
     #[error("{name} is not set, expected {expected}")]
-    NotSet { name: &'static str, expected: String },
+    NotSet {
+        name: &'static str,
+        expected: String,
+    },
     /// A value means nothing.
     #[error("{name} is {value:?}, expected {expected}")]
-    Unusable { name: &'static str, value: String, expected: String },
+    Unusable {
+        name: &'static str,
+        value: String,
+        expected: String,
+    },
     /// One of several settings in a variable is refused.
     #[error("{name}: {problem}")]
     Refused {
@@ -24,7 +32,10 @@ pub enum VariableError {
     },
     /// A value means nothing; it may be a secret, and is not shown.
     #[error("{name} is not usable, expected {expected}")]
-    UnusableSecret { name: &'static str, expected: String },
+    UnusableSecret {
+        name: &'static str,
+        expected: String,
+    },
 }
 
 /// Error of an environment: all its problems.
@@ -41,8 +52,8 @@ impl fmt::Display for EnvironmentError {
     }
 }
 
-/// Reads variables. A variable that cannot be used is noted, and its reader goes on with a placeholder, so
-/// that the others are read too; [`Variables::finish`] lets no placeholder out.
+/// Reads variables. A variable that cannot be used is noted, and its reader goes on with a
+/// placeholder, so that the others are read too; [`Variables::finish`] lets no placeholder out.
 pub struct Variables<'a> {
     read: &'a dyn Fn(&str) -> Option<String>,
     problems: Vec<VariableError>,
@@ -53,27 +64,43 @@ impl Values for Variables<'_> {
         let variable = setting.variable.as_ref()?;
         let text = self.text(variable)?;
         let value = parse(setting, variable, &text);
-        value.map_err(|error| self.problems.push(problem(variable, text, error))).ok()
+        value
+            .map_err(|error| self.problems.push(problem(variable, text, error)))
+            .ok()
     }
 
     fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T> {
-        let Some(variable) = &setting.variable else { return Vec::new() };
-        let Some(text) = self.text(variable) else { return Vec::new() };
-        let values: Result<_, _> =
-            text.split(',').map(|value| parse(setting, variable, value.trim())).collect();
-        values.map_err(|error| self.problems.push(problem(variable, text, error))).unwrap_or_default()
+        let Some(variable) = &setting.variable else {
+            return Vec::new();
+        };
+        let Some(text) = self.text(variable) else {
+            return Vec::new();
+        };
+        let values: Result<_, _> = text
+            .split(',')
+            .map(|value| parse(setting, variable, value.trim()))
+            .collect();
+        values
+            .map_err(|error| self.problems.push(problem(variable, text, error)))
+            .unwrap_or_default()
     }
 }
 
 impl<'a> Variables<'a> {
     pub(super) fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { read, problems: Vec::new() }
+        Self {
+            read,
+            problems: Vec::new(),
+        }
     }
 
     /// Records that the content of a variable is refused.
     pub(super) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
         if let Some(Variable { name, .. }) = setting.variable {
-            self.problems.push(VariableError::Refused { name, problem: error.to_string() });
+            self.problems.push(VariableError::Refused {
+                name,
+                problem: error.to_string(),
+            });
         }
     }
 
@@ -88,17 +115,25 @@ impl<'a> Variables<'a> {
 
     /// Greatest age of a cached topic.
     pub(super) fn registry_max_age(&mut self) -> Duration {
-        Duration::from_secs(self.get(&table::REGISTRY_MAX_AGE_SECONDS).unwrap_or_default().into())
+        Duration::from_secs(
+            self.get(&table::REGISTRY_MAX_AGE_SECONDS)
+                .unwrap_or_default()
+                .into(),
+        )
     }
 
     /// The settings that were read, unless there was a problem with any.
     pub(super) fn finish<T>(self, settings: T) -> Result<T, EnvironmentError> {
         let problems = self.problems;
-        if problems.is_empty() { Ok(settings) } else { Err(EnvironmentError { problems }) }
+        if problems.is_empty() {
+            Ok(settings)
+        } else {
+            Err(EnvironmentError { problems })
+        }
     }
 
-    /// The text of a variable, or its default. A template passes on a parameter that was left out as an empty
-    /// text, so empty is not set.
+    /// The text of a variable, or its default. A template passes on a parameter that was left out
+    /// as an empty text, so empty is not set.
     fn text(&mut self, variable: &Variable) -> Option<String> {
         let text = (self.read)(variable.name).filter(|text| !text.is_empty());
         match (text, variable.when_absent) {
@@ -107,7 +142,10 @@ impl<'a> Variables<'a> {
             (None, WhenAbsent::Nothing) => None,
             (None, WhenAbsent::Refuse) => {
                 let expected = variable.form.expected();
-                self.problems.push(VariableError::NotSet { name: variable.name, expected });
+                self.problems.push(VariableError::NotSet {
+                    name: variable.name,
+                    expected,
+                });
                 None
             }
         }
@@ -117,20 +155,31 @@ impl<'a> Variables<'a> {
 /// The value of a text; `None` as the error of a text that is not of the variable's form.
 fn parse<T>(setting: &Setting<T>, variable: &Variable, text: &str) -> Result<T, Option<Refusal>> {
     let is_of_form = match variable.form {
-        Form::Number(least, greatest) => {
-            text.parse().is_ok_and(|number: i64| (least..=greatest).contains(&number))
-        }
+        Form::Number(least, greatest) => text
+            .parse()
+            .is_ok_and(|number: i64| (least..=greatest).contains(&number)),
         Form::Choice(choices) => choices.iter().any(|choice| choice.name == text),
         _ => true,
     };
-    if is_of_form { (setting.parse)(text).map_err(Some) } else { Err(None) }
+    if is_of_form {
+        (setting.parse)(text).map_err(Some)
+    } else {
+        Err(None)
+    }
 }
 
 fn problem(variable: &Variable, value: String, error: Option<Refusal>) -> VariableError {
     let (name, expected) = (variable.name, variable.form.expected());
     match (variable.form, error) {
         (Form::Secret(_), _) => VariableError::UnusableSecret { name, expected },
-        (Form::Json, Some(error)) => VariableError::Refused { name, problem: error.to_string() },
-        _ => VariableError::Unusable { name, value, expected },
+        (Form::Json, Some(error)) => VariableError::Refused {
+            name,
+            problem: error.to_string(),
+        },
+        _ => VariableError::Unusable {
+            name,
+            value,
+            expected,
+        },
     }
 }

@@ -21,8 +21,13 @@ struct Fails(ManualClock, &'static str);
 impl BatchHandler for Fails {
     async fn handle(&self, batch: SqsBatch, deadline: Duration) -> BatchResponse {
         assert_eq!(deadline + BACKOFF_TIME, self.0.monotonic() + INVOCATION);
-        let failed = batch.messages.into_iter().filter(|message| message.body == self.1);
-        BatchResponse { failures: failed.map(|message| message.id).collect() }
+        let failed = batch
+            .messages
+            .into_iter()
+            .filter(|message| message.body == self.1);
+        BatchResponse {
+            failures: failed.map(|message| message.id).collect(),
+        }
     }
 }
 
@@ -38,29 +43,62 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_000_000));
         let entropy = SeededEntropy::new(1);
-        let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy).unwrap();
+        let local = Local::open(
+            folder.path(),
+            LocalOptions::default(),
+            clock.clone(),
+            entropy,
+        )
+        .unwrap();
         let queue = local.queue(QueueName::Deliveries);
         for body in ["good", "bad"] {
-            let message = OutgoingMessage { body: Bytes::from(body), group: None, delay_secs: 0 };
+            let message = OutgoingMessage {
+                body: Bytes::from(body),
+                group: None,
+                delay_secs: 0,
+            };
             assert!(queue.send_batch(vec![message]).await.unwrap()[0].is_ok());
         }
         let source = Source::new(URL, Faulty::new(queue.clone(), "queue", plan), VISIBILITY);
-        let resting = RedeliveryBackoff::new(Fails(clock.clone(), "bad"), vec![source], clock.clone());
-        Self { clock, queue, resting, _folder: folder }
+        let resting =
+            RedeliveryBackoff::new(Fails(clock.clone(), "bad"), vec![source], clock.clone());
+        Self {
+            clock,
+            queue,
+            resting,
+            _folder: folder,
+        }
     }
 
     async fn receive(&self) -> SqsBatch {
-        let request = ReceiveRequest { max: 10, visibility: VISIBILITY, wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: VISIBILITY,
+            wait: Duration::ZERO,
+        };
         let messages = self.queue.receive(request).await.unwrap();
-        SqsBatch { queue: "shop-deliveries".to_owned(), messages }
+        SqsBatch {
+            queue: "shop-deliveries".to_owned(),
+            messages,
+        }
     }
 
-    /// Runs an invocation with these messages and answers how many were handed back. The others are deleted,
-    /// as the mapping does.
+    /// Runs an invocation with these messages and answers how many were handed back. The others are
+    /// deleted, as the mapping does.
     async fn invoke(&self, batch: SqsBatch) -> usize {
-        let received: Vec<_> = batch.messages.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
-        let response = self.resting.handle(batch, self.clock.monotonic() + INVOCATION).await;
-        for (_, receipt) in received.iter().filter(|(id, _)| !response.failures.contains(id)) {
+        let received: Vec<_> = batch
+            .messages
+            .iter()
+            .map(|m| (m.id.clone(), m.receipt.clone()))
+            .collect();
+        let response = self
+            .resting
+            .handle(batch, self.clock.monotonic() + INVOCATION)
+            .await;
+        for (_, receipt) in received
+            .iter()
+            .filter(|(id, _)| !response.failures.contains(id))
+        {
             self.queue.acknowledge(receipt).await.unwrap();
         }
         response.failures.len()
@@ -81,16 +119,27 @@ async fn what_was_handed_back_rests_ten_seconds_and_twice_as_long_each_time() {
     let world = World::with(&Plan::none()).await;
     assert_eq!(world.invoke(world.receive().await).await, 1);
     for rest in [10, 20, 40, 80, 160, 320, 640] {
-        assert_eq!((world.visible_after(rest - 1).await, world.visible_after(1).await), (0, 1), "{rest}");
+        assert_eq!(
+            (
+                world.visible_after(rest - 1).await,
+                world.visible_after(1).await
+            ),
+            (0, 1),
+            "{rest}"
+        );
         assert_eq!(world.invoke(world.receive().await).await, 1);
     }
-    assert_eq!((world.visible_after(729).await, world.visible_after(1).await), (0, 1));
+    assert_eq!(
+        (world.visible_after(729).await, world.visible_after(1).await),
+        (0, 1)
+    );
 }
 
 #[tokio::test]
 async fn a_queue_that_hangs_does_not_keep_the_answer() {
-    let hangs =
-        |effect: Effect<'_>| (effect.operation == Operation::ChangeVisibility).then_some(Fault::HangBefore);
+    let hangs = |effect: Effect<'_>| {
+        (effect.operation == Operation::ChangeVisibility).then_some(Fault::HangBefore)
+    };
     let world = World::with(&Plan::by(hangs)).await;
     let batch = world.receive().await;
     let began = world.clock.monotonic();
@@ -117,7 +166,10 @@ async fn a_queue_that_fails_does_not_change_the_answer() {
 #[tokio::test]
 async fn messages_of_a_queue_that_is_not_known_are_handed_back_as_they_are() {
     let world = World::with(&Plan::none()).await;
-    let batch = SqsBatch { queue: "shop-redrive".to_owned(), ..world.receive().await };
+    let batch = SqsBatch {
+        queue: "shop-redrive".to_owned(),
+        ..world.receive().await
+    };
     assert_eq!(world.invoke(batch).await, 1);
     assert_eq!(world.visible_after(60).await, 0);
 }

@@ -15,11 +15,12 @@ pub enum DeadLettersCommand {
     /// Deliver a subscription's dead letters again, to it alone. It begins within a minute.
     #[command(after_help = examples::REPLAY)]
     Replay(ReplayArgs),
-    /// Mark a subscription's dead letters as needing nothing more. Lists and replays leave them out then.
+    /// Mark a subscription's dead letters as needing nothing more. Lists and replays leave them out
+    /// then.
     #[command(after_help = examples::RESOLVE)]
     Resolve(SelectedArgs),
-    /// Delete a subscription's dead letters, for ever. An object is deleted as a whole: where some of its
-    /// events are not selected, those that are selected are resolved.
+    /// Delete a subscription's dead letters, for ever. An object is deleted as a whole: where some
+    /// of its events are not selected, those that are selected are resolved.
     #[command(after_help = examples::DELETE_DEAD_LETTERS)]
     Delete(DeleteArgs),
     /// Print a dead-letter object as it is stored.
@@ -115,14 +116,16 @@ pub struct ReplayArgs {
 /// The options of every replay.
 #[derive(Debug, Args)]
 pub struct ReplayRunArgs {
-    /// Also dead letters that are resolved: they were delivered again, or `dead-letters resolve` was told so.
+    /// Also dead letters that are resolved: they were delivered again, or `dead-letters resolve`
+    /// was told so.
     #[arg(long)]
     pub include_resolved: bool,
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,
-    /// Wait until each event is delivered or has failed again, and fail if the replay was cancelled, or an
-    /// event could not be queued or failed again. Without a delivery log, wait until everything is queued.
+    /// Wait until each event is delivered or has failed again, and fail if the replay was
+    /// cancelled, or an event could not be queued or failed again. Without a delivery log,
+    /// wait until everything is queued.
     #[arg(long, conflicts_with = "dry_run")]
     pub wait: bool,
 }
@@ -137,7 +140,8 @@ pub enum ReplaysCommand {
         /// The replay's id.
         id: String,
     },
-    /// Cancel a replay. Events that are in the queue already, those of a minute at most, are still delivered.
+    /// Cancel a replay. Events that are in the queue already, those of a minute at most, are still
+    /// delivered.
     Cancel {
         /// The replay's id.
         id: String,

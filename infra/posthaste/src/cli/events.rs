@@ -13,11 +13,12 @@ pub enum EventsCommand {
     /// Show what became of an event: each delivery, its attempts, and what comes next.
     #[command(after_help = examples::EVENTS_SHOW)]
     Show(EventsShowArgs),
-    /// List what became of a topic's events, the newest first: each attempt, and each change without one.
+    /// List what became of a topic's events, the newest first: each attempt, and each change
+    /// without one.
     #[command(after_help = examples::EVENTS_LIST)]
     List(EventsListArgs),
-    /// Deliver the events of a time to a subscription again: those that failed, those that were delivered, or
-    /// all. It begins within a minute.
+    /// Deliver the events of a time to a subscription again: those that failed, those that were
+    /// delivered, or all. It begins within a minute.
     #[command(after_help = examples::EVENTS_REPLAY)]
     Replay(EventsReplayArgs),
     /// Deliver one event to a subscription again, at once, whatever became of it.
@@ -32,7 +33,8 @@ pub struct EventsShowArgs {
     pub topic: String,
     /// The event's id. Put `--` before one that begins with a hyphen.
     pub id: String,
-    /// Only records of this time or later, such as 2026-11-21T10:00:00Z. It makes the answer faster.
+    /// Only records of this time or later, such as 2026-11-21T10:00:00Z. It makes the answer
+    /// faster.
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// Only records before this time.
@@ -64,7 +66,8 @@ pub struct ResendArgs {
     pub subscription: String,
     /// The event's id. Put `--` before one that begins with a hyphen.
     pub id: String,
-    /// The delivery, as `events show` names it. Needed where a producer gave the id to several events.
+    /// The delivery, as `events show` names it. Needed where a producer gave the id to several
+    /// events.
     // Not `--key`: that is the admin key.
     #[arg(long, value_name = "KEY")]
     pub delivery: Option<String>,
@@ -89,7 +92,8 @@ pub struct EventsReplayArgs {
     /// Only events that were given up for this reason.
     #[arg(long, value_parser = reasons())]
     pub reason: Option<String>,
-    /// Only events whose last attempt had this status, such as 503, or one of this class, such as 5xx.
+    /// Only events whose last attempt had this status, such as 503, or one of this class, such as
+    /// 5xx.
     #[arg(long, value_name = "STATUS")]
     pub status: Option<String>,
     /// Only events of this type. May be given more than once.
@@ -122,8 +126,8 @@ pub struct AttemptsListArgs {
     pub subscription: String,
     #[command(flatten)]
     pub which: RecordsArgs,
-    /// Print the newest attempts, the oldest of them first, and then each new one, until Ctrl-C. With --json
-    /// each is a line.
+    /// Print the newest attempts, the oldest of them first, and then each new one, until Ctrl-C.
+    /// With --json each is a line.
     #[arg(long, conflicts_with = "to")]
     pub follow: bool,
 }
@@ -159,5 +163,9 @@ pub struct RecordsArgs {
 
 /// The results that a record can have.
 fn results() -> PossibleValuesParser {
-    LogResult::ALL.iter().map(|result| result.as_str()).collect::<Vec<_>>().into()
+    LogResult::ALL
+        .iter()
+        .map(|result| result.as_str())
+        .collect::<Vec<_>>()
+        .into()
 }

@@ -15,10 +15,15 @@ const GLOBAL: &str = "Global options";
 #[command(next_help_heading = GLOBAL)]
 pub struct Global {
     /// The address of the server.
-    #[arg(long, global = true, env = "POSTHASTE_URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(
+        long,
+        global = true,
+        env = "POSTHASTE_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
     pub url: String,
-    /// The server's data folder on this machine. Commands read the admin key from it if no key is given
-    /// [default: ./posthaste-data, for demo ./posthaste-data/demo].
+    /// The server's data folder on this machine. Commands read the admin key from it if no key is
+    /// given [default: ./posthaste-data, for demo ./posthaste-data/demo].
     #[arg(long, global = true, env = "POSTHASTE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Print JSON.
@@ -32,6 +37,12 @@ pub struct Global {
 pub struct AdminKey {
     /// The admin key [default: what <data-dir>/admin.key holds].
     // A key may begin with a hyphen.
-    #[arg(long, global = true, env = "POSTHASTE_KEY", hide_env_values = true, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "POSTHASTE_KEY",
+        hide_env_values = true,
+        allow_hyphen_values = true
+    )]
     pub key: Option<String>,
 }

@@ -11,9 +11,14 @@ pub struct ListenArgs {
     /// The port on 127.0.0.1. 0 takes a free one, and the first line names it.
     #[arg(long, value_name = "PORT", default_value_t = 9000)]
     pub port: u16,
-    /// A signing secret of the subscription, which begins with whsec_ or whsk_. May be given more than once,
-    /// as during a rotation. Without one, no signature is verified.
-    #[arg(long = "secret", value_name = "SECRET", env = "POSTHASTE_SECRET", hide_env_values = true)]
+    /// A signing secret of the subscription, which begins with whsec_ or whsk_. May be given more
+    /// than once, as during a rotation. Without one, no signature is verified.
+    #[arg(
+        long = "secret",
+        value_name = "SECRET",
+        env = "POSTHASTE_SECRET",
+        hide_env_values = true
+    )]
     pub secrets: Vec<String>,
     /// The status of every answer. A request whose signature is wrong is answered 401.
     #[arg(long, value_name = "STATUS", default_value = "200", value_parser = status)]
@@ -25,14 +30,21 @@ pub struct ListenArgs {
 
 /// Parses a final status. A 1xx is no answer.
 fn status(text: &str) -> Result<StatusCode, String> {
-    let status = text.parse().ok().filter(|it: &StatusCode| (200..=599).contains(&it.as_u16()));
+    let status = text
+        .parse()
+        .ok()
+        .filter(|it: &StatusCode| (200..=599).contains(&it.as_u16()));
     status.ok_or_else(|| "expected a status from 200 to 599".to_owned())
 }
 
 /// Parses a duration as people write it (`1m 30s`), or as ISO 8601 does (`PT1M30S`).
 fn delay(text: &str) -> Result<Duration, String> {
-    let length: jiff::SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
-    length.try_into().map_err(|_| "must not be negative".to_owned())
+    let length: jiff::SignedDuration = text
+        .parse()
+        .map_err(|error: jiff::Error| error.to_string())?;
+    length
+        .try_into()
+        .map_err(|_| "must not be negative".to_owned())
 }
 
 #[cfg(test)]
@@ -50,6 +62,10 @@ mod tests {
     #[test]
     fn an_answer_is_a_final_status() {
         assert_eq!(status("503"), Ok(StatusCode::SERVICE_UNAVAILABLE));
-        assert!(["100", "600", "OK", ""].iter().all(|text| status(text).is_err()));
+        assert!(
+            ["100", "600", "OK", ""]
+                .iter()
+                .all(|text| status(text).is_err())
+        );
     }
 }

@@ -21,23 +21,28 @@ const AT_A_PACE: &str = "At a pace (with --rate)";
 pub struct PublishArgs {
     /// The topic.
     pub topic: String,
-    /// The file with the events, or - for standard input. Without --rate it is sent as it is, in one request.
-    /// With --rate it may have any size, and is an array of events, or one event after the other, such as one
-    /// in each line. What comes from a pipe cannot be read again: a run that ends early names the events that
-    /// may not be published.
+    /// The file with the events, or - for standard input. Without --rate it is sent as it is, in
+    /// one request. With --rate it may have any size, and is an array of events, or one event
+    /// after the other, such as one in each line. What comes from a pipe cannot be read again:
+    /// a run that ends early names the events that may not be published.
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
     /// The content type of the file, or of each request with --rate [default: by the content:
-    /// application/cloudevents+json for a CloudEvent, application/cloudevents-batch+json for an array of
-    /// them, application/json for everything else].
+    /// application/cloudevents+json for a CloudEvent, application/cloudevents-batch+json for an
+    /// array of them, application/json for everything else].
     #[arg(long, value_name = "TYPE")]
     pub content_type: Option<String>,
-    /// One of the topic's publish keys. With it, the events go to --url, unless --admin-key is given too
-    /// [default: the server names address and key, for the admin key].
-    #[arg(long, env = "POSTHASTE_PUBLISH_KEY", hide_env_values = true, allow_hyphen_values = true)]
+    /// One of the topic's publish keys. With it, the events go to --url, unless --admin-key is
+    /// given too [default: the server names address and key, for the admin key].
+    #[arg(
+        long,
+        env = "POSTHASTE_PUBLISH_KEY",
+        hide_env_values = true,
+        allow_hyphen_values = true
+    )]
     pub key: Option<String>,
-    /// The admin key, to ask the server where to publish and with which key. With --key, the variable does
-    /// not count [default, without --key: what <data-dir>/admin.key holds].
+    /// The admin key, to ask the server where to publish and with which key. With --key, the
+    /// variable does not count [default, without --key: what <data-dir>/admin.key holds].
     #[arg(
         long,
         env = "POSTHASTE_KEY",
@@ -46,12 +51,12 @@ pub struct PublishArgs {
         allow_hyphen_values = true
     )]
     pub admin_key: Option<String>,
-    /// Step back behind the tier of the key: under back pressure, bulk producers, such as imports, are
-    /// refused first. A tier before the key's has no effect.
+    /// Step back behind the tier of the key: under back pressure, bulk producers, such as imports,
+    /// are refused first. A tier before the key's has no effect.
     #[arg(long, value_enum)]
     pub tier: Option<Tier>,
-    /// How long the events live from when they are accepted, such as PT10M [default: what the topic and its
-    /// subscriptions say].
+    /// How long the events live from when they are accepted, such as PT10M [default: what the
+    /// topic and its subscriptions say].
     #[arg(long, value_name = "DURATION", value_parser = length)]
     pub time_to_live: Option<Duration>,
     /// Options of a file that is published at a pace.
@@ -60,8 +65,8 @@ pub struct PublishArgs {
 }
 
 impl PublishArgs {
-    /// Forgets an admin key of the environment if a publish key is given. Then --url is the place to publish:
-    /// it need not manage the topic, and must not get the key that manages.
+    /// Forgets an admin key of the environment if a publish key is given. Then --url is the place
+    /// to publish: it need not manage the topic, and must not get the key that manages.
     pub(super) fn forget_ambient_admin_key(&mut self, given: &ArgMatches) {
         let is_ambient = given.value_source("admin_key") == Some(ValueSource::EnvVariable);
         if is_ambient && self.key.as_ref().is_some_and(|key| !key.is_empty()) {
@@ -70,30 +75,32 @@ impl PublishArgs {
     }
 }
 
-/// Options of a file that is published at a pace. Without `rate` the others mean nothing, and are refused.
+/// Options of a file that is published at a pace. Without `rate` the others mean nothing, and are
+/// refused.
 #[derive(Debug, Args)]
 #[command(next_help_heading = AT_A_PACE)]
 pub struct PaceArgs {
-    /// Publish the events in requests of many: as fast as the server takes them (auto), or at most N events
-    /// per second. Both obey its back pressure. A request without an answer is sent again under the same
-    /// name, so that its events are published once. Only what a server had half written before it failed may
-    /// come twice.
+    /// Publish the events in requests of many: as fast as the server takes them (auto), or at most
+    /// N events per second. Both obey its back pressure. A request without an answer is sent
+    /// again under the same name, so that its events are published once. Only what a server
+    /// had half written before it failed may come twice.
     #[arg(long, value_name = "auto|N", value_parser = rate)]
     pub rate: Option<Rate>,
-    /// Most events in one request. A request is sent when it is full, at the end of the file, or when a pipe
-    /// has been silent for a second.
+    /// Most events in one request. A request is sent when it is full, at the end of the file, or
+    /// when a pipe has been silent for a second.
     #[arg(long, value_name = "N", default_value_t = 100, requires = "rate",
         value_parser = clap::value_parser!(u32).range(1..=CUSTOM_EVENTS_PER_REQUEST_MAX as i64))]
     pub batch: u32,
     /// Leave out the first N events: an earlier run that did not end well says how many.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "rate")]
     pub from: u64,
-    /// The name of that earlier run. What it published of the same file, with the same --batch and within a
-    /// day, is not published again [default: a new name].
+    /// The name of that earlier run. What it published of the same file, with the same --batch and
+    /// within a day, is not published again [default: a new name].
     #[arg(long, value_name = "NAME", requires = "rate", value_parser = run_name)]
     pub run: Option<String>,
-    /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are enough. The
-    /// exit code is then 6 for back pressure, and 7 for a server that did not answer.
+    /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are
+    /// enough. The exit code is then 6 for back pressure, and 7 for a server that did not
+    /// answer.
     #[arg(long, value_name = "DURATION", default_value = "PT15M", requires = "rate", value_parser = length)]
     pub give_up_after: Duration,
 }
@@ -129,7 +136,10 @@ enum ArgumentError {
 fn rate(text: &str) -> Result<Rate, ArgumentError> {
     match text {
         "auto" => Ok(Rate::Auto),
-        number => number.parse().map(Rate::PerSecond).map_err(|_| ArgumentError::Rate),
+        number => number
+            .parse()
+            .map(Rate::PerSecond)
+            .map_err(|_| ArgumentError::Rate),
     }
 }
 

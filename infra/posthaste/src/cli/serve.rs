@@ -24,7 +24,10 @@ impl Values for &ServeArgs {
     }
 
     fn list<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) -> Vec<T> {
-        let values = setting.option.as_ref().and_then(|option| self.0.get_many(option.name));
+        let values = setting
+            .option
+            .as_ref()
+            .and_then(|option| self.0.get_many(option.name));
         values.into_iter().flatten().cloned().collect()
     }
 }
@@ -54,11 +57,18 @@ impl FromArgMatches for ServeArgs {
 
 impl Visitor for Options {
     fn visit<T: Clone + Send + Sync + 'static>(&mut self, setting: &'static Setting<T>) {
-        let Some(option) = &setting.option else { return };
+        let Some(option) = &setting.option else {
+            return;
+        };
         let help = option.help.strip_suffix('.').unwrap_or(option.help);
-        let arg =
-            Arg::new(option.name).long(option.name).env(option.variable).value_name(option.value).help(help);
-        let arg = arg.value_parser(parser(option, setting.parse)).default_values(option.default);
+        let arg = Arg::new(option.name)
+            .long(option.name)
+            .env(option.variable)
+            .value_name(option.value)
+            .help(help);
+        let arg = arg
+            .value_parser(parser(option, setting.parse))
+            .default_values(option.default);
         let arg = arg.help_heading(option.heading);
         self.0.push(match option.form {
             // A key may begin with a hyphen.
@@ -76,22 +86,36 @@ where
 {
     match option.form {
         // The table's crate does not know the filters of the log.
-        _ if table::LOG_FILTER.option.is_some_and(|it| it.name == option.name) => {
+        _ if table::LOG_FILTER
+            .option
+            .is_some_and(|it| it.name == option.name) =>
+        {
             ValueParser::new(check_log_filter)
         }
         // A path need not be text.
         Form::File | Form::Files => value_parser!(PathBuf),
         Form::Choice(choices) => {
-            let values = choices.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help));
-            PossibleValuesParser::new(values).try_map(move |text| parse(&text)).into()
+            let values = choices
+                .iter()
+                .map(|choice| PossibleValue::new(choice.name).help(choice.help));
+            PossibleValuesParser::new(values)
+                .try_map(move |text| parse(&text))
+                .into()
         }
-        Form::Number(least, greatest) => ValueParser::new(move |text: &str| -> Result<T, Refusal> {
-            let number: i64 = text.parse()?;
-            if !(least..=greatest).contains(&number) {
-                return Err(OutOfBounds { number, least, greatest }.into());
-            }
-            parse(text)
-        }),
+        Form::Number(least, greatest) => {
+            ValueParser::new(move |text: &str| -> Result<T, Refusal> {
+                let number: i64 = text.parse()?;
+                if !(least..=greatest).contains(&number) {
+                    return Err(OutOfBounds {
+                        number,
+                        least,
+                        greatest,
+                    }
+                    .into());
+                }
+                parse(text)
+            })
+        }
         _ => ValueParser::new(parse),
     }
 }
@@ -105,13 +129,15 @@ struct OutOfBounds {
     greatest: i64,
 }
 
-/// The same filter, if every word in it is a level or has one. `tracing` takes any other word for the name of
-/// a target, so that a mistyped level would silence everything else.
+/// The same filter, if every word in it is a level or has one. `tracing` takes any other word for
+/// the name of a target, so that a mistyped level would silence everything else.
 fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
     EnvFilter::builder().parse(text)?;
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
-    let mut words =
-        text.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains(['=', '[']));
+    let mut words = text
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty() && !word.contains(['=', '[']));
     match words.find(|word| !is_level(word)) {
         Some(word) => Err(LogFilterError::NotALevel(word.to_owned())),
         None => Ok(text.to_owned()),

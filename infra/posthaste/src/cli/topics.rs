@@ -19,8 +19,8 @@ pub enum TopicsCommand {
     Delete(TopicArg),
     /// Show a topic's publish keys: key1 and key2, and keys of other tiers if there are any.
     Keys(TopicArg),
-    /// Make or replace a publish key; the others stay valid. Under back pressure, producers with a bulk key
-    /// are refused first, and those with an internal key last.
+    /// Make or replace a publish key; the others stay valid. Under back pressure, producers with a
+    /// bulk key are refused first, and those with an internal key last.
     RegenerateKey {
         /// The topic.
         topic: String,
@@ -63,27 +63,29 @@ pub enum SubscriptionsCommand {
     List(TopicArg),
     /// Show a subscription, its secrets masked.
     Show(SubscriptionArgs),
-    /// Send one event to the endpoint at once, and show the request and its answer. There is no retry.
+    /// Send one event to the endpoint at once, and show the request and its answer. There is no
+    /// retry.
     #[command(after_help = examples::TEST)]
     Test {
         #[command(flatten)]
         of: SubscriptionArgs,
-        /// A file with an event in the schema that the subscription receives, or - for standard input
-        /// [default: a sample].
+        /// A file with an event in the schema that the subscription receives, or - for standard
+        /// input [default: a sample].
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Make a new signing secret and print it, this once. The older ones keep signing for the overlap; at
-    /// most three sign at once, so a third rotation ends the oldest.
+    /// Make a new signing secret and print it, this once. The older ones keep signing for the
+    /// overlap; at most three sign at once, so a third rotation ends the oldest.
     #[command(after_help = examples::ROTATE)]
     RotateSecret {
         #[command(flatten)]
         of: SubscriptionArgs,
-        /// How long the older secrets of the same kind keep signing, up to P7D (7 days). PT0S ends them at
-        /// once [default: P1D].
+        /// How long the older secrets of the same kind keep signing, up to P7D (7 days). PT0S ends
+        /// them at once [default: P1D].
         #[arg(long, value_name = "DURATION")]
         overlap: Option<String>,
-        /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the newest secret].
+        /// The kind of secret to make: v1 (HMAC) or v1a (ed25519) [default: that of the newest
+        /// secret].
         #[arg(long, value_parser = ["v1", "v1a"])]
         kind: Option<String>,
     },
@@ -95,8 +97,8 @@ pub enum SubscriptionsCommand {
     Pause(SubscriptionArgs),
     /// Deliver the events of a paused subscription again.
     Resume(SubscriptionArgs),
-    /// Deliver the events of a disabled or failed subscription again. If the endpoint must consent, it is
-    /// asked.
+    /// Deliver the events of a disabled or failed subscription again. If the endpoint must consent,
+    /// it is asked.
     Enable(SubscriptionArgs),
     /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
     Disable(SubscriptionArgs),

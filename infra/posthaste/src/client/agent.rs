@@ -1,4 +1,5 @@
-//! The agent below the client: no redirects, no proxy, and for https the machine's own certificates.
+//! The agent below the client: no redirects, no proxy, and for https the machine's own
+//! certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,11 @@ pub(super) fn agent(base: &Url) -> Agent {
         .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .user_agent(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
-    let config = if base.scheme() == "https" { config.tls_config(tls()) } else { config };
+    let config = if base.scheme() == "https" {
+        config.tls_config(tls())
+    } else {
+        config
+    };
     config.build().into()
 }
 
@@ -31,7 +36,11 @@ pub(super) fn agent(base: &Url) -> Agent {
 /// certificates gets an empty list, so that every handshake fails with its reason.
 fn tls() -> TlsConfig {
     let found = rustls_native_certs::load_native_certs();
-    let certificates: Vec<_> = found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let certificates: Vec<_> = found
+        .certs
+        .iter()
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect();
     TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&certificates))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))

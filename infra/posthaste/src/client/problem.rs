@@ -39,15 +39,30 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Reads an answer. Of one that is not problem+json, from a proxy for example, the text is kept.
+    /// Reads an answer. Of one that is not problem+json, from a proxy for example, the text is
+    /// kept.
     pub fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let problem: Value = serde_json::from_slice(body).unwrap_or_default();
-        let text = |member: &str| problem.get(member).and_then(Value::as_str).map(str::to_owned);
+        let text = |member: &str| {
+            problem
+                .get(member)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         let raw = || {
-            let raw: String = String::from_utf8_lossy(body).trim().chars().take(DETAIL_CHARS_MAX).collect();
+            let raw: String = String::from_utf8_lossy(body)
+                .trim()
+                .chars()
+                .take(DETAIL_CHARS_MAX)
+                .collect();
             (!raw.is_empty() && !problem.is_object()).then_some(raw)
         };
-        let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let header = |name| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
         Self {
             status,
             type_uri: text("type").unwrap_or_else(|| "about:blank".to_owned()),
@@ -68,8 +83,9 @@ impl Refusal {
         self.type_uri == ProblemKind::BackPressure.type_uri() || self.status == 429
     }
 
-    /// True if the tarpit refused: the client has to wait for as long as another answer would have been held.
-    /// The server counts it as delayed, and every other refusal for back pressure as refused.
+    /// True if the tarpit refused: the client has to wait for as long as another answer would have
+    /// been held. The server counts it as delayed, and every other refusal for back pressure as
+    /// refused.
     pub fn is_delay(&self) -> bool {
         self.status == 429
     }
@@ -77,9 +93,19 @@ impl Refusal {
 
 /// The mistakes after the first one, which is the member at fault.
 fn more(problem: &Value) -> Vec<String> {
-    let errors = problem.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let errors = problem
+        .get("errors")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let text = |error: &Value, member: &str| error.get(member)?.as_str().map(str::to_owned);
-    let mistake = |error| Some(format!("{}: {}", text(error, "member")?, text(error, "detail")?));
+    let mistake = |error| {
+        Some(format!(
+            "{}: {}",
+            text(error, "member")?,
+            text(error, "detail")?
+        ))
+    };
     errors.skip(1).filter_map(mistake).collect()
 }
 
@@ -97,7 +123,9 @@ impl fmt::Display for Refusal {
         if let Some(detail) = &self.detail {
             write!(f, "\n  reason: {detail}")?;
         }
-        self.more.iter().try_for_each(|mistake| write!(f, "\n  and {mistake}"))
+        self.more
+            .iter()
+            .try_for_each(|mistake| write!(f, "\n  and {mistake}"))
     }
 }
 
@@ -123,17 +151,27 @@ mod tests {
         let errors = json!([
             { "member": "a", "detail": "first" }, { "member": "b[1]", "detail": "second" }, { "member": 3 },
         ]);
-        let body = json!({ "title": "No", "detail": "first", "member": "a", "errors": errors }).to_string();
+        let body = json!({ "title": "No", "detail": "first", "member": "a", "errors": errors })
+            .to_string();
         let refusal = Refusal::read(400, &HeaderMap::new(), body.as_bytes());
-        assert_eq!(refusal.to_string(), "No (400)\n  member: a\n  reason: first\n  and b[1]: second");
+        assert_eq!(
+            refusal.to_string(),
+            "No (400)\n  member: a\n  reason: first\n  and b[1]: second"
+        );
     }
 
     #[test]
     fn an_answer_that_is_no_problem_is_shown_as_far_as_it_is_text() {
         let check = |body: &[u8], expected: &str| {
-            assert_eq!(Refusal::read(502, &HeaderMap::new(), body).to_string(), expected);
+            assert_eq!(
+                Refusal::read(502, &HeaderMap::new(), body).to_string(),
+                expected
+            );
         };
-        check(b"Bad gateway\n", "HTTP status 502 (502)\n  reason: Bad gateway");
+        check(
+            b"Bad gateway\n",
+            "HTTP status 502 (502)\n  reason: Bad gateway",
+        );
         check(b"", "HTTP status 502 (502)");
         check(b"{}", "HTTP status 502 (502)");
         check(b"\xff", "HTTP status 502 (502)\n  reason: \u{fffd}");

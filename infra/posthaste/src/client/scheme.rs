@@ -22,15 +22,22 @@ const BAD_REQUEST: u16 = 400;
 /// Whether the scheme may be the reason for this error: something listens there.
 pub(super) fn is_in_doubt(error: &ureq::Error) -> bool {
     match error {
-        ureq::Error::Timeout(_) | ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => false,
-        ureq::Error::Io(error) => error.kind() != io::ErrorKind::ConnectionRefused && !is_distrust(error),
+        ureq::Error::Timeout(_) | ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => {
+            false
+        }
+        ureq::Error::Io(error) => {
+            error.kind() != io::ErrorKind::ConnectionRefused && !is_distrust(error)
+        }
         error => !is_distrust(error),
     }
 }
 
-/// Whether this may be the answer of a server of TLS to plain HTTP. posthaste answers with a problem.
+/// Whether this may be the answer of a server of TLS to plain HTTP. posthaste answers with a
+/// problem.
 pub(super) fn is_foreign(status: u16, headers: &HeaderMap) -> bool {
-    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     status == BAD_REQUEST && !media_type.is_some_and(|it| it.starts_with(PROBLEM_CONTENT_TYPE))
 }
 
@@ -38,7 +45,11 @@ pub(super) fn is_foreign(status: u16, headers: &HeaderMap) -> bool {
 pub(super) fn other(base: &Url) -> Option<Url> {
     let url = turned(base)?;
     let health = format!("{}/health", url.as_str().trim_end_matches('/'));
-    let request = agent(&url).get(health).config().timeout_global(Some(PROBE_TIMEOUT)).build();
+    let request = agent(&url)
+        .get(health)
+        .config()
+        .timeout_global(Some(PROBE_TIMEOUT))
+        .build();
     let answers = match request.call() {
         Ok(response) => url.scheme() == "https" || response.status() != BAD_REQUEST,
         Err(error) => is_distrust(&error),
@@ -49,7 +60,12 @@ pub(super) fn other(base: &Url) -> Option<Url> {
 /// The same host and port with the other scheme.
 fn turned(base: &Url) -> Option<Url> {
     let (mut url, port) = (base.clone(), base.port_or_known_default());
-    url.set_scheme(if base.scheme() == "https" { "http" } else { "https" }).ok()?;
+    url.set_scheme(if base.scheme() == "https" {
+        "http"
+    } else {
+        "https"
+    })
+    .ok()?;
     url.set_port(port).ok()?;
     Some(url)
 }
@@ -61,8 +77,8 @@ fn is_distrust(error: &(dyn Error + 'static)) -> bool {
         .any(|error| matches!(error, rustls::Error::InvalidCertificate(_)))
 }
 
-/// The error below this one. `io::Error::source` skips the wrapped error and shows the source of that, and
-/// ureq's errors have no source.
+/// The error below this one. `io::Error::source` skips the wrapped error and shows the source of
+/// that, and ureq's errors have no source.
 fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return error.get_ref().map(|inner| inner as _);
@@ -82,7 +98,11 @@ mod tests {
     #[test]
     fn the_other_address_keeps_the_port() {
         let check = |base: &str, expected: &str| {
-            assert_eq!(turned(&base.parse().unwrap()).unwrap().as_str(), expected, "{base}");
+            assert_eq!(
+                turned(&base.parse().unwrap()).unwrap().as_str(),
+                expected,
+                "{base}"
+            );
         };
         check("https://127.0.0.1:8080/a", "http://127.0.0.1:8080/a");
         check("http://h:8443", "https://h:8443/");

@@ -1,5 +1,6 @@
-//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is checked whole
-//! before anything is sent, by the same rules as the server's, so that a typo leaves nothing half done.
+//! `apply`: topics and subscriptions declared in YAML, put to a running server. Every file is
+//! checked whole before anything is sent, by the same rules as the server's, so that a typo leaves
+//! nothing half done.
 
 mod changes;
 mod file;
@@ -32,7 +33,8 @@ use server::{current, replace};
 /// Most tries to put a topic that others change at the same time.
 const TRIES_MAX: u32 = 5;
 
-/// Error after some topics were applied: the server refused the next one, or it did not reach the server.
+/// Error after some topics were applied: the server refused the next one, or it did not reach the
+/// server.
 #[derive(Debug, thiserror::Error)]
 #[error("not everything was applied")]
 struct PartlyApplied {
@@ -41,7 +43,8 @@ struct PartlyApplied {
 
 impl Failure for PartlyApplied {}
 
-/// Reads and checks files, each by itself and all together. The error has the mistakes of all of them.
+/// Reads and checks files, each by itself and all together. The error has the mistakes of all of
+/// them.
 pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
     let (mut files, mut mistakes) = (Vec::with_capacity(paths.len()), Vec::new());
     for path in paths {
@@ -54,13 +57,25 @@ pub fn check_files(paths: &[PathBuf]) -> Result<Vec<Checked>, CommandError> {
             Err(found) => mistakes.extend(found.0),
         }
     }
-    if mistakes.is_empty() { Ok(files) } else { Err(Mistakes(mistakes).into()) }
+    if mistakes.is_empty() {
+        Ok(files)
+    } else {
+        Err(Mistakes(mistakes).into())
+    }
 }
 
 /// Applies checked files, or says what that would change.
-pub(crate) fn run(session: &Session, files: &[Checked], dry_run: bool) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &Session,
+    files: &[Checked],
+    dry_run: bool,
+) -> Result<Reply, CommandError> {
     warn_of_missing_topics(session, files);
-    if dry_run { plan(session, files) } else { apply(session, files) }
+    if dry_run {
+        plan(session, files)
+    } else {
+        apply(session, files)
+    }
 }
 
 fn apply(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
@@ -77,8 +92,8 @@ fn apply(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     Ok(report::done(&applied))
 }
 
-/// Warns of notices topics that do not exist. If the server cannot be asked, the requests after this one say
-/// why.
+/// Warns of notices topics that do not exist. If the server cannot be asked, the requests after
+/// this one say why.
 fn warn_of_missing_topics(session: &Session, files: &[Checked]) {
     let is_on_server = |topic: &TopicName| current(session, topic).map(|found| found.is_some());
     for warning in notices::warnings(files, is_on_server) {
@@ -96,14 +111,17 @@ fn plan(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
     Ok(report::planned(&planned))
 }
 
-/// Puts a checked file's topics, one after the other, and adds the results to `applied`, up to the first
-/// failure.
+/// Puts a checked file's topics, one after the other, and adds the results to `applied`, up to the
+/// first failure.
 pub fn put(session: &Session, file: &Checked, applied: &mut Applied) -> Result<(), ClientError> {
-    file.contents.topics.iter().try_for_each(|(name, settings)| put_topic(session, name, settings, applied))
+    file.contents
+        .topics
+        .iter()
+        .try_for_each(|(name, settings)| put_topic(session, name, settings, applied))
 }
 
-/// Puts a topic in the place of the one that was read, so that the difference is what this write changed. If
-/// another one came between, both are made again.
+/// Puts a topic in the place of the one that was read, so that the difference is what this write
+/// changed. If another one came between, both are made again.
 fn put_topic(
     session: &Session,
     name: &TopicName,
@@ -114,16 +132,29 @@ fn put_topic(
     let (before, after) = loop {
         let before = current(session, name)?;
         match replace(session, name, settings, before.as_ref()) {
-            Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => tries += 1,
+            Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
+                tries += 1
+            }
             after => break (before, after?),
         }
     };
-    applied.add(name, settings, before.as_ref().map(|before| &before.topic), &after.topic);
-    if let Some(is_same_version) = before.as_ref().and_then(|before| before.is_same_version(&after)) {
+    applied.add(
+        name,
+        settings,
+        before.as_ref().map(|before| &before.topic),
+        &after.topic,
+    );
+    if let Some(is_same_version) = before
+        .as_ref()
+        .and_then(|before| before.is_same_version(&after))
+    {
         applied.settle(name, is_same_version);
     }
     if before.is_none() {
-        applied.add_keys(name, &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?);
+        applied.add_keys(
+            name,
+            &session.ask(Method::GET, &["topics", name.as_str(), "keys"])?,
+        );
     }
     Ok(())
 }
@@ -144,19 +175,33 @@ mod tests {
         let paths = [
             write("a.yaml", "topics: { orders: { filters: {} } }"),
             write("b.yaml", "topics: { parcels: {} }"),
-            write("c.yaml", "topics: { parcels: {}, Orders: { inputSchema: Eventgrid } }"),
+            write(
+                "c.yaml",
+                "topics: { parcels: {}, Orders: { inputSchema: Eventgrid } }",
+            ),
             write("d.yaml", "topics: { PARCELS: {} }"),
             write("e.yaml", "topics: ["),
         ];
-        let report =
-            check_files(&paths).unwrap_err().report().replace(&folder.path().display().to_string(), "");
+        let report = check_files(&paths)
+            .unwrap_err()
+            .report()
+            .replace(&folder.path().display().to_string(), "");
         let lines: Vec<_> = report.lines().collect();
         assert_eq!(lines.len(), 5, "{report}");
         let is_at = |line: usize, start: &str| assert!(lines[line].starts_with(start), "{report}");
         is_at(0, "error: 4 mistakes");
-        is_at(1, "  /a.yaml:1:21: topics.orders.filters: unknown member `filters`, expected one of");
-        is_at(2, "  /c.yaml:1:47: topics.Orders.inputSchema: unknown word, did you mean `EventGrid`?");
-        is_at(3, "  /d.yaml:1:11: topics.PARCELS: the topic is declared in /b.yaml too");
+        is_at(
+            1,
+            "  /a.yaml:1:21: topics.orders.filters: unknown member `filters`, expected one of",
+        );
+        is_at(
+            2,
+            "  /c.yaml:1:47: topics.Orders.inputSchema: unknown word, did you mean `EventGrid`?",
+        );
+        is_at(
+            3,
+            "  /d.yaml:1:11: topics.PARCELS: the topic is declared in /b.yaml too",
+        );
         is_at(4, "  /e.yaml:1:");
         assert!(check_files(&paths[1..2]).is_ok());
     }

@@ -23,22 +23,48 @@ pub(crate) fn run(
     is_json: bool,
 ) -> Result<Reply, CommandError> {
     let AttemptsCommand::List(arguments) = command;
-    let AttemptsListArgs { topic, subscription, which, follow } = arguments;
-    let limit = if *follow { FOLLOW_LIMIT_DEFAULT } else { LIMIT_DEFAULT };
-    let which = RecordsArgs { limit: which.limit.or(Some(limit)), ..which.clone() };
+    let AttemptsListArgs {
+        topic,
+        subscription,
+        which,
+        follow,
+    } = arguments;
+    let limit = if *follow {
+        FOLLOW_LIMIT_DEFAULT
+    } else {
+        LIMIT_DEFAULT
+    };
+    let which = RecordsArgs {
+        limit: which.limit.or(Some(limit)),
+        ..which.clone()
+    };
     let path = ["topics", topic, "subscriptions", subscription, "attempts"];
     if *follow {
         return follow::run(session, &path, &which, is_json);
     }
-    let question = Question { path: &path, subscription: None, which: &which };
+    let question = Question {
+        path: &path,
+        subscription: None,
+        which: &which,
+    };
     let page = question.ask(session, |page| page.records.len() >= wanted(&which))?;
     Ok(listed(&format!("{topic}/{subscription}"), &page))
 }
 
 fn listed(name: &str, page: &RecordPage) -> Reply {
     let none = format!("the delivery log has no such attempts of {name}");
-    let reply =
-        Reply::new(json!(page)).list(ATTEMPT_HEADER, page.records.iter().map(attempt_row).collect(), none);
-    let reply = reply.note(format!("The log is complete up to {}.", page.complete_until.0));
-    page.note.clone().into_iter().chain(more(page)).fold(reply, Reply::note)
+    let reply = Reply::new(json!(page)).list(
+        ATTEMPT_HEADER,
+        page.records.iter().map(attempt_row).collect(),
+        none,
+    );
+    let reply = reply.note(format!(
+        "The log is complete up to {}.",
+        page.complete_until.0
+    ));
+    page.note
+        .clone()
+        .into_iter()
+        .chain(more(page))
+        .fold(reply, Reply::note)
 }

@@ -28,8 +28,7 @@ impl Failure for CheckError {}
 
 impl Failure for Damaged {
     fn hint(&self) -> Option<String> {
-        let hint =
-            "restore the folder from a backup; a server that starts on it sends nothing that is damaged";
+        let hint = "restore the folder from a backup; a server that starts on it sends nothing that is damaged";
         Some(hint.to_owned())
     }
 }
@@ -41,11 +40,15 @@ pub(crate) fn run(data_dir: &Path) -> Result<Reply, CommandError> {
     if report.damages == 0 {
         return Ok(done);
     }
-    let damaged = Damaged { folder: data_dir.to_owned(), damages: report.damages };
+    let damaged = Damaged {
+        folder: data_dir.to_owned(),
+        damages: report.damages,
+    };
     Err(CommandError::from(damaged).after(done))
 }
 
-/// Keeps the engine's panics on damaged pages off standard error. The check catches them and reports them.
+/// Keeps the engine's panics on damaged pages off standard error. The check catches them and
+/// reports them.
 fn without_panics<T>(work: impl FnOnce() -> T) -> T {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
@@ -55,16 +58,27 @@ fn without_panics<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn reply(report: &CheckReport) -> Reply {
-    let CheckReport { messages, objects, without_digest, damages, named } = report;
+    let CheckReport {
+        messages,
+        objects,
+        without_digest,
+        damages,
+        named,
+    } = report;
     let reply = Reply::new(json!({
         "messages": messages, "objects": objects, "withoutDigest": without_digest,
         "damages": damages, "named": named,
     }));
-    let reply =
-        reply.line(format!("{messages} messages and {objects} objects read, {damages} of them damaged"));
+    let reply = reply.line(format!(
+        "{messages} messages and {objects} objects read, {damages} of them damaged"
+    ));
     let reply = match without_digest {
         0 => reply,
-        some => reply.line(format!("{some} messages of an older version carry no digest")),
+        some => reply.line(format!(
+            "{some} messages of an older version carry no digest"
+        )),
     };
-    named.iter().fold(reply, |reply, damage| reply.line(format!("damaged: {damage}")))
+    named.iter().fold(reply, |reply, damage| {
+        reply.line(format!("damaged: {damage}"))
+    })
 }

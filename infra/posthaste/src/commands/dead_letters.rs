@@ -1,4 +1,5 @@
-//! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of replays).
+//! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of
+//! replays).
 
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveAnswer};
 use serde_json::json;
@@ -15,8 +16,16 @@ use crate::output::{Reply, indent};
 /// Most dead letters in one page.
 const PAGE_MAX: usize = 1000;
 
-const HEADER: [&str; 8] =
-    ["written", "subscription", "event", "type", "reason", "status", "attempts", "object"];
+const HEADER: [&str; 8] = [
+    "written",
+    "subscription",
+    "event",
+    "type",
+    "reason",
+    "status",
+    "attempts",
+    "object",
+];
 
 pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Reply, CommandError> {
     match command {
@@ -39,8 +48,14 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetter
             .query("to", arguments.to.as_ref())
             .query("reason", arguments.reason.as_ref())
             .query("type", arguments.event_type.as_ref())
-            .query("includeResolved", arguments.include_resolved.then_some(true))
-            .query("limit", Some((wanted - all.dead_letters.len()).min(PAGE_MAX)))
+            .query(
+                "includeResolved",
+                arguments.include_resolved.then_some(true),
+            )
+            .query(
+                "limit",
+                Some((wanted - all.dead_letters.len()).min(PAGE_MAX)),
+            )
             .query("cursor", all.cursor.clone());
         let page: DeadLetterPage = session.client.json(call)?;
         // A page without anything may have a cursor, but never the same one.
@@ -57,14 +72,18 @@ fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetter
 
 fn path(arguments: &DeadLettersListArgs) -> Vec<&str> {
     let topic = arguments.topic.iter().flat_map(|topic| ["topics", topic]);
-    let subscription = arguments.subscription.iter().flat_map(|name| ["subscriptions", name]);
+    let subscription = arguments
+        .subscription
+        .iter()
+        .flat_map(|name| ["subscriptions", name]);
     topic.chain(subscription).chain(["dead-letters"]).collect()
 }
 
 fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
     let row = |letter: &DeadLetterView| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let number = |number: Option<u16>| number.map(|number| number.to_string()).unwrap_or_default();
+        let number =
+            |number: Option<u16>| number.map(|number| number.to_string()).unwrap_or_default();
         [
             letter.written_at.0.to_string(),
             format!("{}/{}", letter.topic, letter.subscription),
@@ -79,7 +98,10 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
     let rows = page.dead_letters.iter().map(row).collect();
     let reply = Reply::new(json!(page)).list(HEADER, rows, none(arguments));
     let reply = replays::failures(reply, "cannot be read", &page.failures);
-    let reply = page.note.iter().fold(reply, |reply, note| reply.note(note.clone()));
+    let reply = page
+        .note
+        .iter()
+        .fold(reply, |reply, note| reply.note(note.clone()));
     match page.cursor {
         Some(_) => reply.note("There may be more: see --limit, --from and --to."),
         None => reply,
@@ -87,14 +109,28 @@ fn listed(arguments: &DeadLettersListArgs, page: &DeadLetterPage) -> Reply {
 }
 
 fn none(arguments: &DeadLettersListArgs) -> String {
-    let DeadLettersListArgs { topic, subscription, from, to, reason, event_type, .. } = arguments;
+    let DeadLettersListArgs {
+        topic,
+        subscription,
+        from,
+        to,
+        reason,
+        event_type,
+        ..
+    } = arguments;
     let of = match (topic, subscription) {
         (Some(topic), Some(subscription)) => format!(" of {topic}/{subscription}"),
         (Some(topic), None) => format!(" of {topic}"),
         (None, _) => String::new(),
     };
-    let is_whole = [from, to, reason, event_type].iter().all(|option| option.is_none());
-    let rest = if is_whole { "" } else { " with this time, reason and type" };
+    let is_whole = [from, to, reason, event_type]
+        .iter()
+        .all(|option| option.is_none());
+    let rest = if is_whole {
+        ""
+    } else {
+        " with this time, reason and type"
+    };
     format!("no dead letters{of}{rest}")
 }
 
@@ -107,28 +143,49 @@ enum End {
 
 /// Resolves or deletes dead letters. One request does a part, and the next goes on at its cursor.
 fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, CommandError> {
-    let DeadLettersArgs { topic, subscription, .. } = &selected.which;
-    let action = if end == End::Resolve { "resolve" } else { "delete" };
-    let path = ["topics", topic, "subscriptions", subscription, "dead-letters", action];
+    let DeadLettersArgs {
+        topic,
+        subscription,
+        ..
+    } = &selected.which;
+    let action = if end == End::Resolve {
+        "resolve"
+    } else {
+        "delete"
+    };
+    let path = [
+        "topics",
+        topic,
+        "subscriptions",
+        subscription,
+        "dead-letters",
+        action,
+    ];
     let mut request = replays::selection(selected);
     let mut total = ResolveAnswer::default();
     loop {
-        let call =
-            session.call(Method::POST, &path).body("application/json", request.to_string().into_bytes());
+        let call = session
+            .call(Method::POST, &path)
+            .body("application/json", request.to_string().into_bytes());
         let answer: ResolveAnswer = session.client.json(call)?;
         total.events += answer.events;
         total.objects += answer.objects;
         total.deleted_objects += answer.deleted_objects;
         total.failed += answer.failed;
         total.failures.extend(answer.failures);
-        let Some(cursor) = answer.cursor else { return Ok(ended(&total, end, selected.dry_run)) };
+        let Some(cursor) = answer.cursor else {
+            return Ok(ended(&total, end, selected.dry_run));
+        };
         request["cursor"] = cursor.into();
     }
 }
 
 fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
     let would = if is_dry_run { "would have " } else { "" };
-    let (events, objects) = (counted(total.events, "event"), counted(total.objects, "object"));
+    let (events, objects) = (
+        counted(total.events, "event"),
+        counted(total.objects, "object"),
+    );
     let text = match end {
         End::Resolve => format!("{would}resolved {events} of {objects}"),
         End::Delete if total.deleted_objects == total.objects => {
@@ -148,7 +205,9 @@ fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
 }
 
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
-    let path: Vec<&str> = std::iter::once("dead-letters").chain(object.split('/')).collect();
+    let path: Vec<&str> = std::iter::once("dead-letters")
+        .chain(object.split('/'))
+        .collect();
     let answer = session.client.send(session.call(Method::GET, &path))?;
     let text = String::from_utf8_lossy(&answer.body);
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
@@ -166,14 +225,36 @@ mod tests {
 
     #[test]
     fn what_was_resolved_or_deleted_is_said_in_words() {
-        let total =
-            |deleted_objects| ResolveAnswer { events: 5, objects: 2, deleted_objects, ..Default::default() };
-        let check = |total: ResolveAnswer, end, is_dry_run, expected: &str| {
-            assert_eq!(ended(&total, end, is_dry_run).render(Style::Plain), format!("{expected}\n"));
+        let total = |deleted_objects| ResolveAnswer {
+            events: 5,
+            objects: 2,
+            deleted_objects,
+            ..Default::default()
         };
-        check(total(0), End::Resolve, false, "resolved 5 events of 2 objects");
-        check(total(0), End::Resolve, true, "would have resolved 5 events of 2 objects");
-        check(total(2), End::Delete, false, "deleted 2 objects with 5 events");
+        let check = |total: ResolveAnswer, end, is_dry_run, expected: &str| {
+            assert_eq!(
+                ended(&total, end, is_dry_run).render(Style::Plain),
+                format!("{expected}\n")
+            );
+        };
+        check(
+            total(0),
+            End::Resolve,
+            false,
+            "resolved 5 events of 2 objects",
+        );
+        check(
+            total(0),
+            End::Resolve,
+            true,
+            "would have resolved 5 events of 2 objects",
+        );
+        check(
+            total(2),
+            End::Delete,
+            false,
+            "deleted 2 objects with 5 events",
+        );
         let partly = "would have deleted 1 object of 2; other events lie in the rest, so the selected ones \
                       there are resolved (5 events in all)";
         check(total(1), End::Delete, true, partly);

@@ -16,8 +16,17 @@ use crate::output::Reply;
 /// Records of a list if neither --limit nor --all is given.
 const LIMIT_DEFAULT: u32 = 100;
 
-const HEADER: [&str; 9] =
-    ["time", "subscription", "event", "type", "what", "result", "reason", "status", "took"];
+const HEADER: [&str; 9] = [
+    "time",
+    "subscription",
+    "event",
+    "type",
+    "what",
+    "result",
+    "reason",
+    "status",
+    "took",
+];
 
 pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, CommandError> {
     match command {
@@ -29,19 +38,39 @@ pub(crate) fn run(session: &Session, command: &EventsCommand) -> Result<Reply, C
 }
 
 fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandError> {
-    let EventsShowArgs { topic, id, from, to, payload } = arguments;
+    let EventsShowArgs {
+        topic,
+        id,
+        from,
+        to,
+        payload,
+    } = arguments;
     let path = ["topics", topic, "events", id];
-    let call = session.call(Method::GET, &path).query("from", from.as_ref()).query("to", to.as_ref());
+    let call = session
+        .call(Method::GET, &path)
+        .query("from", from.as_ref())
+        .query("to", to.as_ref());
     let call = call.query("payload", payload.then_some(true));
     let (view, text): (EventView, String) = session.client.json_and_text(call)?;
     Ok(shown::event(Reply::exact(&text), topic, &view))
 }
 
 fn list(session: &Session, arguments: &EventsListArgs) -> Result<Reply, CommandError> {
-    let EventsListArgs { topic, subscription, which } = arguments;
-    let which = RecordsArgs { limit: which.limit.or(Some(LIMIT_DEFAULT)), ..which.clone() };
+    let EventsListArgs {
+        topic,
+        subscription,
+        which,
+    } = arguments;
+    let which = RecordsArgs {
+        limit: which.limit.or(Some(LIMIT_DEFAULT)),
+        ..which.clone()
+    };
     let path = ["topics", topic, "events"];
-    let question = Question { path: &path, subscription: subscription.as_ref(), which: &which };
+    let question = Question {
+        path: &path,
+        subscription: subscription.as_ref(),
+        which: &which,
+    };
     let page = question.ask(session, |page| page.records.len() >= wanted(&which))?;
     Ok(listed(topic, &page))
 }
@@ -49,8 +78,15 @@ fn list(session: &Session, arguments: &EventsListArgs) -> Result<Reply, CommandE
 fn listed(topic: &str, page: &RecordPage) -> Reply {
     let none = format!("the delivery log has no such records of {topic}");
     let reply = Reply::new(json!(page)).list(HEADER, page.records.iter().map(row).collect(), none);
-    let reply = reply.note(format!("The log is complete up to {}.", page.complete_until.0));
-    page.note.clone().into_iter().chain(more(page)).fold(reply, Reply::note)
+    let reply = reply.note(format!(
+        "The log is complete up to {}.",
+        page.complete_until.0
+    ));
+    page.note
+        .clone()
+        .into_iter()
+        .chain(more(page))
+        .fold(reply, Reply::note)
 }
 
 fn row(record: &RecordView) -> [String; 9] {
@@ -68,17 +104,45 @@ fn row(record: &RecordView) -> [String; 9] {
 }
 
 fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandError> {
-    let ResendArgs { topic, subscription, id, delivery } = arguments;
-    let path = ["topics", topic, "subscriptions", subscription, "events", id, "resend"];
-    let body = delivery.as_ref().map_or_else(|| json!({}), |key| json!({ "key": key }));
-    let call = session.call(Method::POST, &path).body("application/json", body.to_string().into_bytes());
+    let ResendArgs {
+        topic,
+        subscription,
+        id,
+        delivery,
+    } = arguments;
+    let path = [
+        "topics",
+        topic,
+        "subscriptions",
+        subscription,
+        "events",
+        id,
+        "resend",
+    ];
+    let body = delivery
+        .as_ref()
+        .map_or_else(|| json!({}), |key| json!({ "key": key }));
+    let call = session
+        .call(Method::POST, &path)
+        .body("application/json", body.to_string().into_bytes());
     let answer: Value = session.client.json(call)?;
     Ok(resent(&answer, arguments))
 }
 
 fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
-    let ResendArgs { topic, subscription, id, .. } = arguments;
+    let ResendArgs {
+        topic,
+        subscription,
+        id,
+        ..
+    } = arguments;
     let text = |member: &str| answer[member].as_str().unwrap_or_default().to_owned();
-    let line = format!("{id} is sent to {topic}/{subscription} again, with webhook-id {}", text("webhookId"));
-    Reply::new(answer.clone()).line(line).line(format!("delivery {}", text("key"))).line(text("note"))
+    let line = format!(
+        "{id} is sent to {topic}/{subscription} again, with webhook-id {}",
+        text("webhookId")
+    );
+    Reply::new(answer.clone())
+        .line(line)
+        .line(format!("delivery {}", text("key")))
+        .line(text("note"))
 }

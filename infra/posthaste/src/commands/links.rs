@@ -1,6 +1,8 @@
 //! `links`: links and subscriptions that are not well, and those whose events are held.
 
-use posthaste_core::api::{HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkState, LinkView, LinksView};
+use posthaste_core::api::{
+    HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkState, LinkView, LinksView,
+};
 use serde_json::json;
 use ureq::http::Method;
 
@@ -36,7 +38,11 @@ fn reply(view: &LinksView) -> Reply {
     let reply = table(reply, &view.links);
     let is_probed = view.links.iter().any(|link| link.next_probe.is_some());
     let reply = if is_probed { reply.line(PROBES) } else { reply };
-    if view.truncated { reply.line("there are more than are shown") } else { reply }
+    if view.truncated {
+        reply.line("there are more than are shown")
+    } else {
+        reply
+    }
 }
 
 /// These rows under their header.
@@ -47,12 +53,16 @@ pub(super) fn table(reply: Reply, links: &[LinkView]) -> Reply {
 fn row(view: &LinkView) -> [String; 9] {
     let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
     [
-        view.link.clone().unwrap_or_else(|| nowhere(view.state).to_owned()),
+        view.link
+            .clone()
+            .unwrap_or_else(|| nowhere(view.state).to_owned()),
         whose(view),
         word(&view.state),
         time(view.since),
         time(view.failing_since),
-        view.failures.map(|failures| failures.to_string()).unwrap_or_default(),
+        view.failures
+            .map(|failures| failures.to_string())
+            .unwrap_or_default(),
         last(view),
         time(view.next_probe),
         view.held_objects.map(held).unwrap_or_default(),
@@ -61,7 +71,11 @@ fn row(view: &LinkView) -> [String; 9] {
 
 /// Placeholder for the link of a subscription that has none.
 fn nowhere(state: LinkState) -> &'static str {
-    if state == LinkState::Unknown { "(unknown)" } else { "(deleted)" }
+    if state == LinkState::Unknown {
+        "(unknown)"
+    } else {
+        "(deleted)"
+    }
 }
 
 fn whose(view: &LinkView) -> String {
@@ -74,11 +88,18 @@ fn whose(view: &LinkView) -> String {
 /// The state of what fails and the outcome of its last request, in a few words.
 pub(super) fn health(view: &LinkView) -> String {
     let (state, last) = (word(&view.state), last(view));
-    if last.is_empty() { state } else { format!("{state}: {last}") }
+    if last.is_empty() {
+        state
+    } else {
+        format!("{state}: {last}")
+    }
 }
 
 fn last(view: &LinkView) -> String {
-    let outcome = view.last_outcome.map(|outcome| format!("{outcome:?}")).unwrap_or_default();
+    let outcome = view
+        .last_outcome
+        .map(|outcome| format!("{outcome:?}"))
+        .unwrap_or_default();
     match view.last_http_status_code {
         Some(status) => format!("{outcome} ({status})"),
         None => outcome,
@@ -86,7 +107,11 @@ fn last(view: &LinkView) -> String {
 }
 
 fn held(objects: u32) -> String {
-    if objects >= HELD_OBJECTS_SHOWN_MAX { format!("{objects}+") } else { objects.to_string() }
+    if objects >= HELD_OBJECTS_SHOWN_MAX {
+        format!("{objects}+")
+    } else {
+        objects.to_string()
+    }
 }
 
 #[cfg(test)]
@@ -102,7 +127,10 @@ mod tests {
 
     #[test]
     fn where_all_is_well_one_line_says_so() {
-        check(json!({ "links": [] }), "every link is well, and nothing is held\n");
+        check(
+            json!({ "links": [] }),
+            "every link is well, and nothing is held\n",
+        );
     }
 
     #[test]

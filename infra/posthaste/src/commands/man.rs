@@ -54,30 +54,49 @@ fn root() -> Command {
 
 /// A command without `help`, which needs no page: it shows the others.
 fn without_help(command: Command) -> Command {
-    command.disable_help_subcommand(true).mut_subcommands(without_help)
+    command
+        .disable_help_subcommand(true)
+        .mut_subcommands(without_help)
 }
 
 /// A command, and all below it.
 fn with_subcommands(command: Command) -> Vec<Command> {
-    let below: Vec<_> = command.get_subcommands().cloned().flat_map(with_subcommands).collect();
+    let below: Vec<_> = command
+        .get_subcommands()
+        .cloned()
+        .flat_map(with_subcommands)
+        .collect();
     [vec![command], below].concat()
 }
 
 fn page(command: Command) -> io::Result<Page> {
-    let sections = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let sections = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let source = concat!("posthaste ", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(command.after_help(Resettable::Reset)).source(source).manual("posthaste");
+    let man = Man::new(command.after_help(Resettable::Reset))
+        .source(source)
+        .manual("posthaste");
     let (file, mut text) = (man.get_filename(), Vec::new());
     man.render(&mut text)?;
-    sections.split("\n\n").filter(|it| !it.is_empty()).for_each(|it| text.extend(section(it)));
+    sections
+        .split("\n\n")
+        .filter(|it| !it.is_empty())
+        .for_each(|it| text.extend(section(it)));
     Ok(Page { file, text })
 }
 
-/// A section of the text below the options: a heading with a colon, and lines that stay as they are.
+/// A section of the text below the options: a heading with a colon, and lines that stay as they
+/// are.
 fn section(text: &str) -> Vec<u8> {
     let mut roff = Roff::new();
     let (heading, lines) = text.split_once('\n').unwrap_or((text, ""));
-    roff.control("SH", [heading.trim_end_matches(':').to_uppercase().as_str()]).control("nf", []);
+    roff.control(
+        "SH",
+        [heading.trim_end_matches(':').to_uppercase().as_str()],
+    )
+    .control("nf", []);
     for line in lines.lines() {
         roff.text([roman(line)]);
     }

@@ -27,12 +27,17 @@ const HEADER: [&str; 10] = [
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
     let view: PressureView = session.ask(Method::GET, &["pressure"])?;
     let rows = view.resources.iter().map(row).collect();
-    Ok(Reply::new(json!(view)).line(headline(&view)).table(HEADER, rows))
+    Ok(Reply::new(json!(view))
+        .line(headline(&view))
+        .table(HEADER, rows))
 }
 
 /// One sentence on how producers are treated, and why.
 fn headline(view: &PressureView) -> String {
-    let polled_at = view.polled_at.map(|at| at.0.to_string()).unwrap_or_default();
+    let polled_at = view
+        .polled_at
+        .map(|at| at.0.to_string())
+        .unwrap_or_default();
     match view.freshness {
         PressureFreshness::Missing => {
             "nothing was measured yet; producers are treated as at normal".to_owned()
@@ -67,18 +72,31 @@ fn treatment(view: &PressureView) -> String {
 
 fn tarpit(view: &PressureView) -> String {
     let next = view.next_tarpit.filter(|next| *next != view.tarpit);
-    let next = next.map(|next| format!(", {} after the next poll", seconds(next.0))).unwrap_or_default();
+    let next = next
+        .map(|next| format!(", {} after the next poll", seconds(next.0)))
+        .unwrap_or_default();
     if view.tarpit.0.is_zero() {
         return format!("acknowledgements do not wait{next}");
     }
     // Refused producers do not wait; delayed ones are named only where that says more.
     let all = view.delayed_tiers.len() + view.refused_tiers.len() >= Tier::ALL.len();
-    let whose = if all { String::new() } else { format!(" of {}", listed(&view.delayed_tiers)) };
-    format!("acknowledgements{whose} wait {}{next}", seconds(view.tarpit.0))
+    let whose = if all {
+        String::new()
+    } else {
+        format!(" of {}", listed(&view.delayed_tiers))
+    };
+    format!(
+        "acknowledgements{whose} wait {}{next}",
+        seconds(view.tarpit.0)
+    )
 }
 
 fn listed(tiers: &[Tier]) -> String {
-    tiers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    tiers
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn seconds(length: Duration) -> String {
@@ -95,7 +113,10 @@ fn row(resource: &PressureResource) -> [String; 10] {
         resource.thresholds.medium.to_string(),
         resource.thresholds.high.to_string(),
         history(resource),
-        resource.refused_from.map(|tier| tier.to_string()).unwrap_or_default(),
+        resource
+            .refused_from
+            .map(|tier| tier.to_string())
+            .unwrap_or_default(),
         other_actions(resource),
     ]
 }
@@ -117,7 +138,12 @@ fn history(resource: &PressureResource) -> String {
 
 /// Further actions, in the words of the API.
 fn other_actions(resource: &PressureResource) -> String {
-    resource.measures.iter().map(word).collect::<Vec<_>>().join(", ")
+    resource
+        .measures
+        .iter()
+        .map(word)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! `publish`: sends the bytes of a file to a topic as they are, or its events at a pace that obeys back
-//! pressure.
+//! `publish`: sends the bytes of a file to a topic as they are, or its events at a pace that obeys
+//! back pressure.
 
 mod batches;
 mod content_type;
@@ -41,7 +41,9 @@ pub(crate) fn run(global: &Global, arguments: PublishArgs) -> Result<Reply, Comm
 fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError> {
     let bytes = source::read(&arguments.file)?;
     let target = Target::find(global, &arguments)?;
-    let content_type = arguments.content_type.unwrap_or_else(|| content_type_of(&bytes).to_owned());
+    let content_type = arguments
+        .content_type
+        .unwrap_or_else(|| content_type_of(&bytes).to_owned());
     let size = bytes.len();
     let report = Report::of(&target.post(&content_type, None, bytes)?);
     let json = json!({ "published": {
@@ -52,7 +54,10 @@ fn whole(global: &Global, arguments: PublishArgs) -> Result<Reply, CommandError>
         "matchedSubscriptions": report.map(|report| report.subscriptions_max),
         "unmatchedEvents": report.map(|report| report.unmatched),
     } });
-    let done = format!("published {size} bytes to {} as {content_type}", arguments.topic);
+    let done = format!(
+        "published {size} bytes to {} as {content_type}",
+        arguments.topic
+    );
     let text = report.map_or(done, |report| report.text(&arguments.topic));
     Ok(Reply::new(json).line(text))
 }

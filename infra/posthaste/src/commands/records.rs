@@ -15,8 +15,9 @@ const PAGE_MAX: usize = 1_000;
 const TEXT_CHARS_MAX: usize = 60;
 
 /// Columns of a list of attempts.
-pub(super) const ATTEMPT_HEADER: [&str; 8] =
-    ["time", "result", "status", "took", "attempt", "event", "outcome", "answer"];
+pub(super) const ATTEMPT_HEADER: [&str; 8] = [
+    "time", "result", "status", "took", "attempt", "event", "outcome", "answer",
+];
 
 /// A list of records.
 pub(super) struct Question<'a> {
@@ -26,8 +27,8 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// The newest records, page after page, until there are enough of them or no more. If there are more, the
-    /// answer has a cursor.
+    /// The newest records, page after page, until there are enough of them or no more. If there are
+    /// more, the answer has a cursor.
     pub(super) fn ask(
         &self,
         session: &Session,
@@ -35,7 +36,9 @@ impl Question<'_> {
     ) -> Result<RecordPage, ClientError> {
         let mut all = self.page(session, None, 0)?;
         while !is_enough(&all) {
-            let Some(cursor) = all.cursor.take() else { break };
+            let Some(cursor) = all.cursor.take() else {
+                break;
+            };
             let page = self.page(session, Some(cursor), all.records.len())?;
             all.records.extend(page.records);
             all.cursor = page.cursor;
@@ -44,8 +47,21 @@ impl Question<'_> {
         Ok(all)
     }
 
-    fn page(&self, session: &Session, cursor: Option<String>, had: usize) -> Result<RecordPage, ClientError> {
-        let RecordsArgs { result, event_type, status, webhook_id, from, to, .. } = self.which;
+    fn page(
+        &self,
+        session: &Session,
+        cursor: Option<String>,
+        had: usize,
+    ) -> Result<RecordPage, ClientError> {
+        let RecordsArgs {
+            result,
+            event_type,
+            status,
+            webhook_id,
+            from,
+            to,
+            ..
+        } = self.which;
         let call = session
             .call(Method::GET, self.path)
             .query("subscription", self.subscription)
@@ -55,7 +71,10 @@ impl Question<'_> {
             .query("webhookId", webhook_id.as_ref())
             .query("from", from.as_ref())
             .query("to", to.as_ref())
-            .query("limit", Some(wanted(self.which).saturating_sub(had).clamp(1, PAGE_MAX)))
+            .query(
+                "limit",
+                Some(wanted(self.which).saturating_sub(had).clamp(1, PAGE_MAX)),
+            )
             .query("cursor", cursor);
         session.client.json(call)
     }
@@ -63,12 +82,17 @@ impl Question<'_> {
 
 /// The number of records that are asked for.
 pub(super) fn wanted(which: &RecordsArgs) -> usize {
-    which.limit.filter(|_| !which.all).map_or(usize::MAX, |limit| limit as usize)
+    which
+        .limit
+        .filter(|_| !which.all)
+        .map_or(usize::MAX, |limit| limit as usize)
 }
 
 /// The advice where a list ends before the log does.
 pub(super) fn more(page: &RecordPage) -> Option<String> {
-    page.cursor.is_some().then(|| "There are more: --all lists them, or a larger --limit.".to_owned())
+    page.cursor
+        .is_some()
+        .then(|| "There are more: --all lists them, or a larger --limit.".to_owned())
 }
 
 /// An attempt in a list.
@@ -116,7 +140,9 @@ pub(super) fn answer(answer: Option<&String>, error: Option<&String>) -> String 
 /// The notes of two pages. Most pages have the same.
 fn together(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
-        (Some(first), Some(second)) if !first.contains(&second) => Some(format!("{first} {second}")),
+        (Some(first), Some(second)) if !first.contains(&second) => {
+            Some(format!("{first} {second}"))
+        }
         (first, second) => first.or(second),
     }
 }
@@ -133,7 +159,10 @@ mod tests {
         check("try\r\n\tlater ", "try later");
         check(&"ü".repeat(60), &"ü".repeat(60));
         check(&"ü".repeat(61), &("ü".repeat(60) + "…"));
-        assert_eq!(answer(None, Some(&"connection refused".to_owned())), "connection refused");
+        assert_eq!(
+            answer(None, Some(&"connection refused".to_owned())),
+            "connection refused"
+        );
         assert_eq!(answer(None, None), "");
     }
 
@@ -147,7 +176,11 @@ mod tests {
 
     #[test]
     fn all_wins_over_a_limit() {
-        let which = |limit, all| RecordsArgs { limit, all, ..RecordsArgs::default() };
+        let which = |limit, all| RecordsArgs {
+            limit,
+            all,
+            ..RecordsArgs::default()
+        };
         assert_eq!(wanted(&which(Some(7), false)), 7);
         assert_eq!(wanted(&which(Some(7), true)), usize::MAX);
     }

@@ -15,7 +15,15 @@ use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
-const HEADER: [&str; 7] = ["replay", "topic", "subscription", "state", "found", "queued", "not-queued"];
+const HEADER: [&str; 7] = [
+    "replay",
+    "topic",
+    "subscription",
+    "state",
+    "found",
+    "queued",
+    "not-queued",
+];
 
 /// The heading of the events and objects that a replay cannot send.
 const QUEUED_NOT: &str = "cannot be queued";
@@ -34,7 +42,10 @@ struct NotReplayed {
 
 impl Failure for NotReplayed {}
 
-pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &Session,
+    command: Option<ReplaysCommand>,
+) -> Result<Reply, CommandError> {
     match command.unwrap_or(ReplaysCommand::List) {
         ReplaysCommand::List => list(session),
         ReplaysCommand::Show { id } => Ok(shown(&ask(session, Method::GET, &id)?)),
@@ -44,14 +55,41 @@ pub(crate) fn run(session: &Session, command: Option<ReplaysCommand>) -> Result<
 
 /// Asks for a replay of dead letters, or for its dry run.
 pub(super) fn begin(session: &Session, arguments: &ReplayArgs) -> Result<Reply, CommandError> {
-    let DeadLettersArgs { topic, subscription, .. } = &arguments.selected.which;
-    ask_for(session, (topic, subscription), selection(&arguments.selected), &arguments.run)
+    let DeadLettersArgs {
+        topic,
+        subscription,
+        ..
+    } = &arguments.selected.which;
+    ask_for(
+        session,
+        (topic, subscription),
+        selection(&arguments.selected),
+        &arguments.run,
+    )
 }
 
 /// Asks for a replay from the delivery log, or for its dry run.
-pub(super) fn begin_from_log(session: &Session, arguments: &EventsReplayArgs) -> Result<Reply, CommandError> {
-    let EventsReplayArgs { topic, subscription, from, to, result, reason, status, types, .. } = arguments;
-    let EventsReplayArgs { include_former, dry_run, run, .. } = arguments;
+pub(super) fn begin_from_log(
+    session: &Session,
+    arguments: &EventsReplayArgs,
+) -> Result<Reply, CommandError> {
+    let EventsReplayArgs {
+        topic,
+        subscription,
+        from,
+        to,
+        result,
+        reason,
+        status,
+        types,
+        ..
+    } = arguments;
+    let EventsReplayArgs {
+        include_former,
+        dry_run,
+        run,
+        ..
+    } = arguments;
     let body = json!({
         "source": "log", "from": from, "to": to, "result": result, "reason": reason, "status": status,
         "types": types, "includeFormer": include_former, "dryRun": dry_run,
@@ -66,21 +104,32 @@ fn ask_for(
     mut body: Value,
     run: &ReplayRunArgs,
 ) -> Result<Reply, CommandError> {
-    let path = ["topics", topic, "subscriptions", subscription, "dead-letters", "replay"];
+    let path = [
+        "topics",
+        topic,
+        "subscriptions",
+        subscription,
+        "dead-letters",
+        "replay",
+    ];
     if run.include_resolved {
         body["includeResolved"] = true.into();
     }
     if let Some(rate) = run.rate {
         body["ratePerSecond"] = rate.into();
     }
-    let call = session.call(Method::POST, &path).body("application/json", body.to_string().into_bytes());
+    let call = session
+        .call(Method::POST, &path)
+        .body("application/json", body.to_string().into_bytes());
     if body["dryRun"] == true {
         return Ok(previewed(&session.client.json(call)?));
     }
     let mut replay: ReplayView = session.client.json(call)?;
     if !run.wait {
-        let hint =
-            format!("It begins within a minute. `posthaste replays show {}` shows how far it is.", replay.id);
+        let hint = format!(
+            "It begins within a minute. `posthaste replays show {}` shows how far it is.",
+            replay.id
+        );
         return Ok(shown(&replay).line(hint));
     }
     while !is_over(&replay) {
@@ -89,12 +138,23 @@ fn ask_for(
         replay = until_answered(look, |_, wait| rest(wait))?;
     }
     let ended = waited(&replay);
-    let failed_again = replay.outcomes.as_ref().map_or(0, |outcomes| outcomes.failed_again);
-    let ReplayView { id, failed, state, .. } = replay;
+    let failed_again = replay
+        .outcomes
+        .as_ref()
+        .map_or(0, |outcomes| outcomes.failed_again);
+    let ReplayView {
+        id, failed, state, ..
+    } = replay;
     if state == ReplayState::Done && failed == 0 && failed_again == 0 {
         return Ok(ended);
     }
-    Err(CommandError::from(NotReplayed { id, failed, failed_again, state }).after(ended))
+    Err(CommandError::from(NotReplayed {
+        id,
+        failed,
+        failed_again,
+        state,
+    })
+    .after(ended))
 }
 
 /// Whether nothing more will be known of a replay.
@@ -109,8 +169,16 @@ fn is_over(replay: &ReplayView) -> bool {
 
 /// The members of a request that select dead letters.
 pub(super) fn selection(arguments: &SelectedArgs) -> Value {
-    let SelectedArgs { which, types, objects, include_former, dry_run } = arguments;
-    let DeadLettersArgs { from, to, reason, .. } = which;
+    let SelectedArgs {
+        which,
+        types,
+        objects,
+        include_former,
+        dry_run,
+    } = arguments;
+    let DeadLettersArgs {
+        from, to, reason, ..
+    } = which;
     without_nulls(json!({
         "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
         "includeFormer": include_former, "dryRun": dry_run,
@@ -132,7 +200,11 @@ fn ask(session: &Session, method: Method, id: &str) -> Result<ReplayView, Client
 fn list(session: &Session) -> Result<Reply, CommandError> {
     let replays = session.list(&["replays"], |page: ReplayPage| (page.replays, page.cursor))?;
     let rows = replays.iter().map(row).collect();
-    Ok(Reply::new(json!({ "replays": replays })).list(HEADER, rows, "no replays in the last 30 days"))
+    Ok(Reply::new(json!({ "replays": replays })).list(
+        HEADER,
+        rows,
+        "no replays in the last 30 days",
+    ))
 }
 
 /// The end of a replay that `--wait` waited for, and its meaning.
@@ -148,10 +220,20 @@ fn waited(replay: &ReplayView) -> Reply {
 
 fn shown(replay: &ReplayView) -> Reply {
     let mut answer = Reply::new(json!(replay)).table(HEADER, vec![row(replay)]);
-    let ReplayView { created_at, updated_at, .. } = replay;
-    answer = answer.line(format!("asked for at {}, last change at {}", created_at.0, updated_at.0));
+    let ReplayView {
+        created_at,
+        updated_at,
+        ..
+    } = replay;
+    answer = answer.line(format!(
+        "asked for at {}, last change at {}",
+        created_at.0, updated_at.0
+    ));
     if replay.resolved > 0 {
-        answer = answer.line(format!("left out, resolved already: {}", counted(replay.resolved, "event")));
+        answer = answer.line(format!(
+            "left out, resolved already: {}",
+            counted(replay.resolved, "event")
+        ));
     }
     if let Some(reason) = replay.reason {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
@@ -164,15 +246,38 @@ fn shown(replay: &ReplayView) -> Reply {
 
 /// What became of queued events, and the command that shows those that failed again.
 fn outcomes(replay: &ReplayView) -> String {
-    let ReplayView { topic, subscription, created_at, .. } = replay;
-    let letters = format!("posthaste dead-letters list {topic} {subscription} --from {}", created_at.0);
-    let Some(ReplayOutcomes { delivered, failed_again, waiting, complete_until, is_partial }) =
-        &replay.outcomes
+    let ReplayView {
+        topic,
+        subscription,
+        created_at,
+        ..
+    } = replay;
+    let letters = format!(
+        "posthaste dead-letters list {topic} {subscription} --from {}",
+        created_at.0
+    );
+    let Some(ReplayOutcomes {
+        delivered,
+        failed_again,
+        waiting,
+        complete_until,
+        is_partial,
+    }) = &replay.outcomes
     else {
-        return format!("The delivery log does not say what became of them. New dead letters:\n{letters}");
+        return format!(
+            "The delivery log does not say what became of them. New dead letters:\n{letters}"
+        );
     };
-    let partly = if *is_partial { " There is more in the log than was read." } else { "" };
-    let again = if *failed_again > 0 { format!("\nNew dead letters:\n{letters}") } else { String::new() };
+    let partly = if *is_partial {
+        " There is more in the log than was read."
+    } else {
+        ""
+    };
+    let again = if *failed_again > 0 {
+        format!("\nNew dead letters:\n{letters}")
+    } else {
+        String::new()
+    };
     format!(
         "delivered {delivered}, failed again {failed_again}, still waiting {waiting}. \
          The log is complete up to {}.{partly}{again}",
@@ -202,11 +307,19 @@ fn previewed(preview: &ReplayPreview) -> Reply {
     };
     let resolved = resolved(preview.resolved);
     let text = format!("would deliver {at_least}{events}{of}{resolved}");
-    let rows =
-        preview.by_reason.iter().map(|(reason, events)| [reason.clone(), events.to_string()]).collect();
-    let mut reply = Reply::new(json!(preview)).line(text).table(["reason", "events"], rows);
+    let rows = preview
+        .by_reason
+        .iter()
+        .map(|(reason, events)| [reason.clone(), events.to_string()])
+        .collect();
+    let mut reply = Reply::new(json!(preview))
+        .line(text)
+        .table(["reason", "events"], rows);
     if !preview.ids.is_empty() {
-        reply = reply.line(format!("ids of the first events: {}", preview.ids.join(" ")));
+        reply = reply.line(format!(
+            "ids of the first events: {}",
+            preview.ids.join(" ")
+        ));
     }
     failures(reply, QUEUED_NOT, &preview.failures)
 }
@@ -215,21 +328,34 @@ fn previewed(preview: &ReplayPreview) -> Reply {
 fn resolved(events: u64) -> String {
     match events {
         0 => String::new(),
-        _ => format!("; {} left out, resolved already (--include-resolved)", counted(events, "event")),
+        _ => format!(
+            "; {} left out, resolved already (--include-resolved)",
+            counted(events, "event")
+        ),
     }
 }
 
 /// A number of things, in words.
 pub(super) fn counted(number: u64, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+    if number == 1 {
+        format!("1 {thing}")
+    } else {
+        format!("{number} {thing}s")
+    }
 }
 
 pub(super) fn failures(reply: Reply, header: &'static str, failures: &[ReplayFailure]) -> Reply {
     if failures.is_empty() {
         return reply;
     }
-    let index = |failure: &ReplayFailure| failure.index.map(|index| index.to_string()).unwrap_or_default();
-    let row = |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
+    let index = |failure: &ReplayFailure| {
+        failure
+            .index
+            .map(|index| index.to_string())
+            .unwrap_or_default()
+    };
+    let row =
+        |failure: &ReplayFailure| [failure.key.clone(), index(failure), failure.detail.clone()];
     reply.table([header, "event", "why"], failures.iter().map(row).collect())
 }
 
@@ -253,13 +379,19 @@ mod tests {
             "delivered": delivered, "failedAgain": failed_again, "waiting": waiting,
             "completeUntil": "2026-11-21T10:16:00Z", "isPartial": is_partial,
         });
-        ReplayView { outcomes: serde_json::from_value(outcomes).unwrap(), ..replay(20) }
+        ReplayView {
+            outcomes: serde_json::from_value(outcomes).unwrap(),
+            ..replay(20)
+        }
     }
 
     #[test]
     fn what_was_waited_for_is_said_where_the_log_does_not_say_more() {
         let text = waited(&replay(20)).render(Style::Plain);
-        assert!(text.contains("QUEUED") && !text.contains("REPLAYED"), "{text}");
+        assert!(
+            text.contains("QUEUED") && !text.contains("REPLAYED"),
+            "{text}"
+        );
         let last = [
             "The delivery log does not say what became of them. New dead letters:",
             "posthaste dead-letters list orders billing --from 2026-11-21T10:15:00.000Z",
@@ -279,7 +411,10 @@ mod tests {
         let text = text.replace("10:16:00.000Z", "10:16Z");
         assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
         let text = shown(&ended([17, 0, 3], true)).render(Style::Plain);
-        assert!(text.ends_with(" There is more in the log than was read.\n"), "{text}");
+        assert!(
+            text.ends_with(" There is more in the log than was read.\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -287,8 +422,14 @@ mod tests {
         assert!(is_over(&ended([20, 0, 0], false)) && is_over(&ended([10, 0, 10], true)));
         assert!(!is_over(&ended([19, 0, 1], false)));
         assert!(is_over(&replay(20)));
-        assert!(!is_over(&ReplayView { state: ReplayState::Running, ..ended([20, 0, 0], false) }));
-        assert!(is_over(&ReplayView { state: ReplayState::Cancelled, ..ended([0, 0, 20], false) }));
+        assert!(!is_over(&ReplayView {
+            state: ReplayState::Running,
+            ..ended([20, 0, 0], false)
+        }));
+        assert!(is_over(&ReplayView {
+            state: ReplayState::Cancelled,
+            ..ended([0, 0, 20], false)
+        }));
     }
 
     #[test]
@@ -308,6 +449,10 @@ mod tests {
 
     #[test]
     fn a_replay_of_nothing_names_no_dead_letters() {
-        assert!(!shown(&replay(0)).render(Style::Plain).contains("dead-letters list"));
+        assert!(
+            !shown(&replay(0))
+                .render(Style::Plain)
+                .contains("dead-letters list")
+        );
     }
 }

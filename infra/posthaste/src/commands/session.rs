@@ -42,14 +42,18 @@ pub(super) enum KeyError {
 }
 
 impl Session {
-    /// A session with the key that was given, or else the data folder's. The key of a folder that no option
-    /// or variable names goes only to a server on this machine: elsewhere it would be given away.
+    /// A session with the key that was given, or else the data folder's. The key of a folder that
+    /// no option or variable names goes only to a server on this machine: elsewhere it would be
+    /// given away.
     pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
         let client = Client::new(&global.url)?;
         let key = match key.filter(|key| !key.is_empty()) {
             Some(key) => Secret::new(key),
             None if global.data_dir.is_none() && !client.is_on_this_machine() => {
-                return Err(KeyError::OfAnother { folder: data_dir(global) }.into());
+                return Err(KeyError::OfAnother {
+                    folder: data_dir(global),
+                }
+                .into());
             }
             None => read_admin_key(&data_dir(global))?,
         };
@@ -62,12 +66,16 @@ impl Session {
     }
 
     /// Sends a request without a body, and returns the JSON of its success.
-    pub fn ask<T: DeserializeOwned>(&self, method: Method, path: &[&str]) -> Result<T, ClientError> {
+    pub fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+    ) -> Result<T, ClientError> {
         self.client.json(self.call(method, path))
     }
 
-    /// The items of a list that comes in pages. `open` takes a page apart, into its items and the cursor of
-    /// the next page.
+    /// The items of a list that comes in pages. `open` takes a page apart, into its items and the
+    /// cursor of the next page.
     pub(super) fn list<P: DeserializeOwned, T>(
         &self,
         path: &[&str],
@@ -75,7 +83,10 @@ impl Session {
     ) -> Result<Vec<T>, ClientError> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let (items, next) = open(self.client.json(self.call(Method::GET, path).query("cursor", cursor))?);
+            let (items, next) = open(
+                self.client
+                    .json(self.call(Method::GET, path).query("cursor", cursor))?,
+            );
             all.extend(items);
             let Some(next) = next else { return Ok(all) };
             cursor = Some(next);
@@ -97,7 +108,10 @@ impl Failure for KeyError {
 
 /// The data folder that is named, or the default.
 pub fn data_dir(global: &Global) -> PathBuf {
-    global.data_dir.clone().unwrap_or_else(|| PathBuf::from(DATA_DIR_DEFAULT))
+    global
+        .data_dir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(DATA_DIR_DEFAULT))
 }
 
 fn read_admin_key(data_dir: &Path) -> Result<Secret, KeyError> {

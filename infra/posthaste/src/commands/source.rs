@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Failure;
 
-/// Most bytes of an input file. No request may carry as much, so that the server gives the exact reason.
+/// Most bytes of an input file. No request may carry as much, so that the server gives the exact
+/// reason.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// An input file cannot be read.
@@ -23,11 +24,17 @@ impl Failure for InputError {}
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, InputError> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
-        io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)
+        io::stdin()
+            .lock()
+            .take(INPUT_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
     } else {
         File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes))
     };
-    let failed = |source| InputError { path: path.to_owned(), source };
+    let failed = |source| InputError {
+        path: path.to_owned(),
+        source,
+    };
     let count = read.map_err(failed)?;
     if count as u64 > INPUT_BYTES_MAX {
         return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));

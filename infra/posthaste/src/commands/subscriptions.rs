@@ -1,5 +1,5 @@
-//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume, enable,
-//! disable, force, rotate-secret.
+//! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume,
+//! enable, disable, force, rotate-secret.
 
 use posthaste_core::api::{
     ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
@@ -61,22 +61,38 @@ impl Failure for NotConsented {
     }
 }
 
-pub(crate) fn run(session: &Session, command: &SubscriptionsCommand) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &Session,
+    command: &SubscriptionsCommand,
+) -> Result<Reply, CommandError> {
     match command {
         SubscriptionsCommand::List(TopicArg { topic }) => list(session, topic),
         SubscriptionsCommand::Show(SubscriptionArgs { topic, name }) => {
             // A subscription has too many members for a table, and its JSON can be put back.
-            Ok(Reply::verbatim(session.ask(Method::GET, &["topics", topic, "subscriptions", name])?))
+            Ok(Reply::verbatim(session.ask(
+                Method::GET,
+                &["topics", topic, "subscriptions", name],
+            )?))
         }
         SubscriptionsCommand::Test { of, file } => test_event::run(session, of, file.as_deref()),
-        SubscriptionsCommand::RotateSecret { of: SubscriptionArgs { topic, name }, overlap, kind } => {
+        SubscriptionsCommand::RotateSecret {
+            of: SubscriptionArgs { topic, name },
+            overlap,
+            kind,
+        } => {
             let path = ["topics", topic, "subscriptions", name, "rotate-secret"];
-            let body = json!(RotateRequest { overlap, kind }).to_string().into_bytes();
-            let call = session.call(Method::POST, &path).body("application/json", body);
+            let body = json!(RotateRequest { overlap, kind })
+                .to_string()
+                .into_bytes();
+            let call = session
+                .call(Method::POST, &path)
+                .body("application/json", body);
             Ok(rotated(&session.client.json(call)?))
         }
         SubscriptionsCommand::Delete(SubscriptionArgs { topic, name }) => {
-            session.client.send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
+            session
+                .client
+                .send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
             let json = json!({ "deleted": { "topic": topic, "subscription": name } });
             Ok(Reply::new(json).line(format!("deleted the subscription {name} of {topic}")))
         }
@@ -98,9 +114,14 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
     let json = json!({ "topic": topic, "subscription": name, "status": shown.status });
     let reply = Reply::new(json).line(format!("{topic}/{name} is {state}"));
     match shown.status {
-        Some(StatusView { state: StatusState::Failed, reason, .. }) if ASKING.contains(&action) => {
-            Err(CommandError::from(NotConsented { reason: reason.unwrap_or_default() }).after(reply))
-        }
+        Some(StatusView {
+            state: StatusState::Failed,
+            reason,
+            ..
+        }) if ASKING.contains(&action) => Err(CommandError::from(NotConsented {
+            reason: reason.unwrap_or_default(),
+        })
+        .after(reply)),
         _ => Ok(reply),
     }
 }
@@ -108,9 +129,16 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
 /// Ends a subscription's holds, and shows them.
 fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
-    let forced: ForcedView = session.ask(Method::POST, &["topics", topic, "subscriptions", name, "force"])?;
+    let forced: ForcedView = session.ask(
+        Method::POST,
+        &["topics", topic, "subscriptions", name, "force"],
+    )?;
     let reply = Reply::new(json!(forced)).line(format!("{topic}/{name}: {}", forced.detail));
-    Ok(if forced.forced.is_empty() { reply } else { links::table(reply, &forced.forced) })
+    Ok(if forced.forced.is_empty() {
+        reply
+    } else {
+        links::table(reply, &forced.forced)
+    })
 }
 
 /// A state and its reason, for people.
@@ -124,15 +152,37 @@ pub(super) fn state(status: &StatusView) -> String {
 /// A subscription of a topic.
 pub(super) fn row(name: &str, settings: &SubscriptionSettings) -> [String; 5] {
     let types = &settings.filter.included_event_types;
-    let types = if types.is_empty() { "all".to_owned() } else { types.join(" ") };
-    let state = settings.status.as_ref().map(|status| format!("{:?}", status.state)).unwrap_or_default();
-    let reason = settings.status.as_ref().and_then(|status| status.reason.clone()).unwrap_or_default();
-    [name.to_owned(), settings.endpoint.url.clone(), types, state, reason]
+    let types = if types.is_empty() {
+        "all".to_owned()
+    } else {
+        types.join(" ")
+    };
+    let state = settings
+        .status
+        .as_ref()
+        .map(|status| format!("{:?}", status.state))
+        .unwrap_or_default();
+    let reason = settings
+        .status
+        .as_ref()
+        .and_then(|status| status.reason.clone())
+        .unwrap_or_default();
+    [
+        name.to_owned(),
+        settings.endpoint.url.clone(),
+        types,
+        state,
+        reason,
+    ]
 }
 
 /// A subscription in a list, with what waits for it.
 fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
-    let name = settings.name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let name = settings
+        .name
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let [name, endpoint, types, state, reason] = row(&name, settings);
     let waiting = settings.waiting.as_deref();
     let time = |time: Option<IsoTimestamp>| time.map(|time| time.0.to_string()).unwrap_or_default();
@@ -144,14 +194,22 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
         waiting.map(count).unwrap_or_default(),
         time(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
         time(waiting.and_then(|waiting| waiting.next_attempt_at)),
-        settings.health.as_deref().map(links::health).unwrap_or_default(),
+        settings
+            .health
+            .as_deref()
+            .map(links::health)
+            .unwrap_or_default(),
         reason,
     ]
 }
 
 /// A count of what waits; `12+` where there may be more.
 fn count(waiting: &WaitingView) -> String {
-    if waiting.at_least { format!("{}+", waiting.count) } else { waiting.count.to_string() }
+    if waiting.at_least {
+        format!("{}+", waiting.count)
+    } else {
+        waiting.count.to_string()
+    }
 }
 
 fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {
@@ -170,24 +228,35 @@ pub(super) fn none(topic: &str) -> String {
     format!("{topic} has no subscriptions yet; `posthaste apply -f FILE` creates those of a file")
 }
 
-/// The new secret, the key that receivers verify with, and the older secrets with the time of their end.
+/// The new secret, the key that receivers verify with, and the older secrets with the time of their
+/// end.
 fn rotated(rotated: &RotatedSecret) -> Reply {
     let mut reply = Reply::new(json!(rotated)).line(rotated.secret.expose());
     if let Some(public_key) = &rotated.public_key {
         reply = reply.line(format!("receivers verify with {public_key}"));
     }
     reply = reply.line("It signs first from now on, and is not shown again.");
-    let rows: Vec<_> = older(&rotated.signing).chain(rotated.ended.iter().map(ended)).collect();
+    let rows: Vec<_> = older(&rotated.signing)
+        .chain(rotated.ended.iter().map(ended))
+        .collect();
     if !rows.is_empty() {
         reply = reply.table(["older secret", "signs until"], rows);
     }
-    if rotated.ended.is_empty() { reply } else { reply.line(ENDED) }
+    if rotated.ended.is_empty() {
+        reply
+    } else {
+        reply.line(ENDED)
+    }
 }
 
 /// The secrets behind the first one, and the time until which they sign.
 fn older(signing: &SigningSettings) -> impl Iterator<Item = [String; 2]> {
-    let until = |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
-    signing.timed().skip(1).map(move |(masked, time)| [masked.expose().to_owned(), until(time)])
+    let until =
+        |time: Option<IsoTimestamp>| time.map_or("for good".to_owned(), |time| time.0.to_string());
+    signing
+        .timed()
+        .skip(1)
+        .map(move |(masked, time)| [masked.expose().to_owned(), until(time)])
 }
 
 fn ended(masked: &SecretText) -> [String; 2] {
@@ -218,14 +287,19 @@ mod tests {
             "waiting": { "count": 1000, "atLeast": true, "parked": 0, "held": 1000 },
         });
         let erp = json!({ "name": "erp", "endpoint": { "url": "https://c.example/" } });
-        let subscriptions: Vec<_> = [billing, crm, erp].map(|it| serde_json::from_value(it).unwrap()).into();
+        let subscriptions: Vec<_> = [billing, crm, erp]
+            .map(|it| serde_json::from_value(it).unwrap())
+            .into();
         let expected = r"
 SUBSCRIPTION  ENDPOINT            EVENT TYPES  STATE   WAITING  OLDEST                    NEXT ATTEMPT              HEALTH             REASON
 billing       https://a.example/  all          Active  12       2026-11-21T10:00:00.000Z  2026-11-21T10:20:00.000Z  retry: Busy (503)
 crm           https://b.example/  all          Paused  1000+                                                                           paused by an operator
 erp           https://c.example/  all
 ";
-        assert_eq!(listed("orders", &subscriptions).render(Style::Plain), expected.trim_start());
+        assert_eq!(
+            listed("orders", &subscriptions).render(Style::Plain),
+            expected.trim_start()
+        );
     }
 
     #[test]

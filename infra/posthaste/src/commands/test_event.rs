@@ -29,13 +29,18 @@ pub(super) fn run(
 ) -> Result<Reply, CommandError> {
     let path = ["topics", topic, "subscriptions", name, "test"];
     let event = file.map(source::read).transpose()?.unwrap_or_default();
-    let call = session.call(Method::POST, &path).body("application/json", event);
+    let call = session
+        .call(Method::POST, &path)
+        .body("application/json", event);
     let attempt: TestAttempt = session.client.json(call)?;
     let reply = shown(&attempt);
     if attempt.delivered {
         return Ok(reply);
     }
-    Err(CommandError::from(NotTaken { reason: reason(&attempt) }).after(reply))
+    Err(CommandError::from(NotTaken {
+        reason: reason(&attempt),
+    })
+    .after(reply))
 }
 
 fn shown(attempt: &TestAttempt) -> Reply {
@@ -45,10 +50,13 @@ fn shown(attempt: &TestAttempt) -> Reply {
         &request.headers,
     );
     reply = reply.line(format!("\n{}\n", clean(&request.body)));
-    let TestAttempt { took_ms, outcome, .. } = attempt;
+    let TestAttempt {
+        took_ms, outcome, ..
+    } = attempt;
     if let Some(response) = &attempt.response {
         let line = format!("answered {} in {took_ms} ms", response.status);
-        reply = headers(reply.line(line), &response.headers).line(format!("\n{}", clean(&response.body)));
+        reply = headers(reply.line(line), &response.headers)
+            .line(format!("\n{}", clean(&response.body)));
     }
     match (&attempt.response, &attempt.failure) {
         (Some(_), Some(failure)) => reply.line(format!("{outcome}: {failure}")),
@@ -69,7 +77,9 @@ fn reason(attempt: &TestAttempt) -> String {
 }
 
 fn headers(reply: Reply, headers: &BTreeMap<String, String>) -> Reply {
-    headers.iter().fold(reply, |reply, (name, value)| reply.line(format!("{name}: {}", clean(value))))
+    headers.iter().fold(reply, |reply, (name, value)| {
+        reply.line(format!("{name}: {}", clean(value)))
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +90,8 @@ mod tests {
 
     fn attempt(outcome: &str, more: &Value) -> TestAttempt {
         let request = json!({ "method": "POST", "url": "http://a/", "headers": {}, "body": "{}" });
-        let mut attempt = json!({ "delivered": false, "outcome": outcome, "tookMs": 2, "request": request });
+        let mut attempt =
+            json!({ "delivered": false, "outcome": outcome, "tookMs": 2, "request": request });
         for (member, value) in more.as_object().into_iter().flatten() {
             attempt[member] = value.clone();
         }

@@ -14,14 +14,17 @@ use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::Reply;
 
-pub(crate) fn run(session: &Session, command: Option<TopicsCommand>) -> Result<Reply, CommandError> {
+pub(crate) fn run(
+    session: &Session,
+    command: Option<TopicsCommand>,
+) -> Result<Reply, CommandError> {
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
         TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
         TopicsCommand::Delete(TopicArg { topic }) => delete(session, &topic),
-        TopicsCommand::Keys(TopicArg { topic }) => {
-            Ok(shown_keys(&session.ask(Method::GET, &["topics", &topic, "keys"])?))
-        }
+        TopicsCommand::Keys(TopicArg { topic }) => Ok(shown_keys(
+            &session.ask(Method::GET, &["topics", &topic, "keys"])?,
+        )),
         TopicsCommand::RegenerateKey { topic, name } => {
             let path = ["topics", &topic, "keys", &name, "regenerate"];
             Ok(shown_keys(&session.ask(Method::POST, &path)?))
@@ -45,14 +48,33 @@ fn listed(topics: &[TopicSummary], unreadable: &[UnreadableTopic]) -> Reply {
         json["unreadable"] = json!(unreadable);
     }
     let damaged = |topic: &UnreadableTopic| {
-        [topic.name.clone(), "(unreadable)".to_owned(), String::new(), String::new(), String::new()]
+        [
+            topic.name.clone(),
+            "(unreadable)".to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]
     };
-    let rows = topics.iter().map(row).chain(unreadable.iter().map(damaged)).collect();
-    let header = ["topic", "schema", "subscriptions", "time to live", "updated"];
+    let rows = topics
+        .iter()
+        .map(row)
+        .chain(unreadable.iter().map(damaged))
+        .collect();
+    let header = [
+        "topic",
+        "schema",
+        "subscriptions",
+        "time to live",
+        "updated",
+    ];
     let none = "no topics yet; `posthaste apply -f FILE` creates those of a file";
     let reply = Reply::new(json).list(header, rows, none);
     unreadable.iter().fold(reply, |reply, topic| {
-        reply.note(format!("warning: the topic {} cannot be read: {}", topic.name, topic.detail))
+        reply.note(format!(
+            "warning: the topic {} cannot be read: {}",
+            topic.name, topic.detail
+        ))
     })
 }
 
@@ -61,41 +83,73 @@ fn row(topic: &TopicSummary) -> [String; 5] {
         topic.name.to_string(),
         format!("{:?}", topic.input_schema),
         topic.subscription_count.to_string(),
-        topic.default_time_to_live.map(|ttl| format_duration(ttl.0)).unwrap_or_default(),
+        topic
+            .default_time_to_live
+            .map(|ttl| format_duration(ttl.0))
+            .unwrap_or_default(),
         topic.updated_at.0.to_string(),
     ]
 }
 
 fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
-    let answer = session.client.send(session.call(Method::GET, &["topics", topic]))?;
-    let unreadable = |source| ClientError::Answer { url: session.client.base().clone(), source };
+    let answer = session
+        .client
+        .send(session.call(Method::GET, &["topics", topic]))?;
+    let unreadable = |source| ClientError::Answer {
+        url: session.client.base().clone(),
+        source,
+    };
     let view: TopicSettings = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     let json = serde_json::from_slice(&answer.body).map_err(unreadable)?;
-    let ttl = view.default_time_to_live.map_or("none".to_owned(), |ttl| format_duration(ttl.0));
-    let log = view.delivery_log.map(|mode| format!(", delivery log {mode}")).unwrap_or_default();
-    let accepts = format!("{topic}: accepts {:?} events, time to live {ttl}{log}", view.input_schema);
+    let ttl = view
+        .default_time_to_live
+        .map_or("none".to_owned(), |ttl| format_duration(ttl.0));
+    let log = view
+        .delivery_log
+        .map(|mode| format!(", delivery log {mode}"))
+        .unwrap_or_default();
+    let accepts = format!(
+        "{topic}: accepts {:?} events, time to live {ttl}{log}",
+        view.input_schema
+    );
     let mut reply = Reply::new(json).line(accepts);
     if let Some(endpoint) = &view.endpoint {
         reply = reply.line(format!("publish to {endpoint}"));
     }
-    let rows = view.subscriptions.iter().map(|(name, settings)| subscriptions::row(name.as_str(), settings));
-    Ok(reply.list(subscriptions::HEADER, rows.collect(), subscriptions::none(topic)))
+    let rows = view
+        .subscriptions
+        .iter()
+        .map(|(name, settings)| subscriptions::row(name.as_str(), settings));
+    Ok(reply.list(
+        subscriptions::HEADER,
+        rows.collect(),
+        subscriptions::none(topic),
+    ))
 }
 
 fn delete(session: &Session, topic: &str) -> Result<Reply, CommandError> {
-    session.client.send(session.call(Method::DELETE, &["topics", topic]))?;
-    Ok(Reply::new(json!({ "deleted": { "topic": topic } })).line(format!("deleted the topic {topic}")))
+    session
+        .client
+        .send(session.call(Method::DELETE, &["topics", topic]))?;
+    Ok(Reply::new(json!({ "deleted": { "topic": topic } }))
+        .line(format!("deleted the topic {topic}")))
 }
 
 fn delete_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
-    session.client.send(session.call(Method::DELETE, &["topics", topic, "keys", key]))?;
+    session
+        .client
+        .send(session.call(Method::DELETE, &["topics", topic, "keys", key]))?;
     let json = json!({ "deleted": { "topic": topic, "key": key } });
     Ok(Reply::new(json).line(format!("took {key} away from the topic {topic}")))
 }
 
 fn shown_keys(keys: &TopicKeysView) -> Reply {
     let row = |(name, key): (KeyName, &SecretText)| {
-        [name.to_string(), name.tier().to_string(), key.expose().to_owned()]
+        [
+            name.to_string(),
+            name.tier().to_string(),
+            key.expose().to_owned(),
+        ]
     };
     Reply::new(json!(keys)).table(["name", "tier", "key"], keys.present().map(row).collect())
 }
@@ -107,12 +161,21 @@ mod tests {
 
     #[test]
     fn a_topic_that_cannot_be_read_is_listed_with_the_reason() {
-        let topic = UnreadableTopic { name: "orders".to_owned(), detail: "it is damaged".to_owned() };
+        let topic = UnreadableTopic {
+            name: "orders".to_owned(),
+            detail: "it is damaged".to_owned(),
+        };
         let reply = listed(&[], &[topic]);
         let text = reply.render(Style::Plain);
-        assert!(text.starts_with("TOPIC   SCHEMA") && text.contains("\norders  (unreadable)\n"), "{text}");
+        assert!(
+            text.starts_with("TOPIC   SCHEMA") && text.contains("\norders  (unreadable)\n"),
+            "{text}"
+        );
         let notes: Vec<_> = reply.notes(Style::Plain).collect();
-        assert_eq!(notes, ["warning: the topic orders cannot be read: it is damaged"]);
+        assert_eq!(
+            notes,
+            ["warning: the topic orders cannot be read: it is damaged"]
+        );
         let json = r#""unreadable": ["#;
         assert!(reply.render(Style::Json).contains(json) && reply.notes(Style::Json).count() == 0);
     }
@@ -121,7 +184,12 @@ mod tests {
     fn where_no_topic_is_a_note_says_how_one_is_made() {
         let reply = listed(&[], &[]);
         assert_eq!(reply.render(Style::Plain), "");
-        assert!(reply.notes(Style::Plain).next().is_some_and(|note| note.starts_with("no topics yet")));
+        assert!(
+            reply
+                .notes(Style::Plain)
+                .next()
+                .is_some_and(|note| note.starts_with("no topics yet"))
+        );
         assert_eq!(reply.render(Style::Json), "{\n  \"topics\": []\n}\n");
     }
 }

@@ -1,4 +1,5 @@
-//! Commands that wait: the time between two requests, and requests that are repeated while they fail.
+//! Commands that wait: the time between two requests, and requests that are repeated while they
+//! fail.
 
 use std::thread;
 use std::time::Duration;
@@ -11,17 +12,21 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The longest time between two requests that fail. Each waits twice as long as the one before.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Statuses from 400 to 499 that another try may change: the request came too slowly, too early or too often.
+/// Statuses from 400 to 499 that another try may change: the request came too slowly, too early or
+/// too often.
 const PASSING: [u16; 3] = [408, 425, 429];
 
 /// Waits.
-#[expect(clippy::disallowed_methods, reason = "a person waits, and their time is real")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a person waits, and their time is real"
+)]
 pub(super) fn rest(length: Duration) {
     thread::sleep(length);
 }
 
-/// Asks until there is an answer, or a failure that another try cannot change. Before each further try,
-/// `rest` gets the failure and the time to wait.
+/// Asks until there is an answer, or a failure that another try cannot change. Before each further
+/// try, `rest` gets the failure and the time to wait.
 pub(super) fn until_answered<T>(
     mut ask: impl FnMut() -> Result<T, ClientError>,
     mut rest: impl FnMut(&ClientError, Duration),
@@ -57,11 +62,15 @@ mod tests {
         ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), b"")))
     }
 
-    /// Asks a server that fails in these ways, and then answers. The seconds of the waits, and the status of
-    /// the failure that ended it.
+    /// Asks a server that fails in these ways, and then answers. The seconds of the waits, and the
+    /// status of the failure that ended it.
     fn check(failures: &[u16], waits: &[u64], ended: Option<u16>) {
         let (mut failures, mut waited) = (failures.iter().copied(), Vec::new());
-        let ask = || failures.next().map_or(Ok(()), |status| Err(refused(status)));
+        let ask = || {
+            failures
+                .next()
+                .map_or(Ok(()), |status| Err(refused(status)))
+        };
         let answer = until_answered(ask, |_, wait| waited.push(wait.as_secs()));
         let status = answer.err().map(|error| match error {
             ClientError::Refused(refusal) => refusal.status,
@@ -88,7 +97,10 @@ mod tests {
     fn a_server_that_is_away_may_come_back_and_a_wrong_address_does_not() {
         let url = || "http://127.0.0.1:1".parse().unwrap();
         let away = ureq::Error::ConnectionFailed;
-        assert!(may_heal(&ClientError::Unreachable { url: url(), source: Box::new(away) }));
+        assert!(may_heal(&ClientError::Unreachable {
+            url: url(),
+            source: Box::new(away)
+        }));
         assert!(!may_heal(&ClientError::OtherScheme { url: url() }));
     }
 }

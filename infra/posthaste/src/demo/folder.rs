@@ -26,17 +26,25 @@ pub enum FolderError {
 
 /// Makes the folder, and removes an earlier demo's.
 pub(super) fn prepare(path: &Path) -> Result<(), FolderError> {
-    let failed = |source| FolderError::Io { path: path.to_owned(), source };
+    let failed = |source| FolderError::Io {
+        path: path.to_owned(),
+        source,
+    };
     if !is_ours(path).map_err(failed)? {
-        return Err(FolderError::NotOurs { path: path.to_owned() });
+        return Err(FolderError::NotOurs {
+            path: path.to_owned(),
+        });
     }
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
     private::make_folders(path).map_err(failed)?;
-    private::write(&path.join(MARKER), b"posthaste demo made this folder; the next demo removes it\n")
-        .map_err(failed)
+    private::write(
+        &path.join(MARKER),
+        b"posthaste demo made this folder; the next demo removes it\n",
+    )
+    .map_err(failed)
 }
 
 /// True if nothing is lost with the folder: it does not exist, is empty, or has the marker.
@@ -69,7 +77,11 @@ mod tests {
         let file = parent.path().join("file");
         fs::write(&file, "mine").unwrap();
         for path in [parent.path(), &file] {
-            assert!(matches!(prepare(path), Err(FolderError::NotOurs { .. })), "{}", path.display());
+            assert!(
+                matches!(prepare(path), Err(FolderError::NotOurs { .. })),
+                "{}",
+                path.display()
+            );
         }
         assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     }

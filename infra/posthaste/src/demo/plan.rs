@@ -1,5 +1,5 @@
-//! The demo's plan: two topics, their subscriptions, the sample events, and the expected end of each. Any
-//! user could write these settings; the server knows nothing of the demo.
+//! The demo's plan: two topics, their subscriptions, the sample events, and the expected end of
+//! each. Any user could write these settings; the server knows nothing of the demo.
 
 use std::path::PathBuf;
 
@@ -42,9 +42,21 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The subscriptions.
 pub(super) const ROLES: [Role; 6] = [
     role("shop", "billing", Part::Healthy, &[], 5),
-    role("shop", "mailer", Part::Recovers, &["com.example.order.paid"], 2),
+    role(
+        "shop",
+        "mailer",
+        Part::Recovers,
+        &["com.example.order.paid"],
+        2,
+    ),
     role("shop", "deploy", Part::Rejects, &["com.github.push"], 1),
-    role("shop", "warehouse", Part::Down, &["com.example.order.shipped"], 1),
+    role(
+        "shop",
+        "warehouse",
+        Part::Down,
+        &["com.example.order.shipped"],
+        1,
+    ),
     role("storage", "index", Part::Healthy, &[], 1),
     role("storage", "thumbnails", Part::Recovers, &[], 1),
 ];
@@ -63,10 +75,26 @@ macro_rules! sample {
 
 /// The events.
 pub(super) const SAMPLES: [Sample; 4] = [
-    sample!("shop", "application/cloudevents+json", "samples/cloudevents/order-paid.json"),
-    sample!("shop", "application/cloudevents-batch+json", "samples/cloudevents/order-batch.json"),
-    sample!("shop", "application/cloudevents+json", "samples/cloudevents/github-push.json"),
-    sample!("storage", "application/json", "samples/eventgrid/blob-created.json"),
+    sample!(
+        "shop",
+        "application/cloudevents+json",
+        "samples/cloudevents/order-paid.json"
+    ),
+    sample!(
+        "shop",
+        "application/cloudevents-batch+json",
+        "samples/cloudevents/order-batch.json"
+    ),
+    sample!(
+        "shop",
+        "application/cloudevents+json",
+        "samples/cloudevents/github-push.json"
+    ),
+    sample!(
+        "storage",
+        "application/json",
+        "samples/eventgrid/blob-created.json"
+    ),
 ];
 
 const fn role(
@@ -82,7 +110,15 @@ const fn role(
         Part::Rejects => (1, Some("UndeliverableDueToClientError")),
         Part::Down => (ATTEMPTS_MAX, Some("MaxDeliveryAttemptsExceeded")),
     };
-    Role { topic, subscription, part, event_types, events, attempts, dead_letter_reason }
+    Role {
+        topic,
+        subscription,
+        part,
+        event_types,
+        events,
+        attempts,
+        dead_letter_reason,
+    }
 }
 
 impl Role {
@@ -116,17 +152,22 @@ impl Role {
     }
 }
 
-/// Topics and subscriptions as `apply` takes them; `url_of` returns the URL of a subscription's endpoint.
+/// Topics and subscriptions as `apply` takes them; `url_of` returns the URL of a subscription's
+/// endpoint.
 pub(super) fn declaration(url_of: impl Fn(&str) -> String) -> Result<Checked, serde_json::Error> {
     let mut topics = json!({
         "shop": { "inputSchema": "CloudEvents", "subscriptions": {} },
         "storage": { "inputSchema": "EventGrid", "subscriptions": {} },
     });
     for role in &ROLES {
-        topics[role.topic]["subscriptions"][role.subscription] = role.settings(&url_of(role.subscription));
+        topics[role.topic]["subscriptions"][role.subscription] =
+            role.settings(&url_of(role.subscription));
     }
     let contents: ApplyFile = serde_json::from_value(json!({ "topics": topics }))?;
-    Ok(Checked { path: PathBuf::from("demo"), contents })
+    Ok(Checked {
+        path: PathBuf::from("demo"),
+        contents,
+    })
 }
 
 #[cfg(test)]
@@ -149,13 +190,17 @@ mod tests {
     fn every_role_gets_as_many_events_as_the_samples_hold_for_it() {
         for role in &ROLES {
             let samples = SAMPLES.iter().filter(|sample| sample.topic == role.topic);
-            let events = samples.flat_map(|sample| match serde_json::from_str(sample.bytes).unwrap() {
-                Value::Array(events) => events,
-                event => vec![event],
-            });
+            let events =
+                samples.flat_map(|sample| match serde_json::from_str(sample.bytes).unwrap() {
+                    Value::Array(events) => events,
+                    event => vec![event],
+                });
             let wanted = events.filter(|event| {
-                let event_type =
-                    event.get("type").or_else(|| event.get("eventType")).and_then(Value::as_str).unwrap();
+                let event_type = event
+                    .get("type")
+                    .or_else(|| event.get("eventType"))
+                    .and_then(Value::as_str)
+                    .unwrap();
                 role.event_types.is_empty() || role.event_types.contains(&event_type)
             });
             assert_eq!(wanted.count(), role.events, "{}", role.subscription);

@@ -32,28 +32,58 @@ pub(super) struct Printer {
 impl Printer {
     /// With `json`, standard output belongs to the summary, and the story goes to standard error.
     pub(super) fn new(json: bool) -> Self {
-        Self { to_stderr: json, began: SystemClock.monotonic() }
+        Self {
+            to_stderr: json,
+            began: SystemClock.monotonic(),
+        }
     }
 
     pub(super) fn opening(&self, session: &Session, data_dir: &Path) {
         let url = session.client.base().as_str().trim_end_matches('/');
-        self.say(&format!("A server runs on {url}. Its data folder is {}.\n", data_dir.display()));
+        self.say(&format!(
+            "A server runs on {url}. Its data folder is {}.\n",
+            data_dir.display()
+        ));
         self.say("Topics, their subscriptions, and how each endpoint answers:");
         for role in &ROLES {
-            self.say(&format!("  {:<8} → {:<11} {}", role.topic, role.subscription, role.part_in_words()));
+            self.say(&format!(
+                "  {:<8} → {:<11} {}",
+                role.topic,
+                role.subscription,
+                role.part_in_words()
+            ));
         }
         self.say("\nWhat happens, with the seconds since the start:");
     }
 
     pub(super) fn published(&self, sample: &Sample) {
-        self.say(&format!("{}  published to {:<8} {}", self.clock(), sample.topic, sample.path));
+        self.say(&format!(
+            "{}  published to {:<8} {}",
+            self.clock(),
+            sample.topic,
+            sample.path
+        ));
     }
 
     pub(super) fn attempt(&self, seen: &Seen) {
-        let Seen { subscription, event, event_type, attempt, answer, is_signed } = seen;
+        let Seen {
+            subscription,
+            event,
+            event_type,
+            attempt,
+            answer,
+            is_signed,
+        } = seen;
         let id: String = event.chars().take(8).collect();
-        let tail: String = event.chars().skip(event.chars().count().saturating_sub(4)).collect();
-        let signature = if *is_signed { "signature verified ✓" } else { "SIGNATURE WRONG ✗" };
+        let tail: String = event
+            .chars()
+            .skip(event.chars().count().saturating_sub(4))
+            .collect();
+        let signature = if *is_signed {
+            "signature verified ✓"
+        } else {
+            "SIGNATURE WRONG ✗"
+        };
         self.say(&format!(
             "{}  {subscription:<11} attempt {attempt} → {answer}  {signature}  {event_type} {id}…{tail}",
             self.clock()
@@ -61,14 +91,20 @@ impl Printer {
     }
 
     fn clock(&self) -> String {
-        let secs = SystemClock.monotonic().saturating_sub(self.began).as_secs_f64();
+        let secs = SystemClock
+            .monotonic()
+            .saturating_sub(self.began)
+            .as_secs_f64();
         format!("{secs:6.2} s")
     }
 
     fn say(&self, line: &str) {
         // The demo goes on without a reader: its exit code still says how it ended.
-        let _ =
-            if self.to_stderr { writeln!(io::stderr(), "{line}") } else { writeln!(io::stdout(), "{line}") };
+        let _ = if self.to_stderr {
+            writeln!(io::stderr(), "{line}")
+        } else {
+            writeln!(io::stdout(), "{line}")
+        };
     }
 }
 
@@ -88,8 +124,14 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
         ]
     });
     let folder = data_dir.join(DEAD_LETTERS);
-    let dead: Vec<_> = ROLES.iter().flat_map(|role| story.dead_letters(role.subscription)).collect();
-    let paths: Vec<String> = dead.iter().map(|dead| folder.join(&dead.key).display().to_string()).collect();
+    let dead: Vec<_> = ROLES
+        .iter()
+        .flat_map(|role| story.dead_letters(role.subscription))
+        .collect();
+    let paths: Vec<String> = dead
+        .iter()
+        .map(|dead| folder.join(&dead.key).display().to_string())
+        .collect();
     let json = json!({
         "attempts": story.attempts_json(),
         "subscriptions": ROLES.map(|role| {
@@ -102,9 +144,20 @@ pub(super) fn summary(story: &Story, data_dir: &Path) -> Reply {
         }),
         "deadLetters": paths,
     });
-    let header =
-        ["topic", "subscription", "its endpoint", "attempts", "delivered", "retries", "dead-lettered"];
-    let mut reply = Reply::new(json).line("").table(header, rows.into()).line(COUNTED).line(DEAD);
+    let header = [
+        "topic",
+        "subscription",
+        "its endpoint",
+        "attempts",
+        "delivered",
+        "retries",
+        "dead-lettered",
+    ];
+    let mut reply = Reply::new(json)
+        .line("")
+        .table(header, rows.into())
+        .line(COUNTED)
+        .line(DEAD);
     for path in &paths {
         reply = reply.line(format!("  {path}"));
     }

@@ -44,12 +44,17 @@ pub(super) struct Ending {
 impl Story {
     /// A subscription's dead letters.
     pub(super) fn dead_letters(&self, subscription: &str) -> &[DeadLetter] {
-        self.dead.get(subscription).map(Vec::as_slice).unwrap_or_default()
+        self.dead
+            .get(subscription)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     /// True once every expected request was made.
     pub(super) fn is_all_seen(&self) -> bool {
-        ROLES.iter().all(|role| self.of(role).count() >= role.requests())
+        ROLES
+            .iter()
+            .all(|role| self.of(role).count() >= role.requests())
     }
 
     /// Result of a role.
@@ -82,14 +87,24 @@ impl Story {
 
     fn of<'a>(&'a self, role: &Role) -> impl Iterator<Item = &'a Seen> {
         let subscription = role.subscription;
-        self.seen.iter().filter(move |seen| seen.subscription == subscription)
+        self.seen
+            .iter()
+            .filter(move |seen| seen.subscription == subscription)
     }
 
-    fn faults(&self, role: &Role, by_event: &BTreeMap<&str, Vec<&Seen>>, dead: &[DeadLetter]) -> Vec<String> {
+    fn faults(
+        &self,
+        role: &Role,
+        by_event: &BTreeMap<&str, Vec<&Seen>>,
+        dead: &[DeadLetter],
+    ) -> Vec<String> {
         let mut faults = Vec::new();
         let mut expect = |what: &str, expected: usize, found: usize| {
             if expected != found {
-                faults.push(format!("{}: {found} {what}, expected {expected}", role.subscription));
+                faults.push(format!(
+                    "{}: {found} {what}, expected {expected}",
+                    role.subscription
+                ));
             }
         };
         expect("events", role.events, by_event.len());
@@ -97,12 +112,25 @@ impl Story {
         let unsigned = self.of(role).filter(|seen| !seen.is_signed).count();
         expect("requests with a wrong signature", 0, unsigned);
         let is_dead = role.dead_letter_reason.is_some();
-        expect("dead letters", if is_dead { role.events } else { 0 }, dead.len());
-        let other = dead.iter().filter(|dead| Some(dead.reason.as_str()) != role.dead_letter_reason).count();
+        expect(
+            "dead letters",
+            if is_dead { role.events } else { 0 },
+            dead.len(),
+        );
+        let other = dead
+            .iter()
+            .filter(|dead| Some(dead.reason.as_str()) != role.dead_letter_reason)
+            .count();
         expect("dead letters with another reason", 0, other);
-        let delivered =
-            by_event.values().filter(|seen| seen.last().is_some_and(|last| last.answer == 200)).count();
-        expect("delivered events", if is_dead { 0 } else { role.events }, delivered);
+        let delivered = by_event
+            .values()
+            .filter(|seen| seen.last().is_some_and(|last| last.answer == 200))
+            .count();
+        expect(
+            "delivered events",
+            if is_dead { 0 } else { role.events },
+            delivered,
+        );
         faults
     }
 }
@@ -113,7 +141,14 @@ mod tests {
 
     fn seen(event: &str, attempt: u32, answer: u16) -> Seen {
         let (event, event_type) = (event.to_owned(), "com.example.order.shipped".to_owned());
-        Seen { subscription: "warehouse", event, event_type, attempt, answer, is_signed: true }
+        Seen {
+            subscription: "warehouse",
+            event,
+            event_type,
+            attempt,
+            answer,
+            is_signed: true,
+        }
     }
 
     fn ending(attempts: u32, reasons: &[&str]) -> Ending {
@@ -124,20 +159,31 @@ mod tests {
             reason: (*reason).to_owned(),
             text: String::new(),
         };
-        story.dead.insert("warehouse", reasons.iter().map(dead).collect());
+        story
+            .dead
+            .insert("warehouse", reasons.iter().map(dead).collect());
         story.ending(&ROLES[3])
     }
 
     #[test]
     fn an_event_that_used_its_attempts_up_and_lies_in_the_dead_letters_is_as_it_should_be() {
-        let expected = Ending { attempts: 3, delivered: 0, retried: 2, dead_lettered: 1, faults: vec![] };
+        let expected = Ending {
+            attempts: 3,
+            delivered: 0,
+            retried: 2,
+            dead_lettered: 1,
+            faults: vec![],
+        };
         assert_eq!(ending(3, &["MaxDeliveryAttemptsExceeded"]), expected);
     }
 
     #[test]
     fn whatever_else_happens_is_a_fault() {
         let fault = |attempts, reasons: &[&str]| ending(attempts, reasons).faults;
-        assert_eq!(fault(2, &["MaxDeliveryAttemptsExceeded"]), ["warehouse: 2 requests, expected 3"]);
+        assert_eq!(
+            fault(2, &["MaxDeliveryAttemptsExceeded"]),
+            ["warehouse: 2 requests, expected 3"]
+        );
         assert_eq!(fault(3, &[]), ["warehouse: 0 dead letters, expected 1"]);
         let other = "warehouse: 1 dead letters with another reason, expected 0";
         assert_eq!(fault(3, &["TimeToLiveExceeded"]), [other]);

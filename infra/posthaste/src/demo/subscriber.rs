@@ -1,5 +1,5 @@
-//! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify the
-//! signature of every request, and report what they saw.
+//! The demo's subscribers: small HTTP servers on loopback that answer as their part says, verify
+//! the signature of every request, and report what they saw.
 
 use std::collections::HashMap;
 use std::io;
@@ -76,17 +76,24 @@ impl Subscriber {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = format!("http://{}/hooks/{subscription}", listener.local_addr()?);
-        let shared =
-            Arc::new(Shared { subscription, part, secret: OnceLock::new(), tries: Mutex::default(), story });
-        let router = Router::new().route("/hooks/{name}", post(receive)).with_state(Arc::clone(&shared));
+        let shared = Arc::new(Shared {
+            subscription,
+            part,
+            secret: OnceLock::new(),
+            tries: Mutex::default(),
+            story,
+        });
+        let router = Router::new()
+            .route("/hooks/{name}", post(receive))
+            .with_state(Arc::clone(&shared));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(Self { url, shared })
     }
 
     /// Gives the subscriber the secret its subscription got, so that it can verify.
     pub(super) fn trust(&self, secret: SigningSecret) {
-        // A second secret for one subscription would be a fault of the demo. The first one stays, and shows
-        // it.
+        // A second secret for one subscription would be a fault of the demo. The first one stays,
+        // and shows it.
         let _ = self.shared.secret.set(secret);
     }
 }
@@ -123,7 +130,9 @@ impl Shared {
 
     fn is_signed(&self, headers: &HeaderMap, body: &Bytes) -> bool {
         let secret = self.secret.get();
-        secret.is_some_and(|it| verify(std::slice::from_ref(it), headers, body, SystemClock.now()).is_ok())
+        secret.is_some_and(|it| {
+            verify(std::slice::from_ref(it), headers, body, SystemClock.now()).is_ok()
+        })
     }
 }
 
@@ -133,5 +142,8 @@ fn name_of(body: &[u8]) -> (String, String) {
     let event = json.get(0).unwrap_or(&json);
     let text = |member: &str| event.get(member).and_then(Value::as_str).map(str::to_owned);
     let event_type = text("type").or_else(|| text("eventType"));
-    (text("id").unwrap_or_default(), event_type.unwrap_or_default())
+    (
+        text("id").unwrap_or_default(),
+        event_type.unwrap_or_default(),
+    )
 }

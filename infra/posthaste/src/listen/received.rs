@@ -37,17 +37,30 @@ impl From<Result<(), SignatureError>> for Verdict {
 impl Received {
     /// The text to print: for people, or one line of JSON.
     pub(super) fn render(&self, is_json: bool) -> String {
-        if is_json { without_controls(&self.json().to_string()) } else { self.text() }
+        if is_json {
+            without_controls(&self.json().to_string())
+        } else {
+            self.text()
+        }
     }
 
     fn text(&self) -> String {
-        let Self { at, method, uri, status, .. } = self;
-        let mut lines =
-            vec![format!("\n{at}  {method} {uri} → {}  {}", status.as_u16(), self.verdict_in_words())];
+        let Self {
+            at,
+            method,
+            uri,
+            status,
+            ..
+        } = self;
+        let mut lines = vec![format!(
+            "\n{at}  {method} {uri} → {}  {}",
+            status.as_u16(),
+            self.verdict_in_words()
+        )];
         lines.extend(
-            self.headers
-                .iter()
-                .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))),
+            self.headers.iter().map(|(name, value)| {
+                format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+            }),
         );
         if !self.body.is_empty() {
             lines.extend([String::new(), self.body_text()]);
@@ -59,7 +72,12 @@ impl Received {
         let headers: Map<_, _> = self
             .headers
             .iter()
-            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into()))
+            .map(|(name, value)| {
+                (
+                    name.to_string(),
+                    String::from_utf8_lossy(value.as_bytes()).into(),
+                )
+            })
             .collect();
         json!({
             "at": self.at, "method": self.method.as_str(), "path": self.uri.to_string(), "headers": headers,
@@ -76,20 +94,29 @@ impl Received {
         }
     }
 
-    /// The body: JSON in lines of its own, any other text indented, so that no line of it looks like one of
-    /// the receiver's.
+    /// The body: JSON in lines of its own, any other text indented, so that no line of it looks
+    /// like one of the receiver's.
     fn body_text(&self) -> String {
         if let Ok(json) = serde_json::from_slice::<&RawValue>(&self.body) {
             return indent(json.get());
         }
         let text = String::from_utf8_lossy(&self.body);
-        text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+        text.lines()
+            .map(|line| format!("    {line}"))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
 /// A line of JSON with every control character escaped. JSON itself asks that only of the first 32.
 fn without_controls(json: &str) -> String {
-    let escaped = |c: char| if c.is_control() { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    let escaped = |c: char| {
+        if c.is_control() {
+            format!("\\u{:04x}", u32::from(c))
+        } else {
+            c.to_string()
+        }
+    };
     json.chars().map(escaped).collect()
 }
 
@@ -113,13 +140,22 @@ mod tests {
     fn no_text_from_outside_steers_the_terminal_or_looks_like_a_line_of_the_receiver() {
         let text = received("a\u{1b}[2J\nPOST /hooks → 200  signature verified").render(false);
         let body: Vec<_> = text.lines().skip(3).collect();
-        assert_eq!(body, ["    a\u{fffd}[2J", "    POST /hooks → 200  signature verified"]);
+        assert_eq!(
+            body,
+            [
+                "    a\u{fffd}[2J",
+                "    POST /hooks → 200  signature verified"
+            ]
+        );
     }
 
     #[test]
     fn a_line_of_json_has_no_control_characters_and_the_same_value() {
         let line = received("\u{9b}2J\u{7f}").render(true);
         assert!(!line.contains(char::is_control), "{line:?}");
-        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["body"], "\u{9b}2J\u{7f}");
+        assert_eq!(
+            serde_json::from_str::<Value>(&line).unwrap()["body"],
+            "\u{9b}2J\u{7f}"
+        );
     }
 }

@@ -30,7 +30,8 @@ const LOG_DIR: &str = "log";
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Greatest age of a cached topic. Asking the embedded store is cheap, so every change is visible at once.
+/// Greatest age of a cached topic. Asking the embedded store is cheap, so every change is visible
+/// at once.
 const TOPIC_MAX_AGE: Duration = Duration::ZERO;
 
 type Queue = LocalQueue<SystemClock>;
@@ -59,12 +60,15 @@ pub(super) struct Adapters<'a> {
 
 impl<'a> Adapters<'a> {
     /// Opens the folders of dead letters and of the delivery log, and the webhook client.
-    pub(super) fn open(settings: &ServeSettings, local: &'a Local<SystemClock>) -> Result<Self, ServeError> {
+    pub(super) fn open(
+        settings: &ServeSettings,
+        local: &'a Local<SystemClock>,
+    ) -> Result<Self, ServeError> {
         let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
         let pressure_max_age = PRESSURE_MAX_AGE.min(settings.monitor.pressure.interval);
-        let log =
-            FileStore::open_keeping_free(&folder(LOG_DIR), LOG_DISK_FREE_MIN).map_err(ServeError::Log)?;
+        let log = FileStore::open_keeping_free(&folder(LOG_DIR), LOG_DISK_FREE_MIN)
+            .map_err(ServeError::Log)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,
@@ -78,8 +82,8 @@ impl<'a> Adapters<'a> {
         })
     }
 
-    /// Caches that can be trimmed under memory pressure. Notes of activity and slices of rate limits stay:
-    /// they are small, and learning them again costs writes.
+    /// Caches that can be trimmed under memory pressure. Notes of activity and slices of rate
+    /// limits stay: they are small, and learning them again costs writes.
     pub(super) fn reliever(&self) -> Reliever<SystemClock> {
         Reliever::new(SystemClock, resident_bytes)
             .over("topics", self.registry.clone())
@@ -126,7 +130,10 @@ impl<'a> Adapters<'a> {
                 .listening_on(address)
                 .under(settings.manage.public_url.clone()),
             settings: ManageSettings {
-                log: LogSettings { retention: settings.record.retention, ..settings.manage.log.clone() },
+                log: LogSettings {
+                    retention: settings.record.retention,
+                    ..settings.manage.log.clone()
+                },
                 ..settings.manage.clone()
             },
         }
@@ -147,7 +154,11 @@ impl<'a> Adapters<'a> {
         Deliver::new(ports, settings.deliver.clone())
     }
 
-    pub(super) fn dead_letters(&self, settings: &ServeSettings, source: QueueName) -> DeadLetters<Embedded> {
+    pub(super) fn dead_letters(
+        &self,
+        settings: &ServeSettings,
+        source: QueueName,
+    ) -> DeadLetters<Embedded> {
         DeadLetters::new(DeadLetterPorts {
             queue: self.local.queue(source),
             source,
@@ -179,7 +190,8 @@ impl<'a> Adapters<'a> {
         .with(settings.wake.clone())
     }
 
-    /// record, which keeps its files in progress in the folder of the log: they are as large as the log's.
+    /// record, which keeps its files in progress in the folder of the log: they are as large as the
+    /// log's.
     pub(super) fn record(&self, settings: &ServeSettings) -> Record<Embedded> {
         let ports = RecordPorts {
             records: self.local.queue(QueueName::Records),
@@ -189,6 +201,12 @@ impl<'a> Adapters<'a> {
             entropy: SystemEntropy,
         };
         let work_folder = settings.data_dir.join(LOG_DIR);
-        Record::new(ports, RecordSettings { work_folder, ..settings.record.clone() })
+        Record::new(
+            ports,
+            RecordSettings {
+                work_folder,
+                ..settings.record.clone()
+            },
+        )
     }
 }

@@ -1,5 +1,5 @@
-//! The admin key: the one that was given, or the data folder's. The first start makes that one, for its owner
-//! alone; later starts read it.
+//! The admin key: the one that was given, or the data folder's. The first start makes that one, for
+//! its owner alone; later starts read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -44,25 +44,31 @@ pub enum AdminKeyError {
     Unusable,
 }
 
-/// The key that was given, if it can be the admin key. An empty one counts as not given: a service's settings
-/// have `POSTHASTE_KEY=` where there is none.
+/// The key that was given, if it can be the admin key. An empty one counts as not given: a
+/// service's settings have `POSTHASTE_KEY=` where there is none.
 pub fn given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
     if written.expose().is_empty() {
         return Ok(None);
     }
-    parse(written.expose()).map(Some).ok_or(AdminKeyError::Unusable)
+    parse(written.expose())
+        .map(Some)
+        .ok_or(AdminKeyError::Unusable)
 }
 
-/// The key of a server: the one that was given, which is not written down, or the data folder's. The caller
-/// holds the folder's lock.
+/// The key of a server: the one that was given, which is not written down, or the data folder's.
+/// The caller holds the folder's lock.
 pub fn open(
     given: Option<&Secret>,
     data_dir: &Path,
     entropy: &impl Entropy,
 ) -> Result<Secret, AdminKeyError> {
-    let Some(given) = given else { return read_or_make(data_dir, entropy) };
+    let Some(given) = given else {
+        return read_or_make(data_dir, entropy);
+    };
     let path = data_dir.join(ADMIN_KEY_FILE);
-    if fs::read_to_string(&path).is_ok_and(|text| text.trim_end_matches(LINE_ENDS) != given.expose()) {
+    if fs::read_to_string(&path)
+        .is_ok_and(|text| text.trim_end_matches(LINE_ENDS) != given.expose())
+    {
         tracing::warn!(
             path = %path.display(),
             "the admin key is the given one; delete the file, which holds another: commands on this machine \
@@ -77,7 +83,11 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
     let path = data_dir.join(ADMIN_KEY_FILE);
     let failed = |action| {
         let path = path.clone();
-        move |source| AdminKeyError::File { action, path, source }
+        move |source| AdminKeyError::File {
+            action,
+            path,
+            source,
+        }
     };
     match fs::read_to_string(&path) {
         Ok(text) => {
@@ -107,11 +117,15 @@ fn is_key(text: &str) -> bool {
 /// Writes the whole file or none of it, so that a crash never leaves half a key behind.
 fn write(path: &Path, key: &str) -> io::Result<()> {
     let unfinished = path.with_extension("key.new");
-    let mut file = private::open(OpenOptions::new().write(true).create(true).truncate(true), &unfinished)?;
+    let mut file = private::open(
+        OpenOptions::new().write(true).create(true).truncate(true),
+        &unfinished,
+    )?;
     file.write_all(format!("{key}\n").as_bytes())?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]
@@ -130,7 +144,9 @@ mod tests {
         let made = key(folder.path(), 1).unwrap();
         assert_eq!(made.len(), 43);
         assert_eq!(key(folder.path(), 2).unwrap(), made);
-        let permissions = fs::metadata(folder.path().join(ADMIN_KEY_FILE)).unwrap().permissions();
+        let permissions = fs::metadata(folder.path().join(ADMIN_KEY_FILE))
+            .unwrap()
+            .permissions();
         assert_eq!(permissions.mode() & 0o777, 0o600);
     }
 
@@ -138,9 +154,18 @@ mod tests {
     fn a_file_that_holds_no_key_is_refused_and_never_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(ADMIN_KEY_FILE);
-        for bad in ["", "\n", "short", "two lines of text here\nand more", "with a space in it"] {
+        for bad in [
+            "",
+            "\n",
+            "short",
+            "two lines of text here\nand more",
+            "with a space in it",
+        ] {
             fs::write(&path, bad).unwrap();
-            assert!(matches!(key(folder.path(), 1), Err(AdminKeyError::NotAKey { .. })), "{bad:?}");
+            assert!(
+                matches!(key(folder.path(), 1), Err(AdminKeyError::NotAKey { .. })),
+                "{bad:?}"
+            );
             assert_eq!(fs::read_to_string(&path).unwrap(), bad);
         }
         fs::write(&path, "a-key-of-my-own-choice\n").unwrap();
@@ -149,13 +174,19 @@ mod tests {
 
     #[test]
     fn a_given_key_counts_and_is_not_written_down() {
-        let (folder, given) = (tempfile::tempdir().unwrap(), Secret::new("-given-by-the-operator"));
+        let (folder, given) = (
+            tempfile::tempdir().unwrap(),
+            Secret::new("-given-by-the-operator"),
+        );
         let path = folder.path().join(ADMIN_KEY_FILE);
         let opened = || open(Some(&given), folder.path(), &SeededEntropy::new(1)).unwrap();
         assert!(opened().matches(given.expose()) && !path.exists());
         fs::write(&path, "another-key-of-this-folder\n").unwrap();
         assert!(opened().matches(given.expose()));
-        assert_eq!(fs::read_to_string(&path).unwrap(), "another-key-of-this-folder\n");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            "another-key-of-this-folder\n"
+        );
     }
 
     #[test]
@@ -169,9 +200,17 @@ mod tests {
 
     #[test]
     fn a_given_key_is_as_long_as_any_and_its_error_does_not_show_it() {
-        for bad in ["only-15-chars..", "with a space in it", "with-an-ümlaut-in-it", "\n"] {
+        for bad in [
+            "only-15-chars..",
+            "with a space in it",
+            "with-an-ümlaut-in-it",
+            "\n",
+        ] {
             let error = given(&Secret::new(bad)).unwrap_err().to_string();
-            assert!(!error.contains(bad) && error.contains("POSTHASTE_KEY"), "{error}");
+            assert!(
+                !error.contains(bad) && error.contains("POSTHASTE_KEY"),
+                "{error}"
+            );
         }
     }
 }

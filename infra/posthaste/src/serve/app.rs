@@ -1,5 +1,5 @@
-//! A running server: the whole of `serve` without the process around it. The command, the demo and the tests
-//! all run one.
+//! A running server: the whole of `serve` without the process around it. The command, the demo and
+//! the tests all run one.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -41,7 +41,10 @@ impl App {
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
         let metrics = metrics::install()?;
-        let bind = |source| ServeError::Listen { address: settings.listen, source };
+        let bind = |source| ServeError::Listen {
+            address: settings.listen,
+            source,
+        };
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let functions = Functions::wire(settings, &local, &admin_key, address, metrics.totals())?;
@@ -53,16 +56,34 @@ impl App {
             upkeep.run_upkeep();
             std::future::ready(())
         };
-        let router = functions.router().merge(http::metrics_route(metrics, local.state()));
+        let router = functions
+            .router()
+            .merge(http::metrics_route(metrics, local.state()));
         let console = functions.console_access();
         if let Some(console) = &console {
             console.read_session_key().await;
         }
         let operators = http::Operators::new(admin_key.clone(), console);
-        let front = http::Front { router, operators, limits: settings.connections.clone() };
+        let front = http::Front {
+            router,
+            operators,
+            limits: settings.connections.clone(),
+        };
         tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
-        tasks.spawn(schedule::every("metrics", METRICS_UPKEEP_PERIOD, SystemClock, stop.clone(), upkeep));
-        Ok(Self { address, admin_key, stop, tasks, local })
+        tasks.spawn(schedule::every(
+            "metrics",
+            METRICS_UPKEEP_PERIOD,
+            SystemClock,
+            stop.clone(),
+            upkeep,
+        ));
+        Ok(Self {
+            address,
+            admin_key,
+            stop,
+            tasks,
+            local,
+        })
     }
 
     /// The URL of the server.
@@ -75,9 +96,9 @@ impl App {
         &self.admin_key
     }
 
-    /// Completes when a part of the server ends by itself, which only a fault causes. The other parts go on,
-    /// but a server without its listener, a poller or its store is of no use. End the process, so that a
-    /// supervisor restarts it.
+    /// Completes when a part of the server ends by itself, which only a fault causes. The other
+    /// parts go on, but a server without its listener, a poller or its store is of no use. End
+    /// the process, so that a supervisor restarts it.
     pub async fn failed(&mut self) -> ServeError {
         tokio::select! {
             ended = self.tasks.join_next() => match ended {
@@ -88,9 +109,9 @@ impl App {
         }
     }
 
-    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes everything
-    /// durable. A delivery that was cut short is made again after the next start. Fails if a part of the
-    /// server panics meanwhile.
+    /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes
+    /// everything durable. A delivery that was cut short is made again after the next start.
+    /// Fails if a part of the server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
         self.stop.cancel();
         let mut panics = Vec::new();
@@ -99,13 +120,18 @@ impl App {
                 panics.extend(ended.err());
             }
         };
-        if timeout_at::timeout(&SystemClock, timeout, ended).await.is_none() {
+        if timeout_at::timeout(&SystemClock, timeout, ended)
+            .await
+            .is_none()
+        {
             let timeout_s = timeout.as_secs_f64();
             tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
         self.tasks.shutdown().await;
         self.local.close().await;
-        panics.pop().map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
+        panics
+            .pop()
+            .map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
     }
 }
 
@@ -116,10 +142,17 @@ async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError
     let open = move || {
         let records_bytes_max =
             records_waiting_bytes_max(size_max, disk_of(&data_dir).map(|disk| disk.total));
-        let options = LocalOptions { batch_points, records_bytes_max, ..LocalOptions::default() };
+        let options = LocalOptions {
+            batch_points,
+            records_bytes_max,
+            ..LocalOptions::default()
+        };
         Local::open(&data_dir, options, SystemClock, SystemEntropy)
     };
-    spawn_blocking(open).await.map_err(ServeError::Task)?.map_err(ServeError::Open)
+    spawn_blocking(open)
+        .await
+        .map_err(ServeError::Task)?
+        .map_err(ServeError::Open)
 }
 
 /// The disk of a folder, which may not exist yet. `None` if it cannot be measured.

@@ -1,4 +1,5 @@
-//! `serve --config`: the files of `apply`, put to the server itself through the same code and HTTP API.
+//! `serve --config`: the files of `apply`, put to the server itself through the same code and HTTP
+//! API.
 
 use posthaste_core::model::Secret;
 use tokio::task::spawn_blocking;
@@ -13,12 +14,20 @@ use crate::output::word;
 pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result<(), ServeError> {
     let url = url.to_owned();
     let put_all = move || {
-        let session = Session { client: Client::new(&url)?, key };
+        let session = Session {
+            client: Client::new(&url)?,
+            key,
+        };
         let mut applied = Applied::default();
-        files.iter().try_for_each(|file| put(&session, file, &mut applied))?;
+        files
+            .iter()
+            .try_for_each(|file| put(&session, file, &mut applied))?;
         Ok(applied)
     };
-    let applied = spawn_blocking(put_all).await.map_err(ServeError::Task)?.map_err(ServeError::Config)?;
+    let applied = spawn_blocking(put_all)
+        .await
+        .map_err(ServeError::Task)?
+        .map_err(ServeError::Config)?;
     for entity in &applied.entities {
         let state = entity.status.as_ref().map(|status| display(status.state));
         tracing::info!(
@@ -27,7 +36,8 @@ pub(super) async fn apply(url: &str, key: Secret, files: Vec<Checked>) -> Result
         );
     }
     if !applied.secrets.is_empty() {
-        // Secrets are never logged. Keys can be asked for, and a file can hold its own signing secrets.
+        // Secrets are never logged. Keys can be asked for, and a file can hold its own signing
+        // secrets.
         tracing::info!(
             "keys were made: `posthaste topics keys TOPIC` shows them; signing secrets that are not in the \
                 file stay unseen"

@@ -36,12 +36,17 @@ impl Console {
         totals: Arc<Totals>,
     ) -> Self {
         let key = KeyDigest::of(admin_key.expose());
-        let access = Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
+        let access =
+            Access::new(local.state(), SystemClock, SystemEntropy, key).slowing_wrong_keys();
         let history = history::Embedded::wire(settings, local, adapters, totals);
         let api = posthaste_manage::unguarded_router(Arc::clone(manage));
         let console = posthaste_console::Console::new(api).with_history(history.steps());
         let access = Arc::new(access);
-        Self { router: posthaste_console::router(Arc::clone(&access), console), access, history }
+        Self {
+            router: posthaste_console::router(Arc::clone(&access), console),
+            access,
+            history,
+        }
     }
 
     /// Starts what keeps the history.

@@ -1,4 +1,5 @@
-//! File descriptors: every connection takes one, and the usual soft limit of 1024 is too few for a server.
+//! File descriptors: every connection takes one, and the usual soft limit of 1024 is too few for a
+//! server.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -10,11 +11,17 @@ const DESCRIPTORS_ENOUGH: u64 = 16_384;
 /// One descriptor in four is kept for requests to endpoints, the store and the log.
 const KEPT_PART: usize = 4;
 
-/// Raises the soft limit to the hard one, says so in the log if that is still little, and answers it if there
-/// is one.
+/// Raises the soft limit to the hard one, says so in the log if that is still little, and answers
+/// it if there is one.
 pub(super) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+    if let Err(error) = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: maximum,
+            maximum,
+        },
+    ) {
         tracing::warn!(%error, "the limit of open files cannot be raised");
     }
     let limit = getrlimit(Resource::Nofile).current;
@@ -28,11 +35,16 @@ pub(super) fn raise_limit() -> Option<u64> {
     limit
 }
 
-/// Most ordinary requests at once that fit into the limit of open files, at most `wanted`: with more of them
-/// there would be no descriptor left for those who operate the server. The log says so where that is fewer.
+/// Most ordinary requests at once that fit into the limit of open files, at most `wanted`: with
+/// more of them there would be no descriptor left for those who operate the server. The log says so
+/// where that is fewer.
 pub(super) fn requests_max(wanted: usize, limit: Option<u64>) -> usize {
-    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let fit = (limit - limit / KEPT_PART).saturating_sub(OPERATORS_MAX).max(1);
+    let limit = limit.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    });
+    let fit = (limit - limit / KEPT_PART)
+        .saturating_sub(OPERATORS_MAX)
+        .max(1);
     if fit < wanted {
         tracing::warn!(
             requests_max = fit,
@@ -50,7 +62,9 @@ mod tests {
 
     #[test]
     fn requests_leave_descriptors_for_operators_and_endpoints() {
-        let check = |wanted, limit, expected| assert_eq!(requests_max(wanted, limit), expected, "{limit:?}");
+        let check = |wanted, limit, expected| {
+            assert_eq!(requests_max(wanted, limit), expected, "{limit:?}")
+        };
         check(4096, None, 4096);
         check(4096, Some(u64::MAX), 4096);
         check(4096, Some(16_384), 4096);

@@ -29,8 +29,8 @@ use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
 use super::settings::ServeSettings;
 
-/// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before the
-/// deadline. There is a loop for each thread of the runtime, and never fewer than two.
+/// Polling of deliveries. An attempt takes up to a minute, and starts only if its time ends before
+/// the deadline. There is a loop for each thread of the runtime, and never fewer than two.
 const DELIVERIES: PollSettings = PollSettings {
     queue: QueueName::Deliveries,
     batch_max: 10,
@@ -61,8 +61,8 @@ const REDRIVE: PollSettings = PollSettings {
     invocations_max: 1,
 };
 
-/// Polling of the delivery log's records: many at once, so that they become few files, and soon, so that they
-/// are visible within seconds.
+/// Polling of the delivery log's records: many at once, so that they become few files, and soon, so
+/// that they are visible within seconds.
 const RECORDS: PollSettings = PollSettings {
     queue: QueueName::Records,
     batch_max: 10_000,
@@ -91,7 +91,8 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Wires the functions of a server that listens on `address` over an open data folder. Nothing runs yet.
+    /// Wires the functions of a server that listens on `address` over an open data folder. Nothing
+    /// runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
         local: &Local<SystemClock>,
@@ -102,8 +103,9 @@ impl Functions {
         let adapters = Adapters::open(settings, local)?;
         let record = Arc::new(adapters.record(settings));
         let manage = Arc::new(adapters.manage(settings, admin_key, address));
-        let console =
-            settings.console.then(|| Console::wire(settings, local, (&manage, admin_key), &adapters, totals));
+        let console = settings
+            .console
+            .then(|| Console::wire(settings, local, (&manage, admin_key), &adapters, totals));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish(settings)),
@@ -129,25 +131,48 @@ impl Functions {
 
     /// The check of the console's visitors, where there is a console.
     pub(super) fn console_access(&self) -> Option<Arc<ConsoleAccess>> {
-        self.console.as_ref().map(|console| Arc::clone(&console.access))
+        self.console
+            .as_ref()
+            .map(|console| Arc::clone(&console.access))
     }
 
     /// Starts the pollers and the schedules.
     pub(super) fn spawn_work(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
-        let loops = Handle::current().metrics().num_workers().max(DELIVERIES.loops);
-        self.spawn_poller(tasks, stop, PollSettings { loops, ..DELIVERIES }, &self.deliver);
+        let loops = Handle::current()
+            .metrics()
+            .num_workers()
+            .max(DELIVERIES.loops);
+        self.spawn_poller(
+            tasks,
+            stop,
+            PollSettings {
+                loops,
+                ..DELIVERIES
+            },
+            &self.deliver,
+        );
         self.spawn_poller(tasks, stop, DEAD_LETTERS, &self.dead_letters);
         self.spawn_poller(tasks, stop, REDRIVE, &self.redrive);
         self.spawn_poller(tasks, stop, RECORDS, &self.record);
         self.log_upkeep.spawn(tasks, stop);
         let wake = Arc::clone(&self.wake);
-        tasks.spawn(every("wake", WAKE_PERIOD, SystemClock, stop.clone(), move || {
-            let wake = Arc::clone(&wake);
-            async move { run_wake(&wake).await }
-        }));
+        tasks.spawn(every(
+            "wake",
+            WAKE_PERIOD,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let wake = Arc::clone(&wake);
+                async move { run_wake(&wake).await }
+            },
+        ));
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
-        let (deliver, wake, stopped) = (Arc::clone(&self.deliver), Arc::clone(&self.wake), stop.clone());
+        let (deliver, wake, stopped) = (
+            Arc::clone(&self.deliver),
+            Arc::clone(&self.wake),
+            stop.clone(),
+        );
         tasks.spawn(async move {
             stopped.cancelled().await;
             deliver.stop();
@@ -167,14 +192,23 @@ impl Functions {
         handler: &Arc<H>,
     ) {
         let queue = self.local.queue(settings.queue);
-        tasks.spawn(poll(queue, Arc::clone(handler), SystemClock, settings, stop.clone()));
+        tasks.spawn(poll(
+            queue,
+            Arc::clone(handler),
+            SystemClock,
+            settings,
+            stop.clone(),
+        ));
     }
 }
 
 async fn run_wake(wake: &Wake<Embedded>) {
     if let Err(error) = wake.run().await {
         let error = &error as &dyn std::error::Error;
-        tracing::error!(error, "parked deliveries not released, the next run goes on");
+        tracing::error!(
+            error,
+            "parked deliveries not released, the next run goes on"
+        );
     }
 }
 

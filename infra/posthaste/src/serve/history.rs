@@ -1,5 +1,5 @@
-//! The last day of the server in memory, for the console's charts: what was counted in each step of 10 s, and
-//! how things stood at its end. What is older than the start comes from the delivery log.
+//! The last day of the server in memory, for the console's charts: what was counted in each step of
+//! 10 s, and how things stood at its end. What is older than the start comes from the delivery log.
 
 mod backfill;
 mod ring;
@@ -52,7 +52,11 @@ impl Embedded {
             delay: settings.manage.log.delay,
             clock: SystemClock,
         };
-        Self { ring, sampler: Arc::new(sampler), backfill }
+        Self {
+            ring,
+            sampler: Arc::new(sampler),
+            backfill,
+        }
     }
 
     /// The steps, as the console reads them.
@@ -63,10 +67,16 @@ impl Embedded {
     /// Starts the schedule, and fills what is older than now.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let sampler = Arc::clone(&self.sampler);
-        tasks.spawn(on_the_clock("history", STEP, SystemClock, stop.clone(), move || {
-            let sampler = Arc::clone(&sampler);
-            async move { sampler.sample().await }
-        }));
+        tasks.spawn(on_the_clock(
+            "history",
+            STEP,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let sampler = Arc::clone(&sampler);
+                async move { sampler.sample().await }
+            },
+        ));
         let (backfill, stop, start) = (self.backfill.clone(), stop.clone(), SystemClock.now());
         tasks.spawn(async move {
             stop.run_until_cancelled(backfill.run(start)).await;

@@ -50,13 +50,17 @@ const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Metric: requests that found no place.
 const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 
-/// Pause after accepting failed. Without file descriptors the pause ends with the next connection that ends.
+/// Pause after accepting failed. Without file descriptors the pause ends with the next connection
+/// that ends.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 /// `GET /metrics`, to be merged with the functions' routes. `state` holds the topics.
 pub fn metrics_route(series: Series, state: impl ObjectStore + Clone + 'static) -> Router {
     let text = move || async move {
-        ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], metrics::text(&series, &state).await)
+        (
+            [(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)],
+            metrics::text(&series, &state).await,
+        )
     };
     Router::new().route("/metrics", get(text).fallback(method_not_allowed))
 }
@@ -94,13 +98,23 @@ impl Front {
             return answered(problem);
         }
         let request = Request::from_parts(head, Body::new(body));
-        let response = self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+        let response = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .unwrap_or_else(|never| match never {});
         response.map(|body| answering::until_sent(body, answering))
     }
 }
 
 /// Accepts connections until `stop` is cancelled, then ends each after its current request.
-pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, stop: CancellationToken) {
+pub async fn serve<C: Clock>(
+    listener: TcpListener,
+    front: Front,
+    clock: C,
+    stop: CancellationToken,
+) {
     let places = Places::new(front.limits.clone());
     let front = Arc::new(front);
     let mut connections = JoinSet::new();
@@ -127,10 +141,13 @@ pub async fn serve<C: Clock>(listener: TcpListener, front: Front, clock: C, stop
     }
 }
 
-/// Waits before the next try to accept. If file descriptors have run out, a connection that waits for its
-/// client is closed.
+/// Waits before the next try to accept. If file descriptors have run out, a connection that waits
+/// for its client is closed.
 async fn rest<C: Clock>(error: &std::io::Error, places: &Places, clock: &C) {
-    let is_exhausted = matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE));
+    let is_exhausted = matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    );
     if is_exhausted && places.make_room() {
         tracing::debug!(%error, "a connection is closed for another one");
         tokio::select! {

@@ -32,7 +32,9 @@ mod tests {
 
     fn parse(text: &str) -> Result<HealthSettings, String> {
         check(Path::new("a.yaml"), text.as_bytes()).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let cause = std::error::Error::source(&error)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             format!("{error}: {cause}")
         })
     }
@@ -57,8 +59,14 @@ mod tests {
             let message = parse(text).unwrap_err();
             assert!(message.starts_with(expected), "{message}");
         };
-        refused("# ours\nprobeLease: PT1M\n", "a.yaml:2:13: probeLease is 60s; expected 75s to 900s");
-        refused("glitches: 3\nGlitchCount: 4\n", "a.yaml:2:1: unknown field `GlitchCount`");
+        refused(
+            "# ours\nprobeLease: PT1M\n",
+            "a.yaml:2:13: probeLease is 60s; expected 75s to 900s",
+        );
+        refused(
+            "glitches: 3\nGlitchCount: 4\n",
+            "a.yaml:2:1: unknown field `GlitchCount`",
+        );
         refused("glitchHold: soon\n", "a.yaml:1:13: ");
         refused("- 1\n", "a.yaml:1:1: ");
     }

@@ -7,21 +7,31 @@ use posthaste_settings::LogFormat;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::JsonFields;
 
-/// Starts the log of this process, by a filter that the command line has checked, with panics in it. A second
-/// start, in tests, changes nothing.
+/// Starts the log of this process, by a filter that the command line has checked, with panics in
+/// it. A second start, in tests, changes nothing.
 pub fn start(format: Option<LogFormat>, filter: &str) {
     let filter = EnvFilter::builder().parse_lossy(filter);
     let is_terminal = io::stderr().is_terminal();
-    let format = format.unwrap_or(if is_terminal { LogFormat::Pretty } else { LogFormat::Json });
+    let format = format.unwrap_or(if is_terminal {
+        LogFormat::Pretty
+    } else {
+        LogFormat::Json
+    });
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Lossy(io::stderr()))
-        // Otherwise a line about a failed write to standard error would be written to standard error, which
-        // panics.
+        // Otherwise a line about a failed write to standard error would be written to standard
+        // error, which panics.
         .log_internal_errors(false);
     let started = match format {
-        LogFormat::Json => subscriber.fmt_fields(JsonFields::new()).event_format(JsonLines).try_init(),
-        LogFormat::Pretty => subscriber.with_ansi(is_terminal).with_target(false).try_init(),
+        LogFormat::Json => subscriber
+            .fmt_fields(JsonFields::new())
+            .event_format(JsonLines)
+            .try_init(),
+        LogFormat::Pretty => subscriber
+            .with_ansi(is_terminal)
+            .with_target(false)
+            .try_init(),
     };
     // An error means that there is a log already.
     if started.is_ok() {

@@ -18,8 +18,8 @@ use super::adapters::Embedded;
 use super::schedule::every;
 use super::settings::ServeSettings;
 
-/// Time between two merges. At most three files a second are written, so that an hour never has more than 120
-/// files that are not merged.
+/// Time between two merges. At most three files a second are written, so that an hour never has
+/// more than 120 files that are not merged.
 const MERGE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Time between two looks at how old the log is and how much it takes.
@@ -37,24 +37,47 @@ impl LogUpkeep {
     pub(super) fn new(record: &Arc<Record<Embedded>>, settings: &ServeSettings) -> Self {
         let pressure = settings.monitor.pressure.clone();
         let (data_dir, size_max) = (settings.data_dir.clone(), settings.record.size_max);
-        Self { record: Arc::clone(record), data_dir, pressure, size_max }
+        Self {
+            record: Arc::clone(record),
+            data_dir,
+            pressure,
+            size_max,
+        }
     }
 
     /// Starts the schedules.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
         let (size_max, refused) = (self.size_max, Arc::new(Tally::default()));
-        tasks.spawn(every("log-merge", MERGE_PERIOD, SystemClock, stop.clone(), move || {
-            let (record, refused) = (Arc::clone(&record), Arc::clone(&refused));
-            let has_room = disk(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
-            async move { if has_room { merge(&record).await } else { report_no_room(&refused) } }
-        }));
+        tasks.spawn(every(
+            "log-merge",
+            MERGE_PERIOD,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let (record, refused) = (Arc::clone(&record), Arc::clone(&refused));
+                let has_room = disk(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
+                async move {
+                    if has_room {
+                        merge(&record).await
+                    } else {
+                        report_no_room(&refused)
+                    }
+                }
+            },
+        ));
         let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
         let pressure = self.pressure.clone();
-        tasks.spawn(every("log-end", END_PERIOD, SystemClock, stop.clone(), move || {
-            let (record, disk) = (Arc::clone(&record), log_disk(&data_dir, &pressure));
-            async move { end(&record, disk).await }
-        }));
+        tasks.spawn(every(
+            "log-end",
+            END_PERIOD,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let (record, disk) = (Arc::clone(&record), log_disk(&data_dir, &pressure));
+                async move { end(&record, disk).await }
+            },
+        ));
         let (record, stopped) = (Arc::clone(&self.record), stop.clone());
         tasks.spawn(async move {
             stopped.cancelled().await;
@@ -66,7 +89,10 @@ impl LogUpkeep {
 /// The disk of the log. `None` if it cannot be measured.
 fn log_disk(data_dir: &Path, pressure: &PressureSettings) -> Option<LogDisk> {
     let usage = disk(data_dir)?;
-    Some(LogDisk { usage, calm_percent: pressure.calm_disk_percent(usage) })
+    Some(LogDisk {
+        usage,
+        calm_percent: pressure.calm_disk_percent(usage),
+    })
 }
 
 fn report_no_room(refused: &Tally) {
@@ -85,6 +111,9 @@ async fn merge(record: &Record<Embedded>) {
 async fn end(record: &Record<Embedded>, disk: Option<LogDisk>) {
     if let Err(error) = record.end(disk).await {
         let error = &error as &dyn std::error::Error;
-        tracing::error!(error, "old files of the delivery log not deleted, the next run goes on");
+        tracing::error!(
+            error,
+            "old files of the delivery log not deleted, the next run goes on"
+        );
     }
 }

@@ -25,18 +25,26 @@ pub fn install() -> Result<Series, BuildError> {
     if metrics::set_global_recorder(series.clone()).is_ok() {
         return Ok(SERIES.get_or_init(|| series).clone());
     }
-    // Another recorder was first, such as that of another test. Only the first one gets measurements.
+    // Another recorder was first, such as that of another test. Only the first one gets
+    // measurements.
     Ok(SERIES.get().cloned().unwrap_or(series))
 }
 
-/// The text of all series. Series of topics that are no longer in the state store are forgotten; while the
-/// store does not answer, none are.
+/// The text of all series. Series of topics that are no longer in the state store are forgotten;
+/// while the store does not answer, none are.
 pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
     let topics = topic_names(state).await;
     if let Err(error) = &topics {
-        tracing::warn!(error = error as &dyn std::error::Error, "topics not listed, no metrics forgotten");
+        tracing::warn!(
+            error = error as &dyn std::error::Error,
+            "topics not listed, no metrics forgotten"
+        );
     }
-    series.render(|topic| topics.as_ref().map_or(true, |topics| topics.contains(topic)))
+    series.render(|topic| {
+        topics
+            .as_ref()
+            .map_or(true, |topics| topics.contains(topic))
+    })
 }
 
 #[cfg(test)]
@@ -49,8 +57,14 @@ mod tests {
         metrics::counter!("DeliverySuccessCount", "topic" => "orders").increment(3);
         metrics::histogram!("DestinationProcessingDurationInMs").record(3.0);
         let text = install().unwrap().render(|_| true);
-        assert!(text.contains("DeliverySuccessCount{topic=\"orders\"} 3"), "{text}");
-        assert!(text.contains("DestinationProcessingDurationInMs_bucket{le=\"5\"} 1"), "{text}");
+        assert!(
+            text.contains("DeliverySuccessCount{topic=\"orders\"} 3"),
+            "{text}"
+        );
+        assert!(
+            text.contains("DestinationProcessingDurationInMs_bucket{le=\"5\"} 1"),
+            "{text}"
+        );
         series.run_upkeep();
     }
 }

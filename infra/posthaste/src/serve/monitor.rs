@@ -1,4 +1,5 @@
-//! The monitor on its schedule, with the embedded store's gauges and this machine's disks and memory.
+//! The monitor on its schedule, with the embedded store's gauges and this machine's disks and
+//! memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,25 +55,35 @@ pub(super) fn wire(
     let monitor = Monitor::new(ports, settings.monitor.clone())?;
     let interval = monitor.interval();
     let reliever = Arc::new(adapters.reliever());
-    Ok(Embedded { monitor: Arc::new(Mutex::new(monitor)), reliever, interval })
+    Ok(Embedded {
+        monitor: Arc::new(Mutex::new(monitor)),
+        reliever,
+        interval,
+    })
 }
 
 impl Embedded {
     /// Starts the schedule.
     pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let (monitor, reliever) = (Arc::clone(&self.monitor), Arc::clone(&self.reliever));
-        tasks.spawn(every("monitor", self.interval, SystemClock, stop.clone(), move || {
-            let (monitor, reliever) = (Arc::clone(&monitor), Arc::clone(&reliever));
-            async move {
-                let sampled = monitor.lock().await.sample().await;
-                match sampled {
-                    Ok(pressure) => relieve(&reliever, &pressure).await,
-                    Err(error) => {
-                        let error = &error as &dyn std::error::Error;
-                        tracing::error!(error, "resources not sampled, the next poll goes on");
+        tasks.spawn(every(
+            "monitor",
+            self.interval,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let (monitor, reliever) = (Arc::clone(&monitor), Arc::clone(&reliever));
+                async move {
+                    let sampled = monitor.lock().await.sample().await;
+                    match sampled {
+                        Ok(pressure) => relieve(&reliever, &pressure).await,
+                        Err(error) => {
+                            let error = &error as &dyn std::error::Error;
+                            tracing::error!(error, "resources not sampled, the next poll goes on");
+                        }
                     }
                 }
-            }
-        }));
+            },
+        ));
     }
 }

@@ -1,8 +1,9 @@
-//! Pollers take messages from a queue and give them to a function, by the rules of Lambda's event source
-//! mapping: a batch, a deadline, batch item failures, and the visibility timeout for everything that failed.
+//! Pollers take messages from a queue and give them to a function, by the rules of Lambda's event
+//! source mapping: a batch, a deadline, batch item failures, and the visibility timeout for
+//! everything that failed.
 //!
-//! A poller does not wait for the function before it receives again. The queue itself bounds the messages in
-//! flight: `receive` waits while the bound is reached.
+//! A poller does not wait for the function before it receives again. The queue itself bounds the
+//! messages in flight: `receive` waits while the bound is reached.
 
 mod invocations;
 
@@ -13,20 +14,22 @@ use std::time::Duration;
 
 use posthaste_core::attempt::redelivery_backoff::redelivery_backoff;
 use posthaste_core::model::SQS_BATCH_ENTRIES_MAX;
-use posthaste_ports::{BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
+use posthaste_ports::{
+    BatchResponse, Clock, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+};
 use posthaste_services::catch_panic::catch_panic;
 use tokio::task::{JoinSet, yield_now};
 use tokio_util::sync::CancellationToken;
 
 use invocations::Invocations;
 
-/// Invocations of one loop that begin without a pause. Once they are under way, the loop lets other tasks run
-/// between one receive and the next. So an endpoint that answers at once has few requests open, and they take
-/// little memory. A slow endpoint has as many open as ever.
+/// Invocations of one loop that begin without a pause. Once they are under way, the loop lets other
+/// tasks run between one receive and the next. So an endpoint that answers at once has few requests
+/// open, and they take little memory. A slow endpoint has as many open as ever.
 const UNDER_WAY_AT_ONCE: usize = 2;
 
-/// The visibility timeout as a multiple of the function's, as AWS asks for with an event source mapping.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
+/// The visibility timeout as a multiple of the function's, as AWS asks for with an event source
+/// mapping. <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html>
 const VISIBILITY_PER_TIMEOUT: u32 = 6;
 
 /// Longest wait of one receive for a message. A stop is noticed between receives, so it is short.
@@ -41,8 +44,8 @@ const BATCH_BYTES_MAX: usize = 6 << 20;
 
 /// A function behind a queue.
 pub trait Handler: Send + Sync + 'static {
-    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and returns the messages for
-    /// which nothing durable was done.
+    /// Works on a batch until `deadline`, a time of the clock's `monotonic`, and returns the
+    /// messages for which nothing durable was done.
     fn handle(
         &self,
         batch: Vec<ReceivedMessage>,
@@ -68,8 +71,8 @@ pub struct PollSettings {
 }
 
 /// Polls until `stop` is cancelled, then waits for every invocation. Dropping the future drops the
-/// invocations. Panics when a loop does. Otherwise a queue with fewer loops, or none, would show only by its
-/// length.
+/// invocations. Panics when a loop does. Otherwise a queue with fewer loops, or none, would show
+/// only by its length.
 pub async fn poll<Q, H, C>(
     queue: Q,
     handler: Arc<H>,
@@ -83,7 +86,11 @@ pub async fn poll<Q, H, C>(
 {
     let mut loops = JoinSet::new();
     for _ in 0..settings.loops {
-        let source = Source { queue: queue.clone(), clock: clock.clone(), settings };
+        let source = Source {
+            queue: queue.clone(),
+            clock: clock.clone(),
+            settings,
+        };
         loops.spawn(source.run(Arc::clone(&handler), stop.clone()));
     }
     while let Some(ended) = loops.join_next().await {
@@ -127,7 +134,12 @@ where
     async fn gather(&self, stop: &CancellationToken) -> Vec<ReceivedMessage> {
         let mut batch = self.receive(self.settings.batch_max, RECEIVE_WAIT).await;
         let over = self.clock.monotonic() + self.settings.window;
-        let bytes = |batch: &[ReceivedMessage]| batch.iter().map(|message| message.body.len()).sum::<usize>();
+        let bytes = |batch: &[ReceivedMessage]| {
+            batch
+                .iter()
+                .map(|message| message.body.len())
+                .sum::<usize>()
+        };
         while !batch.is_empty()
             && batch.len() < self.settings.batch_max
             && bytes(&batch) < BATCH_BYTES_MAX
@@ -137,7 +149,10 @@ where
             if left.is_zero() {
                 break;
             }
-            batch.extend(self.receive(self.settings.batch_max - batch.len(), left).await);
+            batch.extend(
+                self.receive(self.settings.batch_max - batch.len(), left)
+                    .await,
+            );
         }
         batch
     }
@@ -160,8 +175,14 @@ where
     }
 
     /// A panic loses its batch: the messages come back after their visibility timeout.
-    async fn invoke<H: Handler>(&self, handler: &H, batch: Vec<ReceivedMessage>, deadline: Duration) {
-        let settled_by = |it: &ReceivedMessage| (it.id.clone(), it.receipt.clone(), it.receive_count);
+    async fn invoke<H: Handler>(
+        &self,
+        handler: &H,
+        batch: Vec<ReceivedMessage>,
+        deadline: Duration,
+    ) {
+        let settled_by =
+            |it: &ReceivedMessage| (it.id.clone(), it.receipt.clone(), it.receive_count);
         let received: Vec<_> = batch.iter().map(settled_by).collect();
         let failures = match catch_panic(handler.handle(batch, deadline)).await {
             Ok(BatchResponse { failures }) => failures,
@@ -173,9 +194,13 @@ where
             }
         };
         for (id, receipt, receive_count) in received {
-            // The receipt of a message that the function has settled itself is stale, which is no error.
+            // The receipt of a message that the function has settled itself is stale, which is no
+            // error.
             let settled = if failures.contains(&id) {
-                let rest = redelivery_backoff(receive_count, self.settings.timeout * VISIBILITY_PER_TIMEOUT);
+                let rest = redelivery_backoff(
+                    receive_count,
+                    self.settings.timeout * VISIBILITY_PER_TIMEOUT,
+                );
                 self.queue.change_visibility(&receipt, rest).await
             } else {
                 self.queue.acknowledge(&receipt).await

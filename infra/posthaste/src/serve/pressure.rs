@@ -10,14 +10,21 @@ use crate::error::CommandError;
 use crate::yaml::{FileError, parse, refused};
 
 /// The settings of a profile, changed as the file says.
-pub(super) fn read(profile: PressureSettings, file: Option<&Path>) -> Result<PressureSettings, CommandError> {
+pub(super) fn read(
+    profile: PressureSettings,
+    file: Option<&Path>,
+) -> Result<PressureSettings, CommandError> {
     match file {
         Some(path) => Ok(check(path, &read_input(path)?, profile)?),
         None => Ok(profile),
     }
 }
 
-fn check(path: &Path, text: &[u8], settings: PressureSettings) -> Result<PressureSettings, FileError> {
+fn check(
+    path: &Path,
+    text: &[u8],
+    settings: PressureSettings,
+) -> Result<PressureSettings, FileError> {
     let changes: ExchangeSettings = parse(path, text)?;
     let applied = changes.apply_to(settings);
     applied.map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
@@ -49,7 +56,9 @@ mod tests {
     fn parse(text: &str) -> Result<PressureSettings, String> {
         let settings = of_profile("scaled");
         check(Path::new("a.yaml"), text.as_bytes(), settings).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let cause = std::error::Error::source(&error)
+                .map(ToString::to_string)
+                .unwrap_or_default();
             format!("{error}: {cause}")
         })
     }
@@ -65,7 +74,10 @@ mod tests {
                     ResourceMonitoringInterval: 00:00:00.500\nSMTPMaxThrottlingDelayInterval: PT1M\n\
                     DatabaseCheckPointDepthMax: 512 MB\nDehydrateMessagesUnderMemoryPressure: false\n";
         let settings = parse(text).unwrap();
-        assert_eq!(settings.thresholds[&Resource::SubmissionQueue].high, Some(20_000));
+        assert_eq!(
+            settings.thresholds[&Resource::SubmissionQueue].high,
+            Some(20_000)
+        );
         assert_eq!(settings.interval, Duration::from_millis(500));
         assert_eq!(settings.tarpit.max, Duration::from_mins(1));
         assert_eq!(settings.disk.checkpoint_depth_bytes, 512 << 20);
@@ -75,10 +87,19 @@ mod tests {
     #[test]
     fn the_documents_own_sets_can_be_given_as_files() {
         for (profile, page) in PAGES {
-            let settings = check(Path::new("page.json"), page.as_bytes(), of_profile(profile)).unwrap();
-            let [normal, medium, high] =
-                if profile == "exchange-2013" { [1750, 2000, 2500] } else { [80, 120, 200] }.map(Some);
-            let buckets = ThresholdSettings { normal, medium, high };
+            let settings =
+                check(Path::new("page.json"), page.as_bytes(), of_profile(profile)).unwrap();
+            let [normal, medium, high] = if profile == "exchange-2013" {
+                [1750, 2000, 2500]
+            } else {
+                [80, 120, 200]
+            }
+            .map(Some);
+            let buckets = ThresholdSettings {
+                normal,
+                medium,
+                high,
+            };
             assert_eq!(settings.thresholds[&Resource::VersionBuckets], buckets);
         }
     }
@@ -110,7 +131,10 @@ mod tests {
             "a.yaml:2:33: SubmissionQueueMediumThreshold is 1000; \
              expected at least SubmissionQueueNormalThreshold, 2000",
         );
-        refused("[1, 2]", "a.yaml: invalid type: sequence, expected keys of back pressure and their values");
+        refused(
+            "[1, 2]",
+            "a.yaml: invalid type: sequence, expected keys of back pressure and their values",
+        );
         refused("a: [", "a.yaml:1:");
     }
 }

@@ -18,8 +18,8 @@ use crate::commands::{ADMIN_KEY_FILE, Checked, check_files};
 use crate::error::CommandError;
 use crate::signals::Signals;
 
-/// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which leaves
-/// nothing behind if it is cut short.
+/// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which
+/// leaves nothing behind if it is cut short.
 const BLOCKING_AT_END_MAX: Duration = Duration::from_secs(1);
 
 /// The variable by which tokio itself takes the number of threads.
@@ -30,10 +30,16 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     // A typo in a file is found before the data folder is touched.
     let files = check_files(&arguments.list(&table::CONFIG))?;
     let profile = arguments.get(&table::PRESSURE_PROFILE).unwrap_or_default();
-    let pressure = pressure::read(profile, arguments.get(&table::PRESSURE_SETTINGS_FILE).as_deref())?;
+    let pressure = pressure::read(
+        profile,
+        arguments.get(&table::PRESSURE_SETTINGS_FILE).as_deref(),
+    )?;
     let links = links::read(arguments.get(&table::LINK_SETTINGS_FILE).as_deref())?;
     let mut settings = ServeSettings::of(global, arguments, pressure, links)?;
-    log::start(arguments.get(&table::LOG), &arguments.get(&table::LOG_FILTER).unwrap_or_default());
+    log::start(
+        arguments.get(&table::LOG),
+        &arguments.get(&table::LOG_FILTER).unwrap_or_default(),
+    );
     huge_pages::turn_off();
     let files_max = descriptors::raise_limit();
     let requests = &mut settings.connections.requests_max;
@@ -49,11 +55,13 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     Ok(())
 }
 
-/// The number of threads for connections and deliveries: one core is left to the thread that commits, and to
-/// the kernel. Threads wake each other whenever there is work for one, so one too many costs up to a
-/// fifth of the processor time (decision 0163).
+/// The number of threads for connections and deliveries: one core is left to the thread that
+/// commits, and to the kernel. Threads wake each other whenever there is work for one, so one too
+/// many costs up to a fifth of the processor time (decision 0163).
 fn workers() -> usize {
-    available_parallelism().map_or(1, |cores| cores.get() - 1).max(1)
+    available_parallelism()
+        .map_or(1, |cores| cores.get() - 1)
+        .max(1)
 }
 
 async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {
@@ -84,7 +92,9 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
 fn admin_key_from(settings: &ServeSettings) -> String {
     match settings.admin_key {
         Some(_) => "--key or POSTHASTE_KEY".to_owned(),
-        None => absolute(&settings.data_dir.join(ADMIN_KEY_FILE)).display().to_string(),
+        None => absolute(&settings.data_dir.join(ADMIN_KEY_FILE))
+            .display()
+            .to_string(),
     }
 }
 

@@ -7,8 +7,9 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 use tokio_util::sync::CancellationToken;
 
-/// Runs `job` at once and then every `period`, until `stop` is cancelled. A job that takes longer delays its
-/// next run; one that panics is logged and runs again. This completes after the end of the last run.
+/// Runs `job` at once and then every `period`, until `stop` is cancelled. A job that takes longer
+/// delays its next run; one that panics is logged and runs again. This completes after the end of
+/// the last run.
 pub async fn every<C, J, F>(
     name: &'static str,
     period: Duration,
@@ -28,8 +29,9 @@ pub async fn every<C, J, F>(
     }
 }
 
-/// Runs `job` whenever the clock shows a whole multiple of `period`, until `stop` is cancelled. A run that
-/// takes longer than half of the period leaves the next one out; one that panics is logged and runs again.
+/// Runs `job` whenever the clock shows a whole multiple of `period`, until `stop` is cancelled. A
+/// run that takes longer than half of the period leaves the next one out; one that panics is logged
+/// and runs again.
 pub async fn on_the_clock<C, J, F>(
     name: &'static str,
     period: Duration,
@@ -41,13 +43,17 @@ pub async fn on_the_clock<C, J, F>(
     J: FnMut() -> F,
     F: Future<Output = ()> + Send + 'static,
 {
-    while stop.run_until_cancelled(clock.sleep(until_next(period, clock.now()))).await.is_some() {
+    while stop
+        .run_until_cancelled(clock.sleep(until_next(period, clock.now())))
+        .await
+        .is_some()
+    {
         run(name, job()).await;
     }
 }
 
-/// The time until the next multiple of a period that is at least half a period away: a sleep that ends a
-/// little early is not followed by a second run.
+/// The time until the next multiple of a period that is at least half a period away: a sleep that
+/// ends a little early is not followed by a second run.
 fn until_next(period: Duration, now: Timestamp) -> Duration {
     let (now, half) = (Duration::from_millis(now.as_millis()), period / 2);
     let periods = (now + half).as_nanos() / period.as_nanos() + 1;
@@ -76,9 +82,21 @@ mod tests {
         let counted = Arc::clone(&runs);
         let job = move || {
             let counted = Arc::clone(&counted);
-            async move { assert_ne!(counted.fetch_add(1, Ordering::SeqCst), 1, "the second run fails") }
+            async move {
+                assert_ne!(
+                    counted.fetch_add(1, Ordering::SeqCst),
+                    1,
+                    "the second run fails"
+                )
+            }
         };
-        let schedule = tokio::spawn(every("test", Duration::from_mins(1), clock.clone(), stop.clone(), job));
+        let schedule = tokio::spawn(every(
+            "test",
+            Duration::from_mins(1),
+            clock.clone(),
+            stop.clone(),
+            job,
+        ));
         for expected in 1..=3 {
             while clock.sleepers() == 0 {
                 tokio::task::yield_now().await;
@@ -101,7 +119,13 @@ mod tests {
                 std::future::ready(())
             }
         };
-        let schedule = on_the_clock("test", Duration::from_secs(10), clock.clone(), stop.clone(), job);
+        let schedule = on_the_clock(
+            "test",
+            Duration::from_secs(10),
+            clock.clone(),
+            stop.clone(),
+            job,
+        );
         let schedule = tokio::spawn(schedule);
         for _ in 0..3 {
             while clock.sleepers() == 0 {

@@ -39,7 +39,8 @@ pub struct ServeSettings {
     /// Settings of deliver; the origin is that of handshakes too.
     pub deliver: DeliverSettings,
     pub wake: WakeSettings,
-    /// Settings of monitor: when producers are slowed and refused, and the topic for notices about it.
+    /// Settings of monitor: when producers are slowed and refused, and the topic for notices about
+    /// it.
     pub monitor: MonitorSettings,
     pub manage: ManageSettings,
     /// Whether there is a console.
@@ -52,8 +53,8 @@ pub struct ServeSettings {
     pub drain_timeout: Duration,
 }
 
-/// The longest time from an attempt until the delivery log has its record: record gathers for a second, and
-/// writes.
+/// The longest time from an attempt until the delivery log has its record: record gathers for a
+/// second, and writes.
 const LOG_DELAY: Duration = Duration::from_secs(5);
 
 impl Default for ServeSettings {
@@ -73,7 +74,11 @@ impl Default for ServeSettings {
                 publish_url: None,
                 public_url: None,
                 origin: origin::DEFAULT,
-                log: LogSettings { mode: DeliveryLogMode::default(), retention: None, delay: LOG_DELAY },
+                log: LogSettings {
+                    mode: DeliveryLogMode::default(),
+                    retention: None,
+                    delay: LOG_DELAY,
+                },
             },
             console: true,
             record: RecordSettings::default(),
@@ -84,8 +89,8 @@ impl Default for ServeSettings {
 }
 
 impl ServeSettings {
-    /// The settings of a command line, with those of back pressure and of links read from their files. Fails
-    /// if the bounds of requests to one link contradict each other.
+    /// The settings of a command line, with those of back pressure and of links read from their
+    /// files. Fails if the bounds of requests to one link contradict each other.
     pub fn of(
         global: &Global,
         mut arguments: &ServeArgs,
@@ -94,12 +99,17 @@ impl ServeSettings {
     ) -> Result<Self, ServeError> {
         let (default, values) = (Self::default(), &mut arguments);
         let origin = origin::of_public_url(values.get(&table::PUBLIC_URL).as_ref());
-        let deliver = DeliverSettings { origin: origin.clone(), ..default.deliver };
+        let deliver = DeliverSettings {
+            origin: origin.clone(),
+            ..default.deliver
+        };
         let deliver = table::deliver_settings(values, deliver);
         deliver.check_link_bounds()?;
         let admin_key = values.get(&table::ADMIN_KEY);
         let admin_key = admin_key.map_or(Ok(None), |key: Secret| admin_key::given(&key))?;
-        let requests_max = values.get(&table::CONNECTIONS_MAX).and_then(|max| max.try_into().ok());
+        let requests_max = values
+            .get(&table::CONNECTIONS_MAX)
+            .and_then(|max| max.try_into().ok());
         Ok(Self {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
@@ -110,14 +120,22 @@ impl ServeSettings {
             deliver,
             wake: table::wake_settings(values),
             monitor: table::monitor_settings(values, pressure),
-            manage: table::manage_settings(values, ManageSettings { origin, ..default.manage }),
+            manage: table::manage_settings(
+                values,
+                ManageSettings {
+                    origin,
+                    ..default.manage
+                },
+            ),
             console: values.get(&table::CONSOLE).unwrap_or(default.console),
             record: table::record_settings(values, default.record),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
                 trusted_proxies: values.list(&table::TRUSTED_PROXIES),
             },
-            drain_timeout: values.get(&table::DRAIN_TIMEOUT).unwrap_or(default.drain_timeout),
+            drain_timeout: values
+                .get(&table::DRAIN_TIMEOUT)
+                .unwrap_or(default.drain_timeout),
         })
     }
 }
@@ -138,16 +156,23 @@ mod tests {
     }
 
     fn settings(options: &[&str]) -> Result<ServeSettings, String> {
-        let line =
-            Line::try_parse_from(["serve"].iter().chain(options)).map_err(|error| error.to_string())?;
+        let line = Line::try_parse_from(["serve"].iter().chain(options))
+            .map_err(|error| error.to_string())?;
         let (pressure, links) = (PressureSettings::default(), HealthSettings::default());
-        ServeSettings::of(&line.global, &line.serve, pressure, links).map_err(|error| error.to_string())
+        ServeSettings::of(&line.global, &line.serve, pressure, links)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_command_line_without_options_is_the_default() {
-        let default = ServeSettings { data_dir: settings(&[]).unwrap().data_dir, ..ServeSettings::default() };
-        assert_eq!(format!("{:?}", settings(&[])), format!("{:?}", Ok::<_, String>(default)));
+        let default = ServeSettings {
+            data_dir: settings(&[]).unwrap().data_dir,
+            ..ServeSettings::default()
+        };
+        assert_eq!(
+            format!("{:?}", settings(&[])),
+            format!("{:?}", Ok::<_, String>(default))
+        );
     }
 
     #[test]
@@ -164,7 +189,13 @@ mod tests {
             "--drain-timeout=PT5S",
         ];
         let settings = settings(&options).unwrap();
-        let networks: Vec<_> = settings.client.addresses.allowed.iter().map(ToString::to_string).collect();
+        let networks: Vec<_> = settings
+            .client
+            .addresses
+            .allowed
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(networks, ["127.0.0.0/8", "fd00::/8", "10.0.0.0/8"]);
         assert_eq!(settings.monitor.notices_topic.unwrap().as_str(), "ops");
         assert_eq!(settings.wake.notices_topic.unwrap().as_str(), "ops");
@@ -172,30 +203,56 @@ mod tests {
         assert_eq!(modes, [DeliveryLogMode::Attempts; 2]);
         assert_eq!(settings.record.retention, Some(Duration::from_hours(24)));
         assert_eq!(settings.record.size_max, Some(LogSize::Bytes(20 << 30)));
-        assert_eq!([settings.deliver.origin, settings.manage.origin], ["hooks.example.com"; 2]);
-        assert_eq!(settings.manage.public_url.unwrap().as_str(), "https://hooks.example.com/");
+        assert_eq!(
+            [settings.deliver.origin, settings.manage.origin],
+            ["hooks.example.com"; 2]
+        );
+        assert_eq!(
+            settings.manage.public_url.unwrap().as_str(),
+            "https://hooks.example.com/"
+        );
         assert_eq!(settings.connections.requests_max, 70_000);
         assert_eq!(settings.drain_timeout, Duration::from_secs(5));
     }
 
     fn deliver(options: &[&str]) -> Result<[usize; 3], String> {
         let it = settings(options)?.deliver;
-        Ok([it.requests_per_link_start, it.waiting_per_connection, it.requests_per_link_max])
+        Ok([
+            it.requests_per_link_start,
+            it.waiting_per_connection,
+            it.requests_per_link_max,
+        ])
     }
 
     #[test]
     fn requests_to_a_link_are_bounded_as_the_command_line_says_and_refused_by_name() {
         let default = DeliverSettings::default();
-        let defaults =
-            [default.requests_per_link_start, default.waiting_per_connection, default.requests_per_link_max];
+        let defaults = [
+            default.requests_per_link_start,
+            default.waiting_per_connection,
+            default.requests_per_link_max,
+        ];
         assert_eq!(deliver(&[]), Ok(defaults));
-        let all = ["--requests-per-link-start=2", "--waiting-per-connection=3", "--requests-per-link-max=4"];
+        let all = [
+            "--requests-per-link-start=2",
+            "--waiting-per-connection=3",
+            "--requests-per-link-max=4",
+        ];
         assert_eq!(deliver(&all), Ok([2, 3, 4]));
         let message = deliver(&["--requests-per-link-max=9"]).unwrap_err();
-        assert!(message.starts_with("--requests-per-link-start: 10 requests"), "{message}");
-        for bad in ["--requests-per-link-start=0", "--waiting-per-connection=0", "--requests-per-link-max=0"]
-        {
-            assert!(deliver(&[bad]).unwrap_err().contains(&bad[..bad.len() - 2]), "{bad}");
+        assert!(
+            message.starts_with("--requests-per-link-start: 10 requests"),
+            "{message}"
+        );
+        for bad in [
+            "--requests-per-link-start=0",
+            "--waiting-per-connection=0",
+            "--requests-per-link-max=0",
+        ] {
+            assert!(
+                deliver(&[bad]).unwrap_err().contains(&bad[..bad.len() - 2]),
+                "{bad}"
+            );
         }
     }
 }

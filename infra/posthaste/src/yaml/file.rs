@@ -35,13 +35,19 @@ pub fn refused(
 
 /// A file, and a place in it: `topics.yaml:3:7`.
 pub(super) fn with_place(path: &Path, place: Option<Place>) -> String {
-    let place = place.map(|Place { line, column }| format!(":{line}:{column}")).unwrap_or_default();
+    let place = place
+        .map(|Place { line, column }| format!(":{line}:{column}"))
+        .unwrap_or_default();
     format!("{}{place}", path.display())
 }
 
 impl FileError {
     fn of(path: &Path, error: TextError) -> Self {
-        Self { path: path.to_owned(), place: error.place, source: error.source }
+        Self {
+            path: path.to_owned(),
+            place: error.place,
+            source: error.source,
+        }
     }
 }
 

@@ -24,20 +24,31 @@ pub struct Mistakes(pub Vec<FileMistake>);
 
 /// Reads the text of a file of topics that has to pass `check`, or finds all mistakes in it.
 pub fn read(path: &Path, text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Mistakes> {
-    let in_file = |mistake| FileMistake { path: path.to_owned(), mistake };
-    posthaste_yaml::read_file(text, check).map_err(|found| Mistakes(found.into_iter().map(in_file).collect()))
+    let in_file = |mistake| FileMistake {
+        path: path.to_owned(),
+        mistake,
+    };
+    posthaste_yaml::read_file(text, check)
+        .map_err(|found| Mistakes(found.into_iter().map(in_file).collect()))
 }
 
 impl FileMistake {
     /// The mistake of a member, which is there.
     pub fn of_name(path: &Path, text: &[u8], member: String, fault: String) -> Self {
-        Self { path: path.to_owned(), mistake: name_mistake(text, member, fault) }
+        Self {
+            path: path.to_owned(),
+            mistake: name_mistake(text, member, fault),
+        }
     }
 }
 
 impl fmt::Display for FileMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TextMistake { place, member, text } = &self.mistake;
+        let TextMistake {
+            place,
+            member,
+            text,
+        } = &self.mistake;
         write!(f, "{}: ", with_place(&self.path, *place))?;
         if !member.is_empty() {
             write!(f, "{member}: ")?;
@@ -51,9 +62,15 @@ impl fmt::Display for Mistakes {
         match self.0.as_slice() {
             [only] => write!(f, "{only}"),
             found => {
-                let which = if found.len() == MISTAKES_MAX { "the first " } else { "" };
+                let which = if found.len() == MISTAKES_MAX {
+                    "the first "
+                } else {
+                    ""
+                };
                 write!(f, "{which}{} mistakes", found.len())?;
-                found.iter().try_for_each(|mistake| write!(f, "\n  {mistake}"))
+                found
+                    .iter()
+                    .try_for_each(|mistake| write!(f, "\n  {mistake}"))
             }
         }
     }

@@ -1,4 +1,5 @@
-//! `apply` against a server: what is changed is printed member by member, with a dry run and without.
+//! `apply` against a server: what is changed is printed member by member, with a dry run and
+//! without.
 
 use std::process::Output;
 
@@ -39,7 +40,12 @@ fn text(output: &Output) -> String {
 }
 
 fn changes(entities: &Value) -> Vec<&str> {
-    entities.as_array().unwrap().iter().map(|entity| entity["change"].as_str().unwrap()).collect()
+    entities
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entity| entity["change"].as_str().unwrap())
+        .collect()
 }
 
 fn apply(server: &Server, file: &str) -> Value {
@@ -55,17 +61,31 @@ fn the_same_file_twice_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);
     assert_eq!(changes(&plan(&server, FULL)), ["created"; 3]);
-    assert_eq!(server.json(&["topics"], "")["topics"], json!([]), "a dry run writes nothing");
+    assert_eq!(
+        server.json(&["topics"], "")["topics"],
+        json!([]),
+        "a dry run writes nothing"
+    );
     assert_eq!(changes(&apply(&server, FULL)), ["created"; 3]);
     for _ in 0..2 {
         let (planned, applied) = (plan(&server, FULL), apply(&server, FULL));
         assert_eq!(changes(&applied), ["unchanged"; 3], "{applied}");
         assert_eq!(changes(&planned), ["unchanged"; 3], "{planned}");
-        assert_eq!(applied[1].get("notCompared"), None, "the version did not change");
-        assert_eq!(planned[1]["notCompared"], json!(["deliveryHeaders[X-Key].value"]));
+        assert_eq!(
+            applied[1].get("notCompared"),
+            None,
+            "the version did not change"
+        );
+        assert_eq!(
+            planned[1]["notCompared"],
+            json!(["deliveryHeaders[X-Key].value"])
+        );
     }
     let again = text(&server.run_with(&["apply", "-f", "-"], FULL));
-    assert!(again.ends_with("\n0 created, 0 changed, 3 unchanged\n"), "{again}");
+    assert!(
+        again.ends_with("\n0 created, 0 changed, 3 unchanged\n"),
+        "{again}"
+    );
 }
 
 #[test]
@@ -79,7 +99,10 @@ fn a_dry_run_shows_what_apply_then_changes_and_no_secret() {
         .replace("[order.paid]", "[order.paid, order.refunded]")
         .replace("value: 100", "value: 200")
         .replace("        batching: { maxEventsPerBatch: 10 }\n", "")
-        .replace("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_T3RoZXJPdGhlck90aGVyT3RoZXJPdGhl")
+        .replace(
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "whsec_T3RoZXJPdGhlck90aGVyT3RoZXJPdGhl",
+        )
         + "      audit: { endpoint: { url: 'https://c.example/' } }\n";
     let before = server.json(&["topics", "show", "orders"], "");
     let planned = text(&server.run_with(&["apply", "-f", "-", "--dry-run"], &next));
@@ -99,18 +122,34 @@ fn a_dry_run_shows_what_apply_then_changes_and_no_secret() {
         assert!(planned.contains(line), "{line}{planned}");
     }
     let members = |entities: &Value| -> Vec<Value> {
-        entities.as_array().unwrap().iter().map(|entity| entity["members"].clone()).collect()
+        entities
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entity| entity["members"].clone())
+            .collect()
     };
     let planned_members = members(&plan(&server, &next));
     let applied = text(&server.run_with(&["apply", "-f", "-"], &next));
     for secret in ["whsec_MfKQ", "whsec_T3Ro", "s3cret"] {
-        assert!(!planned.contains(secret) && !applied.contains(secret), "{planned}{applied}");
+        assert!(
+            !planned.contains(secret) && !applied.contains(secret),
+            "{planned}{applied}"
+        );
     }
-    assert!(applied.contains("\n1 created, 2 changed, 1 unchanged\n"), "{applied}");
+    assert!(
+        applied.contains("\n1 created, 2 changed, 1 unchanged\n"),
+        "{applied}"
+    );
     // Back to the first file: the same lines, the other way round.
     let back = apply(&server, FULL);
-    let count =
-        |members: &[Value]| members.iter().filter_map(Value::as_array).map(Vec::len).collect::<Vec<_>>();
+    let count = |members: &[Value]| {
+        members
+            .iter()
+            .filter_map(Value::as_array)
+            .map(Vec::len)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(count(&planned_members), count(&members(&back)));
 }
 
@@ -121,21 +160,34 @@ fn a_secret_header_that_changed_is_said_without_its_value() {
     apply(&server, FULL);
     let other = apply(&server, &FULL.replace("s3cret", "another"));
     assert_eq!(changes(&other), ["unchanged", "changed", "unchanged"]);
-    assert_eq!(other[1]["notCompared"], json!(["deliveryHeaders[X-Key].value"]));
-    assert_eq!(changes(&apply(&server, &FULL.replace("s3cret", "another"))), ["unchanged"; 3]);
+    assert_eq!(
+        other[1]["notCompared"],
+        json!(["deliveryHeaders[X-Key].value"])
+    );
+    assert_eq!(
+        changes(&apply(&server, &FULL.replace("s3cret", "another"))),
+        ["unchanged"; 3]
+    );
 }
 
 #[test]
 fn a_header_that_becomes_secret_and_a_query_are_never_printed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]);
-    let open = FULL.replace(", isSecret: true", "").replace("a.example/hooks", "a.example/hooks?token=t0ken");
+    let open = FULL
+        .replace(", isSecret: true", "")
+        .replace("a.example/hooks", "a.example/hooks?token=t0ken");
     let secret = FULL.replace("a.example/hooks", "a.example/hooks?token=n3wer");
     apply(&server, &open);
     let url = "\n  endpoint.url: https://a.example/hooks?… (only the query differs)\n";
     let run = |arguments: &[&str], file: &str| {
         let printed = text(&server.run_with(arguments, file));
-        assert!(["s3cret", "t0ken", "n3wer"].iter().all(|secret| !printed.contains(secret)), "{printed}");
+        assert!(
+            ["s3cret", "t0ken", "n3wer"]
+                .iter()
+                .all(|secret| !printed.contains(secret)),
+            "{printed}"
+        );
         printed
     };
     for file in [&secret, &open] {
@@ -143,7 +195,10 @@ fn a_header_that_becomes_secret_and_a_query_are_never_printed() {
         for more in [Some("--dry-run"), None] {
             let arguments: Vec<_> = ["apply", "-f", "-"].into_iter().chain(more).collect();
             let printed = run(&arguments, file);
-            assert!(printed.contains(url) && printed.contains("name: X-Key, value: (masked)"), "{printed}");
+            assert!(
+                printed.contains(url) && printed.contains("name: X-Key, value: (masked)"),
+                "{printed}"
+            );
         }
     }
     run(&["apply", "-f", "-", "--json"], &secret);
@@ -158,7 +213,10 @@ fn a_dry_run_refuses_a_masked_header_with_nothing_to_keep() {
     for more in [Some("--dry-run"), None] {
         let arguments: Vec<_> = ["apply", "-f", "-"].into_iter().chain(more).collect();
         let (code, error) = failure(&server.run_with(&arguments, &masked));
-        assert!(code == 3 && error.contains("billing.deliveryHeaders[1].value"), "{error}");
+        assert!(
+            code == 3 && error.contains("billing.deliveryHeaders[1].value"),
+            "{error}"
+        );
         assert!(error.contains(reason), "{error}");
     }
 }
@@ -169,17 +227,25 @@ fn a_dry_run_says_what_the_server_would_refuse() {
     let server = Server::start(folder.path(), &[]);
     let crm = r#"{ "inputSchema": "EventGrid", "subscriptions": { "crm": {
         "endpoint": { "url": "https://b.example/" }, "deliverySchema": "EventGrid" } } }"#;
-    apply(&server, &format!(r#"{{ "topics": {{ "orders": {crm} }} }}"#));
+    apply(
+        &server,
+        &format!(r#"{{ "topics": {{ "orders": {crm} }} }}"#),
+    );
     let other = "topics:\n  invoices: {}\n  orders: { inputSchema: CloudEvents }\n";
     let output = server.run_with(&["apply", "-f", "-", "--dry-run"], other);
     let (code, error) = failure(&output);
-    let expected =
-        "error: the server would refuse the topic orders\n  member: subscriptions.crm.deliverySchema\n";
+    let expected = "error: the server would refuse the topic orders\n  member: subscriptions.crm.deliverySchema\n";
     assert!(code == 3 && error.starts_with(expected), "{code} {error}");
     let done = String::from_utf8(output.stdout).unwrap();
-    assert!(done.ends_with("\n1 to create, 0 to change, 0 unchanged; nothing was sent\n"), "{done}");
+    assert!(
+        done.ends_with("\n1 to create, 0 to change, 0 unchanged; nothing was sent\n"),
+        "{done}"
+    );
     let (code, refusal) = failure(&server.run_with(&["apply", "-f", "-"], other));
-    assert!(code == 3 && refusal.contains("subscriptions.crm.deliverySchema"), "{refusal}");
+    assert!(
+        code == 3 && refusal.contains("subscriptions.crm.deliverySchema"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -188,9 +254,15 @@ fn empty_lists_say_so_and_leave_a_pipe_empty() {
     let server = Server::start(folder.path(), &[]);
     let check = |command: &[&str], expected: &str| {
         let output = server.run(command);
-        assert_eq!((output.stdout.as_slice(), failure(&output)), (&b""[..], (0, format!("{expected}\n"))));
+        assert_eq!(
+            (output.stdout.as_slice(), failure(&output)),
+            (&b""[..], (0, format!("{expected}\n")))
+        );
     };
-    check(&["topics"], "no topics yet; `posthaste apply -f FILE` creates those of a file");
+    check(
+        &["topics"],
+        "no topics yet; `posthaste apply -f FILE` creates those of a file",
+    );
     check(&["replays"], "no replays in the last 30 days");
     apply(&server, "topics: { orders: {} }");
     let none = "orders has no subscriptions yet; `posthaste apply -f FILE` creates those of a file";
@@ -199,8 +271,21 @@ fn empty_lists_say_so_and_leave_a_pipe_empty() {
         &server,
         "topics: { orders: { subscriptions: { a: { endpoint: { url: 'https://a.example/' } } } } }",
     );
-    check(&["dead-letters", "list", "orders", "a"], "no dead letters of orders/a");
-    let reason = ["dead-letters", "list", "orders", "a", "--reason", "EndpointGone"];
-    check(&reason, "no dead letters of orders/a with this time, reason and type");
+    check(
+        &["dead-letters", "list", "orders", "a"],
+        "no dead letters of orders/a",
+    );
+    let reason = [
+        "dead-letters",
+        "list",
+        "orders",
+        "a",
+        "--reason",
+        "EndpointGone",
+    ];
+    check(
+        &reason,
+        "no dead letters of orders/a with this time, reason and type",
+    );
     assert_eq!(server.json(&["replays"], ""), json!({ "replays": [] }));
 }

@@ -1,5 +1,5 @@
-//! A data folder that is damaged: the server says which file, what is wrong and what to do, or runs and sends
-//! nothing that is damaged. `check` says the same without a server.
+//! A data folder that is damaged: the server says which file, what is wrong and what to do, or runs
+//! and sends nothing that is damaged. `check` says the same without a server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,9 +9,9 @@ use std::process::Stdio;
 use crate::common::{Server, failure, posthaste, run};
 use serde_json::Value;
 
-const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/t","type":"a.b","data":{"amount":100}}"#;
-const TOPICS: &str =
-    "topics:\n  orders:\n    subscriptions:\n      billing: { endpoint: { url: 'http://127.0.0.1:1/' } }\n";
+const EVENT: &str =
+    r#"{"specversion":"1.0","id":"1","source":"/t","type":"a.b","data":{"amount":100}}"#;
+const TOPICS: &str = "topics:\n  orders:\n    subscriptions:\n      billing: { endpoint: { url: 'http://127.0.0.1:1/' } }\n";
 const PAGE_BYTES: usize = 4096;
 
 /// A folder with a topic and events that wait for a retry, and the bytes of its database.
@@ -28,12 +28,26 @@ fn fill(dir: &Path) -> Vec<u8> {
 
 /// The end of a server. One that runs is stopped.
 fn serve(dir: &Path) -> Result<(), (Option<i32>, String)> {
-    let arguments =
-        ["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir", dir.to_str().unwrap()];
-    let mut child = posthaste(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        "json",
+        "--data-dir",
+        dir.to_str().unwrap(),
+    ];
+    let mut child = posthaste(&arguments)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let (mut log, mut text) = (BufReader::new(child.stderr.take().unwrap()), String::new());
     while log.read_line(&mut text).unwrap() > 0 {
-        if text.lines().last().is_some_and(|line| line.contains(r#""url":"#)) {
+        if text
+            .lines()
+            .last()
+            .is_some_and(|line| line.contains(r#""url":"#))
+        {
             child.kill().unwrap();
             child.wait().unwrap();
             return Ok(());
@@ -47,7 +61,10 @@ fn check(dir: &Path) -> (Option<i32>, Value) {
     let output = run(&["check", dir.to_str().unwrap(), "--json"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(!error.contains("panicked at"), "{error}");
-    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default())
+    (
+        output.status.code(),
+        serde_json::from_slice(&output.stdout).unwrap_or_default(),
+    )
 }
 
 #[test]
@@ -73,7 +90,10 @@ fn a_damaged_folder_is_refused_by_its_file_or_served() {
             let file = dir.join("posthaste.redb");
             assert_eq!((ended, code), (Some(1), Some(1)), "{n}: {text}");
             assert!(text.contains(file.to_str().unwrap()), "{n}: {text}");
-            assert!(text.contains("restore the data folder from a backup"), "{n}: {text}");
+            assert!(
+                text.contains("restore the data folder from a backup"),
+                "{n}: {text}"
+            );
             refused += 1;
         }
     }
@@ -83,13 +103,23 @@ fn a_damaged_folder_is_refused_by_its_file_or_served() {
 #[test]
 fn an_empty_or_foreign_database_is_no_new_one() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in [("empty", &b""[..]), ("foreign", b"SQLite format 3\0 and so on")] {
+    for (name, bytes) in [
+        ("empty", &b""[..]),
+        ("foreign", b"SQLite format 3\0 and so on"),
+    ] {
         let dir = folder.path().join(name);
         fs::create_dir(&dir).unwrap();
         fs::write(dir.join("posthaste.redb"), bytes).unwrap();
         let (code, text) = serve(&dir).unwrap_err();
-        assert!(code == Some(1) && text.contains("or move the file away"), "{name}: {text}");
-        assert_eq!(fs::read(dir.join("posthaste.redb")).unwrap(), bytes, "{name}");
+        assert!(
+            code == Some(1) && text.contains("or move the file away"),
+            "{name}: {text}"
+        );
+        assert_eq!(
+            fs::read(dir.join("posthaste.redb")).unwrap(),
+            bytes,
+            "{name}"
+        );
     }
 }
 
@@ -100,7 +130,9 @@ fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
     let mut bytes = fill(&dir);
     assert_eq!(check(&dir), (Some(0), check(&dir).1));
     let (from, into) = (br#""amount":100"#, br#""amount":999"#);
-    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    let places: Vec<_> = (0..bytes.len() - from.len())
+        .filter(|at| bytes[*at..].starts_with(from))
+        .collect();
     for at in &places {
         bytes[*at..*at + into.len()].copy_from_slice(into);
     }
@@ -112,7 +144,11 @@ fn a_payload_that_was_altered_on_disk_becomes_a_malformed_dead_letter() {
     let mut kept = 0;
     while kept < 20 {
         let line = server.wait_for_line("key");
-        kept += u32::from(line["key"].as_str().is_some_and(|key| key.starts_with("MALFORMED/")));
+        kept += u32::from(
+            line["key"]
+                .as_str()
+                .is_some_and(|key| key.starts_with("MALFORMED/")),
+        );
     }
     let (code, _) = failure(&run(&["check", dir.to_str().unwrap()]));
     assert_eq!(code, 1, "a folder in use is not checked");
@@ -124,7 +160,9 @@ fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_agai
     let dir = folder.path().join("data");
     let mut bytes = fill(&dir);
     let (from, into) = (br"http://127.0.0.1:1/", br"http://127.0.0.1:2/");
-    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    let places: Vec<_> = (0..bytes.len() - from.len())
+        .filter(|at| bytes[*at..].starts_with(from))
+        .collect();
     for at in &places {
         bytes[*at..*at + into.len()].copy_from_slice(into);
     }
@@ -132,14 +170,23 @@ fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_agai
     let server = Server::start(&dir, &["--allow-endpoints", "127.0.0.0/8"]);
     for command in [&["topics", "show", "orders"][..], &["apply", "-f", "-"]] {
         let (_, error) = failure(&server.run_with(command, TOPICS));
-        assert!(error.contains("the object topics/orders.json is damaged"), "{error}");
-        assert!(error.contains("restore the data folder from a backup, or delete the topic"), "{error}");
+        assert!(
+            error.contains("the object topics/orders.json is damaged"),
+            "{error}"
+        );
+        assert!(
+            error.contains("restore the data folder from a backup, or delete the topic"),
+            "{error}"
+        );
     }
     let listed = server.run(&["topics"]);
     let text = String::from_utf8(listed.stdout.clone()).unwrap();
     assert!(text.contains("orders  (unreadable)"), "{text}");
     let (code, warning) = failure(&listed);
-    assert!(code == 0 && warning.starts_with("warning: the topic orders cannot be read: "), "{warning}");
+    assert!(
+        code == 0 && warning.starts_with("warning: the topic orders cannot be read: "),
+        "{warning}"
+    );
     server.json(&["topics", "delete", "orders"], "");
     server.json(&["apply", "-f", "-"], TOPICS);
     server.json(&["publish", "orders", "-f", "-"], EVENT);

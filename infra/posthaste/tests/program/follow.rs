@@ -1,4 +1,5 @@
-//! `attempts list --follow` beside a server that fails, goes away, comes back, and forgets the subscription.
+//! `attempts list --follow` beside a server that fails, goes away, comes back, and forgets the
+//! subscription.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,9 +22,15 @@ fn page(id: &str, second: u8) -> String {
 /// Reads one request and answers it; with no answer, the connection just ends.
 fn answer(mut stream: &TcpStream, answer: Option<(&str, String)>) {
     let mut lines = BufReader::new(stream).lines();
-    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+    while lines
+        .next()
+        .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+    {}
     let Some((status, body)) = answer else { return };
-    let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     stream.write_all((head + &body).as_bytes()).unwrap();
 }
 
@@ -43,14 +50,24 @@ fn a_tail_goes_on_when_the_server_is_back_and_ends_when_the_subscription_is_gone
             answer(&connection.unwrap(), text);
         }
     });
-    let output = run(&["attempts", "list", "orders", "billing", "--follow", "--url", &url, "--key", "k"]);
+    let output = run(&[
+        "attempts", "list", "orders", "billing", "--follow", "--url", &url, "--key", "k",
+    ]);
     server.join().unwrap();
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
-    let events = printed.lines().skip(1).map(|line| line.split_whitespace().nth(4).unwrap());
+    let events = printed
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().nth(4).unwrap());
     assert_eq!(events.collect::<Vec<_>>(), ["first", "second"], "{printed}");
     let (code, told) = failure(&output);
     assert_eq!(code, 4, "{told}");
-    for line in ["(503); the next try is in 2 s", "failed to reach", "the next try is in 4 s", "(404)"] {
+    for line in [
+        "(503); the next try is in 2 s",
+        "failed to reach",
+        "the next try is in 4 s",
+        "(404)",
+    ] {
         assert!(told.contains(line), "{line}: {told}");
     }
 }

@@ -19,9 +19,16 @@ struct Receiver {
 impl Receiver {
     fn start(more: &[&str]) -> Self {
         let arguments = [&["listen", "--port", "0", "--json"], more].concat();
-        let mut child = posthaste(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = posthaste(&arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut receiver = Self { child, lines, url: String::new() };
+        let mut receiver = Self {
+            child,
+            lines,
+            url: String::new(),
+        };
         let hello = receiver.next();
         receiver.url += hello["url"].as_str().unwrap();
         receiver
@@ -42,33 +49,57 @@ impl Drop for Receiver {
 /// Subscribes the receiver to a topic of a new server, and publishes an event there.
 fn deliver_to(receiver: &Receiver, validation: &str) -> (tempfile::TempDir, Server) {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&folder.path().join("data"), &["--allow-endpoints", "127.0.0.1/32"]);
+    let server = Server::start(
+        &folder.path().join("data"),
+        &["--allow-endpoints", "127.0.0.1/32"],
+    );
     let file = folder.path().join("orders.yaml");
-    let endpoint = format!("{{ url: \"{}/hooks\", validation: {validation} }}", receiver.url);
+    let endpoint = format!(
+        "{{ url: \"{}/hooks\", validation: {validation} }}",
+        receiver.url
+    );
     let text = format!(
         "topics: {{ orders: {{ subscriptions: {{ billing: {{ endpoint: {endpoint}, signing: {{ secrets: \
             [{SECRET}] }} }} }} }} }}"
     );
     std::fs::write(&file, text).unwrap();
     let event = folder.path().join("event.json");
-    std::fs::write(&event, r#"{"specversion":"1.0","id":"1","source":"/s","type":"order.paid"}"#).unwrap();
+    std::fs::write(
+        &event,
+        r#"{"specversion":"1.0","id":"1","source":"/s","type":"order.paid"}"#,
+    )
+    .unwrap();
     for arguments in [
         ["apply", "-f", file.to_str().unwrap()].as_slice(),
         &["publish", "orders", "--file", event.to_str().unwrap()],
     ] {
         let output = server.run(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     (folder, server)
 }
 
 #[test]
 fn a_signed_event_is_verified_printed_and_answered() {
-    let mut receiver = Receiver::start(&["--secret", OTHER_SECRET, "--secret", SECRET, "--answer", "202"]);
+    let mut receiver = Receiver::start(&[
+        "--secret",
+        OTHER_SECRET,
+        "--secret",
+        SECRET,
+        "--answer",
+        "202",
+    ]);
     let _server = deliver_to(&receiver, "none");
     let request = receiver.next();
     assert_eq!([&request["method"], &request["path"]], ["POST", "/hooks"]);
-    assert_eq!((&request["signature"], &request["status"]), (&"signature verified".into(), &202.into()));
+    assert_eq!(
+        (&request["signature"], &request["status"]),
+        (&"signature verified".into(), &202.into())
+    );
     let event: Value = serde_json::from_str(request["body"].as_str().unwrap()).unwrap();
     assert_eq!(event["type"], "order.paid");
     assert_eq!(request["headers"]["aeg-subscription-name"], "billing");
@@ -80,7 +111,10 @@ fn an_event_that_another_secret_signed_is_answered_401() {
     let _server = deliver_to(&receiver, "none");
     let request = receiver.next();
     assert_eq!(request["status"], 401);
-    assert_eq!(request["signature"], "SIGNATURE REFUSED: no signature fits the secret and the body");
+    assert_eq!(
+        request["signature"],
+        "SIGNATURE REFUSED: no signature fits the secret and the body"
+    );
 }
 
 #[test]
@@ -89,18 +123,31 @@ fn both_handshakes_get_consent() {
         let mut receiver = Receiver::start(&[]);
         let _server = deliver_to(&receiver, validation);
         let (handshake, event) = (receiver.next(), receiver.next());
-        let method = if validation == "CloudEvents" { "OPTIONS" } else { "POST" };
+        let method = if validation == "CloudEvents" {
+            "OPTIONS"
+        } else {
+            "POST"
+        };
         assert_eq!([&handshake["method"], &event["method"]], [method, "POST"]);
-        assert!(event["body"].as_str().unwrap().contains("order.paid"), "{event}");
+        assert!(
+            event["body"].as_str().unwrap().contains("order.paid"),
+            "{event}"
+        );
     }
 }
 
 #[test]
 fn a_secret_that_is_none_and_a_port_that_is_taken_are_named() {
     let (code, text) = failure(&run(&["listen", "--secret", "abc123"]));
-    assert!(code == 2 && text.contains("--secret") && !text.contains("abc123"), "{code} {text}");
+    assert!(
+        code == 2 && text.contains("--secret") && !text.contains("abc123"),
+        "{code} {text}"
+    );
     let receiver = Receiver::start(&[]);
     let port = receiver.url.rsplit(':').next().unwrap();
     let (code, text) = failure(&run(&["listen", "--port", port]));
-    assert!(code == 1 && text.contains(port) && text.contains("--port"), "{code} {text}");
+    assert!(
+        code == 1 && text.contains(port) && text.contains("--port"),
+        "{code} {text}"
+    );
 }

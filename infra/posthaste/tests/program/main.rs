@@ -1,6 +1,10 @@
-//! The program from outside. One test program for all: each further one would be linked and stored too.
+//! The program from outside. One test program for all: each further one would be linked and stored
+//! too.
 
-#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "the settings of clippy.toml for tests do not reach their helpers"
+)]
 
 mod apply;
 mod cli;

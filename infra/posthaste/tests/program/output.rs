@@ -30,7 +30,10 @@ fn closed() -> io::PipeWriter {
 }
 
 fn admin_key(data_dir: &Path) -> String {
-    std::fs::read_to_string(data_dir.join("admin.key")).unwrap().trim().to_owned()
+    std::fs::read_to_string(data_dir.join("admin.key"))
+        .unwrap()
+        .trim()
+        .to_owned()
 }
 
 /// Makes the server log again and again. It must still answer, and count the lost lines.
@@ -38,10 +41,16 @@ fn check_goes_on(api: &Api) {
     let topic = api.create_topic("orders", &json!({}));
     for _ in 0..10 {
         let kind = ("content-type", "application/cloudevents+json");
-        topic.send_with(&[kind, ("aeg-sas-key", "wrong")], b"{}").problem(401);
+        topic
+            .send_with(&[kind, ("aeg-sas-key", "wrong")], b"{}")
+            .problem(401);
         api.send("GET", "/health", &[], b"").unwrap().expect(200);
     }
-    assert!(api.metric("LogWriteFailCount") >= 10.0, "{}", api.metric("LogWriteFailCount"));
+    assert!(
+        api.metric("LogWriteFailCount") >= 10.0,
+        "{}",
+        api.metric("LogWriteFailCount")
+    );
 }
 
 #[test]
@@ -54,8 +63,8 @@ fn a_server_goes_on_when_the_reader_of_its_log_is_gone() {
     assert_eq!(server.end(), Some(0));
 }
 
-/// A server that cannot say where it listens. No other process has its address, so a port that was free there
-/// stays so.
+/// A server that cannot say where it listens. No other process has its address, so a port that was
+/// free there stays so.
 struct Unheard {
     child: Child,
     api: Api,
@@ -66,9 +75,24 @@ impl Unheard {
     fn start(log: impl Into<Stdio>) -> Self {
         let folder = folder();
         let number = std::process::id();
-        let address = format!("127.{}.{}.{}:0", 64 + number / 65_536 % 64, number / 256 % 256, number % 256);
-        let address = TcpListener::bind(address).unwrap().local_addr().unwrap().to_string();
-        let arguments = ["serve", "--listen", &address, "--data-dir", folder.path().to_str().unwrap()];
+        let address = format!(
+            "127.{}.{}.{}:0",
+            64 + number / 65_536 % 64,
+            number / 256 % 256,
+            number % 256
+        );
+        let address = TcpListener::bind(address)
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .to_string();
+        let arguments = [
+            "serve",
+            "--listen",
+            &address,
+            "--data-dir",
+            folder.path().to_str().unwrap(),
+        ];
         let mut command = posthaste(&[&arguments[..], &LOUD].concat());
         let mut child = command.stdout(closed()).stderr(log).spawn().unwrap();
         let key = wait_until("an admin key", || {
@@ -81,7 +105,11 @@ impl Unheard {
             assert_eq!(child.try_wait().unwrap(), None, "the server ended");
             api.send("GET", "/health", &[], b"").ok()
         });
-        Self { child, api, _folder: folder }
+        Self {
+            child,
+            api,
+            _folder: folder,
+        }
     }
 }
 
@@ -109,8 +137,16 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     for n in 0..20 {
         api.create_topic(&format!("t{n}"), &json!({}));
     }
-    for command in [&["topics", "list"][..], &["topics", "list", "--json"], &["pressure"], &["links"]] {
-        let output = posthaste(&[command, &of_server].concat()).stdout(closed()).output().unwrap();
+    for command in [
+        &["topics", "list"][..],
+        &["topics", "list", "--json"],
+        &["pressure"],
+        &["links"],
+    ] {
+        let output = posthaste(&[command, &of_server].concat())
+            .stdout(closed())
+            .output()
+            .unwrap();
         assert_eq!(failure(&output), (0, String::new()), "{command:?}");
     }
     for command in [&["--help"][..], &["--version"], &["serve", "--help"]] {
@@ -127,18 +163,35 @@ fn output_without_room_is_a_failure_that_says_so() {
     let command = ["pressure", "--url", &server.url, "--data-dir", data_dir];
     let (code, error) = failure(&posthaste(&command).stdout(full()).output().unwrap());
     assert_eq!(code, 1, "{error}");
-    assert!(error.contains("standard output") && error.contains("space"), "{error}");
+    assert!(
+        error.contains("standard output") && error.contains("space"),
+        "{error}"
+    );
 }
 
 #[test]
 fn an_error_that_cannot_be_told_still_has_its_exit_code() {
-    let unreachable = ["topics", "list", "--url", "http://127.0.0.1:1", "--key", "k"];
+    let unreachable = [
+        "topics",
+        "list",
+        "--url",
+        "http://127.0.0.1:1",
+        "--key",
+        "k",
+    ];
     for command in [&unreachable[..], &["topics", "paint"]] {
         let code = |stderr: Stdio| {
-            let child = posthaste(command).stdout(Stdio::null()).stderr(stderr).spawn();
+            let child = posthaste(command)
+                .stdout(Stdio::null())
+                .stderr(stderr)
+                .spawn();
             child.unwrap().wait().unwrap().code()
         };
         let expected = code(Stdio::null());
-        assert_eq!([code(closed().into()), code(full().into())], [expected, expected], "{command:?}");
+        assert_eq!(
+            [code(closed().into()), code(full().into())],
+            [expected, expected],
+            "{command:?}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Files that the program writes are for their owner alone, under any umask. Files that an earlier version
-//! left open are narrowed.
+//! Files that the program writes are for their owner alone, under any umask. Files that an earlier
+//! version left open are narrowed.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,11 @@ fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = vec![(folder.to_owned(), mode(folder))];
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(modes(&path)) } else { found.push((path.clone(), mode(&path))) }
+        if path.is_dir() {
+            found.extend(modes(&path))
+        } else {
+            found.push((path.clone(), mode(&path)))
+        }
     }
     found
 }
@@ -32,12 +36,24 @@ fn assert_private(folder: &Path) {
 /// The demo under a umask: a server, topics with secrets, and dead letters.
 fn demo(umask: &str, data_dir: &Path) -> Output {
     let mut command = Command::new("sh");
-    command.args(["-c", r#"umask "$1"; exec "$2" demo --data-dir "$3""#, "sh", umask]);
-    command.env_clear().arg(env!("CARGO_BIN_EXE_posthaste")).arg(data_dir).output().unwrap()
+    command.args([
+        "-c",
+        r#"umask "$1"; exec "$2" demo --data-dir "$3""#,
+        "sh",
+        umask,
+    ]);
+    command
+        .env_clear()
+        .arg(env!("CARGO_BIN_EXE_posthaste"))
+        .arg(data_dir)
+        .output()
+        .unwrap()
 }
 
 fn has_dead_letters(data_dir: &Path) -> bool {
-    modes(&data_dir.join("dead-letters")).iter().any(|(path, _)| path.extension() == Some("json".as_ref()))
+    modes(&data_dir.join("dead-letters"))
+        .iter()
+        .any(|(path, _)| path.extension() == Some("json".as_ref()))
 }
 
 #[test]
@@ -47,7 +63,11 @@ fn whatever_the_umask_all_that_is_made_is_its_owners_alone() {
         let made = folder.path().join("made");
         let data_dir = made.join("demo");
         let output = demo(umask, &data_dir);
-        assert!(output.status.success(), "{umask}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{umask}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(has_dead_letters(&data_dir) && data_dir.join("posthaste.redb").exists());
         assert!(data_dir.join("log").is_dir());
         assert_private(&data_dir);
@@ -79,6 +99,9 @@ fn a_second_server_is_refused_also_where_the_lock_file_was_deleted() {
     let data_dir = folder.path().to_str().unwrap();
     let second = run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", data_dir]);
     let (code, text) = failure(&second);
-    assert!(code == 1 && text.contains("is open in another posthaste"), "{code} {text}");
+    assert!(
+        code == 1 && text.contains("is open in another posthaste"),
+        "{code} {text}"
+    );
     assert!(server.run(&["topics", "list"]).status.success());
 }

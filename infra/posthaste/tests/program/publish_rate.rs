@@ -12,13 +12,16 @@ const PATH: &str = "/topics/orders/events";
 
 /// CloudEvents with these ids, one in each line.
 fn lines(ids: std::ops::Range<u32>) -> String {
-    let line = |n| format!(r#"{{"specversion":"1.0","id":"e{n}","source":"/t","type":"a.b"}}"#) + "\n";
+    let line =
+        |n| format!(r#"{{"specversion":"1.0","id":"e{n}","source":"/t","type":"a.b"}}"#) + "\n";
     ids.map(line).collect()
 }
 
 fn publish(endpoint: &Endpoint, more: &[&str], input: &str) -> Output {
     let url = endpoint.url("");
-    let arguments = ["publish", "orders", "--file", "-", "--key", "k", "--json", "--url", &url];
+    let arguments = [
+        "publish", "orders", "--file", "-", "--key", "k", "--json", "--url", &url,
+    ];
     run_with(&[&arguments, more].concat(), input)
 }
 
@@ -32,9 +35,19 @@ fn by_name(requests: &[Received], run: &str) -> BTreeMap<u32, Vec<String>> {
     let mut found = BTreeMap::new();
     for request in requests {
         let name = request.header("idempotency-key").unwrap();
-        let number = name.strip_prefix(run).unwrap().strip_prefix('-').unwrap().parse().unwrap();
+        let number = name
+            .strip_prefix(run)
+            .unwrap()
+            .strip_prefix('-')
+            .unwrap()
+            .parse()
+            .unwrap();
         let ids = request.ids();
-        assert_eq!(found.entry(number).or_insert_with(|| ids.clone()), &ids, "{name}");
+        assert_eq!(
+            found.entry(number).or_insert_with(|| ids.clone()),
+            &ids,
+            "{name}"
+        );
     }
     found
 }
@@ -45,16 +58,23 @@ fn ids(ids: std::ops::Range<u32>) -> Vec<String> {
 
 /// Back pressure that refuses, at once over.
 fn refuse(_: &Received) -> Reply {
-    let problem =
-        json!({ "type": "urn:posthaste:problem:back-pressure", "title": "Back pressure", "status": 503 });
-    Reply { status: 503, headers: vec![("retry-after", "0".to_owned())], body: problem.to_string() }
+    let problem = json!({ "type": "urn:posthaste:problem:back-pressure", "title": "Back pressure", "status": 503 });
+    Reply {
+        status: 503,
+        headers: vec![("retry-after", "0".to_owned())],
+        body: problem.to_string(),
+    }
 }
 
 #[test]
 fn everything_is_acknowledged_whatever_happens_on_the_way() {
     let endpoint = Endpoint::start();
     let at_once = |status| Answer::With(status, "retry-after", "0".to_owned());
-    let held = Answer::With(200, "posthaste-pressure", "medium; resource=drain-time; delay=1".to_owned());
+    let held = Answer::With(
+        200,
+        "posthaste-pressure",
+        "medium; resource=drain-time; delay=1".to_owned(),
+    );
     let script = [
         Answer::Status(200),
         at_once(429),
@@ -68,20 +88,43 @@ fn everything_is_acknowledged_whatever_happens_on_the_way() {
         Answer::Status(200),
     ];
     endpoint.script(PATH, script);
-    let output = publish(&endpoint, &["--rate", "auto", "--tier", "bulk"], &lines(0..1050));
+    let output = publish(
+        &endpoint,
+        &["--rate", "auto", "--tier", "bulk"],
+        &lines(0..1050),
+    );
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let published = published(&output);
     let count = |name: &str| published[name].as_u64().unwrap();
-    assert_eq!((count("events"), count("requests"), count("nextEvent")), (1050, 11, 1050));
-    assert_eq!((count("delayedRequests"), count("refusedRequests"), count("retriedRequests")), (3, 1, 7));
+    assert_eq!(
+        (count("events"), count("requests"), count("nextEvent")),
+        (1050, 11, 1050)
+    );
+    assert_eq!(
+        (
+            count("delayedRequests"),
+            count("refusedRequests"),
+            count("retriedRequests")
+        ),
+        (3, 1, 7)
+    );
     let requests = endpoint.received(PATH);
     assert_eq!(requests.len(), 18);
     let batches = by_name(&requests, published["run"].as_str().unwrap());
-    assert_eq!(batches.keys().copied().collect::<Vec<_>>(), (0..11).map(|n| n * 100).collect::<Vec<_>>());
-    assert_eq!(batches.into_values().flatten().collect::<Vec<_>>(), ids(0..1050));
+    assert_eq!(
+        batches.keys().copied().collect::<Vec<_>>(),
+        (0..11).map(|n| n * 100).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        batches.into_values().flatten().collect::<Vec<_>>(),
+        ids(0..1050)
+    );
     for request in &requests {
         assert_eq!(request.header("posthaste-tier"), Some("bulk"));
-        assert_eq!(request.header("content-type"), Some("application/cloudevents-batch+json"));
+        assert_eq!(
+            request.header("content-type"),
+            Some("application/cloudevents-batch+json")
+        );
         assert_eq!(request.header("authorization"), Some("Bearer k"));
     }
 }
@@ -93,9 +136,16 @@ fn refuse_203(request: &Received) -> Reply {
                 "type": "urn:posthaste:problem:bad-event", "title": "An event is not as its schema says",
                 "status": 400, "member": "type", "index": index,
             });
-            Reply { status: 400, headers: Vec::new(), body: problem.to_string() }
+            Reply {
+                status: 400,
+                headers: Vec::new(),
+                body: problem.to_string(),
+            }
         }
-        None => Reply { status: 200, ..Reply::default() },
+        None => Reply {
+            status: 200,
+            ..Reply::default()
+        },
     }
 }
 
@@ -103,12 +153,19 @@ fn refuse_203(request: &Received) -> Reply {
 fn a_bad_event_is_named_and_the_run_goes_on_there_when_it_is_mended() {
     let endpoint = Endpoint::start();
     endpoint.script(PATH, [Answer::Reply(refuse_203)]);
-    let first = publish(&endpoint, &["--rate", "auto", "--batch", "50", "--run", "r1"], &lines(0..1000));
+    let first = publish(
+        &endpoint,
+        &["--rate", "auto", "--batch", "50", "--run", "r1"],
+        &lines(0..1000),
+    );
     let (code, text) = failure(&first);
     let (run, error) = text.split_once('\n').unwrap();
     assert_eq!(run, r#"{"run":"r1"}"#);
     let error: Value = serde_json::from_str(error).unwrap();
-    assert_eq!((code, &error["error"]["index"], &error["error"]["member"]), (3, &json!(203), &json!("type")));
+    assert_eq!(
+        (code, &error["error"]["index"], &error["error"]["member"]),
+        (3, &json!(203), &json!("type"))
+    );
     let message = error["error"]["message"].as_str().unwrap();
     for words in [
         "event 203 (the first is 0), which begins in line 204, was refused",
@@ -118,20 +175,35 @@ fn a_bad_event_is_named_and_the_run_goes_on_there_when_it_is_mended() {
     }
     assert_eq!(published(&first)["nextEvent"], 200);
     let sent = by_name(&endpoint.received(PATH), "r1");
-    assert_eq!(published(&first)["events"].as_u64().unwrap(), (sent.len() as u64 - 1) * 50);
+    assert_eq!(
+        published(&first)["events"].as_u64().unwrap(),
+        (sent.len() as u64 - 1) * 50
+    );
 
     endpoint.script(PATH, [Answer::Status(200)]);
     let before = endpoint.all().len();
-    let more = ["--rate", "auto", "--batch", "50", "--run", "r1", "--from", "200"];
+    let more = [
+        "--rate", "auto", "--batch", "50", "--run", "r1", "--from", "200",
+    ];
     let second = publish(&endpoint, &more, &lines(0..1000));
     assert_eq!(second.status.code(), Some(0), "{second:?}");
     assert_eq!(
-        (&published(&second)["events"], &published(&second)["nextEvent"]),
+        (
+            &published(&second)["events"],
+            &published(&second)["nextEvent"]
+        ),
         (&json!(800), &json!(1000))
     );
     let again = by_name(&endpoint.since(before), "r1");
-    assert_eq!(again.values().flatten().cloned().collect::<Vec<_>>(), ids(200..1000));
-    assert!(sent.iter().filter(|(first, _)| **first >= 200).all(|(first, ids)| again[first] == *ids));
+    assert_eq!(
+        again.values().flatten().cloned().collect::<Vec<_>>(),
+        ids(200..1000)
+    );
+    assert!(
+        sent.iter()
+            .filter(|(first, _)| **first >= 200)
+            .all(|(first, ids)| again[first] == *ids)
+    );
 }
 
 #[test]
@@ -140,38 +212,77 @@ fn a_file_that_breaks_off_is_published_up_to_there() {
     let text = format!("[{}", lines(0..25).trim_end().replace('\n', ",\n"));
     let output = publish(&endpoint, &["--rate", "1000000", "--batch", "10"], &text);
     let (code, text) = failure(&output);
-    assert!(code == 3 && text.contains("line 25: expected a comma"), "{code} {text}");
-    assert_eq!((&published(&output)["events"], &published(&output)["nextEvent"]), (&json!(20), &json!(20)));
+    assert!(
+        code == 3 && text.contains("line 25: expected a comma"),
+        "{code} {text}"
+    );
+    assert_eq!(
+        (
+            &published(&output)["events"],
+            &published(&output)["nextEvent"]
+        ),
+        (&json!(20), &json!(20))
+    );
 }
 
 #[test]
 fn pressure_that_does_not_end_is_6_and_a_server_that_is_gone_is_7() {
     let endpoint = Endpoint::start();
-    endpoint.script(PATH, [Answer::Status(200), Answer::With(429, "retry-after", "1".to_owned())]);
+    endpoint.script(
+        PATH,
+        [
+            Answer::Status(200),
+            Answer::With(429, "retry-after", "1".to_owned()),
+        ],
+    );
     let more = ["--rate", "auto", "--batch", "10", "--give-up-after", "PT1S"];
     let output = publish(&endpoint, &more, &lines(0..100));
     let (code, text) = failure(&output);
-    assert!(code == 6 && text.contains("nothing was acknowledged for PT1S"), "{code} {text}");
-    assert_eq!((&published(&output)["events"], &published(&output)["nextEvent"]), (&json!(10), &json!(10)));
+    assert!(
+        code == 6 && text.contains("nothing was acknowledged for PT1S"),
+        "{code} {text}"
+    );
+    assert_eq!(
+        (
+            &published(&output)["events"],
+            &published(&output)["nextEvent"]
+        ),
+        (&json!(10), &json!(10))
+    );
 
     let url = nobody().trim_end_matches("/nobody").to_owned();
-    let arguments = ["publish", "orders", "--file", "-", "--key", "k", "--url", &url];
+    let arguments = [
+        "publish", "orders", "--file", "-", "--key", "k", "--url", &url,
+    ];
     let output = run_with(&[&arguments[..], &more].concat(), &lines(0..5));
     let (code, text) = failure(&output);
-    assert!(code == 7 && text.contains("--from 0 --batch 10 --run "), "{code} {text}");
+    assert!(
+        code == 7 && text.contains("--from 0 --batch 10 --run "),
+        "{code} {text}"
+    );
     assert!(
         text.contains("the events 0 to 4 (the first is 0) were taken from the pipe and are not"),
         "{text}"
     );
     let (run, rest) = text.split_once('\n').unwrap();
-    assert!(run.starts_with("run ") && rest.contains(&format!("--{run} goes on there")), "{text}");
+    assert!(
+        run.starts_with("run ") && rest.contains(&format!("--{run} goes on there")),
+        "{text}"
+    );
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.starts_with("published 0 events to orders: 0 sent"), "{said}");
+    assert!(
+        said.starts_with("published 0 events to orders: 0 sent"),
+        "{said}"
+    );
 }
 
 fn counts(_: &Received) -> Reply {
     let body = json!({ "acceptedEvents": 10, "matchedSubscriptions": 2, "unmatchedEvents": 3 });
-    Reply { status: 200, headers: Vec::new(), body: body.to_string() }
+    Reply {
+        status: 200,
+        headers: Vec::new(),
+        body: body.to_string(),
+    }
 }
 
 #[test]
@@ -179,10 +290,17 @@ fn the_counts_of_the_answers_are_added_up_and_a_server_that_counts_nothing_is_co
     let check = |answer: Answer, expected: [Value; 2]| {
         let endpoint = Endpoint::start();
         endpoint.script(PATH, [answer]);
-        let output = publish(&endpoint, &["--rate", "auto", "--batch", "10"], &lines(0..30));
+        let output = publish(
+            &endpoint,
+            &["--rate", "auto", "--batch", "10"],
+            &lines(0..30),
+        );
         let published = published(&output);
         assert_eq!(
-            [&published["unmatchedEvents"], &published["matchedSubscriptionsMax"]],
+            [
+                &published["unmatchedEvents"],
+                &published["matchedSubscriptionsMax"]
+            ],
             expected.each_ref()
         );
     };
@@ -203,9 +321,21 @@ fn publish_from_pipe(endpoint: &Endpoint, input: &str) -> (Child, ChildStdin) {
     let url = endpoint.url("");
     let program = env!("CARGO_BIN_EXE_posthaste");
     let mut command = Command::new("/usr/bin/env");
-    command.env_clear().args(["--default-signal=HUP", program, "publish", "orders", "--file", "-"]);
-    command.args(["--key", "k", "--json", "--url", &url, "--rate", "auto", "--run", "r1"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_clear().args([
+        "--default-signal=HUP",
+        program,
+        "publish",
+        "orders",
+        "--file",
+        "-",
+    ]);
+    command.args([
+        "--key", "k", "--json", "--url", &url, "--rate", "auto", "--run", "r1",
+    ]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
     pipe.write_all(input.as_bytes()).unwrap();
@@ -214,11 +344,17 @@ fn publish_from_pipe(endpoint: &Endpoint, input: &str) -> (Child, ChildStdin) {
 
 fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", name, &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
-// The input of both fits into one read of the program, 8 KiB, so that all of it is taken when the first
-// request arrives.
+// The input of both fits into one read of the program, 8 KiB, so that all of it is taken when the
+// first request arrives.
 #[test]
 fn the_first_signal_publishes_what_was_taken_from_a_pipe_that_stays_open() {
     for (name, code) in [("INT", 130), ("HUP", 129)] {
@@ -232,13 +368,23 @@ fn the_first_signal_publishes_what_was_taken_from_a_pipe_that_stays_open() {
         drop(pipe);
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert_eq!(
-            (&published(&output)["events"], &published(&output)["nextEvent"]),
+            (
+                &published(&output)["events"],
+                &published(&output)["nextEvent"]
+            ),
             (&json!(130), &json!(130))
         );
-        let sent: Vec<_> = endpoint.received(PATH).iter().flat_map(Received::ids).collect();
+        let sent: Vec<_> = endpoint
+            .received(PATH)
+            .iter()
+            .flat_map(Received::ids)
+            .collect();
         assert_eq!(sent, ids(0..130));
         let (_, text) = failure(&output);
-        assert!(text.contains("every event that was taken from the pipe was published"), "{text}");
+        assert!(
+            text.contains("every event that was taken from the pipe was published"),
+            "{text}"
+        );
     }
 }
 
@@ -266,13 +412,19 @@ fn what_a_pipe_has_given_is_published_while_it_is_silent() {
     endpoint.script(PATH, [Answer::Status(200)]);
     let (child, mut pipe) = publish_from_pipe(&endpoint, &lines(0..50));
     let request = endpoint.wait_for_one(PATH);
-    assert_eq!((request.ids(), request.header("idempotency-key")), (ids(0..50), Some("r1-0-50")));
+    assert_eq!(
+        (request.ids(), request.header("idempotency-key")),
+        (ids(0..50), Some("r1-0-50"))
+    );
     pipe.write_all(lines(50..60).as_bytes()).unwrap();
     drop(pipe);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let last = endpoint.received(PATH).pop().unwrap();
-    assert_eq!((last.ids(), last.header("idempotency-key")), (ids(50..60), Some("r1-50")));
+    assert_eq!(
+        (last.ids(), last.header("idempotency-key")),
+        (ids(50..60), Some("r1-50"))
+    );
 }
 
 #[test]
@@ -289,5 +441,13 @@ fn what_makes_no_sense_is_2_and_nothing_is_sent() {
     check(&["--rate", "auto", "--batch", "10001"], "10000");
     check(&["--rate", "auto", "--run", "a b"], "visible ASCII");
     check(&["--rate", "auto", "--give-up-after", "15m"], "ISO 8601");
-    check(&["--rate", "auto", "--content-type", "Application/CloudEvents+json; charset=utf-8"], "one event");
+    check(
+        &[
+            "--rate",
+            "auto",
+            "--content-type",
+            "Application/CloudEvents+json; charset=utf-8",
+        ],
+        "one event",
+    );
 }

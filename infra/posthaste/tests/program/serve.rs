@@ -1,5 +1,5 @@
-//! A server as a process: its life, and the commands against it. Delivery itself is tested end to end in
-//! `tests/`.
+//! A server as a process: its life, and the commands against it. Delivery itself is tested end to
+//! end in `tests/`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -25,16 +25,30 @@ fn topics(url: &str, types: &str) -> String {
 
 /// The answer of the server to a request without a key.
 fn get(server: &Server, path: &str) -> String {
-    let address = server.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let address = server
+        .url
+        .strip_prefix("http://")
+        .unwrap()
+        .trim_end_matches('/')
+        .to_owned();
     let mut stream = TcpStream::connect(&address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
 }
 
 fn changes(applied: &Value) -> Vec<&str> {
-    applied["applied"].as_array().unwrap().iter().map(|what| what["change"].as_str().unwrap()).collect()
+    applied["applied"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|what| what["change"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -43,7 +57,12 @@ fn apply_says_what_it_did_and_shows_new_secrets_once() {
     let server = Server::start(folder.path(), &[]);
     let first = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
     assert_eq!(changes(&first), ["created", "created"]);
-    let new: Vec<_> = first["new"].as_array().unwrap().iter().map(|new| (&new["of"], &new["kind"])).collect();
+    let new: Vec<_> = first["new"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|new| (&new["of"], &new["kind"]))
+        .collect();
     assert_eq!(
         new,
         [
@@ -53,9 +72,15 @@ fn apply_says_what_it_did_and_shows_new_secrets_once() {
         ]
     );
     let again = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
-    assert_eq!((changes(&again), &again["new"]), (vec!["unchanged", "unchanged"], &json!([])));
+    assert_eq!(
+        (changes(&again), &again["new"]),
+        (vec!["unchanged", "unchanged"], &json!([]))
+    );
     let other = server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a, b"));
-    assert_eq!((changes(&other), &other["new"]), (vec!["unchanged", "changed"], &json!([])));
+    assert_eq!(
+        (changes(&other), &other["new"]),
+        (vec!["unchanged", "changed"], &json!([]))
+    );
 }
 
 #[test]
@@ -63,18 +88,42 @@ fn a_signing_secret_is_rotated_and_its_public_key_is_there_for_receivers() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
-    let rotate = ["subscriptions", "rotate-secret", "orders", "billing", "--kind", "v1a"];
+    let rotate = [
+        "subscriptions",
+        "rotate-secret",
+        "orders",
+        "billing",
+        "--kind",
+        "v1a",
+    ];
     let rotated = server.json(&rotate, "");
     assert!(rotated["secret"].as_str().unwrap().starts_with("whsk_"));
     let masks = rotated["signing"]["secrets"].as_array().unwrap();
-    assert!(masks.len() == 2 && masks.iter().all(|mask| mask.as_str().unwrap().starts_with("(masked:")));
-    let keys = get(&server, "/.well-known/webhook-keys?topic=orders&subscription=billing");
+    assert!(
+        masks.len() == 2
+            && masks
+                .iter()
+                .all(|mask| mask.as_str().unwrap().starts_with("(masked:"))
+    );
+    let keys = get(
+        &server,
+        "/.well-known/webhook-keys?topic=orders&subscription=billing",
+    );
     assert!(
         keys.starts_with("HTTP/1.1 200") && keys.contains(rotated["publicKey"].as_str().unwrap()),
         "{keys}"
     );
-    let output =
-        server.run_with(&["subscriptions", "rotate-secret", "orders", "billing", "--overlap", "P8D"], "");
+    let output = server.run_with(
+        &[
+            "subscriptions",
+            "rotate-secret",
+            "orders",
+            "billing",
+            "--overlap",
+            "P8D",
+        ],
+        "",
+    );
     let (code, error) = failure(&output);
     assert!(code == 3 && error.contains("overlap"), "{code} {error}");
 }
@@ -83,13 +132,17 @@ fn a_signing_secret_is_rotated_and_its_public_key_is_there_for_receivers() {
 fn what_was_applied_before_a_refusal_is_shown_with_its_secrets() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
-    let private = "  zone:\n    subscriptions:\n      a: { endpoint: { url: 'https://10.0.0.1/' } }\n";
+    let private =
+        "  zone:\n    subscriptions:\n      a: { endpoint: { url: 'https://10.0.0.1/' } }\n";
     let text = topics("https://a.example/", "a") + private;
     let output = server.run_with(&["apply", "-f", "-", "--json"], &text);
     let (code, error) = failure(&output);
     assert!(code == 3 && error.contains("10.0.0.1"), "{code} {error}");
     let done: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((changes(&done), done["new"].as_array().unwrap().len()), (vec!["created", "created"], 3));
+    assert_eq!(
+        (changes(&done), done["new"].as_array().unwrap().len()),
+        (vec!["created", "created"], 3)
+    );
 }
 
 #[test]
@@ -114,7 +167,10 @@ fn the_schema_of_the_file_is_served_without_a_key() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     let answer = get(&server, "/schema.json");
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"noticesTopic\""), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("\"noticesTopic\""),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -123,14 +179,18 @@ fn what_is_applied_is_listed_shown_and_deleted() {
     let server = Server::start(folder.path(), &[]);
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
     assert_eq!(server.json(&["topics"], "")["topics"][0]["name"], "orders");
-    assert_eq!(server.json(&["topics", "show", "orders"], "")["subscriptions"]["billing"]["name"], "billing");
+    assert_eq!(
+        server.json(&["topics", "show", "orders"], "")["subscriptions"]["billing"]["name"],
+        "billing"
+    );
     let shown = server.json(&["subscriptions", "show", "orders", "billing"], "");
     assert_eq!(shown["endpoint"]["url"], "https://a.example/");
     let listed = server.json(&["subscriptions", "list", "orders"], "");
     assert_eq!(listed["subscriptions"], json!([shown]));
     let text = String::from_utf8(server.run(&["subscriptions", "list", "orders"]).stdout).unwrap();
     assert!(
-        text.starts_with("SUBSCRIPTION  ENDPOINT") && text.contains("billing       https://a.example/"),
+        text.starts_with("SUBSCRIPTION  ENDPOINT")
+            && text.contains("billing       https://a.example/"),
         "{text}"
     );
     let dead = server.json(&["dead-letters", "list", "orders", "billing"], "");
@@ -138,7 +198,10 @@ fn what_is_applied_is_listed_shown_and_deleted() {
     assert!(server.json(&["pressure"], "").is_object());
     server.json(&["subscriptions", "delete", "orders", "billing"], "");
     server.json(&["topics", "delete", "orders"], "");
-    assert_eq!(server.json(&["topics", "list"], ""), json!({ "topics": [] }));
+    assert_eq!(
+        server.json(&["topics", "list"], ""),
+        json!({ "topics": [] })
+    );
 }
 
 #[test]
@@ -147,12 +210,21 @@ fn a_key_of_another_tier_is_made_shown_and_taken_away() {
     let server = Server::start(folder.path(), &[]);
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
     let before = server.json(&["topics", "keys", "orders"], "");
-    assert_eq!(before.as_object().unwrap().keys().collect::<Vec<_>>(), ["key1", "key2"]);
+    assert_eq!(
+        before.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["key1", "key2"]
+    );
     let after = server.json(&["topics", "regenerate-key", "orders", "bulkKey1"], "");
-    assert_eq!((&after["key1"], after["bulkKey1"].is_string()), (&before["key1"], true));
+    assert_eq!(
+        (&after["key1"], after["bulkKey1"].is_string()),
+        (&before["key1"], true)
+    );
     assert_eq!(server.json(&["topics", "keys", "orders"], ""), after);
     let deleted = server.json(&["topics", "delete-key", "orders", "bulkKey1"], "");
-    assert_eq!(deleted, json!({ "deleted": { "topic": "orders", "key": "bulkKey1" } }));
+    assert_eq!(
+        deleted,
+        json!({ "deleted": { "topic": "orders", "key": "bulkKey1" } })
+    );
     assert_eq!(server.json(&["topics", "keys", "orders"], ""), before);
 }
 
@@ -167,16 +239,51 @@ fn every_refusal_has_its_exit_code() {
         assert!(text.contains(words), "{arguments:?}: {text}");
     };
     check(&["publish", "orders", "--file", "-"], EVENT, 0, "");
-    check(&["publish", "orders", "--file", "-"], &EVENT.replace("\"a.b\"", "7"), 3, "type");
-    check(&["publish", "orders", "--file", "-", "--key", "wrong"], EVENT, 5, "key");
+    check(
+        &["publish", "orders", "--file", "-"],
+        &EVENT.replace("\"a.b\"", "7"),
+        3,
+        "type",
+    );
+    check(
+        &["publish", "orders", "--file", "-", "--key", "wrong"],
+        EVENT,
+        5,
+        "key",
+    );
     check(&["publish", "nothing", "--file", "-"], EVENT, 4, "topic");
     check(&["topics", "show", "nothing"], "", 4, "topic");
     check(&["topics", "--key", "wrong"], "", 5, "key");
-    check(&["topics", "delete-key", "orders", "key1"], "", 3, "can be replaced");
-    check(&["topics", "delete-key", "orders", "bulkKey1"], "", 4, "no bulkKey1");
-    check(&["topics", "regenerate-key", "orders", "key3"], "", 2, "bulkKey2");
-    check(&["dead-letters", "show", "NO/SUCH/2026/1/1/1/x.json"], "", 4, "");
-    check(&["apply", "-f", "-"], &topics("http://127.0.0.1:1/", "a"), 3, "url");
+    check(
+        &["topics", "delete-key", "orders", "key1"],
+        "",
+        3,
+        "can be replaced",
+    );
+    check(
+        &["topics", "delete-key", "orders", "bulkKey1"],
+        "",
+        4,
+        "no bulkKey1",
+    );
+    check(
+        &["topics", "regenerate-key", "orders", "key3"],
+        "",
+        2,
+        "bulkKey2",
+    );
+    check(
+        &["dead-letters", "show", "NO/SUCH/2026/1/1/1/x.json"],
+        "",
+        4,
+        "",
+    );
+    check(
+        &["apply", "-f", "-"],
+        &topics("http://127.0.0.1:1/", "a"),
+        3,
+        "url",
+    );
 }
 
 #[test]
@@ -186,15 +293,27 @@ fn publish_says_how_many_events_were_accepted_and_how_many_subscriptions_matched
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a.b"));
     let counts = |published: &Value| {
         let published = &published["published"];
-        ["acceptedEvents", "matchedSubscriptions", "unmatchedEvents"].map(|name| published[name].clone())
+        ["acceptedEvents", "matchedSubscriptions", "unmatchedEvents"]
+            .map(|name| published[name].clone())
     };
     let other = EVENT.replace("\"a.b\"", "\"other\"");
     let both = format!("[{EVENT},{other}]");
     let said = |input: &str| {
-        String::from_utf8(server.run_with(&["publish", "orders", "-f", "-"], input).stdout).unwrap()
+        String::from_utf8(
+            server
+                .run_with(&["publish", "orders", "-f", "-"], input)
+                .stdout,
+        )
+        .unwrap()
     };
-    assert_eq!(counts(&server.json(&["publish", "orders", "-f", "-"], &both)), [2, 1, 1].map(|n| json!(n)));
-    assert_eq!(said(EVENT), "accepted 1 event; 1 subscription of orders matched\n");
+    assert_eq!(
+        counts(&server.json(&["publish", "orders", "-f", "-"], &both)),
+        [2, 1, 1].map(|n| json!(n))
+    );
+    assert_eq!(
+        said(EVENT),
+        "accepted 1 event; 1 subscription of orders matched\n"
+    );
     assert_eq!(
         said(&both),
         "accepted 2 events; 1 subscription of orders matched, and 1 event matched none\n"
@@ -202,7 +321,8 @@ fn publish_says_how_many_events_were_accepted_and_how_many_subscriptions_matched
     let nothing = said(&other);
     let expected = "accepted 1 event; no subscription of orders matched";
     assert!(
-        nothing.starts_with(expected) && nothing.contains("\n  try: `posthaste topics show orders`"),
+        nothing.starts_with(expected)
+            && nothing.contains("\n  try: `posthaste topics show orders`"),
         "{nothing}"
     );
     let paced = server.json(&["publish", "orders", "-f", "-", "--rate", "auto"], &both);
@@ -216,14 +336,28 @@ fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
     let server = Server::start(folder.path(), &[]);
     let path = folder.path().join("admin.key");
     let key = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
     server.signal("TERM");
     assert_eq!(server.end(), Some(0));
     let server = Server::start(folder.path(), &[]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
-    let output = run(&["topics", "--json", "--url", &server.url, "--key", key.trim()]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = run(&[
+        "topics",
+        "--json",
+        "--url",
+        &server.url,
+        "--key",
+        key.trim(),
+    ]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(listed["topics"][0]["name"], "orders");
 }
@@ -233,12 +367,29 @@ fn a_closed_terminal_ends_the_server_in_order() {
     let folder = folder();
     // As from a shell that ignores no signal; under `nohup` SIGHUP would be ignored.
     let mut command = Command::new("/usr/bin/env");
-    command.env_clear().args(["--default-signal=HUP", env!("CARGO_BIN_EXE_posthaste"), "serve"]);
-    command.args(["--listen", "127.0.0.1:0", "--data-dir", folder.path().to_str().unwrap()]);
+    command.env_clear().args([
+        "--default-signal=HUP",
+        env!("CARGO_BIN_EXE_posthaste"),
+        "serve",
+    ]);
+    command.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        folder.path().to_str().unwrap(),
+    ]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut log = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     assert!(log.any(|line| line.contains("listening on")));
-    assert!(Command::new("kill").args(["-s", "HUP", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-s", "HUP", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     log.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
@@ -248,9 +399,18 @@ fn a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     let path = folder.path().to_str().unwrap();
-    let (code, text) = failure(&run(&["serve", "--listen", "127.0.0.1:0", "--data-dir", path]));
+    let (code, text) = failure(&run(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        path,
+    ]));
     assert_eq!(code, 1);
-    assert!(text.contains("is open in another posthaste") && text.contains(path), "{text}");
+    assert!(
+        text.contains("is open in another posthaste") && text.contains(path),
+        "{text}"
+    );
     assert_eq!(server.json(&["topics"], ""), json!({ "topics": [] }));
 }
 
@@ -322,7 +482,9 @@ fn what_is_under_way_at_sigterm_is_finished_and_not_sent_again() {
     let (first, mut connection) = request(&endpoint);
     server.signal("TERM");
     server.wait_for_log("timeout_s");
-    connection.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+    connection
+        .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+        .unwrap();
     assert_eq!(server.end(), Some(0));
     let server = Server::start(folder.path(), &["--allow-endpoints", "127.0.0.0/8"]);
     let second = EVENT.replace(r#""id":"1""#, r#""id":"2""#);
@@ -334,21 +496,39 @@ fn what_is_under_way_at_sigterm_is_finished_and_not_sent_again() {
 fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
-    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .build()
+        .into();
     let missing = agent.get(format!("{}/nothing", server.url)).call().unwrap();
     assert_eq!(
-        (missing.status().as_u16(), &missing.headers()["content-type"]),
+        (
+            missing.status().as_u16(),
+            &missing.headers()["content-type"]
+        ),
         (404, &"application/problem+json".parse().unwrap())
     );
-    let method = agent.delete(format!("{}/health", server.url)).call().unwrap();
+    let method = agent
+        .delete(format!("{}/health", server.url))
+        .call()
+        .unwrap();
     assert_eq!(
         (method.status().as_u16(), &method.headers()["content-type"]),
         (405, &"application/problem+json".parse().unwrap())
     );
-    let method = agent.delete(format!("{}/metrics", server.url)).call().unwrap();
-    assert_eq!((method.status().as_u16(), &method.headers()["allow"]), (405, &"GET, HEAD".parse().unwrap()));
+    let method = agent
+        .delete(format!("{}/metrics", server.url))
+        .call()
+        .unwrap();
+    assert_eq!(
+        (method.status().as_u16(), &method.headers()["allow"]),
+        (405, &"GET, HEAD".parse().unwrap())
+    );
     let metrics = agent.get(format!("{}/metrics", server.url)).call().unwrap();
-    assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(
+        metrics.headers()["content-type"],
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
 }
 
 /// Settings by which a few hundred waiting messages are Medium, with short delays for producers.
@@ -375,8 +555,8 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
         "127.0.0.0/8",
     ];
     let mut server = Server::start(folder.path(), &arguments);
-    // No answer ever comes. At most a thousand messages are in flight, so some of three for each subscription
-    // wait.
+    // No answer ever comes. At most a thousand messages are in flight, so some of three for each
+    // subscription wait.
     let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", endpoint.local_addr().unwrap());
     let named = (0..500).map(|n| (format!("s{n}"), json!({ "endpoint": { "url": url } })));
@@ -388,26 +568,60 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
         server.json(&["publish", "orders", "--file", "-"], &event);
     }
     let trimmed = server.wait_for_line("resident_bytes_after");
-    let number = |member: &str| trimmed[member].as_u64().unwrap_or_else(|| panic!("{trimmed}"));
+    let number = |member: &str| {
+        trimmed[member]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{trimmed}"))
+    };
     // Bodies that wait for their receiver, each as long as its event at least.
-    assert!(number("entries") > 0 && number("bytes") >= EVENT.len() as u64, "{trimmed}");
-    assert!(number("resident_bytes_before") > 0 && number("resident_bytes_after") > 0, "{trimmed}");
+    assert!(
+        number("entries") > 0 && number("bytes") >= EVENT.len() as u64,
+        "{trimmed}"
+    );
+    assert!(
+        number("resident_bytes_before") > 0 && number("resident_bytes_after") > 0,
+        "{trimmed}"
+    );
     let metrics = get(&server, "/metrics");
-    assert!(metrics.contains(&format!("\nTrimmedBytes {}\n", number("bytes"))), "{metrics}");
+    assert!(
+        metrics.contains(&format!("\nTrimmedBytes {}\n", number("bytes"))),
+        "{metrics}"
+    );
 }
 
 #[test]
 fn no_more_requests_are_answered_at_once_than_open_files_allow() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new("sh");
-    command.env_clear().args(["-c", r#"ulimit -n 256; exec "$@""#, "sh", env!("CARGO_BIN_EXE_posthaste")]);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--log", "json", "--data-dir"]).arg(folder.path());
+    command.env_clear().args([
+        "-c",
+        r#"ulimit -n 256; exec "$@""#,
+        "sh",
+        env!("CARGO_BIN_EXE_posthaste"),
+    ]);
+    command
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "json",
+            "--data-dir",
+        ])
+        .arg(folder.path());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let until_listening: Vec<_> = log.take_while(|line| !line.contains("listening on")).collect();
+    let log = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let until_listening: Vec<_> = log
+        .take_while(|line| !line.contains("listening on"))
+        .collect();
     child.kill().unwrap();
     child.wait().unwrap();
     // A quarter is kept for requests to endpoints and 64 for operators.
-    let said = until_listening.iter().filter(|line| line.contains(r#""requests_max":128"#)).count();
+    let said = until_listening
+        .iter()
+        .filter(|line| line.contains(r#""requests_max":128"#))
+        .count();
     assert_eq!(said, 1, "{until_listening:?}");
 }

@@ -1,5 +1,5 @@
-//! The command line where one server manages topics and another one takes their events, as on AWS: the two
-//! functions themselves, each on a port of its own, over one store.
+//! The command line where one server manages topics and another one takes their events, as on AWS:
+//! the two functions themselves, each on a port of its own, over one store.
 
 use std::process::Output;
 use std::sync::Arc;
@@ -24,8 +24,7 @@ use tokio::runtime::Runtime;
 
 const ADMIN_KEY: &str = "the-admin-key-of-tests";
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/t","type":"a.b"}"#;
-const TOPICS: &str =
-    "topics:\n  orders:\n    subscriptions:\n      billing: { endpoint: { url: 'https://a.example/' } }\n";
+const TOPICS: &str = "topics:\n  orders:\n    subscriptions:\n      billing: { endpoint: { url: 'https://a.example/' } }\n";
 
 /// The two servers. They end with the runtime.
 struct Deployed {
@@ -38,13 +37,20 @@ struct Deployed {
 
 type Queue = LocalQueue<SystemClock>;
 type Webhooks = HyperWebhookClient<SystemClock>;
-type Embedded = Bundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
+type Embedded =
+    Bundle<Queue, StateStore, FileStore, FileStore, Webhooks, SystemClock, SystemEntropy>;
 
 impl Deployed {
     /// Starts both, with the topic `orders`.
     fn start() -> Self {
         let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
-        let local = Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
+        let local = Local::open(
+            folder.path(),
+            LocalOptions::default(),
+            SystemClock,
+            SystemEntropy,
+        )
+        .unwrap();
         let publish_url = listen(&runtime, publish(&local));
         let bucket = FileStore::open(&folder.path().join("dead-letters")).unwrap();
         let manage = Manage::<Embedded> {
@@ -72,20 +78,36 @@ impl Deployed {
             },
         };
         let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
-        let deployed = Self { manage_url, publish_url, local, runtime, folder };
+        let deployed = Self {
+            manage_url,
+            publish_url,
+            local,
+            runtime,
+            folder,
+        };
         deployed.manage(&["apply", "-f", "-", "--key", ADMIN_KEY], TOPICS);
         deployed
     }
 
     /// Runs a command against the managing server, which must succeed.
     fn manage(&self, arguments: &[&str], input: &str) -> Value {
-        let output = run_with(&[arguments, &["--json", "--url", &self.manage_url]].concat(), input);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = run_with(
+            &[arguments, &["--json", "--url", &self.manage_url]].concat(),
+            input,
+        );
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     fn publish(url: &str, keys: &[&str]) -> Output {
-        run_with(&[&["publish", "orders", "-f", "-", "--url", url], keys].concat(), EVENT)
+        run_with(
+            &[&["publish", "orders", "-f", "-", "--url", url], keys].concat(),
+            EVENT,
+        )
     }
 
     fn publish_key(&self) -> String {
@@ -94,7 +116,10 @@ impl Deployed {
     }
 
     fn deliveries(&self) -> u64 {
-        self.runtime.block_on(self.local.queue(QueueName::Deliveries).counts()).unwrap().visible
+        self.runtime
+            .block_on(self.local.queue(QueueName::Deliveries).counts())
+            .unwrap()
+            .visible
     }
 }
 
@@ -127,9 +152,15 @@ fn with_the_admin_key_an_event_goes_where_the_topic_says() {
     assert!(output.status.success(), "{}", failure(&output).1);
     assert_eq!(deployed.deliveries(), 1);
     let key = deployed.publish_key();
-    let output = Deployed::publish(&deployed.manage_url, &["--admin-key", ADMIN_KEY, "--key", &key]);
+    let output = Deployed::publish(
+        &deployed.manage_url,
+        &["--admin-key", ADMIN_KEY, "--key", &key],
+    );
     assert!(output.status.success(), "{}", failure(&output).1);
-    let output = Deployed::publish(&deployed.manage_url, &["--admin-key", ADMIN_KEY, "--key", "wrong"]);
+    let output = Deployed::publish(
+        &deployed.manage_url,
+        &["--admin-key", ADMIN_KEY, "--key", "wrong"],
+    );
     assert_eq!((failure(&output).0, deployed.deliveries()), (5, 2));
 }
 
@@ -152,16 +183,38 @@ fn a_publish_key_opens_the_server_that_is_named_whatever_admin_key_the_environme
         let file = deployed.folder.path().join("event.json");
         std::fs::write(&file, EVENT).unwrap();
         let file = file.to_str().unwrap();
-        let common = ["publish", "orders", "-f", file, "--url", &deployed.publish_url];
+        let common = [
+            "publish",
+            "orders",
+            "-f",
+            file,
+            "--url",
+            &deployed.publish_url,
+        ];
         let mut command = posthaste(&[&common[..], more].concat());
-        failure(&command.env("POSTHASTE_KEY", ADMIN_KEY).envs(variables.iter().copied()).output().unwrap())
+        failure(
+            &command
+                .env("POSTHASTE_KEY", ADMIN_KEY)
+                .envs(variables.iter().copied())
+                .output()
+                .unwrap(),
+        )
     };
     assert_eq!(publish(&[], &["--key", &key]), (0, String::new()));
-    assert_eq!(publish(&[("POSTHASTE_PUBLISH_KEY", &key)], &[]), (0, String::new()));
-    assert_eq!(publish(&[], &["--key", &key, "--rate", "auto", "--json"]).0, 0);
+    assert_eq!(
+        publish(&[("POSTHASTE_PUBLISH_KEY", &key)], &[]),
+        (0, String::new())
+    );
+    assert_eq!(
+        publish(&[], &["--key", &key, "--rate", "auto", "--json"]).0,
+        0
+    );
     assert_eq!(deployed.deliveries(), 3);
     // The address that takes events manages no topic.
-    assert_eq!(publish(&[], &["--key", &key, "--admin-key", ADMIN_KEY]).0, 4);
+    assert_eq!(
+        publish(&[], &["--key", &key, "--admin-key", ADMIN_KEY]).0,
+        4
+    );
 }
 
 #[test]
@@ -170,12 +223,39 @@ fn every_other_command_asks_the_server_that_manages() {
     let endpoint = format!("{}/topics/orders/events", deployed.publish_url);
     let shown = deployed.manage(&["topics", "show", "orders", "--key", ADMIN_KEY], "");
     assert_eq!(shown["endpoint"], endpoint);
-    let output =
-        run_with(&["topics", "show", "orders", "--key", ADMIN_KEY, "--url", &deployed.manage_url], "");
-    assert!(String::from_utf8(output.stdout).unwrap().contains(&format!("publish to {endpoint}\n")));
+    let output = run_with(
+        &[
+            "topics",
+            "show",
+            "orders",
+            "--key",
+            ADMIN_KEY,
+            "--url",
+            &deployed.manage_url,
+        ],
+        "",
+    );
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains(&format!("publish to {endpoint}\n"))
+    );
     let again = deployed.manage(&["apply", "-f", "-", "--key", ADMIN_KEY], TOPICS);
     assert_eq!(again["applied"][0]["change"], "unchanged");
-    assert_eq!(deployed.manage(&["pressure", "--key", ADMIN_KEY], "")["level"], "normal");
-    let letters = deployed.manage(&["dead-letters", "list", "orders", "billing", "--key", ADMIN_KEY], "");
+    assert_eq!(
+        deployed.manage(&["pressure", "--key", ADMIN_KEY], "")["level"],
+        "normal"
+    );
+    let letters = deployed.manage(
+        &[
+            "dead-letters",
+            "list",
+            "orders",
+            "billing",
+            "--key",
+            ADMIN_KEY,
+        ],
+        "",
+    );
     assert_eq!(letters["deadLetters"], serde_json::json!([]));
 }

@@ -1,6 +1,9 @@
 //! The table of settings against the documents and the template.
 
-#![expect(clippy::unwrap_used, reason = "a document that cannot be read has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a document that cannot be read has failed"
+)]
 
 mod page;
 mod rows;
@@ -11,7 +14,9 @@ use std::{env, fs};
 
 /// A file of the repository.
 fn file(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
 }
 
 #[test]

@@ -71,14 +71,26 @@ pub(crate) fn page() -> String {
     let _ = write!(page, "\n{IN_THE_TEMPLATE}");
     for (name, parameter) in template["Parameters"].as_object().unwrap() {
         if !read.contains(name.as_str()) {
-            entry(&mut page, &format!("`{name}`"), &values(parameter), &description(parameter));
+            entry(
+                &mut page,
+                &format!("`{name}`"),
+                &values(parameter),
+                &description(parameter),
+            );
         }
     }
     page
 }
 
 fn serve_option(page: &mut String, option: &ServeOption, row: &Row) {
-    let ServeOption { name, variable, value, help, more, .. } = option;
+    let ServeOption {
+        name,
+        variable,
+        value,
+        help,
+        more,
+        ..
+    } = option;
     // Help names a default that depends on something else in brackets.
     let (help, computed) = match help.split_once(" [default: ") {
         Some((before, after)) => {
@@ -96,19 +108,40 @@ fn serve_option(page: &mut String, option: &ServeOption, row: &Row) {
         }
         _ => None,
     };
-    let on_aws = row.variable.and_then(|it| it.parameter).map(|parameter| format!("on AWS `{parameter}`"));
-    let facts: Vec<_> =
-        [Some(format!("`{variable}`")), default, form, on_aws].into_iter().flatten().collect();
-    let more = if more.is_empty() { String::new() } else { format!(" {more}") };
-    entry(page, &format!("`--{name} {value}`"), &facts.join("; "), &format!("{help}{more}"));
+    let on_aws = row
+        .variable
+        .and_then(|it| it.parameter)
+        .map(|parameter| format!("on AWS `{parameter}`"));
+    let facts: Vec<_> = [Some(format!("`{variable}`")), default, form, on_aws]
+        .into_iter()
+        .flatten()
+        .collect();
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!(" {more}")
+    };
+    entry(
+        page,
+        &format!("`--{name} {value}`"),
+        &facts.join("; "),
+        &format!("{help}{more}"),
+    );
 }
 
 fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BTreeSet<&'a str>) {
-    let Some(variable) = &row.variable else { return };
+    let Some(variable) = &row.variable else {
+        return;
+    };
     let readers = if variable.readers.len() == Function::ALL.len() {
         "all functions".to_owned()
     } else {
-        variable.readers.iter().map(Function::to_string).collect::<Vec<_>>().join(", ")
+        variable
+            .readers
+            .iter()
+            .map(Function::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let form = match variable.form {
         Form::Number(least, greatest) => format!("{least} to {greatest}"),
@@ -122,10 +155,20 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
     if let Some(parameter) = variable.parameter {
         read.insert(parameter);
         let facts = format!("`{}`; {form}{default}; read by {readers}", variable.name);
-        entry(page, &format!("`{parameter}`"), &facts, &description(&template["Parameters"][parameter]));
+        entry(
+            page,
+            &format!("`{parameter}`"),
+            &facts,
+            &description(&template["Parameters"][parameter]),
+        );
     } else {
         let facts = format!("{form}{default}; read by {readers}");
-        entry(page, &format!("`{}`", variable.name), &facts, "Set by the template.");
+        entry(
+            page,
+            &format!("`{}`", variable.name),
+            &facts,
+            "Set by the template.",
+        );
     }
 }
 
@@ -133,9 +176,11 @@ fn variable<'a>(page: &mut String, row: &'a Row, template: &Value, read: &mut BT
 fn values(parameter: &Value) -> String {
     let choices = parameter["AllowedValues"].as_array();
     let bounds = match (&parameter["MinValue"], &parameter["MaxValue"], choices) {
-        (_, _, Some(values)) => {
-            values.iter().map(|it| format!("`{}`", text(it))).collect::<Vec<_>>().join(", ")
-        }
+        (_, _, Some(values)) => values
+            .iter()
+            .map(|it| format!("`{}`", text(it)))
+            .collect::<Vec<_>>()
+            .join(", "),
         (Value::Null, ..) => "a text".to_owned(),
         (least, Value::Null, _) => format!("{least} or more"),
         (least, greatest, _) => format!("{least} to {greatest}"),

@@ -17,7 +17,11 @@ struct Rows(Vec<Row>);
 impl Visitor for Rows {
     fn visit<T: 'static>(&mut self, setting: &'static Setting<T>) {
         let takes = Box::new(|text: &str| (setting.parse)(text).is_ok());
-        self.0.push(Row { option: setting.option, variable: setting.variable, takes });
+        self.0.push(Row {
+            option: setting.option,
+            variable: setting.variable,
+            takes,
+        });
     }
 }
 

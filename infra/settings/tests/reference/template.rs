@@ -1,5 +1,6 @@
-//! The table against `template.yaml`: each function is given its variables, and parameters have the table's
-//! defaults and bounds. That the functions themselves accept these values is tested in `tests/aws`.
+//! The table against `template.yaml`: each function is given its variables, and parameters have the
+//! table's defaults and bounds. That the functions themselves accept these values is tested in
+//! `tests/aws`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +18,9 @@ pub(crate) fn template() -> Value {
 
 /// A value of the template as text.
 pub(crate) fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The variables that the template gives each program, and what each refers to.
@@ -29,8 +32,16 @@ fn given(template: &Value) -> BTreeMap<String, BTreeMap<String, String>> {
             let program = text(&function["Properties"]["Handler"]);
             let everywhere = &template["Globals"]["Function"]["Environment"]["Variables"];
             let own = &function["Properties"]["Environment"]["Variables"];
-            let variables = [everywhere, own].into_iter().filter_map(Value::as_object).flatten();
-            (program, variables.map(|(name, value)| (name.clone(), text(value))).collect())
+            let variables = [everywhere, own]
+                .into_iter()
+                .filter_map(Value::as_object)
+                .flatten();
+            (
+                program,
+                variables
+                    .map(|(name, value)| (name.clone(), text(value)))
+                    .collect(),
+            )
         })
         .collect()
 }
@@ -45,7 +56,9 @@ fn expected(variable: &Variable) -> Value {
     }
     match variable.form {
         // A number that may be left out is a text with a pattern.
-        Form::Number(..) if variable.when_absent == WhenAbsent::Nothing => members["Type"] = "String".into(),
+        Form::Number(..) if variable.when_absent == WhenAbsent::Nothing => {
+            members["Type"] = "String".into()
+        }
         Form::Number(least, greatest) => {
             members["Type"] = "Number".into();
             members["MinValue"] = least.to_string().into();
@@ -66,14 +79,19 @@ fn parameters_have_the_defaults_and_bounds_of_the_table() {
     let parameters = &template()["Parameters"];
     let mut seen = BTreeSet::new();
     for variable in variables() {
-        let Some(name) = variable.parameter else { continue };
+        let Some(name) = variable.parameter else {
+            continue;
+        };
         for (member, expected) in expected(&variable).as_object().unwrap() {
             let found = match &parameters[name][member] {
                 Value::Array(values) => json!(values.iter().map(text).collect::<BTreeSet<_>>()),
                 Value::Null => Value::Null,
                 value => text(value).into(),
             };
-            assert_eq!(&found, expected, "{name}: {member} of template.yaml and of the table");
+            assert_eq!(
+                &found, expected,
+                "{name}: {member} of template.yaml and of the table"
+            );
         }
         assert!(seen.insert(name), "{name} sets two variables");
     }
@@ -86,27 +104,41 @@ fn each_function_is_given_its_variables_and_no_others() {
     assert_eq!(given.len(), Function::ALL.len());
     for function in Function::ALL {
         let own = variables().filter(|variable| variable.readers.contains(&function));
-        let own: BTreeMap<_, _> =
-            own.map(|variable| (variable.name.to_owned(), variable.parameter)).collect();
+        let own: BTreeMap<_, _> = own
+            .map(|variable| (variable.name.to_owned(), variable.parameter))
+            .collect();
         let given = given[function.as_str()].iter().map(|(name, refers)| {
             let parameter = template["Parameters"].get(refers).map(|_| refers.as_str());
             (name.clone(), parameter)
         });
-        assert_eq!(given.collect::<BTreeMap<_, _>>(), own, "{function}: template.yaml, and the table");
+        assert_eq!(
+            given.collect::<BTreeMap<_, _>>(),
+            own,
+            "{function}: template.yaml, and the table"
+        );
     }
 }
 
 #[test]
 fn every_default_and_choice_is_taken_by_its_setting() {
     for row in rows() {
-        let option = row.option.map(|option| (option.name, option.form, option.default));
+        let option = row
+            .option
+            .map(|option| (option.name, option.form, option.default));
         let variable = row.variable.map(|variable| {
-            let default =
-                if let WhenAbsent::Default(text) = variable.when_absent { Some(text) } else { None };
+            let default = if let WhenAbsent::Default(text) = variable.when_absent {
+                Some(text)
+            } else {
+                None
+            };
             (variable.name, variable.form, default)
         });
         for (name, form, default) in [option, variable].into_iter().flatten() {
-            let choices = if let Form::Choice(choices) = form { choices } else { &[] };
+            let choices = if let Form::Choice(choices) = form {
+                choices
+            } else {
+                &[]
+            };
             for text in choices.iter().map(|choice| choice.name).chain(default) {
                 assert!((row.takes)(text), "{name}={text}");
                 assert!(

@@ -1,4 +1,5 @@
-//! Answers to CloudFormation: a PUT to a URL that came with the question, and that is signed already.
+//! Answers to CloudFormation: a PUT to a URL that came with the question, and that is signed
+//! already.
 
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings};
@@ -21,8 +22,12 @@ pub struct StackAnswers {
 impl StackAnswers {
     pub(super) fn new(sleep: SharedAsyncSleep) -> Self {
         let timeouts = HttpConnectorSettings::builder();
-        let timeouts = timeouts.connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT);
-        Self { connector: ByScheme::new(timeouts.build(), sleep) }
+        let timeouts = timeouts
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT);
+        Self {
+            connector: ByScheme::new(timeouts.build(), sleep),
+        }
     }
 
     /// Puts an answer to `url`, once.
@@ -32,7 +37,8 @@ impl StackAnswers {
         request.set_method("PUT").map_err(invalid)?;
         request.set_uri(url).map_err(invalid)?;
         let sent = self.connector.call(request).await;
-        let response = sent.map_err(|error| PortError::caused(ANSWERING, ErrorKind::Other, error))?;
+        let response =
+            sent.map_err(|error| PortError::caused(ANSWERING, ErrorKind::Other, error))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             status => {

@@ -1,8 +1,8 @@
-//! The HTTP client under both services: plain for an emulator, TLS for AWS, and each set up at its first
-//! request.
+//! The HTTP client under both services: plain for an emulator, TLS for AWS, and each set up at its
+//! first request.
 //!
-//! The SDK's own client loads and parses the platform's roots whenever a service client is made, also for an
-//! endpoint without TLS. That would be most of a cold start.
+//! The SDK's own client loads and parses the platform's roots whenever a service client is made,
+//! also for an endpoint without TLS. That would be most of a cold start.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,9 +19,9 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use parking_lot::Mutex;
 
-/// Time that an idle connection is kept. A function that is frozen does not see its connections close; after
-/// a pause longer than this it makes new ones, where it would otherwise send its next request into a closed
-/// one.
+/// Time that an idle connection is kept. A function that is frozen does not see its connections
+/// close; after a pause longer than this it makes new ones, where it would otherwise send its next
+/// request into a closed one.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
 
 /// Connect timeout and read timeout: a connector has its own, and its own pool of connections.
@@ -36,7 +36,10 @@ pub(super) struct LazyClient {
 
 impl LazyClient {
     pub(super) fn new(sleep: SharedAsyncSleep) -> Self {
-        Self { sleep, connectors: Mutex::default() }
+        Self {
+            sleep,
+            connectors: Mutex::default(),
+        }
     }
 }
 
@@ -64,7 +67,12 @@ pub(super) struct ByScheme {
 
 impl ByScheme {
     pub(super) fn new(settings: HttpConnectorSettings, sleep: SharedAsyncSleep) -> Self {
-        Self { settings, sleep, plain: OnceLock::new(), tls: OnceLock::new() }
+        Self {
+            settings,
+            sleep,
+            plain: OnceLock::new(),
+            tls: OnceLock::new(),
+        }
     }
 
     fn builder(&self) -> ConnectorBuilder {
@@ -80,7 +88,11 @@ impl HttpConnector for ByScheme {
         let connector = if request.uri().starts_with("http:") {
             self.plain.get_or_init(|| self.builder().build_http())
         } else {
-            self.tls.get_or_init(|| self.builder().tls_provider(Provider::Rustls(CryptoMode::Ring)).build())
+            self.tls.get_or_init(|| {
+                self.builder()
+                    .tls_provider(Provider::Rustls(CryptoMode::Ring))
+                    .build()
+            })
         };
         connector.call(request)
     }
@@ -97,8 +109,10 @@ mod tests {
 
     fn by_scheme() -> ByScheme {
         let timeout = Duration::from_secs(5);
-        let settings =
-            HttpConnectorSettings::builder().connect_timeout(timeout).read_timeout(timeout).build();
+        let settings = HttpConnectorSettings::builder()
+            .connect_timeout(timeout)
+            .read_timeout(timeout)
+            .build();
         ByScheme::new(settings, SharedAsyncSleep::new(TokioSleep::new()))
     }
 

@@ -21,25 +21,32 @@ pub(crate) fn kind<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -
         SdkError::TimeoutError(_) => ErrorKind::TimedOut,
         SdkError::DispatchFailure(failure) if failure.is_timeout() => ErrorKind::TimedOut,
         SdkError::ServiceError(answer) => {
-            let by_code = answer.err().code().and_then(|code| of_code(code, answer.err().message()));
+            let by_code = answer
+                .err()
+                .code()
+                .and_then(|code| of_code(code, answer.err().message()));
             let kind = by_code.unwrap_or_else(|| of_status(answer.raw().status().as_u16()));
             with_wait(kind, answer.raw())
         }
-        // The request could not be built, the connection failed, or the answer is unreadable: a retry may
-        // help.
+        // The request could not be built, the connection failed, or the answer is unreadable: a
+        // retry may help.
         _ => ErrorKind::Other,
     }
 }
 
-/// The meaning of a service's error code, where it says more than the status. SQS and S3 share one table
-/// because no code means two things.
+/// The meaning of a service's error code, where it says more than the status. SQS and S3 share one
+/// table because no code means two things.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html>
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
 pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
-    if let Some(kms) = code.strip_prefix("KMS.").or_else(|| code.strip_prefix("Kms")) {
+    if let Some(kms) = code
+        .strip_prefix("KMS.")
+        .or_else(|| code.strip_prefix("Kms"))
+    {
         return Some(of_key_trouble(kms));
     }
-    // The query protocol's codes carry a namespace in front, the JSON protocol's an "Exception" at the end.
+    // The query protocol's codes carry a namespace in front, the JSON protocol's an "Exception" at
+    // the end.
     let name = code.rsplit(['.', '#']).next().unwrap_or(code);
     Some(match name.strip_suffix("Exception").unwrap_or(name) {
         "Throttling"
@@ -75,8 +82,11 @@ pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
         | "NoSuchKey"
         | "ReceiptHandleIsInvalid"
         | "MessageNotInflight" => ErrorKind::NotFound,
-        // The answer for the receipt handle of a deleted message. SQS gives it for other parameters too.
-        "InvalidParameterValue" if message.is_some_and(|text| text.contains("parameter ReceiptHandle")) => {
+        // The answer for the receipt handle of a deleted message. SQS gives it for other parameters
+        // too.
+        "InvalidParameterValue"
+            if message.is_some_and(|text| text.contains("parameter ReceiptHandle")) =>
+        {
             ErrorKind::NotFound
         }
         "PreconditionFailed" => ErrorKind::PreconditionFailed,
@@ -86,10 +96,14 @@ pub(crate) fn of_code(code: &str, message: Option<&str>) -> Option<ErrorKind> {
     })
 }
 
-/// Trouble with the key that encrypts a queue or bucket: throttled, disabled, deleted or not ours. SQS
-/// answers 400, but the message is in order.
+/// Trouble with the key that encrypts a queue or bucket: throttled, disabled, deleted or not ours.
+/// SQS answers 400, but the message is in order.
 fn of_key_trouble(code: &str) -> ErrorKind {
-    if code.starts_with("Throttl") { ErrorKind::Throttled { retry_after: None } } else { ErrorKind::Denied }
+    if code.starts_with("Throttl") {
+        ErrorKind::Throttled { retry_after: None }
+    } else {
+        ErrorKind::Denied
+    }
 }
 
 fn of_status(status: u16) -> ErrorKind {
@@ -108,8 +122,13 @@ fn of_status(status: u16) -> ErrorKind {
 fn with_wait(kind: ErrorKind, answer: &HttpResponse) -> ErrorKind {
     match kind {
         ErrorKind::Throttled { .. } => {
-            let secs = answer.headers().get("retry-after").and_then(|text| text.parse().ok());
-            ErrorKind::Throttled { retry_after: secs.map(Duration::from_secs) }
+            let secs = answer
+                .headers()
+                .get("retry-after")
+                .and_then(|text| text.parse().ok());
+            ErrorKind::Throttled {
+                retry_after: secs.map(Duration::from_secs),
+            }
         }
         other => other,
     }
@@ -137,7 +156,11 @@ mod tests {
     #[test]
     fn an_answer_has_the_kind_of_its_code_and_else_of_its_status() {
         let check = |status, code: &str, expected| {
-            assert_eq!(kind(&answered(status, code, "")), expected, "{status} {code}");
+            assert_eq!(
+                kind(&answered(status, code, "")),
+                expected,
+                "{status} {code}"
+            );
         };
         for code in [
             "Throttling",
@@ -154,26 +177,50 @@ mod tests {
         }
         check(503, "SlowDown", THROTTLED);
         check(429, "", THROTTLED);
-        for code in
-            ["AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "KMS.AccessDeniedException"]
-        {
+        for code in [
+            "AccessDenied",
+            "AccessDeniedException",
+            "InvalidClientTokenId",
+            "KMS.AccessDeniedException",
+        ] {
             check(400, code, ErrorKind::Denied);
         }
-        for code in ["KmsDisabled", "KMS.NotFoundException", "ExpiredToken", "UnrecognizedClientException"] {
+        for code in [
+            "KmsDisabled",
+            "KMS.NotFoundException",
+            "ExpiredToken",
+            "UnrecognizedClientException",
+        ] {
             check(400, code, ErrorKind::Denied);
         }
         check(403, "SomethingNew", ErrorKind::Denied);
-        check(400, "AWS.SimpleQueueService.NonExistentQueue", ErrorKind::NotFound);
-        check(400, "com.amazonaws.sqs#QueueDoesNotExist", ErrorKind::NotFound);
+        check(
+            400,
+            "AWS.SimpleQueueService.NonExistentQueue",
+            ErrorKind::NotFound,
+        );
+        check(
+            400,
+            "com.amazonaws.sqs#QueueDoesNotExist",
+            ErrorKind::NotFound,
+        );
         check(404, "NoSuchBucket", ErrorKind::NotFound);
         check(400, "ReceiptHandleIsInvalid", ErrorKind::NotFound);
-        check(400, "AWS.SimpleQueueService.MessageNotInflight", ErrorKind::NotFound);
+        check(
+            400,
+            "AWS.SimpleQueueService.MessageNotInflight",
+            ErrorKind::NotFound,
+        );
         check(412, "PreconditionFailed", ErrorKind::PreconditionFailed);
         check(412, "", ErrorKind::PreconditionFailed);
         check(409, "ConditionalRequestConflict", ErrorKind::Other);
         check(400, "RequestTimeout", ErrorKind::TimedOut);
         check(504, "", ErrorKind::TimedOut);
-        check(400, "AWS.SimpleQueueService.BatchRequestTooLong", ErrorKind::Invalid);
+        check(
+            400,
+            "AWS.SimpleQueueService.BatchRequestTooLong",
+            ErrorKind::Invalid,
+        );
         check(400, "InvalidMessageContents", ErrorKind::Invalid);
         check(500, "InternalError", ErrorKind::Other);
         check(503, "ServiceUnavailable", ErrorKind::Other);
@@ -182,7 +229,11 @@ mod tests {
     #[test]
     fn a_deleted_message_is_told_apart_from_a_refused_parameter() {
         let check = |message, expected| {
-            assert_eq!(kind(&answered(400, "InvalidParameterValue", message)), expected, "{message}");
+            assert_eq!(
+                kind(&answered(400, "InvalidParameterValue", message)),
+                expected,
+                "{message}"
+            );
         };
         check(
             "Value AQEB for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not \
@@ -200,8 +251,14 @@ mod tests {
         let metadata = ErrorMetadata::builder().code("SlowDown").build();
         let mut answer = HttpResponse::new(503.try_into().unwrap(), SdkBody::empty());
         answer.headers_mut().insert("retry-after", "7");
-        let error: Failure = SdkError::service_error(SendMessageBatchError::generic(metadata), answer);
-        assert_eq!(kind(&error), ErrorKind::Throttled { retry_after: Some(Duration::from_secs(7)) });
+        let error: Failure =
+            SdkError::service_error(SendMessageBatchError::generic(metadata), answer);
+        assert_eq!(
+            kind(&error),
+            ErrorKind::Throttled {
+                retry_after: Some(Duration::from_secs(7))
+            }
+        );
     }
 
     #[test]
@@ -212,9 +269,15 @@ mod tests {
         };
         check(ConnectorError::timeout("late".into()), ErrorKind::TimedOut);
         check(ConnectorError::io("reset".into()), ErrorKind::Other);
-        assert_eq!(kind(&Failure::construction_failure("no credentials")), ErrorKind::Other);
+        assert_eq!(
+            kind(&Failure::construction_failure("no credentials")),
+            ErrorKind::Other
+        );
         let answer = HttpResponse::new(200.try_into().unwrap(), SdkBody::empty());
-        assert_eq!(kind(&Failure::response_error("no JSON", answer)), ErrorKind::Other);
+        assert_eq!(
+            kind(&Failure::response_error("no JSON", answer)),
+            ErrorKind::Other
+        );
     }
 
     #[test]
@@ -223,6 +286,9 @@ mod tests {
         let chain = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
         let chain: Vec<_> = chain.map(ToString::to_string).collect();
         assert_eq!(chain[0], "failed to send: Denied");
-        assert!(chain.iter().any(|text| text.contains("no sqs:SendMessage")), "{chain:?}");
+        assert!(
+            chain.iter().any(|text| text.contains("no sqs:SendMessage")),
+            "{chain:?}"
+        );
     }
 }

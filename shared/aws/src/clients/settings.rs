@@ -5,9 +5,9 @@ use http::Uri;
 
 /// Region, endpoints and credentials of one process.
 ///
-/// Lambda puts all of them into the environment and replaces the environment before the credentials expire.
-/// So there is neither a chain of providers nor a refresh here, and no request to the instance metadata
-/// service.
+/// Lambda puts all of them into the environment and replaces the environment before the credentials
+/// expire. So there is neither a chain of providers nor a refresh here, and no request to the
+/// instance metadata service.
 #[derive(Debug, Clone)]
 pub struct AwsSettings {
     pub(super) region: String,
@@ -39,11 +39,17 @@ pub enum AwsSettingsError {
 }
 
 impl AwsSettings {
-    /// Reads the settings from variables, which `variable` looks up by name. An empty one counts as not set.
+    /// Reads the settings from variables, which `variable` looks up by name. An empty one counts as
+    /// not set.
     pub fn from_env(variable: impl Fn(&str) -> Option<String>) -> Result<Self, AwsSettingsError> {
         let optional = |name| variable(name).filter(|value| !value.is_empty());
-        let required = |name, expected| optional(name).ok_or(AwsSettingsError::Missing { name, expected });
-        let endpoint = |name| optional(name).map(|url| checked_endpoint(name, url)).transpose();
+        let required =
+            |name, expected| optional(name).ok_or(AwsSettingsError::Missing { name, expected });
+        let endpoint = |name| {
+            optional(name)
+                .map(|url| checked_endpoint(name, url))
+                .transpose()
+        };
         let shared_endpoint = endpoint("AWS_ENDPOINT_URL")?;
         let region = required("AWS_REGION", "a region such as eu-central-1")?;
         let sqs_endpoint = endpoint("AWS_ENDPOINT_URL_SQS")?.or_else(|| shared_endpoint.clone());
@@ -52,15 +58,24 @@ impl AwsSettings {
         let secret_key = required("AWS_SECRET_ACCESS_KEY", "the secret key that Lambda gives")?;
         let token = optional("AWS_SESSION_TOKEN");
         let credentials = Credentials::new(access_key, secret_key, token, None, "environment");
-        Ok(Self { region, sqs_endpoint, s3_endpoint, credentials })
+        Ok(Self {
+            region,
+            sqs_endpoint,
+            s3_endpoint,
+            credentials,
+        })
     }
 }
 
 fn checked_endpoint(name: &'static str, value: String) -> Result<String, AwsSettingsError> {
-    let is_url = value
-        .parse::<Uri>()
-        .is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some());
-    if is_url { Ok(value) } else { Err(AwsSettingsError::Endpoint { name, value }) }
+    let is_url = value.parse::<Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.authority().is_some()
+    });
+    if is_url {
+        Ok(value)
+    } else {
+        Err(AwsSettingsError::Endpoint { name, value })
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +93,8 @@ mod tests {
     fn read(variables: &[(&str, &str)]) -> Result<AwsSettings, AwsSettingsError> {
         AwsSettings::from_env(|name| {
             let mut all = variables.iter().chain(&LAMBDA);
-            all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+            all.find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
         })
     }
 
@@ -86,7 +102,11 @@ mod tests {
     fn what_lambda_gives_is_enough() {
         let settings = read(&[]).unwrap();
         assert_eq!(
-            (&*settings.region, settings.sqs_endpoint, settings.s3_endpoint),
+            (
+                &*settings.region,
+                settings.sqs_endpoint,
+                settings.s3_endpoint
+            ),
             ("eu-central-1", None, None)
         );
     }
@@ -96,7 +116,10 @@ mod tests {
         let settings = read(&[]).unwrap();
         let shown = format!("{settings:?}{:?}", settings.credentials);
         assert!(shown.contains("AKIAEXAMPLE"), "{shown}");
-        assert!(!shown.contains("wJalrXUtnFEMI") && !shown.contains("IQoJb3JpZ2lu"), "{shown}");
+        assert!(
+            !shown.contains("wJalrXUtnFEMI") && !shown.contains("IQoJb3JpZ2lu"),
+            "{shown}"
+        );
     }
 
     #[test]
@@ -108,7 +131,10 @@ mod tests {
         };
         let (one, other) = ("http://127.0.0.1:4566", "https://s3.test");
         check(&[("AWS_ENDPOINT_URL", one)], [Some(one); 2]);
-        check(&[("AWS_ENDPOINT_URL", one), ("AWS_ENDPOINT_URL_S3", other)], [Some(one), Some(other)]);
+        check(
+            &[("AWS_ENDPOINT_URL", one), ("AWS_ENDPOINT_URL_S3", other)],
+            [Some(one), Some(other)],
+        );
         check(&[("AWS_ENDPOINT_URL_SQS", one)], [Some(one), None]);
         check(&[("AWS_ENDPOINT_URL", "")], [None; 2]);
     }
@@ -118,14 +144,18 @@ mod tests {
         let check = |variables: &[(&str, &str)], expected: &str| {
             assert_eq!(read(variables).unwrap_err().to_string(), expected);
         };
-        check(&[("AWS_REGION", "")], "AWS_REGION is not set, expected a region such as eu-central-1");
+        check(
+            &[("AWS_REGION", "")],
+            "AWS_REGION is not set, expected a region such as eu-central-1",
+        );
         check(
             &[("AWS_SECRET_ACCESS_KEY", "")],
             "AWS_SECRET_ACCESS_KEY is not set, expected the secret key that Lambda gives",
         );
         for bad in ["localhost:4566", "ftp://x", "http://", "127.0.0.1"] {
-            let expected =
-                format!("AWS_ENDPOINT_URL is {bad:?}, expected a URL such as http://127.0.0.1:4566");
+            let expected = format!(
+                "AWS_ENDPOINT_URL is {bad:?}, expected a URL such as http://127.0.0.1:4566"
+            );
             check(&[("AWS_ENDPOINT_URL", bad)], &expected);
         }
     }

@@ -1,7 +1,7 @@
 //! Requests that do not name the chain of invocations that sent them.
 //!
-//! The SDK's `RecursionDetectionInterceptor` cannot be disabled: the service clients hold it as permanent. So
-//! the header that it adds is removed before the request is signed.
+//! The SDK's `RecursionDetectionInterceptor` cannot be disabled: the service clients hold it as
+//! permanent. So the header that it adds is removed before the request is signed.
 
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;

@@ -22,24 +22,30 @@ pub(super) use event::{QueueOrSchedule, SqsEvent};
 
 /// A function that works on messages of a queue.
 pub trait BatchHandler: Send + Sync + 'static {
-    /// Works on a batch, answers by `deadline`, a time of the clock's `monotonic`, and names the messages for
-    /// which nothing durable was done. The time to write metrics and to answer Lambda is already subtracted
-    /// from the deadline. Work that takes longer than [`LATE_MAX`](deadline::LATE_MAX) beyond it is dropped,
-    /// and every message of the batch is handed back.
-    fn handle(&self, batch: SqsBatch, deadline: Duration) -> impl Future<Output = BatchResponse> + Send;
+    /// Works on a batch, answers by `deadline`, a time of the clock's `monotonic`, and names the
+    /// messages for which nothing durable was done. The time to write metrics and to answer
+    /// Lambda is already subtracted from the deadline. Work that takes longer than
+    /// [`LATE_MAX`](deadline::LATE_MAX) beyond it is dropped, and every message of the batch is
+    /// handed back.
+    fn handle(
+        &self,
+        batch: SqsBatch,
+        deadline: Duration,
+    ) -> impl Future<Output = BatchResponse> + Send;
 }
 
-/// Answers invocations of `function` by an SQS event source mapping, one after the other, until the Runtime
-/// API is gone. Its metrics bear the function's name.
+/// Answers invocations of `function` by an SQS event source mapping, one after the other, until the
+/// Runtime API is gone. Its metrics bear the function's name.
 ///
-/// The mapping must have `ReportBatchItemFailures`. If the handler panics, every message of its batch is
-/// reported.
+/// The mapping must have `ReportBatchItemFailures`. If the handler panics, every message of its
+/// batch is reported.
 pub async fn run_batches<H: BatchHandler, C: Clock>(
     function: &'static str,
     handler: H,
     clock: C,
 ) -> Result<(), Error> {
-    let work = async |event, context: &Context| answer(function, &handler, &clock, event, context).await;
+    let work =
+        async |event, context: &Context| answer(function, &handler, &clock, event, context).await;
     answer_each(clock.clone(), work).await
 }
 
@@ -58,10 +64,16 @@ pub(super) async fn answer<H: BatchHandler, C: Clock>(
     } else {
         handled(handler, clock, batch, deadline).await
     };
-    // A message that the handler replaced before it ended is deleted; reporting it as well does nothing.
-    let response = response.unwrap_or_else(|| BatchResponse { failures: ids.all.clone() });
+    // A message that the handler replaced before it ended is deleted; reporting it as well does
+    // nothing.
+    let response = response.unwrap_or_else(|| BatchResponse {
+        failures: ids.all.clone(),
+    });
     let response = SqsBatchResponse::new(&ids, &response);
-    returned::report(function, returned::age(&event, &response.ids(), clock.now()));
+    returned::report(
+        function,
+        returned::age(&event, &response.ids(), clock.now()),
+    );
     Ok(response)
 }
 
@@ -86,8 +98,9 @@ async fn handled<H: BatchHandler, C: Clock>(
 
 /// The messages that the mapping must not delete.
 ///
-/// An id that is empty, or not one of the event's, makes Lambda take the whole batch as failed, finished
-/// messages included. So the ids here are copied from the event, never from the handler's answer.
+/// An id that is empty, or not one of the event's, makes Lambda take the whole batch as failed,
+/// finished messages included. So the ids here are copied from the event, never from the handler's
+/// answer.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SqsBatchResponse {
@@ -101,18 +114,26 @@ struct BatchItemFailure {
 }
 
 impl SqsBatchResponse {
-    /// Reports the records that were not understood and those that the handler names, each once, in the order
-    /// of the event.
+    /// Reports the records that were not understood and those that the handler names, each once, in
+    /// the order of the event.
     fn new(ids: &Ids, response: &BatchResponse) -> Self {
-        let mut failed: HashSet<&MessageId> = response.failures.iter().chain(&ids.refused).collect();
+        let mut failed: HashSet<&MessageId> =
+            response.failures.iter().chain(&ids.refused).collect();
         let failures = ids.all.iter().filter(|id| failed.remove(id));
-        let failures = failures.map(|id| BatchItemFailure { item_identifier: id.0.to_string() });
-        Self { batch_item_failures: failures.collect() }
+        let failures = failures.map(|id| BatchItemFailure {
+            item_identifier: id.0.to_string(),
+        });
+        Self {
+            batch_item_failures: failures.collect(),
+        }
     }
 
     /// The ids that are reported.
     fn ids(&self) -> HashSet<&str> {
-        self.batch_item_failures.iter().map(|failure| failure.item_identifier.as_str()).collect()
+        self.batch_item_failures
+            .iter()
+            .map(|failure| failure.item_identifier.as_str())
+            .collect()
     }
 }
 
@@ -170,14 +191,24 @@ mod tests {
 
     #[tokio::test]
     async fn a_handler_that_does_not_answer_has_its_messages_handed_back_before_lambda_ends_it() {
-        check(600, r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#, 117).await;
+        check(
+            600,
+            r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#,
+            117,
+        )
+        .await;
     }
 
     fn check_answer(event: &[&str], refused: &[&str], failures: &[&str], expected: &str) {
         let ids = |names: &[&str]| names.iter().map(|name| MessageId((*name).into())).collect();
         let answer = SqsBatchResponse::new(
-            &Ids { all: ids(event), refused: ids(refused) },
-            &BatchResponse { failures: ids(failures) },
+            &Ids {
+                all: ids(event),
+                refused: ids(refused),
+            },
+            &BatchResponse {
+                failures: ids(failures),
+            },
         );
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
     }
@@ -199,7 +230,12 @@ mod tests {
 
     #[test]
     fn an_id_is_answered_once() {
-        check_answer(&["a", "a"], &["a"], &["a", "a"], r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#);
+        check_answer(
+            &["a", "a"],
+            &["a"],
+            &["a", "a"],
+            r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#,
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The deadline of a handler: Lambda gives a wall-clock time, handlers measure with a clock that never jumps.
+//! The deadline of a handler: Lambda gives a wall-clock time, handlers measure with a clock that
+//! never jumps.
 
 use std::time::Duration;
 
@@ -6,20 +7,21 @@ use lambda_runtime::Context;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::Clock;
 
-/// Time of an invocation that is kept for the work after the handler's deadline: [`LATE_MAX`] for a handler
-/// that is late, and three seconds for metrics and the way to Lambda, which a function with little CPU may
-/// need. An invocation that Lambda cuts off answers nothing, and each of its messages comes again. A handler
-/// that sends requests keeps time of its own before its deadline, so that this margin is no part of its work.
+/// Time of an invocation that is kept for the work after the handler's deadline: [`LATE_MAX`] for a
+/// handler that is late, and three seconds for metrics and the way to Lambda, which a function with
+/// little CPU may need. An invocation that Lambda cuts off answers nothing, and each of its
+/// messages comes again. A handler that sends requests keeps time of its own before its deadline,
+/// so that this margin is no part of its work.
 pub const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
-/// Longest time after its deadline that a handler of messages may still answer. After it, every message is
-/// handed back.
+/// Longest time after its deadline that a handler of messages may still answer. After it, every
+/// message is handed back.
 pub const LATE_MAX: Duration = Duration::from_secs(2);
 
 const _: () = assert!(LATE_MAX.as_secs() + 3 <= ANSWER_MARGIN.as_secs());
 
-/// The handler's deadline as a time of `clock.monotonic()`. An invocation that has less than the margin left
-/// gets a deadline that is now: it then starts nothing and hands everything back.
+/// The handler's deadline as a time of `clock.monotonic()`. An invocation that has less than the
+/// margin left gets a deadline that is now: it then starts nothing and hands everything back.
 pub(super) fn of<C: Clock>(context: &Context, clock: &C) -> Duration {
     let left = Timestamp::from_millis(context.deadline).since(clock.now());
     clock.monotonic() + left.saturating_sub(ANSWER_MARGIN)

@@ -2,12 +2,12 @@
 //! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads>
 //! <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>
 //!
-//! An HTTP API decodes the escapes of a path, all but that of `%`. Here they are encoded again, but a slash
-//! or a question mark that was escaped cannot be told from a real one.
+//! An HTTP API decodes the escapes of a path, all but that of `%`. Here they are encoded again, but
+//! a slash or a question mark that was escaped cannot be told from a real one.
 //!
-//! The crate `lambda_http` is not used: it panics on a query that holds a space (Function URLs turn a `+`
-//! into one), removes `..` from paths, empties an answer whose JSON is not UTF-8, and keeps one of several
-//! values of a header.
+//! The crate `lambda_http` is not used: it panics on a query that holds a space (Function URLs turn
+//! a `+` into one), removes `..` from paths, empties an answer whose JSON is not UTF-8, and keeps
+//! one of several values of a header.
 
 use axum::Router;
 use axum::body::Body;
@@ -24,8 +24,8 @@ mod response;
 use request::UrlRequest;
 use response::UrlResponse;
 
-/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API is gone.
-/// The client of a handler that panics gets a 500.
+/// Answers invocations by a Function URL with `router`, one after the other, until the Runtime API
+/// is gone. The client of a handler that panics gets a 500.
 pub async fn run_http<C: Clock>(router: Router, clock: C) -> Result<(), Error> {
     let work = async |request: UrlRequest, _: &Context| Ok(answer(router.clone(), request).await);
     answer_each(clock, work).await
@@ -39,7 +39,10 @@ async fn answer(router: Router, request: UrlRequest) -> UrlResponse {
     match UrlResponse::read(answer).await {
         Ok(answer) => answer,
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "an answer could not be sent");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "an answer could not be sent"
+            );
             UrlResponse::of(error.problem().into_response())
         }
     }

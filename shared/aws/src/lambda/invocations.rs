@@ -33,8 +33,9 @@ pub(super) enum Failure {
 #[error("the handler panicked")]
 pub(super) struct Panicked;
 
-/// Answers one invocation after the other, until the Runtime API is gone. Metrics are written before the
-/// answer is sent, whatever the answer is: after it, Lambda may freeze the process at any moment.
+/// Answers one invocation after the other, until the Runtime API is gone. Metrics are written
+/// before the answer is sent, whatever the answer is: after it, Lambda may freeze the process at
+/// any moment.
 pub(super) async fn answer_each<E, A, C>(
     clock: C,
     answer: impl AsyncFn(E, &Context) -> Result<A, Failure>,
@@ -56,7 +57,10 @@ where
 /// Does the work; a panic ends the work and nothing else.
 pub(super) async fn contained<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     // State of the work is dropped with it, or is shared behind locks that ignore poison.
-    AssertUnwindSafe(work).catch_unwind().await.map_err(|_| Panicked)
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .map_err(|_| Panicked)
 }
 
 impl Failure {
@@ -78,7 +82,10 @@ impl fmt::Debug for Failure {
 
 impl From<Failure> for Diagnostic {
     fn from(failure: Failure) -> Self {
-        Self { error_type: failure.kind().to_owned(), error_message: format!("{failure:?}") }
+        Self {
+            error_type: failure.kind().to_owned(),
+            error_message: format!("{failure:?}"),
+        }
     }
 }
 
@@ -94,7 +101,10 @@ mod tests {
 
         let diagnostic = Diagnostic::from(Failure::Run(Box::new(Sampling(Panicked))));
         assert_eq!(diagnostic.error_type, "RunFailed");
-        assert_eq!(diagnostic.error_message, "the run failed: failed to sample: the handler panicked");
+        assert_eq!(
+            diagnostic.error_message,
+            "the run failed: failed to sample: the handler panicked"
+        );
     }
 
     #[tokio::test]

@@ -16,9 +16,10 @@ enum Answer {
     Run(()),
 }
 
-/// Answers invocations of `function` by an SQS event source mapping as [`run_batches`](super::run_batches)
-/// does, and all others as [`run_scheduled`](super::run_scheduled) does, one after the other, until the
-/// Runtime API is gone.
+/// Answers invocations of `function` by an SQS event source mapping as
+/// [`run_batches`](super::run_batches) does, and all others as
+/// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is
+/// gone.
 pub async fn run_batches_and_schedule<H, S, C>(
     function: &'static str,
     handler: H,
@@ -32,7 +33,9 @@ where
 {
     let work = async |event: QueueOrSchedule, context: &Context| -> Result<Answer, Failure> {
         match event.of_queue() {
-            Some(event) => batch::answer(function, &handler, &clock, event, context).await.map(Answer::Batch),
+            Some(event) => batch::answer(function, &handler, &clock, event, context)
+                .await
+                .map(Answer::Batch),
             None => run_once(&scheduled, &clock, context).await.map(Answer::Run),
         }
     };

@@ -12,13 +12,13 @@ use super::invocations::{Failure, answer_each, contained};
 
 /// A function that a schedule starts.
 pub trait Scheduled: Send + Sync + 'static {
-    /// Works once, until `deadline`, a time of the clock's `monotonic`. An error fails the invocation, so
-    /// that Lambda's own error metric shows it.
+    /// Works once, until `deadline`, a time of the clock's `monotonic`. An error fails the
+    /// invocation, so that Lambda's own error metric shows it.
     fn run(&self, deadline: Duration) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// Answers invocations by a schedule, whatever their payload, one after the other, until the Runtime API is
-/// gone.
+/// Answers invocations by a schedule, whatever their payload, one after the other, until the
+/// Runtime API is gone.
 pub async fn run_scheduled<S: Scheduled, C: Clock>(scheduled: S, clock: C) -> Result<(), Error> {
     let work = async |_: IgnoredAny, context: &Context| run_once(&scheduled, &clock, context).await;
     answer_each(clock.clone(), work).await

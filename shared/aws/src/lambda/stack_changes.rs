@@ -1,5 +1,5 @@
-//! Invocations by CloudFormation, for a custom resource of the function's own stack: the change, and its
-//! answer. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
+//! Invocations by CloudFormation, for a custom resource of the function's own stack: the change,
+//! and its answer. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html>
 
 use std::future::Future;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use super::invocations::{Failure, answer_each, contained};
 use super::scheduled::{Scheduled, run_once};
 use crate::clients::StackAnswers;
 
-/// Longest reason of a refusal, in bytes. An answer of CloudFormation has 4096 at most, with its ids.
-/// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
+/// Longest reason of a refusal, in bytes. An answer of CloudFormation has 4096 at most, with its
+/// ids. <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html>
 const REASON_BYTES_MAX: usize = 2048;
 
 /// Most times that an answer is sent. A deployment whose question has no answer fails.
@@ -44,11 +44,12 @@ pub enum StackChange {
 
 /// A custom resource.
 pub trait StackResource: Send + Sync + 'static {
-    /// The resource's physical id. After an update with another one, CloudFormation deletes that of before.
+    /// The resource's physical id. After an update with another one, CloudFormation deletes that of
+    /// before.
     fn id(&self) -> String;
 
-    /// Makes the change for the stack of this id, until `deadline`, a time of the clock's `monotonic`. An
-    /// error makes the deployment fail, with the error as its reason.
+    /// Makes the change for the stack of this id, until `deadline`, a time of the clock's
+    /// `monotonic`. An error makes the deployment fail, with the error as its reason.
     fn change(
         &self,
         change: StackChange,
@@ -91,7 +92,8 @@ struct Answer {
 }
 
 /// Answers invocations by CloudFormation for a resource, and all others as
-/// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is gone.
+/// [`run_scheduled`](super::run_scheduled) does, one after the other, until the Runtime API is
+/// gone.
 pub async fn run_scheduled_and_stack_changes<S, C>(
     scheduled: S,
     answers: StackAnswers,
@@ -106,14 +108,19 @@ where
         StackOrSchedule::Stack(event) => {
             let (url, answer) = answer(&scheduled, event, deadline::of(context, &clock)).await;
             let put = || answers.put(&url, answer.clone());
-            sent(&clock, put).await.map_err(|error| Failure::Run(error.into()))
+            sent(&clock, put)
+                .await
+                .map_err(|error| Failure::Run(error.into()))
         }
     };
     answer_each(clock.clone(), work).await
 }
 
 /// Puts an answer, again while that may help.
-async fn sent<C: Clock>(clock: &C, put: impl AsyncFn() -> Result<(), PortError>) -> Result<(), PortError> {
+async fn sent<C: Clock>(
+    clock: &C,
+    put: impl AsyncFn() -> Result<(), PortError>,
+) -> Result<(), PortError> {
     for _ in 1..ANSWERS_MAX {
         match put().await {
             Err(error) if error.kind != ErrorKind::Invalid => {
@@ -129,9 +136,13 @@ async fn sent<C: Clock>(clock: &C, put: impl AsyncFn() -> Result<(), PortError>)
     put().await
 }
 
-/// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one whatever
-/// happens.
-async fn answer(resource: &impl StackResource, event: StackEvent, deadline: Duration) -> (String, Bytes) {
+/// Makes the change, and renders its answer. A deployment waits for an answer, so that there is one
+/// whatever happens.
+async fn answer(
+    resource: &impl StackResource,
+    event: StackEvent,
+    deadline: Duration,
+) -> (String, Bytes) {
     let made = contained(resource.change(event.change, &event.stack_id, deadline)).await;
     let reason = match made {
         Ok(Ok(())) => None,
@@ -142,15 +153,23 @@ async fn answer(resource: &impl StackResource, event: StackEvent, deadline: Dura
         tracing::error!(reason, "change of the stack refused");
     }
     let answer = Answer {
-        status: if reason.is_none() { "SUCCESS" } else { "FAILED" },
-        reason: reason.map(|reason| reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()),
+        status: if reason.is_none() {
+            "SUCCESS"
+        } else {
+            "FAILED"
+        },
+        reason: reason
+            .map(|reason| reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()),
         physical_resource_id: resource.id(),
         stack_id: event.stack_id,
         request_id: event.request_id,
         logical_resource_id: event.logical_resource_id,
     };
     // Texts: serialising them cannot fail.
-    (event.response_url, Bytes::from(serde_json::to_vec(&answer).unwrap_or_default()))
+    (
+        event.response_url,
+        Bytes::from(serde_json::to_vec(&answer).unwrap_or_default()),
+    )
 }
 
 #[cfg(test)]
@@ -176,7 +195,9 @@ mod tests {
             match change {
                 StackChange::Create => Ok(()),
                 StackChange::Update => panic!("on purpose"),
-                StackChange::Delete { id } => Err(Error::from(format!("{id} stays: {}", "é".repeat(2000)))),
+                StackChange::Delete { id } => {
+                    Err(Error::from(format!("{id} stays: {}", "é".repeat(2000))))
+                }
             }
         }
     }
@@ -191,7 +212,9 @@ mod tests {
     }
 
     async fn answered(kind: &str) -> Value {
-        let StackOrSchedule::Stack(event) = event(kind) else { panic!("{kind} is not seen") };
+        let StackOrSchedule::Stack(event) = event(kind) else {
+            panic!("{kind} is not seen")
+        };
         let (url, answer) = answer(&Moody, event, Duration::ZERO).await;
         assert_eq!(url, "https://answer.example/?a=b");
         serde_json::from_slice(&answer).unwrap()
@@ -211,7 +234,10 @@ mod tests {
         let refused = answered("Delete").await;
         assert_eq!(refused["Status"], "FAILED");
         let reason = refused["Reason"].as_str().unwrap();
-        assert!(reason.starts_with("the id stays: é") && reason.len() <= REASON_BYTES_MAX, "{reason}");
+        assert!(
+            reason.starts_with("the id stays: é") && reason.len() <= REASON_BYTES_MAX,
+            "{reason}"
+        );
         let panicked = answered("Update").await;
         assert_eq!(
             (&panicked["Status"], &panicked["Reason"]),
@@ -219,13 +245,20 @@ mod tests {
         );
     }
 
-    /// Sends an answer that is taken after `failures` of this kind. Answers the number of tries, and whether
-    /// the last was taken.
+    /// Sends an answer that is taken after `failures` of this kind. Answers the number of tries,
+    /// and whether the last was taken.
     async fn tries(failures: u32, kind: ErrorKind) -> (u32, bool) {
-        let (clock, made) = (ManualClock::new(Timestamp::from_millis(1_000_000)), Cell::new(0));
+        let (clock, made) = (
+            ManualClock::new(Timestamp::from_millis(1_000_000)),
+            Cell::new(0),
+        );
         let put = async || {
             made.set(made.get() + 1);
-            if made.get() > failures { Ok(()) } else { Err(PortError::new("answer", kind)) }
+            if made.get() > failures {
+                Ok(())
+            } else {
+                Err(PortError::new("answer", kind))
+            }
         };
         let pauses = async {
             while clock.advance_to_next().is_some() {
@@ -246,9 +279,12 @@ mod tests {
 
     #[test]
     fn all_other_events_are_of_the_schedule() {
-        for other in
-            [json!({}), json!({ "source": "aws.events" }), json!(null), json!({ "RequestType": "X" })]
-        {
+        for other in [
+            json!({}),
+            json!({ "source": "aws.events" }),
+            json!(null),
+            json!({ "RequestType": "X" }),
+        ] {
             let event = serde_json::from_value(other).unwrap();
             assert!(matches!(event, StackOrSchedule::Schedule(_)), "{event:?}");
         }

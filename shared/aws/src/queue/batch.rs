@@ -1,7 +1,7 @@
 //! A batch request of SQS and its answer, item by item.
 //!
-//! Only an id among the `Successful` is done. An id among the `Failed` carries its own error; an id in
-//! neither list is unknown, which is an error too and never a success.
+//! Only an id among the `Successful` is done. An id among the `Failed` carries its own error; an id
+//! in neither list is unknown, which is an error too and never a success.
 
 use std::string::FromUtf8Error;
 
@@ -31,10 +31,17 @@ pub(super) enum EntryError {
 pub(super) fn send_entries(
     messages: Vec<OutgoingMessage>,
 ) -> Result<Vec<SendMessageBatchRequestEntry>, EntryError> {
-    messages.into_iter().enumerate().map(|(place, message)| send_entry(place, message)).collect()
+    messages
+        .into_iter()
+        .enumerate()
+        .map(|(place, message)| send_entry(place, message))
+        .collect()
 }
 
-fn send_entry(place: usize, message: OutgoingMessage) -> Result<SendMessageBatchRequestEntry, EntryError> {
+fn send_entry(
+    place: usize,
+    message: OutgoingMessage,
+) -> Result<SendMessageBatchRequestEntry, EntryError> {
     // A body with a single owner is not copied.
     let body = String::from_utf8(message.body.into())?;
     let entry = SendMessageBatchRequestEntry::builder()
@@ -51,8 +58,9 @@ pub(super) fn delete_entries(
     receipts: Vec<Receipt>,
 ) -> Result<Vec<DeleteMessageBatchRequestEntry>, EntryError> {
     let entry = |(place, receipt): (usize, Receipt)| {
-        let entry =
-            DeleteMessageBatchRequestEntry::builder().id(place.to_string()).receipt_handle(&*receipt.0);
+        let entry = DeleteMessageBatchRequestEntry::builder()
+            .id(place.to_string())
+            .receipt_handle(&*receipt.0);
         Ok(entry.build()?)
     };
     receipts.into_iter().enumerate().map(entry).collect()
@@ -64,7 +72,10 @@ pub(super) fn sent(
     count: usize,
     answer: SendMessageBatchOutput,
 ) -> Vec<ItemResult<MessageId>> {
-    let done = answer.successful.into_iter().map(|entry| (entry.id, MessageId(entry.message_id.into())));
+    let done = answer
+        .successful
+        .into_iter()
+        .map(|entry| (entry.id, MessageId(entry.message_id.into())));
     items(doing, count, done, answer.failed)
 }
 
@@ -78,18 +89,26 @@ pub(super) fn deleted(
     items(doing, count, done, answer.failed)
 }
 
-/// Results in the order of the request. Foreign ids are ignored. An id in both lists counts as failed: a
-/// repeated message is better than a lost one.
+/// Results in the order of the request. Foreign ids are ignored. An id in both lists counts as
+/// failed: a repeated message is better than a lost one.
 fn items<T>(
     doing: &'static str,
     count: usize,
     done: impl Iterator<Item = (String, T)>,
     failed: Vec<BatchResultErrorEntry>,
 ) -> Vec<ItemResult<T>> {
-    let unknown = || Err(PortError::caused(doing, ErrorKind::Other, "the answer does not tell of this item"));
+    let unknown = || {
+        Err(PortError::caused(
+            doing,
+            ErrorKind::Other,
+            "the answer does not tell of this item",
+        ))
+    };
     let mut items: Vec<_> = std::iter::repeat_with(unknown).take(count).collect();
     let done = done.map(|(id, done)| (id, Ok(done)));
-    let failed = failed.into_iter().map(|entry| (entry.id.clone(), Err(refused(doing, entry))));
+    let failed = failed
+        .into_iter()
+        .map(|entry| (entry.id.clone(), Err(refused(doing, entry))));
     for (id, result) in done.chain(failed) {
         let place = id.parse::<usize>().ok();
         if let Some(item) = place.and_then(|place| items.get_mut(place)) {
@@ -100,9 +119,17 @@ fn items<T>(
 }
 
 fn refused(doing: &'static str, entry: BatchResultErrorEntry) -> PortError {
-    let fallback = if entry.sender_fault { ErrorKind::Invalid } else { ErrorKind::Other };
+    let fallback = if entry.sender_fault {
+        ErrorKind::Invalid
+    } else {
+        ErrorKind::Other
+    };
     let kind = of_code(&entry.code, entry.message.as_deref()).unwrap_or(fallback);
-    PortError::caused(doing, kind, format!("{}: {}", entry.code, entry.message.unwrap_or_default()))
+    PortError::caused(
+        doing,
+        kind,
+        format!("{}: {}", entry.code, entry.message.unwrap_or_default()),
+    )
 }
 
 #[cfg(test)]
@@ -152,8 +179,15 @@ mod tests {
     #[test]
     fn results_stand_at_their_places_in_whatever_order_they_came() {
         assert_eq!(
-            read(vec![successful("2"), successful("0"), successful("1")], vec![]),
-            [Ok("message 0".to_owned()), Ok("message 1".to_owned()), Ok("message 2".to_owned())]
+            read(
+                vec![successful("2"), successful("0"), successful("1")],
+                vec![]
+            ),
+            [
+                Ok("message 0".to_owned()),
+                Ok("message 1".to_owned()),
+                Ok("message 2".to_owned())
+            ]
         );
     }
 
@@ -161,20 +195,29 @@ mod tests {
     fn an_id_in_neither_list_is_not_sent() {
         assert_eq!(
             read(vec![successful("1")], vec![]),
-            [Err(ErrorKind::Other), Ok("message 1".to_owned()), Err(ErrorKind::Other)]
+            [
+                Err(ErrorKind::Other),
+                Ok("message 1".to_owned()),
+                Err(ErrorKind::Other)
+            ]
         );
         assert_eq!(read(vec![], vec![]), [const { Err(ErrorKind::Other) }; 3]);
     }
 
     #[test]
     fn an_id_in_both_lists_is_not_sent() {
-        let read = read(vec![successful("0")], vec![failed("0", "InternalError", false)]);
+        let read = read(
+            vec![successful("0")],
+            vec![failed("0", "InternalError", false)],
+        );
         assert_eq!(read[0], Err(ErrorKind::Other));
     }
 
     #[test]
     fn foreign_ids_are_passed_over() {
-        let foreign = ["3", "-1", "", "x", "18446744073709551616"].map(successful).to_vec();
+        let foreign = ["3", "-1", "", "x", "18446744073709551616"]
+            .map(successful)
+            .to_vec();
         assert_eq!(read(foreign, vec![]), [const { Err(ErrorKind::Other) }; 3]);
     }
 
@@ -190,9 +233,21 @@ mod tests {
         check("InvalidParameterValue", true, ErrorKind::Invalid);
         check("ReceiptHandleIsInvalid", true, ErrorKind::NotFound);
         check("AccessDenied", true, ErrorKind::Denied);
-        check("AWS.SimpleQueueService.NonExistentQueue", true, ErrorKind::NotFound);
-        check("RequestThrottled", true, ErrorKind::Throttled { retry_after: None });
-        check("ThrottlingException", false, ErrorKind::Throttled { retry_after: None });
+        check(
+            "AWS.SimpleQueueService.NonExistentQueue",
+            true,
+            ErrorKind::NotFound,
+        );
+        check(
+            "RequestThrottled",
+            true,
+            ErrorKind::Throttled { retry_after: None },
+        );
+        check(
+            "ThrottlingException",
+            false,
+            ErrorKind::Throttled { retry_after: None },
+        );
     }
 
     #[test]
@@ -200,22 +255,37 @@ mod tests {
         let answer = DeleteMessageBatchOutput::builder()
             .set_successful(Some(vec![]))
             .failed(failed("0", "Code", true));
-        let error = deleted("delete", 1, answer.build().unwrap()).remove(0).unwrap_err();
+        let error = deleted("delete", 1, answer.build().unwrap())
+            .remove(0)
+            .unwrap_err();
         assert_eq!(error.source().unwrap().to_string(), "Code: why");
     }
 
     #[test]
     fn an_entry_says_body_group_and_delay() {
-        let message =
-            OutgoingMessage { body: Bytes::from("b\u{fc}"), group: Some("g".to_owned()), delay_secs: 900 };
+        let message = OutgoingMessage {
+            body: Bytes::from("b\u{fc}"),
+            group: Some("g".to_owned()),
+            delay_secs: 900,
+        };
         let entry = send_entries(vec![message]).unwrap().remove(0);
         assert_eq!((entry.id(), entry.message_body()), ("0", "b\u{fc}"));
-        assert_eq!((entry.message_group_id(), entry.delay_seconds()), (Some("g"), Some(900)));
+        assert_eq!(
+            (entry.message_group_id(), entry.delay_seconds()),
+            (Some("g"), Some(900))
+        );
     }
 
     #[test]
     fn a_body_that_is_no_text_is_refused() {
-        let message = OutgoingMessage { body: Bytes::from_static(b"\xff"), group: None, delay_secs: 0 };
-        assert!(matches!(send_entries(vec![message]), Err(EntryError::Text(_))));
+        let message = OutgoingMessage {
+            body: Bytes::from_static(b"\xff"),
+            group: None,
+            delay_secs: 0,
+        };
+        assert!(matches!(
+            send_entries(vec![message]),
+            Err(EntryError::Text(_))
+        ));
     }
 }

@@ -1,5 +1,5 @@
-//! The requests of SQS that several callers share. They are a trait, so that the sharing is tested without a
-//! service.
+//! The requests of SQS that several callers share. They are a trait, so that the sharing is tested
+//! without a service.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,7 +17,8 @@ pub(super) const DELETING: &str = "delete a batch of messages";
 /// URLs of the queues that a function may reach.
 pub type QueueUrls = BTreeMap<QueueName, String>;
 
-/// Batch requests, one per call: the items given fit into one. The answer has a result per item, in order.
+/// Batch requests, one per call: the items given fit into one. The answer has a result per item, in
+/// order.
 pub(super) trait BatchCalls: Send + Sync + 'static {
     /// Sends messages to a queue.
     fn send(
@@ -43,16 +44,24 @@ pub(super) struct SqsCalls {
 
 impl SqsCalls {
     pub(super) fn new(client: Client, name: QueueName, urls: QueueUrls) -> Self {
-        Self { client, name, urls: Arc::new(urls) }
+        Self {
+            client,
+            name,
+            urls: Arc::new(urls),
+        }
     }
 
-    /// The URL of a queue. A queue that this function may not reach is refused before anything is sent.
+    /// The URL of a queue. A queue that this function may not reach is refused before anything is
+    /// sent.
     pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
         let unknown = || {
             let cause = format!("this function was not given the URL of the queue {queue}");
             PortError::caused(doing, ErrorKind::Invalid, cause)
         };
-        self.urls.get(&queue).map(String::as_str).ok_or_else(unknown)
+        self.urls
+            .get(&queue)
+            .map(String::as_str)
+            .ok_or_else(unknown)
     }
 
     pub(super) fn own_url(&self, doing: &'static str) -> Result<&str, PortError> {
@@ -68,8 +77,11 @@ impl BatchCalls for SqsCalls {
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let count = messages.len();
         let entries = batch::send_entries(messages).map_err(|e| invalid(SENDING, e))?;
-        let request =
-            self.client.send_message_batch().queue_url(self.url(SENDING, to)?).set_entries(Some(entries));
+        let request = self
+            .client
+            .send_message_batch()
+            .queue_url(self.url(SENDING, to)?)
+            .set_entries(Some(entries));
         let answer = request.send().await.map_err(|e| failure(SENDING, e))?;
         Ok(batch::sent(SENDING, count, answer))
     }
@@ -77,8 +89,11 @@ impl BatchCalls for SqsCalls {
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
         let count = receipts.len();
         let entries = batch::delete_entries(receipts).map_err(|e| invalid(DELETING, e))?;
-        let request =
-            self.client.delete_message_batch().queue_url(self.own_url(DELETING)?).set_entries(Some(entries));
+        let request = self
+            .client
+            .delete_message_batch()
+            .queue_url(self.own_url(DELETING)?)
+            .set_entries(Some(entries));
         let answer = request.send().await.map_err(|e| failure(DELETING, e))?;
         Ok(batch::deleted(DELETING, count, answer))
     }

@@ -1,8 +1,9 @@
-//! Sharing of batch requests among concurrent callers: items that are asked for within a moment go together.
+//! Sharing of batch requests among concurrent callers: items that are asked for within a moment go
+//! together.
 //!
-//! A full request is sent at once. A request that is not full waits a moment for more items, or, when as many
-//! requests as are allowed are under way, until one of them returns. Requests run in tasks of their own, so a
-//! caller that is dropped or panics takes nothing from the others.
+//! A full request is sent at once. A request that is not full waits a moment for more items, or,
+//! when as many requests as are allowed are under way, until one of them returns. Requests run in
+//! tasks of their own, so a caller that is dropped or panics takes nothing from the others.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,9 +17,9 @@ use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_ports::{Clock, ErrorKind, PortError};
 use tokio::sync::oneshot;
 
-/// Time that the first item of a request waits for others. The events behind it have failed and back off for
-/// ten seconds at least, so the moment delays no event; a request saved is worth some 120 ms of a 256 MB
-/// function.
+/// Time that the first item of a request waits for others. The events behind it have failed and
+/// back off for ten seconds at least, so the moment delays no event; a request saved is worth some
+/// 120 ms of a 256 MB function.
 pub(super) const LINGER: Duration = Duration::from_millis(20);
 
 /// Most requests of one lane that are under way at once.
@@ -93,18 +94,35 @@ enum Begin<T> {
 
 impl<R: Request, C: Clock> Lane<R, C> {
     pub(super) fn new(request: R, clock: C) -> Self {
-        let gathered = Gathered { waiting: VecDeque::new(), bytes: 0, tasks: 0, is_lingering: false };
-        Self { request, clock, gathered: Mutex::new(gathered) }
+        let gathered = Gathered {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            tasks: 0,
+            is_lingering: false,
+        };
+        Self {
+            request,
+            clock,
+            gathered: Mutex::new(gathered),
+        }
     }
 
     /// Does one item together with others. It is done even if the caller is dropped.
     pub(super) async fn ask(self: &Arc<Self>, item: R::Item) -> Result<(), Failed> {
         let (answer, answered) = oneshot::channel();
-        self.gathered.lock().push(Waiting { bytes: R::bytes(&item), item, answer });
+        self.gathered.lock().push(Waiting {
+            bytes: R::bytes(&item),
+            item,
+            answer,
+        });
         self.dispatch();
         answered.await.unwrap_or_else(|_| {
             let cause = "the request that it shared ended without an answer";
-            Err(Failed::Item(PortError::caused(R::DOING, ErrorKind::Other, cause)))
+            Err(Failed::Item(PortError::caused(
+                R::DOING,
+                ErrorKind::Other,
+                cause,
+            )))
         })
     }
 
@@ -137,7 +155,10 @@ impl<R: Request, C: Clock> Lane<R, C> {
         if together.is_empty() {
             return;
         }
-        let items = together.iter().map(|waiting| waiting.item.clone()).collect();
+        let items = together
+            .iter()
+            .map(|waiting| waiting.item.clone())
+            .collect();
         match self.request.call(items).await {
             Ok(results) => answer_each(R::DOING, together, results),
             Err(error) if error.kind == ErrorKind::Invalid && together.len() > 1 => {
@@ -164,7 +185,11 @@ impl<R: Request, C: Clock> Lane<R, C> {
 }
 
 /// Sends each caller its result. An item without a result is unknown, which is never a success.
-fn answer_each<T>(doing: &'static str, together: Vec<Waiting<T>>, results: Vec<Result<(), PortError>>) {
+fn answer_each<T>(
+    doing: &'static str,
+    together: Vec<Waiting<T>>,
+    results: Vec<Result<(), PortError>>,
+) {
     let mut results = results.into_iter();
     for one in together {
         let unknown = || Err(PortError::new(doing, ErrorKind::Other));
@@ -211,14 +236,14 @@ impl<T> Gathered<T> {
         self.waiting.len() >= SQS_BATCH_ENTRIES_MAX || self.bytes >= SQS_MESSAGE_BYTES_MAX
     }
 
-    /// Takes the oldest items that fit into one request. An item that is too large by itself goes alone and
-    /// is refused: if it stayed here, it would be taken again and again.
+    /// Takes the oldest items that fit into one request. An item that is too large by itself goes
+    /// alone and is refused: if it stayed here, it would be taken again and again.
     fn take(&mut self) -> Vec<Waiting<T>> {
         let (mut together, mut bytes) = (Vec::new(), 0);
         while together.len() < SQS_BATCH_ENTRIES_MAX
-            && let Some(one) = self
-                .waiting
-                .pop_front_if(|one| together.is_empty() || bytes + one.bytes <= SQS_MESSAGE_BYTES_MAX)
+            && let Some(one) = self.waiting.pop_front_if(|one| {
+                together.is_empty() || bytes + one.bytes <= SQS_MESSAGE_BYTES_MAX
+            })
         {
             bytes += one.bytes;
             together.push(one);

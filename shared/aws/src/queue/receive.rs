@@ -20,7 +20,10 @@ pub(super) async fn receive(
     request: ReceiveRequest,
 ) -> Result<Vec<ReceivedMessage>, PortError> {
     validate::receive(&request).map_err(|refusal| refusal.at(RECEIVING))?;
-    let call = calls.client.receive_message().queue_url(calls.own_url(RECEIVING)?);
+    let call = calls
+        .client
+        .receive_message()
+        .queue_url(calls.own_url(RECEIVING)?);
     let call = call
         .max_number_of_messages(i32::try_from(request.max).unwrap_or(i32::MAX))
         .visibility_timeout(whole_secs(request.visibility))
@@ -34,14 +37,23 @@ pub(super) async fn receive(
         call.customize().config_override(patient).send().await
     };
     let answer = answer.map_err(|e| failure(RECEIVING, e))?;
-    answer.messages.unwrap_or_default().into_iter().map(received).collect()
+    answer
+        .messages
+        .unwrap_or_default()
+        .into_iter()
+        .map(received)
+        .collect()
 }
 
-/// A message without its id, receipt or attributes makes the whole answer untrustworthy: all its messages
-/// come back after the visibility timeout.
+/// A message without its id, receipt or attributes makes the whole answer untrustworthy: all its
+/// messages come back after the visibility timeout.
 fn received(message: Message) -> Result<ReceivedMessage, PortError> {
     let attributes = message.attributes.unwrap_or_default();
-    let number = |name| attributes.get(&name).and_then(|text| text.parse::<u64>().ok());
+    let number = |name| {
+        attributes
+            .get(&name)
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let read = || {
         let receive_count = number(MessageSystemAttributeName::ApproximateReceiveCount)?;
         Some(ReceivedMessage {
@@ -57,7 +69,9 @@ fn received(message: Message) -> Result<ReceivedMessage, PortError> {
 
 /// Whole seconds, as SQS takes them, rounded up.
 pub(super) fn whole_secs(length: Duration) -> i32 {
-    let secs = length.as_secs().saturating_add((length.subsec_nanos() > 0).into());
+    let secs = length
+        .as_secs()
+        .saturating_add((length.subsec_nanos() > 0).into());
     i32::try_from(secs).unwrap_or(i32::MAX)
 }
 
@@ -67,7 +81,8 @@ mod tests {
 
     #[test]
     fn part_of_a_second_counts_as_one() {
-        let check = |ms, expected| assert_eq!(whole_secs(Duration::from_millis(ms)), expected, "{ms}");
+        let check =
+            |ms, expected| assert_eq!(whole_secs(Duration::from_millis(ms)), expected, "{ms}");
         check(0, 0);
         check(1, 1);
         check(1000, 1);
@@ -87,8 +102,14 @@ mod tests {
     #[test]
     fn a_message_is_read_with_its_attributes() {
         let read = received(message().build()).unwrap();
-        assert_eq!((&*read.id.0, &*read.receipt.0, &*read.body), ("id", "receipt", &b"body"[..]));
-        assert_eq!((read.receive_count, read.sent_at), (3, Timestamp::from_millis(1_700_000_000_123)));
+        assert_eq!(
+            (&*read.id.0, &*read.receipt.0, &*read.body),
+            ("id", "receipt", &b"body"[..])
+        );
+        assert_eq!(
+            (read.receive_count, read.sent_at),
+            (3, Timestamp::from_millis(1_700_000_000_123))
+        );
     }
 
     #[test]
@@ -100,7 +121,10 @@ mod tests {
             message().set_attributes(None),
             message().attributes(MessageSystemAttributeName::ApproximateReceiveCount, "many"),
         ] {
-            assert_eq!(received(lacking.build()).map_err(|e| e.kind).unwrap_err(), ErrorKind::Other);
+            assert_eq!(
+                received(lacking.build()).map_err(|e| e.kind).unwrap_err(),
+                ErrorKind::Other
+            );
         }
     }
 }

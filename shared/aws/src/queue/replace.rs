@@ -1,15 +1,17 @@
 //! Replacement of messages by successors, with requests shared among the callers.
 //!
-//! Successors are sent first, then the message is deleted: a crash in between leaves both and loses nothing.
-//! Once the successors are durable, a delete that fails is no failure of the replacement: the message would
-//! come back beside them if its caller reported it as failed, while the event source mapping deletes it once
-//! more if it does not.
+//! Successors are sent first, then the message is deleted: a crash in between leaves both and loses
+//! nothing. Once the successors are durable, a delete that fails is no failure of the replacement:
+//! the message would come back beside them if its caller reported it as failed, while the event
+//! source mapping deletes it once more if it does not.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use posthaste_ports::{Clock, ErrorKind, OutgoingMessage, PortError, QueueName, Receipt, Successor};
+use posthaste_ports::{
+    Clock, ErrorKind, OutgoingMessage, PortError, QueueName, Receipt, Successor,
+};
 
 use super::calls::{BatchCalls, DELETING, SENDING};
 use super::coalesce::{Failed, Lane, Request};
@@ -52,7 +54,10 @@ impl<B: BatchCalls> Request for SendTo<B> {
         message.body.len()
     }
 
-    async fn call(&self, messages: Vec<OutgoingMessage>) -> Result<Vec<Result<(), PortError>>, PortError> {
+    async fn call(
+        &self,
+        messages: Vec<OutgoingMessage>,
+    ) -> Result<Vec<Result<(), PortError>>, PortError> {
         let results = self.calls.send(self.to, messages).await?;
         Ok(results.into_iter().map(|result| result.map(drop)).collect())
     }
@@ -75,7 +80,15 @@ impl<B: BatchCalls> Request for Delete<B> {
 impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     pub(super) fn new(calls: B, clock: C) -> Self {
         let calls = Arc::new(calls);
-        let sends = |to| Arc::new(Lane::new(SendTo { calls: Arc::clone(&calls), to }, clock.clone()));
+        let sends = |to| {
+            Arc::new(Lane::new(
+                SendTo {
+                    calls: Arc::clone(&calls),
+                    to,
+                },
+                clock.clone(),
+            ))
+        };
         Self {
             deliveries: sends(QueueName::Deliveries),
             dead_letters: sends(QueueName::DeadLetters),
@@ -86,8 +99,8 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         }
     }
 
-    /// Replaces a message. The work continues when its caller is dropped: half a replacement would leave a
-    /// copy too many.
+    /// Replaces a message. The work continues when its caller is dropped: half a replacement would
+    /// leave a copy too many.
     pub(super) async fn replace(
         self: &Arc<Self>,
         receipt: Receipt,
@@ -95,17 +108,28 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     ) -> Result<(), PortError> {
         let replacer = Arc::clone(self);
         let work = tokio::spawn(async move { replacer.send_and_delete(receipt, successors).await });
-        work.await.unwrap_or_else(|error| Err(PortError::caused(REPLACING, ErrorKind::Other, error)))
+        work.await
+            .unwrap_or_else(|error| Err(PortError::caused(REPLACING, ErrorKind::Other, error)))
     }
 
-    async fn send_and_delete(&self, receipt: Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn send_and_delete(
+        &self,
+        receipt: Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         let sends = successors.into_iter().map(|successor| self.send(successor));
-        join_all(sends).await.into_iter().collect::<Result<(), _>>()?;
+        join_all(sends)
+            .await
+            .into_iter()
+            .collect::<Result<(), _>>()?;
         match self.deletes.ask(receipt).await.map_err(PortError::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind == ErrorKind::NotFound => Err(error),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "replaced message not deleted yet");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "replaced message not deleted yet"
+                );
                 Ok(())
             }
         }
@@ -117,7 +141,10 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
         for sends in 1..SENDS_MAX {
             match lane.ask(successor.message.clone()).await {
                 Err(Failed::Item(error)) if is_worth_another(error.kind) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "successor sent again");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "successor sent again"
+                    );
                     self.clock.sleep(RESEND_WAIT * (1 << (sends - 1))).await;
                 }
                 other => return other.map_err(PortError::from),
@@ -136,9 +163,13 @@ impl<B: BatchCalls, C: Clock> Replacer<B, C> {
     }
 }
 
-/// A failed entry inside an answer is worth another send: the SDK retries only requests that fail as a whole.
+/// A failed entry inside an answer is worth another send: the SDK retries only requests that fail
+/// as a whole.
 fn is_worth_another(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Other | ErrorKind::TimedOut | ErrorKind::Throttled { .. })
+    matches!(
+        kind,
+        ErrorKind::Other | ErrorKind::TimedOut | ErrorKind::Throttled { .. }
+    )
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Reading an object's body: bounded in size and in time, and not copied where it comes in one piece.
+//! Reading an object's body: bounded in size and in time, and not copied where it comes in one
+//! piece.
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
 use bytes::{BufMut, Bytes, BytesMut};
 use posthaste_ports::{ErrorKind, PortError};
 
-/// Largest object in bytes, unless a store has another bound. Dead letters are gathered to 8 MiB and one more
-/// message; a function has memory for a few such, and none for a foreign object in the bucket.
+/// Largest object in bytes, unless a store has another bound. Dead letters are gathered to 8 MiB
+/// and one more message; a function has memory for a few such, and none for a foreign object in the
+/// bucket.
 pub const OBJECT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Longest time for a body once its head has come.
@@ -121,7 +123,9 @@ mod tests {
     }
 
     /// A body of pieces whose length is not announced.
-    fn pieces(pieces: impl IntoIterator<Item = Bytes, IntoIter: Send + Sync + 'static>) -> ByteStream {
+    fn pieces(
+        pieces: impl IntoIterator<Item = Bytes, IntoIter: Send + Sync + 'static>,
+    ) -> ByteStream {
         let frames = stream::iter(pieces).map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
         ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(frames)))
     }
@@ -129,7 +133,9 @@ mod tests {
     #[tokio::test]
     async fn one_piece_is_not_copied() {
         let bytes = Bytes::from(vec![7; 1000]);
-        let read = read(ByteStream::from(bytes.clone()), &time(false)).await.unwrap();
+        let read = read(ByteStream::from(bytes.clone()), &time(false))
+            .await
+            .unwrap();
         assert_eq!((read.as_ptr(), read.len()), (bytes.as_ptr(), 1000));
     }
 
@@ -142,16 +148,27 @@ mod tests {
         check(&[]).await;
         check(&["one"]).await;
         check(&["one", "", "two", "three"]).await;
-        assert_eq!(read(ByteStream::from(Bytes::new()), &time(false)).await.unwrap(), "");
+        assert_eq!(
+            read(ByteStream::from(Bytes::new()), &time(false))
+                .await
+                .unwrap(),
+            ""
+        );
     }
 
     #[tokio::test]
     async fn what_is_too_large_is_refused_by_what_it_announces_and_by_what_comes() {
         let announced = ByteStream::from(Bytes::from(vec![0; OBJECT_BYTES_MAX + 1]));
-        assert!(matches!(read(announced, &time(false)).await, Err(BodyError::TooLarge { .. })));
+        assert!(matches!(
+            read(announced, &time(false)).await,
+            Err(BodyError::TooLarge { .. })
+        ));
         let mebibyte = Bytes::from(vec![0; 1024 * 1024]);
         let endless = pieces(std::iter::repeat(mebibyte));
-        assert!(matches!(read(endless, &time(false)).await, Err(BodyError::TooLarge { .. })));
+        assert!(matches!(
+            read(endless, &time(false)).await,
+            Err(BodyError::TooLarge { .. })
+        ));
     }
 
     #[tokio::test]
@@ -160,14 +177,22 @@ mod tests {
             let frames = stream::pending::<Result<Frame<Bytes>, Infallible>>();
             ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(frames)))
         };
-        assert!(matches!(read(silent(), &time(true)).await, Err(BodyError::TimedOut)));
+        assert!(matches!(
+            read(silent(), &time(true)).await,
+            Err(BodyError::TimedOut)
+        ));
         assert!(read(silent(), &time(false)).now_or_never().is_none());
     }
 
     #[tokio::test]
     async fn a_body_that_breaks_off_is_an_error_that_passes() {
-        let frames = [Ok(Frame::data(Bytes::from("half"))), Err(std::io::Error::other("reset"))];
-        let body = ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(stream::iter(frames))));
+        let frames = [
+            Ok(Frame::data(Bytes::from("half"))),
+            Err(std::io::Error::other("reset")),
+        ];
+        let body = ByteStream::new(SdkBody::from_body_1_x(StreamBody::new(stream::iter(
+            frames,
+        ))));
         let error = read(body, &time(false)).await.unwrap_err();
         assert!(error.is_passing() && error.at("get").kind == ErrorKind::Other);
     }

@@ -13,7 +13,8 @@ use posthaste_ports::{ETag, Object, PortError, Revalidated};
 use super::body::{self, BodyError};
 use crate::clients::failure::failure;
 
-/// Most reads of one object whose body breaks off. The SDK tries again only until the head has come.
+/// Most reads of one object whose body breaks off. The SDK tries again only until the head has
+/// come.
 const READS_MAX: usize = 3;
 
 /// A bucket and the client that reaches it. Clones share connections.
@@ -52,7 +53,9 @@ impl Bucket {
         key: &str,
         known: Option<&ETag>,
     ) -> Result<Revalidated, PortError> {
-        let request = self.request(key).set_if_none_match(known.map(|etag| etag.0.clone()));
+        let request = self
+            .request(key)
+            .set_if_none_match(known.map(|etag| etag.0.clone()));
         match self.answer(request).await {
             Ok(Answer { bytes, etag, .. }) => {
                 let etag = etag.map(ETag).ok_or_else(|| BodyError::NoETag.at(doing))?;
@@ -69,13 +72,26 @@ impl Bucket {
     }
 
     /// The answer to a request, which is sent again if the body breaks off.
-    pub(super) async fn answer(&self, request: GetObjectFluentBuilder) -> Result<Answer, ReadError> {
+    pub(super) async fn answer(
+        &self,
+        request: GetObjectFluentBuilder,
+    ) -> Result<Answer, ReadError> {
         let mut reads = 1;
         loop {
-            let answer = request.clone().send().await.map_err(|e| ReadError::Refused(Box::new(e)))?;
+            let answer = request
+                .clone()
+                .send()
+                .await
+                .map_err(|e| ReadError::Refused(Box::new(e)))?;
             let (etag, content_range) = (answer.e_tag, answer.content_range);
             match body::read(answer.body, self.object_bytes_max, &self.sleep).await {
-                Ok(bytes) => return Ok(Answer { bytes, etag, content_range }),
+                Ok(bytes) => {
+                    return Ok(Answer {
+                        bytes,
+                        etag,
+                        content_range,
+                    });
+                }
                 Err(error) if error.is_passing() && reads < READS_MAX => reads += 1,
                 Err(error) => return Err(ReadError::Body(error)),
             }
@@ -83,12 +99,15 @@ impl Bucket {
     }
 }
 
-/// The meaning of an answer without an object. A bucket that is not there is an error, and no absent object.
+/// The meaning of an answer without an object. A bucket that is not there is an error, and no
+/// absent object.
 fn without_object(
     doing: &'static str,
     error: SdkError<GetObjectError, HttpResponse>,
 ) -> Result<Revalidated, PortError> {
-    let code = error.as_service_error().and_then(ProvideErrorMetadata::code);
+    let code = error
+        .as_service_error()
+        .and_then(ProvideErrorMetadata::code);
     let status = error.raw_response().map(|answer| answer.status().as_u16());
     match (status, code) {
         (Some(304), _) => Ok(Revalidated::Unchanged),

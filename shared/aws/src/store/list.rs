@@ -8,8 +8,8 @@ use posthaste_ports::{ErrorKind, ListPage, ObjectMeta, PortError, validate};
 use super::bucket::Bucket;
 use crate::clients::failure::failure;
 
-/// Most pages in a row without an object that are skipped before the listing counts as broken. S3 may answer
-/// such a page where much was deleted.
+/// Most pages in a row without an object that are skipped before the listing counts as broken. S3
+/// may answer such a page where much was deleted.
 const EMPTY_PAGES_MAX: usize = 100;
 
 const LISTING: &str = "list objects";
@@ -50,11 +50,22 @@ fn some_text(text: &str) -> Option<String> {
 fn read(answer: ListObjectsV2Output, max: usize) -> Result<ListPage, PortError> {
     let listed = answer.contents.unwrap_or_default();
     let has_more = answer.is_truncated.unwrap_or_default() || listed.len() > max;
-    let objects = listed.into_iter().take(max).map(meta).collect::<Option<Vec<_>>>();
+    let objects = listed
+        .into_iter()
+        .take(max)
+        .map(meta)
+        .collect::<Option<Vec<_>>>();
     let incomplete = "an object of the listing lacks its key, size or time";
-    let objects = objects.ok_or_else(|| PortError::caused(LISTING, ErrorKind::Other, incomplete))?;
-    let next_after = objects.last().filter(|_| has_more).map(|last| last.key.clone());
-    Ok(ListPage { objects, next_after })
+    let objects =
+        objects.ok_or_else(|| PortError::caused(LISTING, ErrorKind::Other, incomplete))?;
+    let next_after = objects
+        .last()
+        .filter(|_| has_more)
+        .map(|last| last.key.clone());
+    Ok(ListPage {
+        objects,
+        next_after,
+    })
 }
 
 fn meta(object: Object) -> Option<ObjectMeta> {
@@ -73,7 +84,11 @@ mod tests {
     use super::*;
 
     fn object(key: &str) -> Object {
-        Object::builder().key(key).size(3).last_modified(DateTime::from_millis(1_700_000_000_500)).build()
+        Object::builder()
+            .key(key)
+            .size(3)
+            .last_modified(DateTime::from_millis(1_700_000_000_500))
+            .build()
     }
 
     fn listed(keys: &[&str], is_truncated: bool, max: usize) -> (Vec<String>, Option<String>) {
@@ -81,11 +96,17 @@ mod tests {
             .set_contents(Some(keys.iter().map(|key| object(key)).collect()))
             .is_truncated(is_truncated);
         let page = read(answer.build(), max).unwrap();
-        (page.objects.into_iter().map(|object| object.key).collect(), page.next_after)
+        (
+            page.objects.into_iter().map(|object| object.key).collect(),
+            page.next_after,
+        )
     }
 
     fn expect(keys: &[&str], next_after: Option<&str>) -> (Vec<String>, Option<String>) {
-        (keys.iter().map(|key| (*key).to_owned()).collect(), next_after.map(str::to_owned))
+        (
+            keys.iter().map(|key| (*key).to_owned()).collect(),
+            next_after.map(str::to_owned),
+        )
     }
 
     #[test]
@@ -98,14 +119,23 @@ mod tests {
 
     #[test]
     fn a_page_never_holds_more_than_was_asked() {
-        assert_eq!(listed(&["a", "b", "c"], false, 2), expect(&["a", "b"], Some("b")));
+        assert_eq!(
+            listed(&["a", "b", "c"], false, 2),
+            expect(&["a", "b"], Some("b"))
+        );
     }
 
     #[test]
     fn an_object_is_read_with_size_and_time() {
         let read = meta(object("k")).unwrap();
-        assert_eq!((read.size, read.modified_at), (3, Timestamp::from_millis(1_700_000_000_500)));
-        for lacking in [Object::builder().key("k").size(3).build(), Object::builder().size(3).build()] {
+        assert_eq!(
+            (read.size, read.modified_at),
+            (3, Timestamp::from_millis(1_700_000_000_500))
+        );
+        for lacking in [
+            Object::builder().key("k").size(3).build(),
+            Object::builder().size(3).build(),
+        ] {
             assert_eq!(meta(lacking), None);
         }
     }

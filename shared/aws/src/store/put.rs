@@ -1,8 +1,9 @@
-//! Conditional puts: a race is run again, and a put that was applied although its answer was lost is
-//! recognised.
+//! Conditional puts: a race is run again, and a put that was applied although its answer was lost
+//! is recognised.
 //!
-//! The SDK sends a put again when an answer does not come. If the first was applied, the second meets its own
-//! object and gets 412. So after a put of unknown fate, a 412 is compared with the bytes that were written.
+//! The SDK sends a put again when an answer does not come. If the first was applied, the second
+//! meets its own object and gets 412. So after a put of unknown fate, a 412 is compared with the
+//! bytes that were written.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -74,31 +75,46 @@ impl Put<'_> {
     async fn once(&self, attempts: &Attempts) -> Ended {
         let Bucket { client, name, .. } = self.bucket;
         let request = client.put_object().bucket(name).key(self.key);
-        let request = request.content_type(content_type(self.key)).body(ByteStream::from(self.bytes.clone()));
+        let request = request
+            .content_type(content_type(self.key))
+            .body(ByteStream::from(self.bytes.clone()));
         let request = match &self.condition {
             PutCondition::Always => request,
             PutCondition::IfAbsent => request.if_none_match("*"),
             PutCondition::IfMatch(etag) => request.if_match(&etag.0),
         };
-        match request.customize().interceptor(attempts.clone()).send().await {
+        match request
+            .customize()
+            .interceptor(attempts.clone())
+            .send()
+            .await
+        {
             Ok(answer) => match answer.e_tag {
                 Some(etag) => Ended::Written(ETag(etag)),
                 // Nothing could be put over it without its version.
-                None => Ended::Failed(PortError::caused(PUTTING, ErrorKind::Other, "the answer has no ETag")),
+                None => Ended::Failed(PortError::caused(
+                    PUTTING,
+                    ErrorKind::Other,
+                    "the answer has no ETag",
+                )),
             },
             Err(error) => self.ended(error),
         }
     }
 
     fn ended(&self, error: SdkError<PutObjectError, HttpResponse>) -> Ended {
-        let code = error.as_service_error().and_then(ProvideErrorMetadata::code);
+        let code = error
+            .as_service_error()
+            .and_then(ProvideErrorMetadata::code);
         let is_conditional = self.condition != PutCondition::Always;
         match (kind(&error), code) {
             (ErrorKind::PreconditionFailed, _) => Ended::Lost(failure(PUTTING, error)),
             // Under If-Match, an object that is gone is a condition that does not hold.
-            (ErrorKind::NotFound, Some("NoSuchKey")) => {
-                Ended::Lost(PortError::caused(PUTTING, ErrorKind::PreconditionFailed, error))
-            }
+            (ErrorKind::NotFound, Some("NoSuchKey")) => Ended::Lost(PortError::caused(
+                PUTTING,
+                ErrorKind::PreconditionFailed,
+                error,
+            )),
             (_, Some("ConditionalRequestConflict" | "OperationAborted")) if is_conditional => {
                 Ended::Conflict(chance_in(error.request_id()))
             }
@@ -143,8 +159,8 @@ fn content_type(key: &str) -> &'static str {
     }
 }
 
-/// Jitter of a racer's wait. The answers' ids differ, so they serve as the source of chance, and no port is
-/// needed.
+/// Jitter of a racer's wait. The answers' ids differ, so they serve as the source of chance, and no
+/// port is needed.
 fn chance_in(request_id: Option<&str>) -> u64 {
     let mut hasher = DefaultHasher::new();
     request_id.hash(&mut hasher);
@@ -165,7 +181,11 @@ mod tests {
     #[test]
     fn waits_double_and_their_jitter_takes_at_most_half() {
         let check = |conflict, chance, expected_us| {
-            assert_eq!(wait(conflict, chance), Duration::from_micros(expected_us), "{conflict} {chance}");
+            assert_eq!(
+                wait(conflict, chance),
+                Duration::from_micros(expected_us),
+                "{conflict} {chance}"
+            );
         };
         check(0, 0, 25_000);
         check(0, 512, 37_500);
@@ -177,8 +197,9 @@ mod tests {
 
     #[test]
     fn answers_with_different_ids_lead_to_different_waits() {
-        let waits: std::collections::BTreeSet<_> =
-            (0..32).map(|racer| wait(0, chance_in(Some(&format!("request {racer}"))))).collect();
+        let waits: std::collections::BTreeSet<_> = (0..32)
+            .map(|racer| wait(0, chance_in(Some(&format!("request {racer}")))))
+            .collect();
         assert!(waits.len() > 24, "{waits:?}");
     }
 

@@ -12,17 +12,25 @@ use crate::clients::failure::failure;
 const GETTING: &str = "get a range of an object";
 
 /// Reads exactly these bytes of an object, again if the body breaks off.
-pub(super) async fn read(bucket: &Bucket, key: &str, range: &Range<u64>) -> Result<Bytes, PortError> {
+pub(super) async fn read(
+    bucket: &Bucket,
+    key: &str,
+    range: &Range<u64>,
+) -> Result<Bytes, PortError> {
     validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
     check_length(range, bucket.object_bytes_max)?;
-    let request = bucket.request(key).range(format!("bytes={}-{}", range.start, range.end - 1));
+    let request = bucket
+        .request(key)
+        .range(format!("bytes={}-{}", range.start, range.end - 1));
     match bucket.answer(request).await {
         Ok(answer) => exactly(range, answer),
-        Err(ReadError::Refused(error)) => Err(match error.raw_response().map(|it| it.status().as_u16()) {
-            // The object ends before the first byte.
-            Some(416) => PortError::caused(GETTING, ErrorKind::Damaged, error),
-            _ => failure(GETTING, *error),
-        }),
+        Err(ReadError::Refused(error)) => {
+            Err(match error.raw_response().map(|it| it.status().as_u16()) {
+                // The object ends before the first byte.
+                Some(416) => PortError::caused(GETTING, ErrorKind::Damaged, error),
+                _ => failure(GETTING, *error),
+            })
+        }
         Err(ReadError::Body(error)) => Err(error.at(GETTING)),
     }
 }
@@ -75,14 +83,24 @@ mod tests {
         bytes: &'static str,
     ) -> Result<Bytes, ErrorKind> {
         let content_range = content_range.map(str::to_owned);
-        let answer = Answer { bytes: Bytes::from(bytes), etag: None, content_range };
+        let answer = Answer {
+            bytes: Bytes::from(bytes),
+            etag: None,
+            content_range,
+        };
         exactly(&asked, answer).map_err(|error| error.kind)
     }
 
     #[test]
     fn an_answer_is_taken_only_with_exactly_the_bytes_that_were_asked_for() {
-        assert_eq!(answered(2..5, Some("bytes 2-4/9"), "abc"), Ok(Bytes::from("abc")));
-        assert_eq!(answered(2..5, Some("bytes 2-4/*"), "abc"), Ok(Bytes::from("abc")));
+        assert_eq!(
+            answered(2..5, Some("bytes 2-4/9"), "abc"),
+            Ok(Bytes::from("abc"))
+        );
+        assert_eq!(
+            answered(2..5, Some("bytes 2-4/*"), "abc"),
+            Ok(Bytes::from("abc"))
+        );
         let damaged = Err(ErrorKind::Damaged);
         assert_eq!(answered(2..5, Some("bytes 2-3/4"), "ab"), damaged);
         assert_eq!(answered(2..5, Some("bytes 2-4/9"), "ab"), damaged);
@@ -96,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_range_that_is_too_long_to_be_read_is_refused() {
-        let check = |range, expected| assert_eq!(check_length(&range, 9).map_err(|e| e.kind), expected);
+        let check =
+            |range, expected| assert_eq!(check_length(&range, 9).map_err(|e| e.kind), expected);
         check(7..16, Ok(()));
         check(7..17, Err(ErrorKind::Invalid));
         check(0..u64::MAX, Err(ErrorKind::Invalid));
@@ -109,8 +128,16 @@ mod tests {
         check("bytes 0-499/1234", Some(0..500));
         check("bytes 0-0/1", Some(0..1));
         let last = format!("bytes 0-{}/*", u64::MAX);
-        for bad in ["", "bytes", "bytes 0-1", "bytes */5", "items 0-1/2", "bytes 0-x/2", "bytes -1/2", &last]
-        {
+        for bad in [
+            "",
+            "bytes",
+            "bytes 0-1",
+            "bytes */5",
+            "items 0-1/2",
+            "bytes 0-x/2",
+            "bytes -1/2",
+            &last,
+        ] {
             check(bad, None);
         }
     }

@@ -1,16 +1,18 @@
-//! Metrics in CloudWatch's embedded metric format: log lines that CloudWatch reads metrics from. The
-//! functions count through the `metrics` facade; no metric is sent anywhere else.
+//! Metrics in CloudWatch's embedded metric format: log lines that CloudWatch reads metrics from.
+//! The functions count through the `metrics` facade; no metric is sent anywhere else.
 //! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format.html>
 //!
-//! The crate `metrics_cloudwatch_embedded` is not used: it keeps 100 values of a histogram between flushes
-//! and drops the others, writes every gauge again with every flush, and remembers every label that was ever
-//! seen.
+//! The crate `metrics_cloudwatch_embedded` is not used: it keeps 100 values of a histogram between
+//! flushes and drops the others, writes every gauge again with every flush, and remembers every
+//! label that was ever seen.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit,
+};
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
 
@@ -46,13 +48,20 @@ struct State {
 impl Emf {
     /// A recorder for metrics in `namespace`.
     pub(super) fn new(namespace: &str, by: MetricsBy) -> Self {
-        Self { namespace: namespace.to_owned(), by, pace: Mutex::default(), state: Mutex::default() }
+        Self {
+            namespace: namespace.to_owned(),
+            by,
+            pace: Mutex::default(),
+            state: Mutex::default(),
+        }
     }
 
     /// An invocation begins: the lines that are to be written before it.
     pub(super) fn begin(&self, now: Timestamp) -> Vec<u8> {
         let kept_at = self.pace.lock().begin(now);
-        kept_at.map(|at| self.drain(at, Part::All)).unwrap_or_default()
+        kept_at
+            .map(|at| self.drain(at, Part::All))
+            .unwrap_or_default()
     }
 
     /// An invocation ends: the lines that are to be written before its answer.
@@ -64,8 +73,8 @@ impl Emf {
     /// Takes the values since the last drain, as lines of JSON. Without values there is no line.
     ///
     /// There is a document for each set of labels and dimensions. Labels that are no dimensions are
-    /// properties: they can be searched in the log, and CloudWatch adds up documents that differ in nothing
-    /// else.
+    /// properties: they can be searched in the log, and CloudWatch adds up documents that differ in
+    /// nothing else.
     fn drain(&self, now: Timestamp, part: Part) -> Vec<u8> {
         let mut documents = Documents::new(&self.namespace, now);
         for ((labels, by), mut metrics) in self.take(part) {
@@ -80,19 +89,26 @@ impl Emf {
         let mut put = |key: Key, measured| {
             let (name, labels) = key.into_parts();
             let by = self.by.of(name.as_str());
-            by_labels.entry((labels, by)).or_default().push((name, measured));
+            by_labels
+                .entry((labels, by))
+                .or_default()
+                .push((name, measured));
         };
         let mut state = self.state.lock();
         let is_all = part == Part::All;
-        take(&mut state.counters, |name| is_all || is_watched(name), &mut put);
+        take(
+            &mut state.counters,
+            |name| is_all || is_watched(name),
+            &mut put,
+        );
         take(&mut state.gauges, |_| true, &mut put);
         take(&mut state.histograms, |_| is_all, &mut put);
         by_labels
     }
 }
 
-/// Takes the values of the series with these names, and forgets those without a handle: names and labels that
-/// do not come back must not keep their memory.
+/// Takes the values of the series with these names, and forgets those without a handle: names and
+/// labels that do not come back must not keep their memory.
 fn take<S: Series>(
     series: &mut HashMap<Key, Arc<S>>,
     is_wanted: impl Fn(&str) -> bool,

@@ -11,11 +11,12 @@ use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The prefix of our crates' names; programs are named after their functions and log through these crates.
+/// The prefix of our crates' names; programs are named after their functions and log through these
+/// crates.
 const OURS: &str = "posthaste";
 
-/// The least important level that libraries may log. Below it, the runtime writes whole events, with the keys
-/// that producers send, and the SDK writes signed requests.
+/// The least important level that libraries may log. Below it, the runtime writes whole events,
+/// with the keys that producers send, and the SDK writes signed requests.
 const LIBRARIES: LevelFilter = LevelFilter::INFO;
 
 /// Starts the log of this process, with panics in it. A second start, in tests, changes nothing.
@@ -31,10 +32,11 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt()
-        // A line that could not be written would be reported on standard error, which panics where that is
-        // closed.
+        // A line that could not be written would be reported on standard error, which panics where
+        // that is closed.
         .log_internal_errors(false)
-        // The span is the runtime's, around an invocation: it brings the request id into every line.
+        // The span is the runtime's, around an invocation: it brings the request id into every
+        // line.
         .fmt_fields(JsonFields::new())
         .event_format(JsonLines)
         .with_max_level(level)
@@ -74,7 +76,11 @@ mod tests {
         let writer = lines.clone();
         tracing::subscriber::with_default(subscriber(level, move || writer.clone()), work);
         let bytes = lines.0.lock();
-        bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
+        bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+            .map(parse)
+            .collect()
     }
 
     fn parse(line: &[u8]) -> Value {
@@ -94,10 +100,18 @@ mod tests {
                     );
                 });
         });
-        let [line] = &lines[..] else { panic!("{lines:?}") };
+        let [line] = &lines[..] else {
+            panic!("{lines:?}")
+        };
         assert_eq!(line["message"], "delivered");
-        assert_eq!((&line["events"], &line["topic"]), (&2.into(), &"orders".into()));
-        assert_eq!((&line["level"], &line["target"]), (&"INFO".into(), &"posthaste_deliver".into()));
+        assert_eq!(
+            (&line["events"], &line["topic"]),
+            (&2.into(), &"orders".into())
+        );
+        assert_eq!(
+            (&line["level"], &line["target"]),
+            (&"INFO".into(), &"posthaste_deliver".into())
+        );
         assert_eq!(line["span"]["requestId"], "r-1");
         assert!(line["timestamp"].is_string());
     }
@@ -114,9 +128,16 @@ mod tests {
             tracing::debug!(target: "aws_smithy_runtime", "signed request");
             tracing::info!(target: "hyper", "library");
         };
-        let targets =
-            |level| logged(level, speak).iter().map(|line| line["target"].to_string()).collect::<Vec<_>>();
-        assert_eq!(targets(LevelFilter::TRACE), [r#""posthaste_core""#, r#""hyper""#]);
+        let targets = |level| {
+            logged(level, speak)
+                .iter()
+                .map(|line| line["target"].to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            targets(LevelFilter::TRACE),
+            [r#""posthaste_core""#, r#""hyper""#]
+        );
         assert_eq!(targets(LevelFilter::INFO), [r#""hyper""#]);
         assert_eq!(targets(LevelFilter::WARN), [""; 0]);
     }

@@ -1,8 +1,8 @@
 //! Labels that become dimensions of CloudWatch metrics.
 
-/// The labels of `topic` and `subscription` that become CloudWatch dimensions. Each distinct value of a
-/// dimension is a metric of its own, and billed as one; another label stays in the log line, where it can be
-/// searched.
+/// The labels of `topic` and `subscription` that become CloudWatch dimensions. Each distinct value
+/// of a dimension is a metric of its own, and billed as one; another label stays in the log line,
+/// where it can be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum MetricsBy {
     /// Neither: one metric per name for the whole stack.
@@ -14,8 +14,9 @@ pub enum MetricsBy {
     Subscription,
 }
 
-/// Counters that an alarm watches. An alarm names the dimensions of its metric and knows no topics, so that
-/// these metrics are of the stack in any case. `tests/aws/template` holds the list against the alarms.
+/// Counters that an alarm watches. An alarm names the dimensions of its metric and knows no topics,
+/// so that these metrics are of the stack in any case. `tests/aws/template` holds the list against
+/// the alarms.
 const WATCHED: [&str; 1] = ["LogRecordsLostCount"];
 
 /// Whether an alarm watches this counter.
@@ -26,7 +27,11 @@ pub(crate) fn is_watched(metric: &str) -> bool {
 impl MetricsBy {
     /// The labels that become dimensions of this metric.
     pub(crate) fn of(self, metric: &str) -> Self {
-        if is_watched(metric) { Self::Stack } else { self }
+        if is_watched(metric) {
+            Self::Stack
+        } else {
+            self
+        }
     }
 
     /// The value that a setting names.
@@ -39,8 +44,8 @@ impl MetricsBy {
         }
     }
 
-    /// True if a label of this name becomes a dimension. Labels other than the two do, such as `reason`:
-    /// their values are few.
+    /// True if a label of this name becomes a dimension. Labels other than the two do, such as
+    /// `reason`: their values are few.
     pub(crate) fn keeps(self, label: &str) -> bool {
         match label {
             "topic" => self != Self::Stack,
@@ -64,15 +69,24 @@ mod tests {
 
     #[test]
     fn a_metric_that_an_alarm_watches_is_of_the_stack() {
-        assert_eq!(MetricsBy::Subscription.of("LogRecordsLostCount"), MetricsBy::Stack);
-        assert_eq!(MetricsBy::Subscription.of("DeliverySuccessCount"), MetricsBy::Subscription);
+        assert_eq!(
+            MetricsBy::Subscription.of("LogRecordsLostCount"),
+            MetricsBy::Stack
+        );
+        assert_eq!(
+            MetricsBy::Subscription.of("DeliverySuccessCount"),
+            MetricsBy::Subscription
+        );
     }
 
     #[test]
     fn a_setting_is_one_of_three_words() {
         assert_eq!(MetricsBy::named("stack"), Some(MetricsBy::Stack));
         assert_eq!(MetricsBy::named("topic"), Some(MetricsBy::Topic));
-        assert_eq!(MetricsBy::named("subscription"), Some(MetricsBy::Subscription));
+        assert_eq!(
+            MetricsBy::named("subscription"),
+            Some(MetricsBy::Subscription)
+        );
         for text in ["", "Topic", "all"] {
             assert_eq!(MetricsBy::named(text), None, "{text}");
         }

@@ -1,16 +1,17 @@
-//! When an instance writes its metrics. CloudWatch keeps them by the minute, and bills each line of the log:
-//! a line an invocation says no more than a line a minute.
+//! When an instance writes its metrics. CloudWatch keeps them by the minute, and bills each line of
+//! the log: a line an invocation says no more than a line a minute.
 
 use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 
-/// Longest time for which an instance that is invoked keeps values. CloudWatch's own metrics have this
-/// resolution.
+/// Longest time for which an instance that is invoked keeps values. CloudWatch's own metrics have
+/// this resolution.
 pub(super) const INTERVAL: Duration = Duration::from_mins(1);
 
-/// The part of its life for which a young instance keeps values. What is kept is lost when Lambda ends the
-/// instance: so at most a fifth of all that an instance has counted, even if it lives for seconds.
+/// The part of its life for which a young instance keeps values. What is kept is lost when Lambda
+/// ends the instance: so at most a fifth of all that an instance has counted, even if it lives for
+/// seconds.
 const YOUNG_INTERVALS: u32 = 4;
 
 /// The metrics that are written at the end of an invocation.
@@ -22,7 +23,8 @@ pub(super) enum Part {
     Prompt,
 }
 
-/// The writes of an instance. Time is the wall clock's, which goes on while Lambda freezes the instance.
+/// The writes of an instance. Time is the wall clock's, which goes on while Lambda freezes the
+/// instance.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// The end of the first invocation.
@@ -34,8 +36,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// An invocation begins. Answers the time of the values that are to be written before it: those that were
-    /// kept an interval ago, which must not count for the time of this invocation.
+    /// An invocation begins. Answers the time of the values that are to be written before it: those
+    /// that were kept an interval ago, which must not count for the time of this invocation.
     pub(super) fn begin(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.kept.take_if(|at| is_over(*at, INTERVAL, now))
     }
@@ -69,11 +71,14 @@ mod tests {
     use posthaste_testkit::ManualClock;
 
     fn world() -> (Pace, ManualClock) {
-        (Pace::default(), ManualClock::new(Timestamp::from_millis(1_764_000_000_000)))
+        (
+            Pace::default(),
+            ManualClock::new(Timestamp::from_millis(1_764_000_000_000)),
+        )
     }
 
-    /// Runs invocations of no length, this long after each other, and answers the seconds at whose end
-    /// everything was written.
+    /// Runs invocations of no length, this long after each other, and answers the seconds at whose
+    /// end everything was written.
     fn written(pace: &mut Pace, clock: &ManualClock, gap: Duration, invocations: u32) -> Vec<u64> {
         let began = clock.now();
         let mut seconds = Vec::new();
@@ -91,7 +96,9 @@ mod tests {
     fn an_instance_writes_at_once_and_later_once_a_minute() {
         let (mut pace, clock) = world();
         let seconds = written(&mut pace, &clock, Duration::from_secs(1), 600);
-        let young = [0, 1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38, 48, 60, 75, 94, 118, 148, 185, 232, 290];
+        let young = [
+            0, 1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30, 38, 48, 60, 75, 94, 118, 148, 185, 232, 290,
+        ];
         assert_eq!(seconds, [&young[..], &[350, 410, 470, 530, 590]].concat());
     }
 

@@ -1,5 +1,5 @@
-//! A fake of Lambda's Runtime API, and a function under it: the test's own binary, started once more.
-//! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
+//! A fake of Lambda's Runtime API, and a function under it: the test's own binary, started once
+//! more. <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
@@ -63,20 +63,31 @@ struct Api {
 }
 
 impl Function {
-    /// Starts `program` as the function of the test named `test`. The test runs in the new process as well,
-    /// calls this again, and becomes the program.
+    /// Starts `program` as the function of the test named `test`. The test runs in the new process
+    /// as well, calls this again, and becomes the program.
     pub(crate) fn start<F>(test: &str, program: impl FnOnce() -> F) -> Self
     where
         F: Future<Output = Result<(), lambda_runtime::Error>>,
     {
         if env::var_os(RUNTIME_API).is_some() {
-            let ended = Builder::new_current_thread().enable_all().build().unwrap().block_on(program());
+            let ended = Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap()
+                .block_on(program());
             exit(i32::from(ended.is_err()));
         }
-        let server = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let server = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let (events, events_there) = channel::unbounded_channel();
         let (answers_there, answers) = mpsc::channel();
-        let api = Api { events: Mutex::new(events_there), answers: answers_there };
+        let api = Api {
+            events: Mutex::new(events_there),
+            answers: answers_there,
+        };
         let address = server.block_on(serve(api));
         let mut child = Command::new(env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
@@ -88,8 +99,19 @@ impl Function {
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        let output = Some(thread::spawn(|| stdout.lines().filter_map(|line| json(&line.unwrap())).collect()));
-        Self { events, answers, child, output, _server: server }
+        let output = Some(thread::spawn(|| {
+            stdout
+                .lines()
+                .filter_map(|line| json(&line.unwrap()))
+                .collect()
+        }));
+        Self {
+            events,
+            answers,
+            child,
+            output,
+            _server: server,
+        }
     }
 
     /// Invokes the function and waits for its answer.
@@ -99,8 +121,8 @@ impl Function {
         answer
     }
 
-    /// Invokes the function, and ends its process before it knows that its answer has arrived. Answers all
-    /// JSON lines that it had written by then, in this and in earlier invocations.
+    /// Invokes the function, and ends its process before it knows that its answer has arrived.
+    /// Answers all JSON lines that it had written by then, in this and in earlier invocations.
     pub(crate) fn invoke_and_end(mut self, event: Value) -> (Answer, Vec<Value>) {
         let told = self.told(event);
         self.child.kill().unwrap();
@@ -148,8 +170,14 @@ async fn next(State(api): State<Arc<Api>>) -> impl IntoResponse {
     let headers = [
         ("content-type", "application/json".to_owned()),
         ("lambda-runtime-aws-request-id", ID.to_owned()),
-        ("lambda-runtime-deadline-ms", deadline.as_millis().to_string()),
-        ("lambda-runtime-trace-id", "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700".to_owned()),
+        (
+            "lambda-runtime-deadline-ms",
+            deadline.as_millis().to_string(),
+        ),
+        (
+            "lambda-runtime-trace-id",
+            "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700".to_owned(),
+        ),
         (
             "lambda-runtime-invoked-function-arn",
             "arn:aws:lambda:eu-west-1:123456789012:function:test".to_owned(),
@@ -160,7 +188,11 @@ async fn next(State(api): State<Arc<Api>>) -> impl IntoResponse {
 
 async fn response(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {
     assert_eq!(id, ID);
-    tell(&api, Answer::Response(serde_json::from_slice(&body).unwrap())).await
+    tell(
+        &api,
+        Answer::Response(serde_json::from_slice(&body).unwrap()),
+    )
+    .await
 }
 
 async fn error(State(api): State<Arc<Api>>, Path(id): Path<String>, body: Bytes) -> StatusCode {

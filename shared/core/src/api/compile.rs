@@ -24,8 +24,9 @@ use super::{IsoTimestamp, SecretText, SigningSettings, SubscriptionSettings, Top
 use crate::attempt::SigningSecret;
 use crate::filter::FilterSet;
 use crate::model::{
-    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl, SUBSCRIPTIONS_PER_TOPIC_MAX, Schema,
-    Subscription, SubscriptionName, Timestamp, Topic, TopicKeys, TopicName,
+    ATTEMPT_TIMEOUT_DEFAULT, ATTEMPT_TIMEOUT_MAX, Created, EndpointUrl,
+    SUBSCRIPTIONS_PER_TOPIC_MAX, Schema, Subscription, SubscriptionName, Timestamp, Topic,
+    TopicKeys, TopicName,
 };
 
 /// Checks a topic and its subscriptions and fills in every default.
@@ -34,14 +35,23 @@ pub fn compile_topic(
     settings: &TopicSettings,
     keys: TopicKeys,
 ) -> Result<Topic, SettingsError> {
-    if settings.name.as_ref().is_some_and(|written| written != name) {
+    if settings
+        .name
+        .as_ref()
+        .is_some_and(|written| written != name)
+    {
         return Err(error("name", Problem::Name(name.to_string())));
     }
     if let Some(ttl) = settings.default_time_to_live {
         duration_from("defaultTimeToLive", ttl.0, Duration::from_secs(1))?;
     }
     let idle = idle(settings.auto_delete_on_idle)?;
-    count_in("subscriptions", settings.subscriptions.len(), 0, SUBSCRIPTIONS_PER_TOPIC_MAX)?;
+    count_in(
+        "subscriptions",
+        settings.subscriptions.len(),
+        0,
+        SUBSCRIPTIONS_PER_TOPIC_MAX,
+    )?;
     let mut subscriptions = IndexMap::with_capacity(settings.subscriptions.len());
     for (subscription_name, written) in &settings.subscriptions {
         let within = |e: SettingsError| SettingsError {
@@ -49,11 +59,18 @@ pub fn compile_topic(
             ..e
         };
         let mut compiled =
-            compile_subscription(name, settings.input_schema, subscription_name, written).map_err(within)?;
+            compile_subscription(name, settings.input_schema, subscription_name, written)
+                .map_err(within)?;
         compiled.lifetime.topic_idle = idle;
         compiled.delivery_log = settings.delivery_log;
-        if subscriptions.insert(subscription_name.folded(), Arc::new(compiled)).is_some() {
-            return Err(error(format!("subscriptions.{subscription_name}"), Problem::Duplicate));
+        if subscriptions
+            .insert(subscription_name.folded(), Arc::new(compiled))
+            .is_some()
+        {
+            return Err(error(
+                format!("subscriptions.{subscription_name}"),
+                Problem::Duplicate,
+            ));
         }
     }
     subscriptions.sort_unstable_keys();
@@ -68,7 +85,11 @@ pub fn compile_topic(
         notices_topic: settings.notices_topic.clone(),
         delivery_log: settings.delivery_log,
         keys,
-        filters: FilterSet::of(subscriptions.values().map(|subscription| subscription.filter.clone())),
+        filters: FilterSet::of(
+            subscriptions
+                .values()
+                .map(|subscription| subscription.filter.clone()),
+        ),
         subscriptions,
     })
 }
@@ -80,13 +101,25 @@ pub fn compile_subscription(
     name: &SubscriptionName,
     settings: &SubscriptionSettings,
 ) -> Result<Subscription, SettingsError> {
-    if settings.name.as_ref().is_some_and(|written| written != name) {
+    if settings
+        .name
+        .as_ref()
+        .is_some_and(|written| written != name)
+    {
         return Err(error("name", Problem::Name(name.to_string())));
     }
-    let url =
-        EndpointUrl::parse(&settings.endpoint.url).map_err(|e| error("endpoint.url", Problem::Url(e)))?;
-    let timeout = settings.endpoint.timeout.map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
-    duration_in("endpoint.timeout", timeout, Duration::from_secs(1), ATTEMPT_TIMEOUT_MAX)?;
+    let url = EndpointUrl::parse(&settings.endpoint.url)
+        .map_err(|e| error("endpoint.url", Problem::Url(e)))?;
+    let timeout = settings
+        .endpoint
+        .timeout
+        .map_or(ATTEMPT_TIMEOUT_DEFAULT, |written| written.0);
+    duration_in(
+        "endpoint.timeout",
+        timeout,
+        Duration::from_secs(1),
+        ATTEMPT_TIMEOUT_MAX,
+    )?;
     let delivery_schema = delivery_schema(input_schema, settings.delivery_schema)?;
     let (status, pending_until) = endpoint::status(settings.status.as_ref());
     let batching = batching(settings.batching)?;
@@ -114,8 +147,8 @@ pub fn compile_subscription(
     })
 }
 
-/// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time of this
-/// look.
+/// Checks the secrets. Those that have ended are kept: an attempt's own time decides, not the time
+/// of this look.
 fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsError> {
     let count = settings.secrets.as_ref().map_or(0, Vec::len);
     count_in("signing.secrets", count, 0, settings.secrets_max())?;
@@ -124,7 +157,8 @@ fn signing(settings: &SigningSettings) -> Result<Vec<SigningSecret>, SettingsErr
         if text.is_masked() {
             return Err(error(member, Problem::NothingMasked));
         }
-        let secret = SigningSecret::parse(text.expose()).map_err(|e| error(member, Problem::Secret(e)))?;
+        let secret =
+            SigningSecret::parse(text.expose()).map_err(|e| error(member, Problem::Secret(e)))?;
         Ok(secret.until(end.map(|end| end.0)))
     };
     settings.timed().enumerate().map(parse).collect()

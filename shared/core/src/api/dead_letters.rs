@@ -1,4 +1,5 @@
-//! Dead letters in lists, and those that a request resolves or deletes, as users ask for them and see them.
+//! Dead letters in lists, and those that a request resolves or deletes, as users ask for them and
+//! see them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -56,14 +57,14 @@ pub struct DeadLetterPage {
     /// What else is to be known of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may be empty
-    /// and still have one, where a filter passed over many objects.
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may
+    /// be empty and still have one, where a filter passed over many objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// The dead letters of a subscription that are resolved or deleted. A member that is left out restricts
-/// nothing.
+/// The dead letters of a subscription that are resolved or deleted. A member that is left out
+/// restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ResolveRequest {
@@ -80,12 +81,13 @@ pub struct ResolveRequest {
     /// Only events of these types, compared exactly. At most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// Only these objects, by their keys as a list shows them. They must be the subscription's own. At most
-    /// 1000.
+    /// Only these objects, by their keys as a list shows them. They must be the subscription's
+    /// own. At most 1000.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// Whether to include events that were accepted for an earlier subscription of this name, or on an
-    /// earlier topic of its name, that was deleted and created again. False when left out.
+    /// Whether to include events that were accepted for an earlier subscription of this name, or
+    /// on an earlier topic of its name, that was deleted and created again. False when left
+    /// out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_former: bool,
     /// Only count: nothing is written or deleted.
@@ -99,7 +101,15 @@ pub struct ResolveRequest {
 impl ResolveRequest {
     /// The replay that would send the same dead letters.
     pub fn selection(self, include_resolved: bool) -> ReplayRequest {
-        let Self { from, to, reason, types, keys, include_former, .. } = self;
+        let Self {
+            from,
+            to,
+            reason,
+            types,
+            keys,
+            include_former,
+            ..
+        } = self;
         ReplayRequest {
             from,
             to,
@@ -121,8 +131,8 @@ pub struct ResolveAnswer {
     pub events: u64,
     /// The number of objects that have them.
     pub objects: u64,
-    /// The number of those objects that are deleted. The selected events of the others are resolved, as an
-    /// object is only deleted as a whole.
+    /// The number of those objects that are deleted. The selected events of the others are
+    /// resolved, as an object is only deleted as a whole.
     pub deleted_objects: u64,
     /// The number of events, or whole objects, that could not be read. They stay as they are.
     pub failed: u64,

@@ -1,7 +1,7 @@
 //! Editing: the settings of a topic after a write, an operator's action or a rotation.
 //!
-//! Names are kept as their creator wrote them, masked secrets stand for the present ones, and the state of a
-//! subscription follows from the present state. Time and chance are arguments.
+//! Names are kept as their creator wrote them, masked secrets stand for the present ones, and the
+//! state of a subscription follows from the present state. Time and chance are arguments.
 
 mod change;
 mod checks;
@@ -22,8 +22,8 @@ use self::checks::{
 pub use self::preview::preview;
 pub use self::rules::{check_subscription, check_topic};
 use super::{
-    EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings, SubscriptionSettings,
-    TopicSettings, compile_subscription,
+    EndpointSettings, RotateSecret, RotatedSecret, SecretText, SigningSettings,
+    SubscriptionSettings, TopicSettings, compile_subscription,
 };
 use crate::api::problem::{Problem, ProblemKind};
 use crate::attempt::handshake::{act, written};
@@ -56,7 +56,12 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         require_same_name(written.name.as_ref().map(TopicName::as_str), topic.as_str())?;
         require_distinct(written)?;
         let subscriptions = std::mem::take(&mut settings.subscriptions);
-        *settings = TopicSettings { name: None, endpoint: None, subscriptions, ..written.clone() };
+        *settings = TopicSettings {
+            name: None,
+            endpoint: None,
+            subscriptions,
+            ..written.clone()
+        };
         let put = written.subscriptions.iter().map(|(name, subscription)| {
             let put = self.put(settings, name, subscription);
             put.map_err(|problem| within_subscription(name, problem))
@@ -82,7 +87,8 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         Ok(change)
     }
 
-    /// Applies an operator's action to a subscription, and answers the handshake that is to be run now.
+    /// Applies an operator's action to a subscription, and answers the handshake that is to be run
+    /// now.
     pub fn act(
         &self,
         action: Action,
@@ -90,8 +96,15 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         settings: &mut SubscriptionSettings,
     ) -> Result<Option<PendingHandshake>, Problem> {
         let code = self.code();
-        let status = act(action, settings, Begin { now: self.now, code: &code })
-            .map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
+        let status = act(
+            action,
+            settings,
+            Begin {
+                now: self.now,
+                code: &code,
+            },
+        )
+        .map_err(|wrong| Problem::new(ProblemKind::WrongState).detail(wrong.to_string()))?;
         let handshake = PendingHandshake::of(name, &status, &code);
         settings.status = Some(status);
         Ok(handshake)
@@ -105,10 +118,14 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
     ) -> Result<RotatedSecret, Problem> {
         let secret = self.secret(signing.kind_to_make(written.kind));
         let overlap = written.overlap.map(|overlap| overlap.0);
-        let next = signing.rotated(&secret, overlap, self.now).map_err(|error| no_rotation(&error))?;
+        let next = signing
+            .rotated(&secret, overlap, self.now)
+            .map_err(|error| no_rotation(&error))?;
         let ended = signing.ended_in(&next);
         *signing = next;
-        let public_key = SigningSecret::parse(secret.expose()).ok().and_then(|secret| secret.public_key());
+        let public_key = SigningSecret::parse(secret.expose())
+            .ok()
+            .and_then(|secret| secret.public_key());
         Ok(RotatedSecret {
             kind: SignatureKind::of(secret.expose()),
             public_key: public_key.map(|key| key.to_string()),
@@ -146,16 +163,31 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         name: &SubscriptionName,
         wanted: &SubscriptionSettings,
     ) -> Result<SubscriptionChange, Problem> {
-        require_same_name(wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+        require_same_name(
+            wanted.name.as_ref().map(SubscriptionName::as_str),
+            name.as_str(),
+        )?;
         let name = settings.stored_name(name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&name);
         self.check_endpoints(present.map(|present| &present.endpoint), &wanted.endpoint)?;
         check_expiration(wanted.expiration_time_utc, self.now)?;
         let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
-        let present_headers = present.map(|present| present.delivery_headers.as_slice()).unwrap_or_default();
-        let delivery_headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
+        let present_headers = present
+            .map(|present| present.delivery_headers.as_slice())
+            .unwrap_or_default();
+        let delivery_headers = wanted
+            .delivery_headers
+            .iter()
+            .map(|header| header.resolved(present_headers));
         let code = self.code();
-        let status = written(present, &wanted.endpoint, Begin { now: self.now, code: &code });
+        let status = written(
+            present,
+            &wanted.endpoint,
+            Begin {
+                now: self.now,
+                code: &code,
+            },
+        );
         let change = SubscriptionChange {
             is_new: present.is_none(),
             has_made_secret,
@@ -185,9 +217,14 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         written: &SigningSettings,
     ) -> Result<(SigningSettings, bool), Problem> {
         if present.is_none() && written.secrets.is_none() {
-            return Ok((SigningSettings::of([(self.secret(SignatureKind::V1), None)]), true));
+            return Ok((
+                SigningSettings::of([(self.secret(SignatureKind::V1), None)]),
+                true,
+            ));
         }
-        let present = present.map(|present| present.signing.clone()).unwrap_or_default();
+        let present = present
+            .map(|present| present.signing.clone())
+            .unwrap_or_default();
         let resolved = written.resolved(&present, self.now);
         let signing = resolved.map_err(|error| bad_setting(error.member(), error.to_string()))?;
         Ok((signing, false))
@@ -200,17 +237,27 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
     ) -> Result<(), Problem> {
         let is_new = present.is_none_or(|present| present.url != wanted.url);
         self.check_endpoint("endpoint.url", &wanted.url, is_new)?;
-        let Some(fallback) = &wanted.fallback_url else { return Ok(()) };
+        let Some(fallback) = &wanted.fallback_url else {
+            return Ok(());
+        };
         let is_new = present.is_none_or(|present| present.fallback_url.as_ref() != Some(fallback));
         self.check_endpoint("endpoint.fallbackUrl", fallback, is_new)
     }
 
-    /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it may be no
-    /// loop, and a loop ends by its hops.
+    /// Checks a URL. A publish URL that an older release accepted stays while it is not changed: it
+    /// may be no loop, and a loop ends by its hops.
     fn check_endpoint(&self, member: &str, url: &str, is_new: bool) -> Result<(), Problem> {
         let bad = |detail: String| bad_setting(member, detail);
         let url = written_url(member, url)?;
-        self.addresses.check_link(&url.link()).map_err(|refusal| bad(refusal.to_string()))?;
-        if is_new { self.own_publish_urls.check(&url).map_err(|own| bad(own.to_string())) } else { Ok(()) }
+        self.addresses
+            .check_link(&url.link())
+            .map_err(|refusal| bad(refusal.to_string()))?;
+        if is_new {
+            self.own_publish_urls
+                .check(&url)
+                .map_err(|own| bad(own.to_string()))
+        } else {
+            Ok(())
+        }
     }
 }

@@ -27,9 +27,9 @@ pub struct EventView {
     /// The event's id.
     #[schema(example = "order-1001")]
     pub id: String,
-    /// The deliveries of the event, the last accepted first: one for each subscription and, since ids are the
-    /// producers' and may repeat, for each event of this id. A replay is a delivery of its own. Empty before
-    /// the first attempt.
+    /// The deliveries of the event, the last accepted first: one for each subscription and, since
+    /// ids are the producers' and may repeat, for each event of this id. A replay is a
+    /// delivery of its own. Empty before the first attempt.
     pub deliveries: Vec<DeliveryView>,
     /// The time up to which the log is complete: records of what happened later may be missing.
     pub complete_until: IsoTimestamp,
@@ -48,8 +48,9 @@ pub struct DeliveryView {
     /// The subscription.
     #[schema(example = "billing")]
     pub subscription: String,
-    /// Where the event is: `waiting` for its next attempt, `held` until its endpoint recovers or an operator
-    /// acts, `delivered`, `dead-lettered`, or `dropped`. `unknown` is a word of a newer version.
+    /// Where the event is: `waiting` for its next attempt, `held` until its endpoint recovers or
+    /// an operator acts, `delivered`, `dead-lettered`, or `dropped`. `unknown` is a word of a
+    /// newer version.
     pub state: DeliveryState,
     /// The reason for which the event was given up. Left out of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,17 +74,17 @@ pub struct DeliveryView {
     /// The earliest next attempt. Only of an event that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<IsoTimestamp>,
-    /// The key of the dead-letter object that has the event, for `GET /dead-letters/{key}`. Left out until
-    /// the object is written.
+    /// The key of the dead-letter object that has the event, for `GET /dead-letters/{key}`. Left
+    /// out until the object is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json")]
     pub dead_letter_object: Option<String>,
-    /// The time until which the log has the event itself at the longest, so that it can be sent again. Left
-    /// out where the log does not have it.
+    /// The time until which the log has the event itself at the longest, so that it can be sent
+    /// again. Left out where the log does not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resendable_until: Option<IsoTimestamp>,
-    /// The event itself, as its producer wrote it; a custom event in its envelope. Only where it was asked
-    /// for and the log has it.
+    /// The event itself, as its producer wrote it; a custom event in its envelope. Only where it
+    /// was asked for and the log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<Payload>,
@@ -99,7 +100,8 @@ pub struct AttemptView {
     pub number: u16,
     /// The end of the attempt.
     pub at: IsoTimestamp,
-    /// The time from the beginning of the request to the answer's head, or to the failure, in milliseconds.
+    /// The time from the beginning of the request to the answer's head, or to the failure, in
+    /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 87)]
     pub duration_ms: Option<u32>,
@@ -107,8 +109,8 @@ pub struct AttemptView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 503)]
     pub status: Option<u16>,
-    /// `Delivered`, the name of the failure if the event is tried again, or the reason for which it was given
-    /// up.
+    /// `Delivered`, the name of the failure if the event is tried again, or the reason for which
+    /// it was given up.
     #[schema(example = "Busy")]
     pub outcome: String,
     /// The failure in words, where there was no answer.
@@ -125,8 +127,8 @@ pub struct AttemptView {
     /// The header `webhook-id` of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_id: Option<String>,
-    /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of a newer
-    /// version.
+    /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of
+    /// a newer version.
     pub origin: Origin,
     /// The endpoint, without its query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,8 +140,15 @@ impl DeliveryView {
     /// A delivery as the log knows it. The log keeps records for `retention`, if that is known.
     pub fn of(history: &DeliveryHistory, retention: Option<Duration>, with_payload: bool) -> Self {
         let first = history.first().clone();
-        let was_given_up = matches!(history.state, DeliveryState::DeadLettered | DeliveryState::Dropped);
-        let reason = history.records().iter().rev().find_map(|record| record.reason.clone());
+        let was_given_up = matches!(
+            history.state,
+            DeliveryState::DeadLettered | DeliveryState::Dropped
+        );
+        let reason = history
+            .records()
+            .iter()
+            .rev()
+            .find_map(|record| record.reason.clone());
         Self {
             key: history.key.clone(),
             subscription: history.subscription.clone(),
@@ -149,10 +158,13 @@ impl DeliveryView {
             event_type: first.event_type,
             subject: first.event_subject,
             accepted_at: IsoTimestamp(first.accepted_at),
-            expires_at: (first.expires_at > Timestamp::EPOCH).then_some(IsoTimestamp(first.expires_at)),
+            expires_at: (first.expires_at > Timestamp::EPOCH)
+                .then_some(IsoTimestamp(first.expires_at)),
             next_attempt_at: history.next_attempt_at.map(IsoTimestamp),
             dead_letter_object: history.dead_letter_object.clone(),
-            resendable_until: retention.and_then(|it| resendable_until(history, it)).map(IsoTimestamp),
+            resendable_until: retention
+                .and_then(|it| resendable_until(history, it))
+                .map(IsoTimestamp),
             payload: history.payload.clone().filter(|_| with_payload),
             attempts: history.attempts().map(AttemptView::from).collect(),
         }
@@ -162,19 +174,35 @@ impl DeliveryView {
 /// The time until which the log has a payload or its reference, and what is referenced is kept.
 fn resendable_until(history: &DeliveryHistory, retention: Duration) -> Option<Timestamp> {
     let mut records = history.records().iter();
-    let record = records.find(|record| record.payload.is_some() || record.payload_reference.is_some())?;
+    let record =
+        records.find(|record| record.payload.is_some() || record.payload_reference.is_some())?;
     let logged = record.time + retention;
     let is_referenced = record.payload.is_none();
-    Some(if is_referenced { logged.min(record.accepted_at + PAYLOAD_KEPT) } else { logged })
+    Some(if is_referenced {
+        logged.min(record.accepted_at + PAYLOAD_KEPT)
+    } else {
+        logged
+    })
 }
 
 impl From<&Record> for AttemptView {
     fn from(record: &Record) -> Self {
-        let Record { attempt, time, duration_ms, status, origin, .. } = *record;
+        let Record {
+            attempt,
+            time,
+            duration_ms,
+            status,
+            origin,
+            ..
+        } = *record;
         let record = record.clone();
         let is_delivered = record.result == LogResult::Delivered;
         let outcome = record.reason.filter(|_| !is_delivered);
-        let otherwise = if is_delivered { DELIVERED } else { record.result.as_str() };
+        let otherwise = if is_delivered {
+            DELIVERED
+        } else {
+            record.result.as_str()
+        };
         Self {
             number: attempt,
             at: IsoTimestamp(time),

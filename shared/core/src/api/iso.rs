@@ -9,7 +9,9 @@ use crate::model::time::{format_duration, parse_duration};
 use crate::model::{TimeError, Timestamp};
 
 /// A length of time, written in ISO 8601: `PT10S`, `PT1H30M`, `P1D`. A day is 24 hours.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, example = "PT10S")]
 pub struct IsoDuration(pub Duration);

@@ -1,5 +1,5 @@
-//! The JSON Schema of the YAML file, with which editors complete and check it. It has the same parts as the
-//! description of the HTTP API.
+//! The JSON Schema of the YAML file, with which editors complete and check it. It has the same
+//! parts as the description of the HTTP API.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn the_file_of_the_documents_is_the_schema() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/posthaste.schema.json");
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/posthaste.schema.json");
         let schema = serde_json::to_string_pretty(&apply_file_schema()).unwrap() + "\n";
         if env::var_os("POSTHASTE_RENEW").is_some() {
             fs::write(&path, &schema).unwrap();

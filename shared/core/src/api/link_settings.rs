@@ -28,13 +28,13 @@ pub struct LinkSettings {
     pub probe_lease: Option<IsoDuration>,
     /// The time that the ramp stays at 1, 2, 4 … requests at once. PT5S.
     pub ramp_step: Option<IsoDuration>,
-    /// The time after which a notice says that a link is down, or up again (Exchange's `StateChangeDelay`).
-    /// PT5M.
+    /// The time after which a notice says that a link is down, or up again (Exchange's
+    /// `StateChangeDelay`). PT5M.
     pub state_change_delay: Option<IsoDuration>,
     /// Whether there are no such notices (Exchange's `SuppressStateChanges`). False.
     pub suppress_state_changes: Option<bool>,
-    /// The number of failures, while others succeeded, after which an event is delivered alone and last
-    /// (Exchange's `PerMsgFailuresBeforeMarkingAsProblem`). 2.
+    /// The number of failures, while others succeeded, after which an event is delivered alone and
+    /// last (Exchange's `PerMsgFailuresBeforeMarkingAsProblem`). 2.
     pub problem_failures: Option<u32>,
 }
 
@@ -45,7 +45,9 @@ impl LinkSettings {
         let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
         let settings = HealthSettings {
             failures_in_a_row: self.failures_in_a_row.unwrap_or(default.failures_in_a_row),
-            failures_of_invocation: self.failures_of_invocation.unwrap_or(default.failures_of_invocation),
+            failures_of_invocation: self
+                .failures_of_invocation
+                .unwrap_or(default.failures_of_invocation),
             glitch_hold: length(self.glitch_hold, default.glitch_hold),
             glitches: self.glitches.unwrap_or(default.glitches),
             first_hold: length(self.first_hold, default.first_hold),
@@ -54,7 +56,9 @@ impl LinkSettings {
             probe_lease: length(self.probe_lease, default.probe_lease),
             ramp_step: length(self.ramp_step, default.ramp_step),
             state_change_delay: length(self.state_change_delay, default.state_change_delay),
-            suppress_state_changes: self.suppress_state_changes.unwrap_or(default.suppress_state_changes),
+            suppress_state_changes: self
+                .suppress_state_changes
+                .unwrap_or(default.suppress_state_changes),
             problem_failures: self.problem_failures.unwrap_or(default.problem_failures),
         };
         settings.validate()?;
@@ -69,7 +73,8 @@ mod tests {
     use std::time::Duration;
 
     fn read(settings: Value) -> Result<HealthSettings, String> {
-        let written: LinkSettings = serde_json::from_value(settings).map_err(|error| error.to_string())?;
+        let written: LinkSettings =
+            serde_json::from_value(settings).map_err(|error| error.to_string())?;
         written.applied().map_err(|error| error.to_string())
     }
 
@@ -88,11 +93,27 @@ mod tests {
 
     #[test]
     fn every_setting_has_the_name_by_which_it_is_refused() {
-        let counts = ["failuresInARow", "failuresOfInvocation", "glitches", "firstHolds", "problemFailures"];
+        let counts = [
+            "failuresInARow",
+            "failuresOfInvocation",
+            "glitches",
+            "firstHolds",
+            "problemFailures",
+        ];
         for member in counts {
-            assert_eq!(read(json!({ member: 0 })), Err(format!("{member} is 0; expected 1 to 1000")));
+            assert_eq!(
+                read(json!({ member: 0 })),
+                Err(format!("{member} is 0; expected 1 to 1000"))
+            );
         }
-        for member in ["glitchHold", "firstHold", "laterHold", "probeLease", "rampStep", "stateChangeDelay"] {
+        for member in [
+            "glitchHold",
+            "firstHold",
+            "laterHold",
+            "probeLease",
+            "rampStep",
+            "stateChangeDelay",
+        ] {
             let error = read(json!({ member: "P2D" })).unwrap_err();
             assert!(error.starts_with(&format!("{member} is ")), "{error}");
         }
@@ -104,7 +125,10 @@ mod tests {
             let error = read(settings).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
-        check(json!({ "GlitchRetrySeconds": 60 }), "unknown field `GlitchRetrySeconds`");
+        check(
+            json!({ "GlitchRetrySeconds": 60 }),
+            "unknown field `GlitchRetrySeconds`",
+        );
         check(json!({ "glitchHold": "60 s" }), "duration");
         check(json!({ "glitches": "three" }), "invalid type");
     }

@@ -1,4 +1,5 @@
-//! Views of links and subscriptions that are not well, or whose events are held, and of the effect of force.
+//! Views of links and subscriptions that are not well, or whose events are held, and of the effect
+//! of force.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +16,8 @@ pub const HELD_OBJECTS_SHOWN_MAX: u32 = 1000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinksView {
-    /// The links and subscriptions, by link. Those that are well and have nothing held are left out.
+    /// The links and subscriptions, by link. Those that are well and have nothing held are left
+    /// out.
     pub links: Vec<LinkView>,
     /// Whether there are more than are shown or were counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -26,7 +28,8 @@ pub struct LinksView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LinkView {
-    /// Scheme, host and port. Left out of a subscription that was deleted, or of which nothing is known.
+    /// Scheme, host and port. Left out of a subscription that was deleted, or of which nothing is
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://billing.example.com:443")]
     pub link: Option<String>,
@@ -45,11 +48,12 @@ pub struct LinkView {
     /// The time since which the state holds. Left out where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<IsoTimestamp>,
-    /// The time since which requests fail. This member and the next ones are there only where requests fail,
-    /// or did.
+    /// The time since which requests fail. This member and the next ones are there only where
+    /// requests fail, or did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<IsoTimestamp>,
-    /// The number of requests that failed since then, as far as they counted: the streak, and each probe.
+    /// The number of requests that failed since then, as far as they counted: the streak, and each
+    /// probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 13)]
     pub failures: Option<u32>,
@@ -64,8 +68,8 @@ pub struct LinkView {
     /// The time of the next request. Left out while the link or subscription recovers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_probe: Option<IsoTimestamp>,
-    /// The number of objects of held deliveries that wait for the subscription, or for all on the link. An
-    /// object holds up to some hundred deliveries. 1000 means that many or more.
+    /// The number of objects of held deliveries that wait for the subscription, or for all on the
+    /// link. An object holds up to some hundred deliveries. 1000 means that many or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 3)]
     pub held_objects: Option<u32>,
@@ -87,7 +91,8 @@ pub enum LinkScope {
 pub enum LinkState {
     /// Requests failed just now, and pause for a minute at a time; events wait in the queue.
     Glitch,
-    /// The endpoint asked for a pause, by `Retry-After`; events wait in the queue until the next probe.
+    /// The endpoint asked for a pause, by `Retry-After`; events wait in the queue until the next
+    /// probe.
     RetryAfter,
     /// Requests have failed for minutes, and pause for longer; events are held.
     Retry,
@@ -115,8 +120,8 @@ pub struct ForcedView {
     /// The subscription.
     #[schema(value_type = String, example = "billing")]
     pub subscription: SubscriptionName,
-    /// The holds that were ended, as they were before: of the subscription, of its link, and those of its
-    /// fallback. Empty if there were none.
+    /// The holds that were ended, as they were before: of the subscription, of its link, and those
+    /// of its fallback. Empty if there were none.
     pub forced: Vec<LinkView>,
     /// The next steps, in words.
     #[schema(example = "the hold has ended; …")]
@@ -128,9 +133,11 @@ impl LinkView {
     pub fn of(target: &Target, condition: &Condition) -> Self {
         let (scope, topic, subscription) = match target {
             Target::Link(_) => (LinkScope::Link, None, None),
-            Target::Subscription { topic, name, .. } => {
-                (LinkScope::Subscription, Some(topic.clone()), Some(name.clone()))
-            }
+            Target::Subscription { topic, name, .. } => (
+                LinkScope::Subscription,
+                Some(topic.clone()),
+                Some(name.clone()),
+            ),
         };
         Self {
             link: Some(target.link().to_string()),
@@ -175,7 +182,10 @@ impl LinkView {
     /// The same with what waits for it, at most [`HELD_OBJECTS_SHOWN_MAX`].
     #[must_use]
     pub fn holding(self, objects: u32) -> Self {
-        Self { held_objects: Some(objects.min(HELD_OBJECTS_SHOWN_MAX)), ..self }
+        Self {
+            held_objects: Some(objects.min(HELD_OBJECTS_SHOWN_MAX)),
+            ..self
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The places of the attributes in custom events. An attribute that is left out is made when an event is
-/// accepted.
+/// The places of the attributes in custom events. An attribute that is left out is made when an
+/// event is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct InputMappingSettings {
@@ -33,17 +33,19 @@ pub struct InputMappingSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct JsonFieldSettings {
-    /// The member's name, or with dots the way to it through nested objects: at most 256 bytes and 10 levels.
+    /// The member's name, or with dots the way to it through nested objects: at most 256 bytes and
+    /// 10 levels.
     #[schema(example = "order.id")]
     pub source_field: String,
 }
 
-/// A member of the event, a constant, or both: then the constant stands for events without the member. At
-/// least one.
+/// A member of the event, a constant, or both: then the constant stands for events without the
+/// member. At least one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct JsonFieldWithDefaultSettings {
-    /// The member's name, or with dots the way to it through nested objects: at most 256 bytes and 10 levels.
+    /// The member's name, or with dots the way to it through nested objects: at most 256 bytes and
+    /// 10 levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_field: Option<String>,
     /// The constant, at most 1024 bytes.

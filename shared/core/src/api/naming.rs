@@ -1,5 +1,5 @@
-//! Names of subscriptions within their topic: looked up without regard to case, kept as their creator wrote
-//! them.
+//! Names of subscriptions within their topic: looked up without regard to case, kept as their
+//! creator wrote them.
 
 use super::{SubscriptionSettings, TopicSettings};
 use crate::model::SubscriptionName;
@@ -15,15 +15,20 @@ impl TopicSettings {
         &self,
         name: &SubscriptionName,
     ) -> Option<(&SubscriptionName, &SubscriptionSettings)> {
-        self.subscriptions.iter().find(|(stored, _)| is_same(stored, name))
+        self.subscriptions
+            .iter()
+            .find(|(stored, _)| is_same(stored, name))
     }
 
-    /// A subscription to be changed, by its name in any case, with the name under which it is stored.
+    /// A subscription to be changed, by its name in any case, with the name under which it is
+    /// stored.
     pub fn subscription_mut(
         &mut self,
         name: &SubscriptionName,
     ) -> Option<(&SubscriptionName, &mut SubscriptionSettings)> {
-        self.subscriptions.iter_mut().find(|(stored, _)| is_same(stored, name))
+        self.subscriptions
+            .iter_mut()
+            .find(|(stored, _)| is_same(stored, name))
     }
 }
 
@@ -41,9 +46,20 @@ mod tests {
         let mut topic: TopicSettings = serde_json::from_str(written).unwrap();
         let mut check = |asked: &str, stored: Option<&str>| {
             let asked = SubscriptionName::parse(asked).unwrap();
-            assert_eq!(topic.stored_name(&asked).map(SubscriptionName::as_str), stored);
-            assert_eq!(topic.subscription(&asked).map(|(name, _)| name.as_str()), stored);
-            assert_eq!(topic.subscription_mut(&asked).map(|(name, _)| name.as_str()), stored);
+            assert_eq!(
+                topic.stored_name(&asked).map(SubscriptionName::as_str),
+                stored
+            );
+            assert_eq!(
+                topic.subscription(&asked).map(|(name, _)| name.as_str()),
+                stored
+            );
+            assert_eq!(
+                topic
+                    .subscription_mut(&asked)
+                    .map(|(name, _)| name.as_str()),
+                stored
+            );
         };
         check("Billing", Some("Billing"));
         check("bILLING", Some("Billing"));

@@ -1,6 +1,7 @@
 //! Notices: events that tell an operator what became of an event or of a subscription, or how busy
-//! the program is. They go to the topic that the topic names as its `noticesTopic`, or that the operator
-//! named for what is about no topic, in the schema which that one accepts. How they get there is not here.
+//! the program is. They go to the topic that the topic names as its `noticesTopic`, or that the
+//! operator named for what is about no topic, in the schema which that one accepts. How they get
+//! there is not here.
 
 mod disabled;
 mod envelope;
@@ -33,8 +34,8 @@ pub enum Notice<'a> {
 }
 
 impl Notice<'_> {
-    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier topic of
-    /// its name may be somebody else's.
+    /// Whether it tells of something of this creation of the topic: what was accepted by an earlier
+    /// topic of its name may be somebody else's.
     pub fn is_about(&self, topic: &Topic) -> bool {
         match self {
             Self::Failed(Failed { letter, .. }) => {
@@ -54,8 +55,8 @@ impl Notice<'_> {
     }
 
     /// The notice as an event of this schema, at most
-    /// [`NOTICE_BYTES_MAX`](crate::model::NOTICE_BYTES_MAX) long. The same news makes the same `id`,
-    /// however often it is told. An error would be a defect of ours.
+    /// [`NOTICE_BYTES_MAX`](crate::model::NOTICE_BYTES_MAX) long. The same news makes the same
+    /// `id`, however often it is told. An error would be a defect of ours.
     pub fn event(&self, schema: Schema) -> Result<Event, EventError> {
         match self {
             Self::Failed(failed) => failed.event(schema),

@@ -1,5 +1,5 @@
-//! The state of back pressure as it is shown: what the monitor saw last, and what producers get because of
-//! it.
+//! The state of back pressure as it is shown: what the monitor saw last, and what producers get
+//! because of it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,17 +28,19 @@ pub struct PressureView {
     pub freshness: PressureFreshness,
     /// Whether resources are monitored at all.
     pub monitored: bool,
-    /// The wait of acknowledgements. Where producers get 429 instead, the wait that they are asked for.
+    /// The wait of acknowledgements. Where producers get 429 instead, the wait that they are asked
+    /// for.
     pub tarpit: IsoDuration,
-    /// The wait after the next poll, if that finds the same. Left out where no producer waits now or then,
-    /// and where it is not known.
+    /// The wait after the next poll, if that finds the same. Left out where no producer waits now
+    /// or then, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_tarpit: Option<IsoDuration>,
     /// The tiers of producers that wait.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub delayed_tiers: Vec<Tier>,
-    /// The tiers of producers that are refused, the most privileged first: `internal`, `standard`, `bulk`.
+    /// The tiers of producers that are refused, the most privileged first: `internal`, `standard`,
+    /// `bulk`.
     #[schema(value_type = Vec<String>)]
     pub refused_tiers: Vec<Tier>,
     /// The resources that could be read.
@@ -52,15 +54,16 @@ pub enum PressureFreshness {
     /// The state counts.
     #[default]
     Current,
-    /// The monitor has missed polls. No producer is refused. Those that were delayed or refused wait for the
-    /// tarpit's first step.
+    /// The monitor has missed polls. No producer is refused. Those that were delayed or refused
+    /// wait for the tarpit's first step.
     Stale,
-    /// The monitor has written nothing for 15 minutes. Producers are treated as at `normal`. The resources
-    /// show the last readings.
+    /// The monitor has written nothing for 15 minutes. Producers are treated as at `normal`. The
+    /// resources show the last readings.
     Forgotten,
     /// The monitor has written nothing yet. Producers are treated as at `normal`.
     Missing,
-    /// The state cannot be read. Producers are treated as at `normal` until the monitor writes the next one.
+    /// The state cannot be read. Producers are treated as at `normal` until the monitor writes the
+    /// next one.
     Unreadable,
 }
 
@@ -78,8 +81,8 @@ pub struct PressureResource {
     pub since: IsoTimestamp,
     /// The last reading.
     pub reading: u64,
-    /// The unit of the reading and of the thresholds. On AWS there is no disk; `database-disk` is a share of
-    /// the messages that a queue can have in flight there.
+    /// The unit of the reading and of the thresholds. On AWS there is no disk; `database-disk` is
+    /// a share of the messages that a queue can have in flight there.
     #[serde(default)]
     #[schema(example = "messages")]
     pub unit: String,
@@ -92,15 +95,15 @@ pub struct PressureResource {
     /// The number of polls in a row at which the level was not `normal` and had consequences.
     #[serde(default)]
     pub polls: u32,
-    /// The number of such polls after which producers are refused. Left out where they are refused at once,
-    /// or never.
+    /// The number of such polls after which producers are refused. Left out where they are refused
+    /// at once, or never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_depth: Option<u32>,
     /// Whether `polls` has reached `historyDepth`. Left out with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_passed: Option<bool>,
-    /// The most privileged tier that is refused because of this resource. Every less privileged tier is
-    /// refused too.
+    /// The most privileged tier that is refused because of this resource. Every less privileged
+    /// tier is refused too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub refused_from: Option<Tier>,
@@ -111,11 +114,18 @@ pub struct PressureResource {
 }
 
 impl PressureView {
-    /// A state as producers get it at this time. Without one, nothing is known and nothing is under pressure.
+    /// A state as producers get it at this time. Without one, nothing is known and nothing is under
+    /// pressure.
     pub fn new(state: Option<&PressureState>, now: Timestamp) -> Self {
-        let Some(state) = state else { return Self::unknown(PressureFreshness::Missing) };
+        let Some(state) = state else {
+            return Self::unknown(PressureFreshness::Missing);
+        };
         let freshness = PressureFreshness::of(state, now);
-        let resources = state.resources.iter().map(|r| PressureResource::new(r, freshness)).collect();
+        let resources = state
+            .resources
+            .iter()
+            .map(|r| PressureResource::new(r, freshness))
+            .collect();
         // A forgotten state leaves what every acknowledgement waits, and no level.
         let counts = Some(state).filter(|_| freshness != PressureFreshness::Forgotten);
         let shown = Self {
@@ -150,7 +160,8 @@ impl PressureView {
         }
     }
 
-    /// The view with the answer that each tier of producers gets, by the decision that publish asks for.
+    /// The view with the answer that each tier of producers gets, by the decision that publish asks
+    /// for.
     fn waiting(self, state: &PressureState, now: Timestamp) -> Self {
         let mut shown = self;
         for tier in Tier::ALL {
@@ -164,7 +175,9 @@ impl PressureView {
             }
         }
         if shown.freshness == PressureFreshness::Current {
-            let next = state.next_tarpit().filter(|next| !next.is_zero() || state.tarpit_ms > 0);
+            let next = state
+                .next_tarpit()
+                .filter(|next| !next.is_zero() || state.tarpit_ms > 0);
             shown.next_tarpit = next.map(IsoDuration);
         }
         shown
@@ -188,8 +201,10 @@ impl PressureResource {
     /// A resource as it was read. Its effects on producers are left out where the state is stale or
     /// forgotten.
     fn new(state: &ResourceState, freshness: PressureFreshness) -> Self {
-        let (is_current, is_forgotten) =
-            (freshness == PressureFreshness::Current, freshness == PressureFreshness::Forgotten);
+        let (is_current, is_forgotten) = (
+            freshness == PressureFreshness::Current,
+            freshness == PressureFreshness::Forgotten,
+        );
         Self {
             resource: state.resource,
             level: state.level,
@@ -203,7 +218,12 @@ impl PressureResource {
             history_depth: state.history_depth,
             history_passed: state.history_passed(),
             refused_from: state.refused_from.filter(|_| is_current),
-            measures: state.measures.iter().copied().filter(|_| !is_forgotten).collect(),
+            measures: state
+                .measures
+                .iter()
+                .copied()
+                .filter(|_| !is_forgotten)
+                .collect(),
         }
     }
 }

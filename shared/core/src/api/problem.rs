@@ -1,6 +1,6 @@
-//! Errors of the HTTP API as clients see them: RFC 9457 problem details. Both `publish` and `manage` answer
-//! with these. Inner faults are logged where they are handled; they never stand here.
-//! <https://www.rfc-editor.org/rfc/rfc9457>
+//! Errors of the HTTP API as clients see them: RFC 9457 problem details. Both `publish` and
+//! `manage` answer with these. Inner faults are logged where they are handled; they never stand
+//! here. <https://www.rfc-editor.org/rfc/rfc9457>
 
 mod body;
 
@@ -18,8 +18,8 @@ use crate::pressure::{Level, Resource};
 /// The media type of a problem.
 pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
-/// A kind of problem. Each kind has one type URI, one title and one usual status. Kinds that say no more than
-/// their status have the type `about:blank`, as the RFC asks.
+/// A kind of problem. Each kind has one type URI, one title and one usual status. Kinds that say no
+/// more than their status have the type `about:blank`, as the RFC asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
     /// An event of a publish request is not as its schema says (400).
@@ -85,7 +85,8 @@ impl ProblemKind {
         }
     }
 
-    /// The title, the same every time the problem occurs. With `about:blank` it is the status's own phrase.
+    /// The title, the same every time the problem occurs. With `about:blank` it is the status's own
+    /// phrase.
     pub fn title(self) -> &'static str {
         match self.name_and_title() {
             Some((_, title)) => title,
@@ -103,22 +104,37 @@ impl ProblemKind {
             Self::UnknownTopic => ("unknown-topic", "There is no such topic"),
             Self::UnknownSubscription => ("unknown-subscription", "There is no such subscription"),
             Self::Conflict => ("conflict", "It was changed at the same moment"),
-            Self::Incompatible => ("incompatible", "What is there already does not go with this"),
-            Self::WrongState => ("wrong-state", "The state of the subscription does not allow this"),
+            Self::Incompatible => (
+                "incompatible",
+                "What is there already does not go with this",
+            ),
+            Self::WrongState => (
+                "wrong-state",
+                "The state of the subscription does not allow this",
+            ),
             Self::SeveralDeliveries => ("several-deliveries", "Several events have this id"),
             Self::PayloadGone => ("payload-gone", "The payload of the event is no longer kept"),
-            Self::IdempotencyKeyInUse => {
-                ("idempotency-key-in-use", "A request with this idempotency key is still being published")
-            }
-            Self::IdempotencyKeyReused => {
-                ("idempotency-key-reused", "The idempotency key was used for another request")
-            }
-            Self::PreconditionFailed => ("precondition-failed", "It is not the version that was asked for"),
+            Self::IdempotencyKeyInUse => (
+                "idempotency-key-in-use",
+                "A request with this idempotency key is still being published",
+            ),
+            Self::IdempotencyKeyReused => (
+                "idempotency-key-reused",
+                "The idempotency key was used for another request",
+            ),
+            Self::PreconditionFailed => (
+                "precondition-failed",
+                "It is not the version that was asked for",
+            ),
             Self::TooLarge => ("too-large", "The request is too large"),
-            Self::AnswerTooLarge => {
-                ("answer-too-large", "What was asked for is too large to be answered here")
-            }
-            Self::BackPressure => ("back-pressure", "Back pressure: events are not taken at the moment"),
+            Self::AnswerTooLarge => (
+                "answer-too-large",
+                "What was asked for is too large to be answered here",
+            ),
+            Self::BackPressure => (
+                "back-pressure",
+                "Back pressure: events are not taken at the moment",
+            ),
             Self::Unavailable => ("unavailable", "The store does not answer"),
             Self::StorageFull => ("storage-full", "No room is left on the device"),
             Self::BadRequest
@@ -138,7 +154,9 @@ impl ProblemKind {
                 StatusCode::BAD_REQUEST
             }
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => StatusCode::NOT_FOUND,
+            Self::UnknownTopic | Self::UnknownSubscription | Self::NotFound => {
+                StatusCode::NOT_FOUND
+            }
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict
@@ -218,7 +236,10 @@ impl Problem {
             self.member = (!member.is_empty()).then(|| member.as_str().into());
         }
         if mistakes.len() > 1 {
-            let error = |mistake: Mistake| ProblemError { member: mistake.member, detail: mistake.text };
+            let error = |mistake: Mistake| ProblemError {
+                member: mistake.member,
+                detail: mistake.text,
+            };
             self.errors = mistakes.into_iter().map(error).collect();
         }
         self
@@ -242,7 +263,8 @@ impl Problem {
         self
     }
 
-    /// Answers with another status than the usual one, as back pressure does with 429 where it only advises.
+    /// Answers with another status than the usual one, as back pressure does with 429 where it only
+    /// advises.
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
@@ -265,8 +287,8 @@ impl Problem {
         Bytes::from(serde_json::to_vec(&body).unwrap_or_default())
     }
 
-    /// The whole answer: status, `content-type`, what the status asks for (`www-authenticate`, `retry-after`,
-    /// `allow`), and the body. Never to be cached.
+    /// The whole answer: status, `content-type`, what the status asks for (`www-authenticate`,
+    /// `retry-after`, `allow`), and the body. Never to be cached.
     pub fn into_response(self) -> Response<Bytes> {
         let mut response = Response::new(self.body());
         *response.status_mut() = self.status;
@@ -303,9 +325,15 @@ mod tests {
     #[test]
     fn a_problem_is_written_as_the_rfc_says() {
         check(
-            Problem::new(ProblemKind::BadEvent).detail("expected a text").member("type").index(2),
+            Problem::new(ProblemKind::BadEvent)
+                .detail("expected a text")
+                .member("type")
+                .index(2),
             400,
-            &[("content-type", "application/problem+json"), ("cache-control", "no-store")],
+            &[
+                ("content-type", "application/problem+json"),
+                ("cache-control", "no-store"),
+            ],
             r#"{"type":"urn:posthaste:problem:bad-event","title":"An event is not as its schema says","status":400,"detail":"expected a text","member":"type","index":2}"#,
         );
         check(

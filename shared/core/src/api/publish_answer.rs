@@ -12,8 +12,9 @@ pub struct PublishAnswer {
     /// The number of events that were accepted: all of the request.
     #[schema(example = 3)]
     pub accepted_events: usize,
-    /// The number of subscriptions that receive at least one of the events. Left out, like `unmatchedEvents`,
-    /// in the answer to a repeated `Idempotency-Key` whose first request an older release published.
+    /// The number of subscriptions that receive at least one of the events. Left out, like
+    /// `unmatchedEvents`, in the answer to a repeated `Idempotency-Key` whose first request an
+    /// older release published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 2)]
     pub matched_subscriptions: Option<usize>,
@@ -24,7 +25,8 @@ pub struct PublishAnswer {
 }
 
 impl PublishAnswer {
-    /// The answer to a request with this number of events; `matched` is `None` where it is not known.
+    /// The answer to a request with this number of events; `matched` is `None` where it is not
+    /// known.
     pub fn new(events: usize, matched: Option<Matched>) -> Self {
         Self {
             accepted_events: events,
@@ -41,16 +43,32 @@ mod tests {
     fn check(events: usize, matched: Option<Matched>, expected: &str) {
         let answer = PublishAnswer::new(events, matched);
         assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
-        assert_eq!(serde_json::from_str::<PublishAnswer>(expected).unwrap(), answer);
+        assert_eq!(
+            serde_json::from_str::<PublishAnswer>(expected).unwrap(),
+            answer
+        );
     }
 
     #[test]
     fn an_answer_counts_events_and_subscriptions() {
-        let matched = |events, subscriptions| Some(Matched { events, subscriptions });
+        let matched = |events, subscriptions| {
+            Some(Matched {
+                events,
+                subscriptions,
+            })
+        };
         let json = r#"{"acceptedEvents":3,"matchedSubscriptions":5,"unmatchedEvents":1}"#;
         check(3, matched(2, 5), json);
-        check(1, matched(0, 0), r#"{"acceptedEvents":1,"matchedSubscriptions":0,"unmatchedEvents":1}"#);
-        check(0, matched(0, 0), r#"{"acceptedEvents":0,"matchedSubscriptions":0,"unmatchedEvents":0}"#);
+        check(
+            1,
+            matched(0, 0),
+            r#"{"acceptedEvents":1,"matchedSubscriptions":0,"unmatchedEvents":1}"#,
+        );
+        check(
+            0,
+            matched(0, 0),
+            r#"{"acceptedEvents":0,"matchedSubscriptions":0,"unmatchedEvents":0}"#,
+        );
     }
 
     #[test]

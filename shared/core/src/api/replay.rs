@@ -37,14 +37,17 @@ pub enum ReplayResult {
 
 impl ReplaySource {
     /// Whether the dead letters are meant, as where nothing is said.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the shape that serde asks for"
+    )]
     fn is_default(&self) -> bool {
         *self == Self::DeadLetters
     }
 }
 
-/// The events of a subscription that are delivered again, and how fast. A member that is left out restricts
-/// nothing.
+/// The events of a subscription that are delivered again, and how fast. A member that is left out
+/// restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReplayRequest {
@@ -56,12 +59,12 @@ pub struct ReplayRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub result: Option<ReplayResult>,
-    /// Only events whose last attempt was answered with this status, such as `503`, or with one of a class,
-    /// such as `5xx`. Only with the source `log`.
+    /// Only events whose last attempt was answered with this status, such as `503`, or with one of
+    /// a class, such as `5xx`. Only with the source `log`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Only objects written at this time or later. With the source `log`: only events whose delivery ended at
-    /// this time or later.
+    /// Only objects written at this time or later. With the source `log`: only events whose
+    /// delivery ended at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<IsoTimestamp>,
     /// Only objects written before this time, or events whose delivery ended before it.
@@ -74,16 +77,17 @@ pub struct ReplayRequest {
     /// Only events of these types, compared exactly. At most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// Only these objects, by their keys as a list shows them. They must be the subscription's own. At most
-    /// 1000. Only with the source `deadLetters`.
+    /// Only these objects, by their keys as a list shows them. They must be the subscription's
+    /// own. At most 1000. Only with the source `deadLetters`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// Whether to include events that were accepted for an earlier subscription of this name, or on an
-    /// earlier topic of its name, that was deleted and created again. False when left out.
+    /// Whether to include events that were accepted for an earlier subscription of this name, or
+    /// on an earlier topic of its name, that was deleted and created again. False when left
+    /// out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_former: bool,
-    /// Whether to include dead letters that are resolved: delivered again, failed again and written anew, or
-    /// resolved by hand. False when left out.
+    /// Whether to include dead letters that are resolved: delivered again, failed again and
+    /// written anew, or resolved by hand. False when left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_resolved: bool,
     /// Only count: nothing is written, and the answer is a preview.
@@ -102,7 +106,8 @@ pub enum ReplayState {
     Running,
     /// The replay goes on by itself once its `reason` is over.
     Waiting,
-    /// Every event that was asked for is queued, or counted as failed. `outcomes` says what became of them.
+    /// Every event that was asked for is queued, or counted as failed. `outcomes` says what became
+    /// of them.
     Done,
     /// The replay ended early.
     Cancelled,
@@ -160,21 +165,21 @@ pub struct ReplayView {
     pub objects: u64,
     /// The number of events in them that were asked for.
     pub found: u64,
-    /// The number of those events that were queued to be delivered again. One that the endpoint refuses again
-    /// is a new dead letter, written after `createdAt`.
+    /// The number of those events that were queued to be delivered again. One that the endpoint
+    /// refuses again is a new dead letter, written after `createdAt`.
     #[serde(alias = "replayed")]
     pub queued: u64,
     /// The number of events that were left out because they are resolved.
     #[serde(default)]
     pub resolved: u64,
-    /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint are not
-    /// counted.
+    /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint
+    /// are not counted.
     pub failed: u64,
     /// The first of those events or objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ReplayFailure>,
-    /// What became of the queued events. Left out of lists, and where the delivery log is off or cannot be
-    /// read.
+    /// What became of the queued events. Left out of lists, and where the delivery log is off or
+    /// cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<ReplayOutcomes>,
     /// The time of the request for the replay.
@@ -193,12 +198,13 @@ pub struct ReplayOutcomes {
     pub delivered: u64,
     /// The number of events that were given up again: new dead letters, or dropped.
     pub failed_again: u64,
-    /// The number of events that are still tried, or held. An event without a record is one of them.
+    /// The number of events that are still tried, or held. An event without a record is one of
+    /// them.
     pub waiting: u64,
     /// The time up to which every record is in the log.
     pub complete_until: IsoTimestamp,
-    /// Whether the log has more of this replay than was read. Then more events may have ended than these
-    /// numbers say.
+    /// Whether the log has more of this replay than was read. Then more events may have ended than
+    /// these numbers say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
 }
@@ -216,7 +222,13 @@ impl ReplayOutcomes {
         }
         let waiting = queued.saturating_sub(delivered + failed_again);
         let complete_until = IsoTimestamp(complete_until);
-        Self { delivered, failed_again, waiting, complete_until, is_partial: false }
+        Self {
+            delivered,
+            failed_again,
+            waiting,
+            complete_until,
+            is_partial: false,
+        }
     }
 }
 

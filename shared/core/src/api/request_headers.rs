@@ -13,8 +13,8 @@ pub struct RequestHeader {
 }
 
 impl SubscriptionSettings {
-    /// The headers that requests with events have at `now`, besides those of HTTP itself. `input` is the
-    /// schema of the topic.
+    /// The headers that requests with events have at `now`, besides those of HTTP itself. `input`
+    /// is the schema of the topic.
     pub fn request_headers(&self, input: Schema, now: Timestamp) -> Vec<RequestHeader> {
         let mut headers = Headers::default();
         headers.always("content-type");
@@ -25,27 +25,46 @@ impl SubscriptionSettings {
         }
         self.add_custom(&mut headers);
         headers.all(&["webhook-id", "webhook-timestamp"]);
-        if self.signing.live(now).secrets.is_some_and(|secrets| !secrets.is_empty()) {
+        if self
+            .signing
+            .live(now)
+            .secrets
+            .is_some_and(|secrets| !secrets.is_empty())
+        {
             headers.always("webhook-signature");
         }
         headers.all(&["webhook-request-origin", "origin", "user-agent"]);
-        if self.batching.and_then(|batching| batching.partial_acknowledgement) == Some(true) {
+        if self
+            .batching
+            .and_then(|batching| batching.partial_acknowledgement)
+            == Some(true)
+        {
             headers.always("accept-encoding");
         }
-        headers.all(&["aeg-event-type", "aeg-subscription-name", "aeg-delivery-count"]);
+        headers.all(&[
+            "aeg-event-type",
+            "aeg-subscription-name",
+            "aeg-delivery-count",
+        ]);
         if EndpointUrl::parse(&self.endpoint.url).is_ok_and(|url| url.has_access_token()) {
             headers.always("cache-control");
         }
         headers.always(HOPS_HEADER);
         headers.sometimes("posthaste-replayed", "only for events that are sent again");
-        headers.sometimes("traceparent", "only for an event that was published with one");
+        headers.sometimes(
+            "traceparent",
+            "only for an event that was published with one",
+        );
         headers.0
     }
 
     fn add_custom(&self, headers: &mut Headers) {
         for header in &self.delivery_headers {
             let name = header.name.to_ascii_lowercase();
-            let condition = header.from_event.as_ref().map(|_| "only for an event that has the value");
+            let condition = header
+                .from_event
+                .as_ref()
+                .map(|_| "only for an event that has the value");
             headers.0.push(RequestHeader { name, condition });
         }
     }
@@ -56,7 +75,10 @@ struct Headers(Vec<RequestHeader>);
 
 impl Headers {
     fn always(&mut self, name: &str) {
-        self.0.push(RequestHeader { name: name.to_owned(), condition: None });
+        self.0.push(RequestHeader {
+            name: name.to_owned(),
+            condition: None,
+        });
     }
 
     fn all(&mut self, names: &[&str]) {
@@ -66,7 +88,10 @@ impl Headers {
     }
 
     fn sometimes(&mut self, name: &str, condition: &'static str) {
-        self.0.push(RequestHeader { name: name.to_owned(), condition: Some(condition) });
+        self.0.push(RequestHeader {
+            name: name.to_owned(),
+            condition: Some(condition),
+        });
     }
 }
 
@@ -88,15 +113,28 @@ mod tests {
             "endpoint": { "url": "https://billing.example.com/hooks" },
             "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
         });
-        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         serde_json::from_value(settings).unwrap()
     }
 
     /// The names of a real request.
-    fn sent(settings: &SubscriptionSettings, replayed: bool, traceparent: Option<&str>) -> Vec<String> {
-        let (topic, name) = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("b").unwrap());
-        let subscription = compile_subscription(&topic, Schema::CloudEvents, &name, settings).unwrap();
-        let json = Bytes::from_static(br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}"#);
+    fn sent(
+        settings: &SubscriptionSettings,
+        replayed: bool,
+        traceparent: Option<&str>,
+    ) -> Vec<String> {
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("b").unwrap(),
+        );
+        let subscription =
+            compile_subscription(&topic, Schema::CloudEvents, &name, settings).unwrap();
+        let json = Bytes::from_static(
+            br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}"#,
+        );
         let context = AttemptContext {
             subscription: &subscription,
             schema: subscription.delivery_schema,
@@ -106,9 +144,17 @@ mod tests {
             at: NOW,
             origin: &HeaderValue::from_static("posthaste.example"),
         };
-        let event = Outgoing { key: "a-0", webhook_id: None, json, traceparent };
+        let event = Outgoing {
+            key: "a-0",
+            webhook_id: None,
+            json,
+            traceparent,
+        };
         let (headers, _) = request(context, &[event]).unwrap();
-        headers.keys().map(|name| name.as_str().to_owned()).collect()
+        headers
+            .keys()
+            .map(|name| name.as_str().to_owned())
+            .collect()
     }
 
     /// Checks the names against those of real requests.
@@ -119,15 +165,22 @@ mod tests {
         let plain = sent(&settings, false, None);
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         for name in sent(&settings, true, Some(trace)) {
-            let is_said = said.iter().any(|header| match header.name.strip_suffix('*') {
-                Some(family) => name.starts_with(family),
-                None => header.name == name,
-            });
+            let is_said = said
+                .iter()
+                .any(|header| match header.name.strip_suffix('*') {
+                    Some(family) => name.starts_with(family),
+                    None => header.name == name,
+                });
             assert!(is_said, "{name} is sent and not said, with {more}");
         }
         for header in said {
             let is_sent = plain.contains(&header.name);
-            assert_eq!(is_sent, header.condition.is_none(), "{} with {more}", header.name);
+            assert_eq!(
+                is_sent,
+                header.condition.is_none(),
+                "{} with {more}",
+                header.name
+            );
         }
     }
 
@@ -139,7 +192,9 @@ mod tests {
         check(json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } }));
         check(json!({ "endpoint": { "url": "https://billing.example.com/?access_token=t" } }));
         check(json!({ "signing": { "secrets": [] } }));
-        check(json!({ "deliveryHeaders": [{ "name": "X-Tenant", "value": "acme", "isSecret": true },
-            { "name": "x-event", "fromEvent": "/data/nothing" }] }));
+        check(
+            json!({ "deliveryHeaders": [{ "name": "X-Tenant", "value": "acme", "isSecret": true },
+            { "name": "x-event", "fromEvent": "/data/nothing" }] }),
+        );
     }
 }

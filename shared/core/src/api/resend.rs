@@ -9,8 +9,8 @@ use super::IsoTimestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ResendRequest {
-    /// The key of the delivery, as `GET /topics/{topic}/events/{id}` shows it. Needed where a producer gave
-    /// the id to several events.
+    /// The key of the delivery, as `GET /topics/{topic}/events/{id}` shows it. Needed where a
+    /// producer gave the id to several events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The dead letter that is sent, as a list of dead letters names it; not beside `key`.
@@ -37,14 +37,14 @@ pub struct ResendView {
     pub id: String,
     /// The key of the new delivery.
     pub key: String,
-    /// The header `webhook-id` of its request: the one under which the event was sent before, where that is
-    /// known.
+    /// The header `webhook-id` of its request: the one under which the event was sent before,
+    /// where that is known.
     pub webhook_id: String,
     /// Whether an earlier delivery of the event still waits: that copy may arrive too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub earlier_waits: bool,
-    /// The time back to which the delivery log was searched, where that is not all of it: earlier deliveries
-    /// are not known.
+    /// The time back to which the delivery log was searched, where that is not all of it: earlier
+    /// deliveries are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub searched_from: Option<IsoTimestamp>,
     /// What else may arrive, and what another request would do.

@@ -15,8 +15,8 @@ const MASK_START: &str = "(masked:";
 /// The text that is hashed before the secret, so that the digest is of no use elsewhere.
 const MASK_DOMAIN: &[u8] = b"posthaste mask\0";
 
-/// A secret's text, or a mask. `Debug` is redacted; `Serialize` is not, because the record in the state
-/// bucket must hold it: views call `masked` first.
+/// A secret's text, or a mask. `Debug` is redacted; `Serialize` is not, because the record in the
+/// state bucket must hold it: views call `masked` first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
@@ -38,14 +38,17 @@ impl SecretText {
         Self(MASKED.to_owned())
     }
 
-    /// The mask of one of several secrets. It names the secret by the first four bytes of a digest. They are
-    /// enough to tell a few secrets apart. A secret has at least 24 random bytes, so they do not help to
-    /// guess it. A mask stays as it is.
+    /// The mask of one of several secrets. It names the secret by the first four bytes of a digest.
+    /// They are enough to tell a few secrets apart. A secret has at least 24 random bytes, so
+    /// they do not help to guess it. A mask stays as it is.
     pub fn masked_as_one_of_several(&self) -> Self {
         if self.is_masked() {
             return self.clone();
         }
-        let digest = Sha256::new().chain_update(MASK_DOMAIN).chain_update(&self.0).finalize();
+        let digest = Sha256::new()
+            .chain_update(MASK_DOMAIN)
+            .chain_update(&self.0)
+            .finalize();
         let shown = u32::from_be_bytes(std::array::from_fn(|at| digest[at]));
         Self(format!("{MASK_START}{shown:08x})"))
     }

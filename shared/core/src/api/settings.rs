@@ -1,5 +1,5 @@
-//! The objects that users write. Unknown members are refused by name. A member that is left out has the
-//! default that its documentation gives.
+//! The objects that users write. Unknown members are refused by name. A member that is left out has
+//! the default that its documentation gives.
 
 mod filter;
 
@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
-    DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView, LinkView,
-    SecretText, SigningSettings, WaitingView,
+    DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView,
+    LinkView, SecretText, SigningSettings, WaitingView,
 };
 pub use crate::model::Status as StatusState;
 use crate::model::{ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName};
@@ -33,36 +33,37 @@ pub struct TopicSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub name: Option<TopicName>,
-    /// The URL to publish to, as it is shown. Left out where it is this API's own `/topics/{topic}/events`.
-    /// Ignored when written.
+    /// The URL to publish to, as it is shown. Left out where it is this API's own
+    /// `/topics/{topic}/events`. Ignored when written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://publish.example.com/topics/orders/events")]
     pub endpoint: Option<String>,
     /// The schema of the events that are accepted. `CloudEvents` when left out.
     #[serde(default)]
     pub input_schema: Schema,
-    /// The places of id, type, subject and the like in custom events. Only for the schema `Custom`.
+    /// The places of id, type, subject and the like in custom events. Only for the schema
+    /// `Custom`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_mapping: Option<InputMappingSettings>,
     /// Default and upper bound of every event's time to live on this topic. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_time_to_live: Option<IsoDuration>,
-    /// Without publishes, updates, scheduled retries and operations on its subscriptions for so long, the
-    /// topic is deleted with them. PT5M or more. Never when left out.
+    /// Without publishes, updates, scheduled retries and operations on its subscriptions for so
+    /// long, the topic is deleted with them. PT5M or more. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_delete_on_idle: Option<IsoDuration>,
-    /// The topic of this installation that gets a notice of each delivery that failed for good and of each
-    /// subscription that was disabled. This topic itself is allowed, and so is one that is made later. No
-    /// notices when left out.
+    /// The topic of this installation that gets a notice of each delivery that failed for good and
+    /// of each subscription that was disabled. This topic itself is allowed, and so is one
+    /// that is made later. No notices when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub notices_topic: Option<TopicName>,
-    /// How much the delivery log keeps of this topic's deliveries. The default of the installation when left
-    /// out, which is `payloads` unless its operator changed it.
+    /// How much the delivery log keeps of this topic's deliveries. The default of the installation
+    /// when left out, which is `payloads` unless its operator changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_log: Option<DeliveryLogMode>,
-    /// Subscriptions by name. Written with the topic, the named ones are created or replaced and the others
-    /// stay.
+    /// Subscriptions by name. Written with the topic, the named ones are created or replaced and
+    /// the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, SubscriptionSettings>)]
     pub subscriptions: BTreeMap<SubscriptionName, SubscriptionSettings>,
@@ -78,8 +79,8 @@ pub struct SubscriptionSettings {
     pub name: Option<SubscriptionName>,
     /// The endpoint that receives the events.
     pub endpoint: EndpointSettings,
-    /// The schema they are sent in. The topic's input schema when left out. Event Grid events are also sent
-    /// as CloudEvents, custom events also as either; other pairs are refused.
+    /// The schema they are sent in. The topic's input schema when left out. Event Grid events are
+    /// also sent as CloudEvents, custom events also as either; other pairs are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_schema: Option<Schema>,
     /// How a CloudEvent lies in its request. `structured` when left out.
@@ -103,25 +104,27 @@ pub struct SubscriptionSettings {
     /// The signature of requests. A secret is made when left out.
     #[serde(default)]
     pub signing: SigningSettings,
-    /// Without deliveries, updates and dead-letter reads for so long, the subscription is deleted. PT5M or
-    /// more. Never when left out.
+    /// Without deliveries, updates and dead-letter reads for so long, the subscription is deleted.
+    /// PT5M or more. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_delete_on_idle: Option<IsoDuration>,
     /// The time at which the subscription is deleted, in the future. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiration_time_utc: Option<IsoTimestamp>,
-    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription makes it
-    /// active, unless it is paused or its endpoint has yet to consent.
+    /// Whether events are delivered, as it is shown. Ignored when written: writing a subscription
+    /// makes it active, unless it is paused or its endpoint has yet to consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
-    /// The events that wait, as they are shown where a subscription is read. Ignored when written, as are the
-    /// next two.
+    /// The events that wait, as they are shown where a subscription is read. Ignored when written,
+    /// as are the next two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Box<WaitingView>>,
-    /// The end of its last attempt of the last 24 hours, where it alone is shown and the delivery log has it.
+    /// The end of its last attempt of the last 24 hours, where it alone is shown and the delivery
+    /// log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_outcome: Option<Box<LastOutcomeView>>,
-    /// Its own state, or that of its endpoint's link, as `GET /links` has it. Left out where both are well.
+    /// Its own state, or that of its endpoint's link, as `GET /links` has it. Left out where both
+    /// are well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Box<LinkView>>,
 }
@@ -130,25 +133,28 @@ pub struct SubscriptionSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct EndpointSettings {
-    /// An absolute https URL, and no publish URL of this installation. Plain http and other ports only to
-    /// addresses the operator allowed.
+    /// An absolute https URL, and no publish URL of this installation. Plain http and other ports
+    /// only to addresses the operator allowed.
     #[schema(example = "https://billing.example.com/hooks")]
     pub url: String,
-    /// The URL that gets the events while the link of `url` (its scheme, host and port), or the subscription
-    /// on it, is in Retry. It is on another link, under the same rules. This endpoint is not asked for its
-    /// consent: where `validation` is not `none`, it must be on the host of `url`. None when left out.
+    /// The URL that gets the events while the link of `url` (its scheme, host and port), or the
+    /// subscription on it, is in Retry. It is on another link, under the same rules. This
+    /// endpoint is not asked for its consent: where `validation` is not `none`, it must be on
+    /// the host of `url`. None when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "https://standby.example.com/hooks")]
     pub fallback_url: Option<String>,
     /// The time that the endpoint has to answer, PT1S to PT60S. PT30S when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<IsoDuration>,
-    /// The most requests a second, over all workers together, 0.02 to 100000: counted in whole requests a
-    /// minute. No bound when left out. An endpoint that allows less in its handshake gets less.
+    /// The most requests a second, over all workers together, 0.02 to 100000: counted in whole
+    /// requests a minute. No bound when left out. An endpoint that allows less in its
+    /// handshake gets less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.02, maximum = 100_000, example = 5)]
     pub max_requests_per_second: Option<f64>,
-    /// Whether the endpoint must consent before it gets events, and how it is asked. `none` when left out.
+    /// Whether the endpoint must consent before it gets events, and how it is asked. `none` when
+    /// left out.
     #[serde(default, skip_serializing_if = "Validation::is_none")]
     pub validation: Validation,
 }
@@ -184,12 +190,13 @@ pub struct RetryPolicySettings {
     /// The time in which an attempt may begin, 1 to 1440 minutes. 1440 when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_time_to_live_in_minutes: Option<u32>,
-    /// The waits after attempt 1, 2, 3 …; the last one repeats. PT10S, PT30S, PT1M, PT5M, PT10M, PT30M, PT1H,
-    /// PT3H, PT6H, PT12H when left out.
+    /// The waits after attempt 1, 2, 3 …; the last one repeats. PT10S, PT30S, PT1M, PT5M, PT10M,
+    /// PT30M, PT1H, PT3H, PT6H, PT12H when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Vec<IsoDuration>>,
-    /// The least wait after a status, and `default` for every other status and no answer. 408 PT2M, 429
-    /// PT30S, 503 PT30S, default PT10S when left out; what is written here is laid over that.
+    /// The least wait after a status, and `default` for every other status and no answer. 408
+    /// PT2M, 429 PT30S, 503 PT30S, default PT10S when left out; what is written here is laid
+    /// over that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wait_floors: BTreeMap<String, IsoDuration>,
     /// The statuses after which there is no retry. 400, 401, 403, 404, 413 when left out.
@@ -200,7 +207,8 @@ pub struct RetryPolicySettings {
     pub disable_on_gone: Option<bool>,
 }
 
-/// The number of events in one request. Either member turns batching on; the other then takes its default.
+/// The number of events in one request. Either member turns batching on; the other then takes its
+/// default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BatchingSettings {
@@ -211,8 +219,9 @@ pub struct BatchingSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_batch_size_in_kilobytes: Option<u32>,
     /// Whether an answer of success may name the events that failed, as
-    /// `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`: only those are tried again. False when left
-    /// out. It needs batching, and does not turn it on; with it `maxEventsPerBatch` is 1000 at most.
+    /// `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`: only those are tried again.
+    /// False when left out. It needs batching, and does not turn it on; with it
+    /// `maxEventsPerBatch` is 1000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_acknowledgement: Option<bool>,
 }
@@ -221,8 +230,8 @@ pub struct BatchingSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct DeadLetterSettings {
-    /// Whether events that are given up are kept. If not, they are dropped, counted and logged. True when
-    /// left out.
+    /// Whether events that are given up are kept. If not, they are dropped, counted and logged.
+    /// True when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// Whether expired events are kept too. True when left out.
@@ -231,8 +240,8 @@ pub struct DeadLetterSettings {
     /// The time between the last attempt and the object, PT0S to PT15M. PT5M when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<IsoDuration>,
-    /// The time for which the bucket may refuse an event before it is dropped, PT5M to P14D. When left out,
-    /// nothing is dropped: the write is retried until the bucket takes the event.
+    /// The time for which the bucket may refuse an event before it is dropped, PT5M to P14D. When
+    /// left out, nothing is dropped: the write is retried until the bucket takes the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub give_up_after: Option<IsoDuration>,
 }
@@ -281,8 +290,8 @@ pub struct HandshakeView {
     pub code: Option<SecretText>,
     /// The time until which the endpoint may consent.
     pub expires_at: IsoTimestamp,
-    /// The time at which the endpoint answered that it may consent later. Left out until then: writing the
-    /// subscription asks the endpoint.
+    /// The time at which the endpoint answered that it may consent later. Left out until then:
+    /// writing the subscription asks the endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<IsoTimestamp>,
 }

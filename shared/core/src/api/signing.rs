@@ -15,19 +15,22 @@ use self::settings::Timed;
 use super::{IsoDuration, IsoTimestamp, SecretText};
 use crate::attempt::SignatureKind;
 use crate::model::time::format_duration;
-use crate::model::{ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX, Timestamp};
+use crate::model::{
+    ROTATION_OVERLAP_DEFAULT, ROTATION_OVERLAP_MAX, SIGNING_SECRETS_MAX, Timestamp,
+};
 
 /// The rotation of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RotateSecret {
-    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left out. PT0S ends
-    /// them at once, for a secret that has leaked: receivers that do not know the new one yet refuse what
-    /// comes. If more would sign than may, those that an earlier rotation replaced end at once, the oldest
-    /// first.
+    /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left
+    /// out. PT0S ends them at once, for a secret that has leaked: receivers that do not know
+    /// the new one yet refuse what comes. If more would sign than may, those that an earlier
+    /// rotation replaced end at once, the oldest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
-    /// The kind of secret to make. The kind of the first present one when left out, `v1` where there is none.
+    /// The kind of secret to make. The kind of the first present one when left out, `v1` where
+    /// there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<SignatureKind>,
 }
@@ -45,8 +48,8 @@ pub struct RotatedSecret {
     pub public_key: Option<String>,
     /// All secrets that sign now, masked, and until when.
     pub signing: SigningSettings,
-    /// Secrets that signed until now and sign no more, masked: a receiver that knows none of the others
-    /// refuses what comes.
+    /// Secrets that signed until now and sign no more, masked: a receiver that knows none of the
+    /// others refuses what comes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<SecretText>,
 }
@@ -67,7 +70,8 @@ pub enum RotationError {
         count: usize,
         /// When the first ends, unless all of them are there for good.
         next_end: Option<Timestamp>,
-        /// Whether some are of the kind that is rotated, and would end at once with an overlap of zero.
+        /// Whether some are of the kind that is rotated, and would end at once with an overlap of
+        /// zero.
         may_end_at_once: bool,
     },
 }
@@ -76,13 +80,15 @@ impl SigningSettings {
     /// The kind of secret that a rotation makes.
     pub fn kind_to_make(&self, asked: Option<SignatureKind>) -> SignatureKind {
         let first = self.secrets.iter().flatten().next();
-        asked.or_else(|| first.map(|first| SignatureKind::of(first.expose()))).unwrap_or(SignatureKind::V1)
+        asked
+            .or_else(|| first.map(|first| SignatureKind::of(first.expose())))
+            .unwrap_or(SignatureKind::V1)
     }
 
-    /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind ends after
-    /// the overlap, or when it was to end before. If that is one secret too many, the oldest of its kind that
-    /// an earlier rotation replaced ends at once. Secrets of the other kind stay as they are: a receiver that
-    /// verifies them has not been asked to change.
+    /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind
+    /// ends after the overlap, or when it was to end before. If that is one secret too many,
+    /// the oldest of its kind that an earlier rotation replaced ends at once. Secrets of the
+    /// other kind stay as they are: a receiver that verifies them has not been asked to change.
     pub fn rotated(
         &self,
         made: &SecretText,
@@ -96,21 +102,34 @@ impl SigningSettings {
         let kind = SignatureKind::of(made.expose());
         let mut present = self.clone();
         loop {
-            let next = present.followed_by(made.clone(), IsoTimestamp(now + overlap)).live(now);
+            let next = present
+                .followed_by(made.clone(), IsoTimestamp(now + overlap))
+                .live(now);
             // A second rotation beside the first does not get the room that the first one got.
-            let max = if present.is_rotating() { SIGNING_SECRETS_MAX } else { next.secrets_max() };
+            let max = if present.is_rotating() {
+                SIGNING_SECRETS_MAX
+            } else {
+                next.secrets_max()
+            };
             if next.timed().count() <= max {
                 return Ok(next);
             }
-            present = present.without_oldest(kind).ok_or_else(|| self.full(kind))?;
+            present = present
+                .without_oldest(kind)
+                .ok_or_else(|| self.full(kind))?;
         }
     }
 
     /// The secrets that sign here and not in `next`, masked.
     pub(super) fn ended_in(&self, next: &Self) -> Vec<SecretText> {
         let signs = |secret: &SecretText| next.timed().any(|(other, _)| other == *secret);
-        let ended = self.timed().map(|(secret, _)| secret).filter(|secret| !signs(secret));
-        ended.map(|secret| secret.masked_as_one_of_several()).collect()
+        let ended = self
+            .timed()
+            .map(|(secret, _)| secret)
+            .filter(|secret| !signs(secret));
+        ended
+            .map(|secret| secret.masked_as_one_of_several())
+            .collect()
     }
 
     /// These secrets behind `made`, those of its kind until `end` at most.
@@ -118,14 +137,18 @@ impl SigningSettings {
         let kind = SignatureKind::of(made.expose());
         let age = |(secret, time): Timed| {
             let ends = SignatureKind::of(secret.expose()) == kind;
-            let time = if ends { Some(time.map_or(end, |time| time.min(end))) } else { time };
+            let time = if ends {
+                Some(time.map_or(end, |time| time.min(end)))
+            } else {
+                time
+            };
             (secret, time)
         };
         Self::of(std::iter::once((made, None)).chain(self.timed().map(age)))
     }
 
-    /// The rest without the secret of this kind that ends first, the last of them where several end together.
-    /// `None` if no secret of this kind ends.
+    /// The rest without the secret of this kind that ends first, the last of them where several end
+    /// together. `None` if no secret of this kind ends.
     fn without_oldest(&self, kind: SignatureKind) -> Option<Self> {
         let mut timed: Vec<_> = self.timed().collect();
         let of_kind = |(secret, _): &Timed| SignatureKind::of(secret.expose()) == kind;
@@ -139,8 +162,14 @@ impl SigningSettings {
     fn full(&self, kind: SignatureKind) -> RotationError {
         RotationError::Full {
             count: self.timed().count(),
-            next_end: self.timed().filter_map(|(_, end)| end).min().map(|end| end.0),
-            may_end_at_once: self.timed().any(|(secret, _)| SignatureKind::of(secret.expose()) == kind),
+            next_end: self
+                .timed()
+                .filter_map(|(_, end)| end)
+                .min()
+                .map(|end| end.0),
+            may_end_at_once: self
+                .timed()
+                .any(|(secret, _)| SignatureKind::of(secret.expose()) == kind),
         }
     }
 }
@@ -168,9 +197,15 @@ mod tests {
     fn the_new_secret_signs_first_and_the_old_one_until_the_overlap_ends() {
         let next = rotated(json!({ "secrets": ["whsec_a"] }), "whsec_b", HOUR).unwrap();
         let times = [Value::Null, json!("2023-11-14T23:13:20.000Z")];
-        assert_eq!(next, json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": times }));
+        assert_eq!(
+            next,
+            json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": times })
+        );
         let settings = settings(next);
-        assert_eq!(settings.live(NOW + HOUR.checked_sub(Duration::from_millis(1)).unwrap()), settings);
+        assert_eq!(
+            settings.live(NOW + HOUR.checked_sub(Duration::from_millis(1)).unwrap()),
+            settings
+        );
         let after = serde_json::to_value(settings.live(NOW + HOUR)).unwrap();
         assert_eq!(after, json!({ "secrets": ["whsec_b"] }));
     }
@@ -178,7 +213,12 @@ mod tests {
     #[test]
     fn a_secret_that_ends_sooner_is_not_kept_longer() {
         let ends = json!(["2023-11-14T22:30:00.000Z"]);
-        let next = rotated(json!({ "secrets": ["whsec_a"], "expiresAt": ends }), "whsec_b", HOUR).unwrap();
+        let next = rotated(
+            json!({ "secrets": ["whsec_a"], "expiresAt": ends }),
+            "whsec_b",
+            HOUR,
+        )
+        .unwrap();
         assert_eq!(next["expiresAt"], json!([null, "2023-11-14T22:30:00.000Z"]));
     }
 
@@ -186,7 +226,10 @@ mod tests {
     fn secrets_of_the_other_kind_stay() {
         let next = rotated(json!({ "secrets": ["whsec_a", "whsk_a"] }), "whsk_b", HOUR).unwrap();
         assert_eq!(next["secrets"], json!(["whsk_b", "whsec_a", "whsk_a"]));
-        assert_eq!(next["expiresAt"], json!([null, null, "2023-11-14T23:13:20.000Z"]));
+        assert_eq!(
+            next["expiresAt"],
+            json!([null, null, "2023-11-14T23:13:20.000Z"])
+        );
     }
 
     #[test]
@@ -195,10 +238,17 @@ mod tests {
             "expiresAt": [null, "2023-11-14T23:00:00.000Z", "2023-11-14T22:30:00.000Z"] });
         let next = rotated(three.clone(), "whsec_d", HOUR).unwrap();
         assert_eq!(next["secrets"], json!(["whsec_d", "whsec_c", "whsec_b"]));
-        let times = [Value::Null, json!("2023-11-14T23:13:20.000Z"), json!("2023-11-14T23:00:00.000Z")];
+        let times = [
+            Value::Null,
+            json!("2023-11-14T23:13:20.000Z"),
+            json!("2023-11-14T23:00:00.000Z"),
+        ];
         assert_eq!(next["expiresAt"], json!(times));
         let ended = settings(three.clone()).ended_in(&settings(next));
-        assert_eq!(ended, [SecretText::new("whsec_a").masked_as_one_of_several()]);
+        assert_eq!(
+            ended,
+            [SecretText::new("whsec_a").masked_as_one_of_several()]
+        );
         let next = rotated(three, "whsec_d", Duration::ZERO).unwrap();
         assert_eq!(next, json!({ "secrets": ["whsec_d"] }));
     }
@@ -238,19 +288,35 @@ mod tests {
         let four = json!({ "secrets": ["whsec_d", "whsec_c", "whsec_b", "whsec_a"],
             "expiresAt": [null, null, null, "2023-11-14T23:00:00.000Z"] });
         let next = rotated(four, "whsec_e", HOUR).unwrap();
-        assert_eq!(next["secrets"], json!(["whsec_e", "whsec_d", "whsec_c", "whsec_b"]));
+        assert_eq!(
+            next["secrets"],
+            json!(["whsec_e", "whsec_d", "whsec_c", "whsec_b"])
+        );
     }
 
     #[test]
     fn three_secrets_that_are_there_for_good_can_be_rotated_with_an_overlap() {
-        let next = rotated(json!({ "secrets": ["whsec_a", "whsec_b", "whsk_a"] }), "whsec_c", HOUR).unwrap();
-        assert_eq!(next["secrets"], json!(["whsec_c", "whsec_a", "whsec_b", "whsk_a"]));
+        let next = rotated(
+            json!({ "secrets": ["whsec_a", "whsec_b", "whsk_a"] }),
+            "whsec_c",
+            HOUR,
+        )
+        .unwrap();
+        assert_eq!(
+            next["secrets"],
+            json!(["whsec_c", "whsec_a", "whsec_b", "whsk_a"])
+        );
         let end = json!("2023-11-14T23:13:20.000Z");
         assert_eq!(next["expiresAt"], json!([null, end, end, null]));
         let again = rotated(next.clone(), "whsec_d", HOUR).unwrap();
         assert_eq!(again["secrets"], json!(["whsec_d", "whsec_c", "whsk_a"]));
         let error = rotated(next, "whsk_b", HOUR).unwrap_err();
-        assert!(error.to_string().starts_with("4 secrets sign already, the first ends at "), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with("4 secrets sign already, the first ends at "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -258,7 +324,10 @@ mod tests {
         let three = json!({ "secrets": ["whsec_a", "whsec_b", "whsec_c"] });
         for overlap in [HOUR, Duration::ZERO] {
             let error = rotated(three.clone(), "whsk_a", overlap).unwrap_err();
-            assert_eq!(error.to_string(), "3 secrets sign already; take one out of signing.secrets first");
+            assert_eq!(
+                error.to_string(),
+                "3 secrets sign already; take one out of signing.secrets first"
+            );
         }
     }
 
@@ -275,8 +344,16 @@ mod tests {
             assert_eq!(settings(present).kind_to_make(asked), expected);
         };
         check(json!({}), None, SignatureKind::V1);
-        check(json!({ "secrets": ["whsk_a", "whsec_a"] }), None, SignatureKind::V1a);
-        check(json!({ "secrets": ["whsec_a"] }), Some(SignatureKind::V1a), SignatureKind::V1a);
+        check(
+            json!({ "secrets": ["whsk_a", "whsec_a"] }),
+            None,
+            SignatureKind::V1a,
+        );
+        check(
+            json!({ "secrets": ["whsec_a"] }),
+            Some(SignatureKind::V1a),
+            SignatureKind::V1a,
+        );
     }
 
     proptest! {

@@ -15,8 +15,8 @@ pub struct TestAttempt {
     /// `Delivered`, or what a dead letter would have as its `lastDeliveryOutcome`.
     #[schema(example = "NotFound")]
     pub outcome: String,
-    /// The reason for which the event was not taken, where the status does not say it: there was no answer,
-    /// or the answer reports the event as failed or cannot be understood.
+    /// The reason for which the event was not taken, where the status does not say it: there was
+    /// no answer, or the answer reports the event as failed or cannot be understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// From the start of the attempt to its end, in milliseconds.

@@ -1,5 +1,5 @@
-//! The publish keys of a topic as they are named, shown and stored: two that every topic has, and up to two
-//! more for each of the other tiers. [`crate::model::topic`] decides what a key opens.
+//! The publish keys of a topic as they are named, shown and stored: two that every topic has, and
+//! up to two more for each of the other tiers. [`crate::model::topic`] decides what a key opens.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::SecretText;
 use crate::pressure::Tier;
 
-/// The name of one of a topic's publish keys. A tier has two, so that one can be replaced while the other
-/// works.
+/// The name of one of a topic's publish keys. A tier has two, so that one can be replaced while the
+/// other works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyName {
@@ -50,8 +50,8 @@ pub struct TierKeys {
     pub bulk_key2: Option<SecretText>,
 }
 
-/// The publish keys of a topic, in clear. Each is accepted, so that one can be replaced while the other
-/// works.
+/// The publish keys of a topic, in clear. Each is accepted, so that one can be replaced while the
+/// other works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicKeysView {
     /// The first key.
@@ -67,8 +67,14 @@ pub struct TopicKeysView {
 
 impl KeyName {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 6] =
-        [Self::Key1, Self::Key2, Self::InternalKey1, Self::InternalKey2, Self::BulkKey1, Self::BulkKey2];
+    pub const ALL: [Self; 6] = [
+        Self::Key1,
+        Self::Key2,
+        Self::InternalKey1,
+        Self::InternalKey2,
+        Self::BulkKey1,
+        Self::BulkKey2,
+    ];
 
     /// The name as paths and command lines write it.
     pub const fn as_str(self) -> &'static str {
@@ -124,7 +130,9 @@ impl TierKeys {
 impl TopicKeysView {
     /// The keys that there are, in order.
     pub fn present(&self) -> impl Iterator<Item = (KeyName, &SecretText)> {
-        KeyName::ALL.into_iter().filter_map(|name| Some((name, self.key(name)?)))
+        KeyName::ALL
+            .into_iter()
+            .filter_map(|name| Some((name, self.key(name)?)))
     }
 
     fn key(&self, name: KeyName) -> Option<&SecretText> {
@@ -145,14 +153,24 @@ mod tests {
     use serde_json::json;
 
     fn view(tier_keys: TierKeys) -> TopicKeysView {
-        TopicKeysView { key1: SecretText::new("abc"), key2: SecretText::new("def"), tier_keys }
+        TopicKeysView {
+            key1: SecretText::new("abc"),
+            key2: SecretText::new("def"),
+            tier_keys,
+        }
     }
 
     #[test]
     fn a_key_is_read_and_written_by_one_name() {
         for name in KeyName::ALL {
-            assert_eq!(serde_json::from_value::<KeyName>(json!(name.as_str())).unwrap(), name);
-            assert_eq!(TierKeys::default().place(name).is_none(), name.is_permanent());
+            assert_eq!(
+                serde_json::from_value::<KeyName>(json!(name.as_str())).unwrap(),
+                name
+            );
+            assert_eq!(
+                TierKeys::default().place(name).is_none(),
+                name.is_permanent()
+            );
         }
         assert!(serde_json::from_value::<KeyName>(json!("key3")).is_err());
     }
@@ -160,15 +178,27 @@ mod tests {
     #[test]
     fn only_keys_that_are_there_are_shown() {
         let without = view(TierKeys::default());
-        assert_eq!(serde_json::to_value(&without).unwrap(), json!({ "key1": "abc", "key2": "def" }));
+        assert_eq!(
+            serde_json::to_value(&without).unwrap(),
+            json!({ "key1": "abc", "key2": "def" })
+        );
         let mut tier_keys = TierKeys::default();
         *tier_keys.place(KeyName::BulkKey2).unwrap() = Some(SecretText::new("ghi"));
         let with = view(tier_keys);
         let shown = json!({ "key1": "abc", "key2": "def", "bulkKey2": "ghi" });
         assert_eq!(serde_json::to_value(&with).unwrap(), shown);
-        assert_eq!(serde_json::from_value::<TopicKeysView>(shown).unwrap(), with);
-        let names: Vec<_> = with.present().map(|(name, key)| (name.as_str(), key.expose())).collect();
-        assert_eq!(names, [("key1", "abc"), ("key2", "def"), ("bulkKey2", "ghi")]);
+        assert_eq!(
+            serde_json::from_value::<TopicKeysView>(shown).unwrap(),
+            with
+        );
+        let names: Vec<_> = with
+            .present()
+            .map(|(name, key)| (name.as_str(), key.expose()))
+            .collect();
+        assert_eq!(
+            names,
+            [("key1", "abc"), ("key2", "def"), ("bulkKey2", "ghi")]
+        );
     }
 
     #[test]
@@ -181,6 +211,11 @@ mod tests {
         }
         let shown = format!("{:?}", view(tier_keys));
         assert_eq!(shown.matches("[redacted]").count(), 6, "{shown}");
-        assert!(!["abc", "def", "sesame"].iter().any(|key| shown.contains(key)), "{shown}");
+        assert!(
+            !["abc", "def", "sesame"]
+                .iter()
+                .any(|key| shown.contains(key)),
+            "{shown}"
+        );
     }
 }

@@ -1,21 +1,26 @@
-//! The answers to users: settings with their secrets masked, and answers that are no settings. A topic or
-//! subscription as shown is accepted when it is written back.
+//! The answers to users: settings with their secrets masked, and answers that are no settings. A
+//! topic or subscription as shown is accepted when it is written back.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView, SubscriptionSettings,
-    TopicSettings,
+    DeliveryHeaderSettings, HandshakeView, IsoDuration, IsoTimestamp, StatusView,
+    SubscriptionSettings, TopicSettings,
 };
 use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
 impl SubscriptionSettings {
-    /// The subscription as it may be shown: with its name, its present status, and every secret masked.
+    /// The subscription as it may be shown: with its name, its present status, and every secret
+    /// masked.
     pub fn shown(&self, name: &SubscriptionName, now: Timestamp) -> Self {
         Self {
             name: Some(name.clone()),
-            delivery_headers: self.delivery_headers.iter().map(DeliveryHeaderSettings::shown).collect(),
+            delivery_headers: self
+                .delivery_headers
+                .iter()
+                .map(DeliveryHeaderSettings::shown)
+                .collect(),
             signing: self.signing.shown(),
             status: self.status.as_ref().map(|status| status.shown(now)),
             ..self.clone()
@@ -27,8 +32,14 @@ impl StatusView {
     /// The present status, without the code of a handshake.
     fn shown(&self, now: Timestamp) -> Self {
         let status = self.at(now);
-        let handshake = status.handshake.map(|handshake| HandshakeView { code: None, ..handshake });
-        Self { handshake, ..status }
+        let handshake = status.handshake.map(|handshake| HandshakeView {
+            code: None,
+            ..handshake
+        });
+        Self {
+            handshake,
+            ..status
+        }
     }
 }
 
@@ -37,7 +48,11 @@ impl TopicSettings {
     pub fn shown(&self, name: &TopicName, now: Timestamp) -> Self {
         let subscriptions = self.subscriptions.iter();
         let shown = subscriptions.map(|(name, settings)| (name.clone(), settings.shown(name, now)));
-        Self { name: Some(name.clone()), subscriptions: shown.collect(), ..self.clone() }
+        Self {
+            name: Some(name.clone()),
+            subscriptions: shown.collect(),
+            ..self.clone()
+        }
     }
 }
 
@@ -130,15 +145,19 @@ mod tests {
 
     #[test]
     fn what_is_shown_has_names_and_no_secret() {
-        let shown =
-            serde_json::to_value(topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH))
-                .unwrap();
+        let shown = serde_json::to_value(
+            topic().shown(&TopicName::parse("Orders").unwrap(), Timestamp::EPOCH),
+        )
+        .unwrap();
         assert_eq!(shown["name"], "Orders");
         let billing = &shown["subscriptions"]["Billing"];
         assert_eq!(billing["name"], "Billing");
         let mask = SecretText::new(SECRET).masked_as_one_of_several();
         assert_eq!(billing["signing"]["secrets"], json!([mask, mask]));
-        assert_eq!(billing["signing"]["expiresAt"], json!([null, "2026-11-21T10:00:00.000Z"]));
+        assert_eq!(
+            billing["signing"]["expiresAt"],
+            json!([null, "2026-11-21T10:00:00.000Z"])
+        );
         assert_eq!(billing["deliveryHeaders"][0]["value"], MASKED);
         for secret in ["whsec_", "s3cret", "sesame"] {
             assert!(!shown.to_string().contains(secret), "{secret}");

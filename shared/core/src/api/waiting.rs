@@ -13,8 +13,8 @@ pub struct WaitingView {
     /// The number of events that wait.
     #[schema(example = 12)]
     pub count: u64,
-    /// Whether there may be more, because not all were counted. Always so on AWS: its queue cannot be asked,
-    /// and each parked or held object counts as one event.
+    /// Whether there may be more, because not all were counted. Always so on AWS: its queue cannot
+    /// be asked, and each parked or held object counts as one event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// The events of these in the queue, those that are being sent among them. Left out on AWS.
@@ -24,7 +24,8 @@ pub struct WaitingView {
     /// The events of these whose next attempt is more than 15 minutes ahead, or was.
     #[schema(example = 1)]
     pub parked: u64,
-    /// The events of these that wait until the endpoint recovers, or an operator resumes the subscription.
+    /// The events of these that wait until the endpoint recovers, or an operator resumes the
+    /// subscription.
     #[schema(example = 4)]
     pub held: u64,
     /// The time at which the oldest of them was accepted, as far as they were read.
@@ -100,7 +101,10 @@ impl WaitingCount {
     /// The count as operators see it. `with_queue` says whether the queue could be asked.
     pub fn view(&self, with_queue: bool) -> WaitingView {
         WaitingView {
-            count: self.queued.saturating_add(self.parked).saturating_add(self.held),
+            count: self
+                .queued
+                .saturating_add(self.parked)
+                .saturating_add(self.held),
             at_least: self.is_cut || !with_queue,
             queued: with_queue.then_some(self.queued),
             parked: self.parked,
@@ -127,8 +131,20 @@ mod tests {
     #[test]
     fn a_count_is_a_lower_bound_where_something_was_not_read() {
         let mut count = WaitingCount::default();
-        assert_eq!(count.view(true), WaitingView { queued: Some(0), ..WaitingView::default() });
-        assert_eq!(count.view(false), WaitingView { at_least: true, ..WaitingView::default() });
+        assert_eq!(
+            count.view(true),
+            WaitingView {
+                queued: Some(0),
+                ..WaitingView::default()
+            }
+        );
+        assert_eq!(
+            count.view(false),
+            WaitingView {
+                at_least: true,
+                ..WaitingView::default()
+            }
+        );
         count.add_unread(WaitingPlace::Held, 0);
         assert!(!count.view(true).at_least);
         count.add_unread(WaitingPlace::Parked, 2);

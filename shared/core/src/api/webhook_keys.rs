@@ -1,4 +1,5 @@
-//! The public keys of `v1a` signatures as receivers fetch them: a JSON Web Key Set (RFC 7517, RFC 8037).
+//! The public keys of `v1a` signatures as receivers fetch them: a JSON Web Key Set (RFC 7517, RFC
+//! 8037).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,8 +7,8 @@ use utoipa::ToSchema;
 use crate::attempt::{PublicKey, SigningSecret};
 use crate::model::Timestamp;
 
-/// The public keys that verify a subscription's `v1a` signatures. Any one of them may have signed: a receiver
-/// tries each of them on each `v1a` signature of a request.
+/// The public keys that verify a subscription's `v1a` signatures. Any one of them may have signed:
+/// a receiver tries each of them on each `v1a` signature of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct WebhookKeys {
     /// The keys, the newest first.
@@ -45,7 +46,12 @@ impl WebhookKeys {
     /// The public keys of the secrets that are live at a time.
     pub fn of(secrets: &[SigningSecret], at: Timestamp) -> Self {
         let live = secrets.iter().filter(|secret| secret.is_live(at));
-        Self { keys: live.filter_map(SigningSecret::public_key).map(WebhookKey::from).collect() }
+        Self {
+            keys: live
+                .filter_map(SigningSecret::public_key)
+                .map(WebhookKey::from)
+                .collect(),
+        }
     }
 }
 

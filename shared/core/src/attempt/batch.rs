@@ -1,4 +1,5 @@
-//! Packing: which events travel together, in a request and in a message. It never waits to fill a batch.
+//! Packing: which events travel together, in a request and in a message. It never waits to fill a
+//! batch.
 
 mod split;
 
@@ -10,8 +11,8 @@ use crate::model::{
     SQS_MESSAGE_BYTES_MAX, UNBATCHED_EVENTS_PER_MESSAGE_MAX, UNBATCHED_MESSAGE_BYTES_PREFERRED,
 };
 pub use split::{
-    BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, events_of_next_request, refuses_content,
-    requests_left,
+    BatchAnswer, Follow, SINGLES_REFUSED_ALIKE_MAX, Splitting, events_of_next_request,
+    refuses_content, requests_left,
 };
 
 /// Bytes that the member's name takes which holds an event's envelope in a message.
@@ -26,7 +27,8 @@ pub struct Batching {
     pub events_max: usize,
     /// Preferred bytes of one request; exceeded only by an event that is larger by itself.
     pub bytes_preferred: usize,
-    /// Whether an answer of success may say which events of the batch failed ([`crate::attempt::partial`]).
+    /// Whether an answer of success may say which events of the batch failed
+    /// ([`crate::attempt::partial`]).
     pub partial_acknowledgement: bool,
 }
 
@@ -63,13 +65,19 @@ impl Batching {
     /// The packing of events into one request. The two bytes are the brackets of the array.
     pub fn request(self) -> Pack {
         if !self.enabled {
-            return Pack { items_max: 1, bytes_preferred: 0 };
+            return Pack {
+                items_max: 1,
+                bytes_preferred: 0,
+            };
         }
-        Pack { items_max: self.events_max, bytes_preferred: self.bytes_preferred.saturating_sub(2) }
+        Pack {
+            items_max: self.events_max,
+            bytes_preferred: self.bytes_preferred.saturating_sub(2),
+        }
     }
 
-    /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's batch,
-    /// never past SQS's limit; without batching as many as SQS bills as one request.
+    /// Cuts events, in order, into the runs that share a delivery message: up to the subscription's
+    /// batch, never past SQS's limit; without batching as many as SQS bills as one request.
     pub fn messages(self, events: &[EventSize]) -> Vec<Range<usize>> {
         let in_message = |event: &EventSize| event.message;
         if !self.enabled {
@@ -86,7 +94,9 @@ impl Batching {
         let batches = self.request().cut(events.iter().map(|event| event.request));
         let within_limit = |batch: Range<usize>| {
             let parts = limit.cut(events[batch.clone()].iter().map(in_message));
-            parts.into_iter().map(move |part| batch.start + part.start..batch.start + part.end)
+            parts
+                .into_iter()
+                .map(move |part| batch.start + part.start..batch.start + part.end)
         };
         batches.into_iter().flat_map(within_limit).collect()
     }
@@ -96,13 +106,16 @@ impl EventSize {
     /// The size of an event with what lies around it.
     pub fn of(payload: &Payload, envelope: Option<&Envelope>) -> Self {
         let envelope = envelope.map_or(0, |envelope| envelope.bytes() + ENVELOPE_MEMBER_BYTES);
-        Self { request: payload.len(), message: payload.message_bytes() + envelope + ENTRY_OVERHEAD_BYTES }
+        Self {
+            request: payload.len(),
+            message: payload.message_bytes() + envelope + ENTRY_OVERHEAD_BYTES,
+        }
     }
 }
 
 impl Pack {
-    /// Cuts items of these sizes, in order, into runs that travel together. Every run has an item; together
-    /// they cover all. One byte is counted between two items, for the comma.
+    /// Cuts items of these sizes, in order, into runs that travel together. Every run has an item;
+    /// together they cover all. One byte is counted between two items, for the comma.
     pub fn cut(self, sizes: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
         let mut runs = Vec::new();
         let (mut start, mut end, mut bytes) = (0, 0, 0_usize);
@@ -129,19 +142,34 @@ mod tests {
 
     #[test]
     fn without_batching_each_event_is_a_request_of_its_own() {
-        assert_eq!(Batching::default().request().cut([5, 5, 5]), vec![0..1, 1..2, 2..3]);
+        assert_eq!(
+            Batching::default().request().cut([5, 5, 5]),
+            vec![0..1, 1..2, 2..3]
+        );
     }
 
     #[test]
     fn an_event_larger_than_the_preferred_size_travels_alone() {
-        let batching =
-            Batching { enabled: true, events_max: 100, bytes_preferred: 4096, ..Batching::default() };
-        assert_eq!(batching.request().cut([1000, 10_240, 1000, 1000]), vec![0..1, 1..2, 2..4]);
+        let batching = Batching {
+            enabled: true,
+            events_max: 100,
+            bytes_preferred: 4096,
+            ..Batching::default()
+        };
+        assert_eq!(
+            batching.request().cut([1000, 10_240, 1000, 1000]),
+            vec![0..1, 1..2, 2..4]
+        );
     }
 
     #[test]
     fn the_comma_and_the_brackets_count() {
-        let batching = Batching { enabled: true, events_max: 100, bytes_preferred: 9, ..Batching::default() };
+        let batching = Batching {
+            enabled: true,
+            events_max: 100,
+            bytes_preferred: 9,
+            ..Batching::default()
+        };
         assert_eq!(batching.request().cut([3, 3]), vec![0..2]);
         assert_eq!(batching.request().cut([3, 4]), vec![0..1, 1..2]);
     }
@@ -149,27 +177,44 @@ mod tests {
     #[test]
     fn a_message_holds_no_more_than_the_subscription_s_batch() {
         let size = EventSize::of(&Payload::Inline(bytes::Bytes::from(vec![b'x'; 1000])), None);
-        let batching =
-            Batching { enabled: true, events_max: 5000, bytes_preferred: 4096, ..Batching::default() };
+        let batching = Batching {
+            enabled: true,
+            events_max: 5000,
+            bytes_preferred: 4096,
+            ..Batching::default()
+        };
         assert_eq!(batching.messages(&[size; 10]), vec![0..4, 4..8, 8..10]);
-        assert_eq!(Batching::default().messages(&[size; 25]), vec![0..10, 10..20, 20..25]);
+        assert_eq!(
+            Batching::default().messages(&[size; 25]),
+            vec![0..10, 10..20, 20..25]
+        );
     }
 
     #[test]
     fn a_message_never_breaks_the_limit_of_sqs() {
         let size = EventSize::of(&Payload::Inline(bytes::Bytes::from_static(b"{}")), None);
-        let batching =
-            Batching { enabled: true, events_max: 5000, bytes_preferred: 1 << 20, ..Batching::default() };
+        let batching = Batching {
+            enabled: true,
+            events_max: 5000,
+            bytes_preferred: 1 << 20,
+            ..Batching::default()
+        };
         let in_message =
             |run: &Range<usize>| run.len() * (2 + ENTRY_OVERHEAD_BYTES) + ENVELOPE_BYTES_RESERVED;
         let runs = batching.messages(&vec![size; 20_000]);
-        assert!(runs.iter().all(|run| in_message(run) <= SQS_MESSAGE_BYTES_MAX && run.len() <= 5000));
+        assert!(
+            runs.iter()
+                .all(|run| in_message(run) <= SQS_MESSAGE_BYTES_MAX && run.len() <= 5000)
+        );
         assert_eq!(runs.iter().map(Range::len).sum::<usize>(), 20_000);
     }
 
     #[test]
     fn no_events_make_no_request() {
-        assert_eq!(Batching::default().request().cut([]), Vec::<Range<usize>>::new());
+        assert_eq!(
+            Batching::default().request().cut([]),
+            Vec::<Range<usize>>::new()
+        );
     }
 
     proptest! {

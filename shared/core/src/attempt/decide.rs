@@ -10,7 +10,8 @@ use crate::attempt::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
 use crate::model::{RETRY_AFTER_MAX, Timestamp};
 use crate::word::display_the_word;
 
-/// The reason for which an event was given up: a closed list, explained in docs/src/dead-letters.md.
+/// The reason for which an event was given up: a closed list, explained in
+/// docs/src/dead-letters.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub enum DeadLetterReason {
     /// The retry policy's attempts are used up.
@@ -86,8 +87,8 @@ pub struct AttemptState {
     pub expires_at: Timestamp,
     /// Whether the attempt before this one already found that the host name does not exist.
     pub name_was_unknown: bool,
-    /// Whether it was the second endpoint that was asked: what that refuses for good the first may still
-    /// take.
+    /// Whether it was the second endpoint that was asked: what that refuses for good the first may
+    /// still take.
     pub is_fallback: bool,
 }
 
@@ -111,7 +112,13 @@ pub enum Verdict {
 impl Outcome {
     /// Whether this is one of the five statuses that mean success: 200, 201, 202, 203, 204.
     pub fn is_success(self) -> bool {
-        matches!(self, Self::Answered { status: 200..=204, .. })
+        matches!(
+            self,
+            Self::Answered {
+                status: 200..=204,
+                ..
+            }
+        )
     }
 
     /// The name a dead letter gives it. A success has none.
@@ -142,7 +149,12 @@ impl Outcome {
 
     /// Whether an authority said that the host name does not exist.
     pub fn is_unknown_name(self) -> bool {
-        matches!(self, Self::Failed(SendFailure::Resolution { does_not_exist: true }))
+        matches!(
+            self,
+            Self::Failed(SendFailure::Resolution {
+                does_not_exist: true
+            })
+        )
     }
 }
 
@@ -161,23 +173,29 @@ pub fn decide(
         return Verdict::GiveUp { reason };
     }
     if now >= state.expires_at {
-        return Verdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded };
+        return Verdict::GiveUp {
+            reason: DeadLetterReason::TimeToLiveExceeded,
+        };
     }
     if state.attempt >= policy.attempts_max {
-        return Verdict::GiveUp { reason: DeadLetterReason::MaxDeliveryAttemptsExceeded };
+        return Verdict::GiveUp {
+            reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
+        };
     }
     let left = state.expires_at.since(now);
-    Verdict::Retry { not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy, left)) }
+    Verdict::Retry {
+        not_before: now + jitter.lengthen(wait(state.attempt, outcome, policy, left)),
+    }
 }
 
-/// Whether an event has expired. It is checked when its next attempt is due and right before its request
-/// begins, never during an attempt.
+/// Whether an event has expired. It is checked when its next attempt is due and right before its
+/// request begins, never during an attempt.
 pub fn is_expired(expires_at: Timestamp, now: Timestamp) -> bool {
     now >= expires_at
 }
 
-/// The time at which an event expires: the smallest of its own time, the subscription's and the topic's time
-/// to live.
+/// The time at which an event expires: the smallest of its own time, the subscription's and the
+/// topic's time to live.
 pub fn expires_at(
     enqueued: Timestamp,
     event: Option<Timestamp>,
@@ -188,7 +206,11 @@ pub fn expires_at(
     event.map_or(by_policy, |own| own.min(by_policy))
 }
 
-fn permanent(state: &AttemptState, outcome: Outcome, policy: &RetryPolicy) -> Option<DeadLetterReason> {
+fn permanent(
+    state: &AttemptState,
+    outcome: Outcome,
+    policy: &RetryPolicy,
+) -> Option<DeadLetterReason> {
     match outcome {
         _ if state.is_fallback => None,
         Outcome::Answered { status: 410, .. } => Some(DeadLetterReason::EndpointGone),
@@ -202,15 +224,17 @@ fn permanent(state: &AttemptState, outcome: Outcome, policy: &RetryPolicy) -> Op
     }
 }
 
-/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never makes an
-/// event wait for longer than the time that is `left` to it, so that its dead letter is in time.
+/// The wait is the largest of the schedule's step, the status's floor and `Retry-After`. That never
+/// makes an event wait for longer than the time that is `left` to it, so that its dead letter is in
+/// time.
 fn wait(attempt: u16, outcome: Outcome, policy: &RetryPolicy, left: Duration) -> Duration {
     let step = policy.step(attempt);
     let floor = policy.wait_floors.after(outcome.status());
     let asked = match outcome {
-        Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } => {
-            asked.min(RETRY_AFTER_MAX).min(left)
-        }
+        Outcome::Answered {
+            status: 429 | 503,
+            retry_after: Some(asked),
+        } => asked.min(RETRY_AFTER_MAX).min(left),
         Outcome::Failed(_) if outcome.is_unknown_name() => WAIT_UNKNOWN_NAME,
         _ => Duration::ZERO,
     };
@@ -238,7 +262,9 @@ fn failure_name(failure: SendFailure) -> OutcomeName {
         SendFailure::TimedOut | SendFailure::ConnectTimedOut => OutcomeName::TimedOut,
         SendFailure::Refused | SendFailure::Socket => OutcomeName::SocketError,
         SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
-        SendFailure::Certificate(_) | SendFailure::NotTls | SendFailure::Tls => OutcomeName::TlsError,
+        SendFailure::Certificate(_) | SendFailure::NotTls | SendFailure::Tls => {
+            OutcomeName::TlsError
+        }
         SendFailure::AddressRefused => OutcomeName::AddressRefused,
         SendFailure::Exhausted => OutcomeName::Aborted,
     }
@@ -254,13 +280,23 @@ mod tests {
 
     #[test]
     fn every_reason_is_among_all() {
-        let error = serde_json::from_str::<DeadLetterReason>("\"none\"").unwrap_err().to_string();
-        let all = DeadLetterReason::ALL.map(|reason| format!("`{}`", reason.as_str())).join(", ");
-        assert!(error.contains(&format!("expected one of {all} at")), "{error}");
+        let error = serde_json::from_str::<DeadLetterReason>("\"none\"")
+            .unwrap_err()
+            .to_string();
+        let all = DeadLetterReason::ALL
+            .map(|reason| format!("`{}`", reason.as_str()))
+            .join(", ");
+        assert!(
+            error.contains(&format!("expected one of {all} at")),
+            "{error}"
+        );
     }
 
     fn answered(status: u16) -> Outcome {
-        Outcome::Answered { status, retry_after: None }
+        Outcome::Answered {
+            status,
+            retry_after: None,
+        }
     }
 
     fn state(attempt: u16) -> AttemptState {
@@ -273,12 +309,20 @@ mod tests {
     }
 
     fn check(attempt: u16, outcome: Outcome, expected: Verdict) {
-        let verdict = decide(&state(attempt), outcome, &RetryPolicy::default(), Jitter::default(), NOW);
+        let verdict = decide(
+            &state(attempt),
+            outcome,
+            &RetryPolicy::default(),
+            Jitter::default(),
+            NOW,
+        );
         assert_eq!(verdict, expected, "{outcome:?}");
     }
 
     fn retry_in(secs: u64) -> Verdict {
-        Verdict::Retry { not_before: NOW + Duration::from_secs(secs) }
+        Verdict::Retry {
+            not_before: NOW + Duration::from_secs(secs),
+        }
     }
 
     fn give_up(reason: DeadLetterReason) -> Verdict {
@@ -289,7 +333,10 @@ mod tests {
     fn five_statuses_are_success_and_no_other() {
         for status in 100..=999 {
             assert_eq!(answered(status).is_success(), (200..=204).contains(&status));
-            assert_eq!(answered(status).name().is_none(), (200..=204).contains(&status));
+            assert_eq!(
+                answered(status).name().is_none(),
+                (200..=204).contains(&status)
+            );
         }
     }
 
@@ -314,36 +361,65 @@ mod tests {
             (999, "GenericError"),
         ];
         for (status, name) in named {
-            assert_eq!(format!("{:?}", answered(status).name().unwrap()), name, "{status}");
+            assert_eq!(
+                format!("{:?}", answered(status).name().unwrap()),
+                name,
+                "{status}"
+            );
         }
         let failed = [
             (SendFailure::TimedOut, "TimedOut"),
             (SendFailure::ConnectTimedOut, "TimedOut"),
             (SendFailure::Socket, "SocketError"),
-            (SendFailure::Resolution { does_not_exist: true }, "ResolutionError"),
+            (
+                SendFailure::Resolution {
+                    does_not_exist: true,
+                },
+                "ResolutionError",
+            ),
             (SendFailure::Tls, "TlsError"),
             (SendFailure::AddressRefused, "AddressRefused"),
             (SendFailure::Exhausted, "Aborted"),
         ];
         for (failure, name) in failed {
-            assert_eq!(format!("{:?}", Outcome::Failed(failure).name().unwrap()), name, "{failure:?}");
+            assert_eq!(
+                format!("{:?}", Outcome::Failed(failure).name().unwrap()),
+                name,
+                "{failure:?}"
+            );
         }
     }
 
     #[test]
     fn client_errors_are_permanent() {
         for status in [400, 401, 403, 404, 413] {
-            check(1, answered(status), give_up(DeadLetterReason::UndeliverableDueToClientError));
+            check(
+                1,
+                answered(status),
+                give_up(DeadLetterReason::UndeliverableDueToClientError),
+            );
         }
         check(1, answered(410), give_up(DeadLetterReason::EndpointGone));
     }
 
     #[test]
     fn nothing_that_the_second_endpoint_answers_is_permanent() {
-        let fallback = AttemptState { is_fallback: true, name_was_unknown: true, ..state(1) };
-        let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        let fallback = AttemptState {
+            is_fallback: true,
+            name_was_unknown: true,
+            ..state(1)
+        };
+        let unknown = Outcome::Failed(SendFailure::Resolution {
+            does_not_exist: true,
+        });
         for outcome in [answered(400), answered(404), answered(410), unknown] {
-            let verdict = decide(&fallback, outcome, &RetryPolicy::default(), Jitter::default(), NOW);
+            let verdict = decide(
+                &fallback,
+                outcome,
+                &RetryPolicy::default(),
+                Jitter::default(),
+                NOW,
+            );
             assert!(matches!(verdict, Verdict::Retry { .. }), "{outcome:?}");
         }
     }
@@ -360,20 +436,38 @@ mod tests {
 
     #[test]
     fn no_answer_is_retried_by_the_schedule() {
-        for failure in
-            [SendFailure::TimedOut, SendFailure::Socket, SendFailure::Tls, SendFailure::AddressRefused]
-        {
+        for failure in [
+            SendFailure::TimedOut,
+            SendFailure::Socket,
+            SendFailure::Tls,
+            SendFailure::AddressRefused,
+        ] {
             check(2, Outcome::Failed(failure), retry_in(30));
         }
-        check(1, Outcome::Failed(SendFailure::Resolution { does_not_exist: false }), retry_in(10));
+        check(
+            1,
+            Outcome::Failed(SendFailure::Resolution {
+                does_not_exist: false,
+            }),
+            retry_in(10),
+        );
     }
 
     #[test]
     fn retry_after_is_a_floor_capped_at_12_hours_whatever_the_schedule() {
-        let asked = |status, secs| Outcome::Answered { status, retry_after: Some(Duration::from_secs(secs)) };
-        let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
+        let asked = |status, secs| Outcome::Answered {
+            status,
+            retry_after: Some(Duration::from_secs(secs)),
+        };
+        let soon = RetryPolicy {
+            schedule: vec![Duration::from_secs(1)],
+            ..RetryPolicy::default()
+        };
         for secs in [60, 12 * 3600] {
-            assert_eq!(decide(&state(1), asked(503, secs), &soon, Jitter::default(), NOW), retry_in(secs));
+            assert_eq!(
+                decide(&state(1), asked(503, secs), &soon, Jitter::default(), NOW),
+                retry_in(secs)
+            );
         }
         check(1, asked(503, 3600), retry_in(3600));
         check(1, asked(429, 5), retry_in(30));
@@ -383,13 +477,31 @@ mod tests {
 
     #[test]
     fn no_event_waits_for_longer_than_it_lives_because_its_endpoint_asks_for_that() {
-        let soon = RetryPolicy { schedule: vec![Duration::from_secs(1)], ..RetryPolicy::default() };
-        let short = AttemptState { expires_at: NOW + Duration::from_mins(5), ..state(1) };
-        let asked = Outcome::Answered { status: 503, retry_after: Some(Duration::from_hours(24)) };
-        assert_eq!(decide(&short, asked, &soon, Jitter::default(), NOW), retry_in(300));
+        let soon = RetryPolicy {
+            schedule: vec![Duration::from_secs(1)],
+            ..RetryPolicy::default()
+        };
+        let short = AttemptState {
+            expires_at: NOW + Duration::from_mins(5),
+            ..state(1)
+        };
+        let asked = Outcome::Answered {
+            status: 503,
+            retry_after: Some(Duration::from_hours(24)),
+        };
+        assert_eq!(
+            decide(&short, asked, &soon, Jitter::default(), NOW),
+            retry_in(300)
+        );
         // The schedule and the floors are the subscription's own.
-        let shorter = AttemptState { expires_at: NOW + Duration::from_secs(20), ..state(1) };
-        assert_eq!(decide(&shorter, asked, &soon, Jitter::default(), NOW), retry_in(30));
+        let shorter = AttemptState {
+            expires_at: NOW + Duration::from_secs(20),
+            ..state(1)
+        };
+        assert_eq!(
+            decide(&shorter, asked, &soon, Jitter::default(), NOW),
+            retry_in(30)
+        );
     }
 
     #[test]
@@ -401,30 +513,58 @@ mod tests {
             (Some(OutcomeName::GenericError), Some(200))
         );
         check(1, unacknowledged, retry_in(10));
-        check(30, unacknowledged, give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded));
+        check(
+            30,
+            unacknowledged,
+            give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded),
+        );
     }
 
     #[test]
     fn a_name_that_does_not_exist_gets_one_retry() {
-        let unknown = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        let unknown = Outcome::Failed(SendFailure::Resolution {
+            does_not_exist: true,
+        });
         check(1, unknown, retry_in(300));
-        let again = AttemptState { name_was_unknown: true, ..state(2) };
-        let verdict = decide(&again, unknown, &RetryPolicy::default(), Jitter::default(), NOW);
-        assert_eq!(verdict, give_up(DeadLetterReason::UndeliverableDueToClientError));
+        let again = AttemptState {
+            name_was_unknown: true,
+            ..state(2)
+        };
+        let verdict = decide(
+            &again,
+            unknown,
+            &RetryPolicy::default(),
+            Jitter::default(),
+            NOW,
+        );
+        assert_eq!(
+            verdict,
+            give_up(DeadLetterReason::UndeliverableDueToClientError)
+        );
     }
 
     #[test]
     fn the_last_failure_is_dead_lettered() {
         check(29, answered(500), retry_in(12 * 3600));
-        check(30, answered(500), give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded));
+        check(
+            30,
+            answered(500),
+            give_up(DeadLetterReason::MaxDeliveryAttemptsExceeded),
+        );
     }
 
     #[test]
     fn a_failure_at_expiry_expires_at_once_and_a_success_counts() {
-        let expired = AttemptState { expires_at: NOW, ..state(1) };
+        let expired = AttemptState {
+            expires_at: NOW,
+            ..state(1)
+        };
         let policy = RetryPolicy::default();
         let after = |outcome| decide(&expired, outcome, &policy, Jitter::default(), NOW);
-        assert_eq!(after(answered(500)), give_up(DeadLetterReason::TimeToLiveExceeded));
+        assert_eq!(
+            after(answered(500)),
+            give_up(DeadLetterReason::TimeToLiveExceeded)
+        );
         assert_eq!(after(answered(204)), Verdict::Delivered);
     }
 
@@ -432,9 +572,18 @@ mod tests {
     fn the_smallest_time_to_live_wins() {
         let minutes = |n: u64| Duration::from_secs(n * 60);
         assert_eq!(expires_at(NOW, None, minutes(30), None), NOW + minutes(30));
-        assert_eq!(expires_at(NOW, None, minutes(30), Some(minutes(5))), NOW + minutes(5));
-        assert_eq!(expires_at(NOW, Some(NOW + minutes(1)), minutes(30), Some(minutes(5))), NOW + minutes(1));
-        assert_eq!(expires_at(NOW, Some(NOW + minutes(90)), minutes(30), None), NOW + minutes(30));
+        assert_eq!(
+            expires_at(NOW, None, minutes(30), Some(minutes(5))),
+            NOW + minutes(5)
+        );
+        assert_eq!(
+            expires_at(NOW, Some(NOW + minutes(1)), minutes(30), Some(minutes(5))),
+            NOW + minutes(1)
+        );
+        assert_eq!(
+            expires_at(NOW, Some(NOW + minutes(90)), minutes(30), None),
+            NOW + minutes(30)
+        );
     }
 
     proptest! {

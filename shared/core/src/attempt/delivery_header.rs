@@ -1,5 +1,5 @@
-//! Headers that a subscription adds to its requests: fixed ones, secret or not, and ones with a value of the
-//! event.
+//! Headers that a subscription adds to its requests: fixed ones, secret or not, and ones with a
+//! value of the event.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -8,12 +8,20 @@ use crate::model::{
     DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX, JsonPointer, JsonPointerError,
 };
 
-/// The beginnings of the names of whole families: the body's own headers, and those of the contracts that
-/// posthaste keeps. `posthaste-` is kept for what it may have to say one day.
-const FAMILIES: [&str; 6] = ["content-", "webhook-", "aeg-", "ce-", "proxy-", "posthaste-"];
+/// The beginnings of the names of whole families: the body's own headers, and those of the
+/// contracts that posthaste keeps. `posthaste-` is kept for what it may have to say one day.
+const FAMILIES: [&str; 6] = [
+    "content-",
+    "webhook-",
+    "aeg-",
+    "ce-",
+    "proxy-",
+    "posthaste-",
+];
 
-/// Hop-by-hop headers (RFC 9110 §7.6.1), what steers the exchange itself, and what posthaste sets: who sends
-/// and when, and the event's trace. A custom `accept-encoding` could make an answer unreadable.
+/// Hop-by-hop headers (RFC 9110 §7.6.1), what steers the exchange itself, and what posthaste sets:
+/// who sends and when, and the event's trace. A custom `accept-encoding` could make an answer
+/// unreadable.
 const NAMES: [&str; 14] = [
     "accept-encoding",
     "connection",
@@ -31,8 +39,8 @@ const NAMES: [&str; 14] = [
     "user-agent",
 ];
 
-/// A header that a subscription adds to its requests. Its name is not one that posthaste or HTTP itself sets.
-/// A secret's value is marked as sensitive, so that `Debug` does not show it.
+/// A header that a subscription adds to its requests. Its name is not one that posthaste or HTTP
+/// itself sets. A secret's value is marked as sensitive, so that `Debug` does not show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryHeader {
     name: HeaderName,
@@ -49,7 +57,9 @@ enum Value {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DeliveryHeaderError {
     /// Not of the letters, digits, hyphens and underscores that all servers keep apart.
-    #[error("expected a header name of 1 to {DELIVERY_HEADER_NAME_BYTES_MAX} letters, digits, - or _")]
+    #[error(
+        "expected a header name of 1 to {DELIVERY_HEADER_NAME_BYTES_MAX} letters, digits, - or _"
+    )]
     Name,
     /// A name that posthaste or HTTP sets.
     #[error("the header is reserved: posthaste or HTTP itself sets it")]
@@ -57,7 +67,8 @@ pub enum DeliveryHeaderError {
     /// Empty, or too long.
     #[error("expected 1 to {DELIVERY_HEADER_VALUE_BYTES_MAX} bytes, found {0}")]
     ValueLength(usize),
-    /// A byte outside of printable ASCII (a line break, a letter with an accent), or a space at either end.
+    /// A byte outside of printable ASCII (a line break, a letter with an accent), or a space at
+    /// either end.
     #[error("expected printable ASCII without a space at either end")]
     Value,
     /// Not a pointer.
@@ -70,13 +81,19 @@ impl DeliveryHeader {
     pub fn fixed(name: &str, value: &str, is_secret: bool) -> Result<Self, DeliveryHeaderError> {
         let mut fixed = fixed_value(value)?;
         fixed.set_sensitive(is_secret);
-        Ok(Self { name: parse_name(name)?, value: Value::Fixed(fixed) })
+        Ok(Self {
+            name: parse_name(name)?,
+            value: Value::Fixed(fixed),
+        })
     }
 
     /// A header with the value that `pointer` leads to in the event as it is sent.
     pub fn from_event(name: &str, pointer: &str) -> Result<Self, DeliveryHeaderError> {
         let pointer = JsonPointer::parse(pointer).map_err(DeliveryHeaderError::Pointer)?;
-        Ok(Self { name: parse_name(name)?, value: Value::FromEvent(pointer) })
+        Ok(Self {
+            name: parse_name(name)?,
+            value: Value::FromEvent(pointer),
+        })
     }
 
     /// The name of the header.
@@ -101,11 +118,15 @@ impl DeliveryHeader {
     }
 }
 
-/// Sets the headers of a request that carries `events`. Those with a value of the event are for requests of
-/// one event only; one whose event has nothing that can stand in a header is left out, and the request is
-/// made without it.
+/// Sets the headers of a request that carries `events`. Those with a value of the event are for
+/// requests of one event only; one whose event has nothing that can stand in a header is left out,
+/// and the request is made without it.
 pub(crate) fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&[u8]]) {
-    let event = if let [event] = events { Some(*event) } else { None };
+    let event = if let [event] = events {
+        Some(*event)
+    } else {
+        None
+    };
     for header in added {
         if let Some(value) = header.value(event) {
             headers.insert(&header.name, value);
@@ -113,16 +134,21 @@ pub(crate) fn set(headers: &mut HeaderMap, added: &[DeliveryHeader], events: &[&
     }
 }
 
-/// A string is sent as it is, a number or a boolean as it is written; objects, arrays and null are not sent.
+/// A string is sent as it is, a number or a boolean as it is written; objects, arrays and null are
+/// not sent.
 fn event_value(json: &str) -> Option<HeaderValue> {
     if json.starts_with('"') {
         return fixed_value(&string(json)?).ok();
     }
-    if json.starts_with(['{', '[']) || json == "null" { None } else { fixed_value(json).ok() }
+    if json.starts_with(['{', '[']) || json == "null" {
+        None
+    } else {
+        fixed_value(json).ok()
+    }
 }
 
-/// A value that arrives unchanged: HTTP strips spaces at the ends, and few receivers agree on anything but
-/// printable ASCII.
+/// A value that arrives unchanged: HTTP strips spaces at the ends, and few receivers agree on
+/// anything but printable ASCII.
 fn fixed_value(text: &str) -> Result<HeaderValue, DeliveryHeaderError> {
     if !(1..=DELIVERY_HEADER_VALUE_BYTES_MAX).contains(&text.len()) {
         return Err(DeliveryHeaderError::ValueLength(text.len()));
@@ -134,19 +160,25 @@ fn fixed_value(text: &str) -> Result<HeaderValue, DeliveryHeaderError> {
 }
 
 fn parse_name(name: &str) -> Result<HeaderName, DeliveryHeaderError> {
-    // A token of RFC 9110 may have other characters too, but CGI-style servers turn each of them into an
-    // underscore: `webhook.signature` would pass for `webhook-signature` there.
-    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    // A token of RFC 9110 may have other characters too, but CGI-style servers turn each of them
+    // into an underscore: `webhook.signature` would pass for `webhook-signature` there.
+    let is_plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     if !is_plain || !(1..=DELIVERY_HEADER_NAME_BYTES_MAX).contains(&name.len()) {
         return Err(DeliveryHeaderError::Name);
     }
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| DeliveryHeaderError::Name)?;
-    if is_reserved(&parsed) { Err(DeliveryHeaderError::Reserved) } else { Ok(parsed) }
+    if is_reserved(&parsed) {
+        Err(DeliveryHeaderError::Reserved)
+    } else {
+        Ok(parsed)
+    }
 }
 
-/// Whether a header is not a subscription's to set. An underscore counts as a hyphen, because CGI and what
-/// follows it (WSGI, Rack, PHP) make one of both: `webhook_signature` would stand in for `webhook-signature`
-/// there.
+/// Whether a header is not a subscription's to set. An underscore counts as a hyphen, because CGI
+/// and what follows it (WSGI, Rack, PHP) make one of both: `webhook_signature` would stand in for
+/// `webhook-signature` there.
 fn is_reserved(name: &HeaderName) -> bool {
     let name = name.as_str().replace('_', "-");
     NAMES.contains(&name.as_str()) || FAMILIES.iter().any(|family| name.starts_with(family))
@@ -165,7 +197,11 @@ mod tests {
         let mut headers = HeaderMap::new();
         let header = DeliveryHeader::from_event("X-Value", pointer).unwrap();
         set(&mut headers, &[header], &[EVENT.as_bytes()]);
-        assert_eq!(headers.get("x-value").map(|value| value.to_str().unwrap()), expected, "{pointer}");
+        assert_eq!(
+            headers.get("x-value").map(|value| value.to_str().unwrap()),
+            expected,
+            "{pointer}"
+        );
     }
 
     fn refused(name: &str, value: &str, error: &DeliveryHeaderError) {
@@ -189,14 +225,23 @@ mod tests {
 
     #[test]
     fn what_cannot_stand_in_a_header_is_left_out() {
-        for member in ["none", "list", "object", "crlf", "umlaut", "empty", "padded", "lone", "missing"] {
+        for member in [
+            "none", "list", "object", "crlf", "umlaut", "empty", "padded", "lone", "missing",
+        ] {
             check(&format!("/data/{member}"), None);
         }
         check("/id/x", None);
-        let long = format!(r#"{{"id":"{}"}}"#, "a".repeat(DELIVERY_HEADER_VALUE_BYTES_MAX + 1));
+        let long = format!(
+            r#"{{"id":"{}"}}"#,
+            "a".repeat(DELIVERY_HEADER_VALUE_BYTES_MAX + 1)
+        );
         let mut headers = HeaderMap::new();
         let header = DeliveryHeader::from_event("x-value", "/id").unwrap();
-        set(&mut headers, std::slice::from_ref(&header), &[long.as_bytes()]);
+        set(
+            &mut headers,
+            std::slice::from_ref(&header),
+            &[long.as_bytes()],
+        );
         set(&mut headers, &[header], &[b"not json"]);
         assert!(headers.is_empty());
     }
@@ -208,7 +253,11 @@ mod tests {
             DeliveryHeader::fixed("x-tenant", "acme", false).unwrap(),
         ];
         let mut set_of_two = HeaderMap::new();
-        set(&mut set_of_two, &headers, &[EVENT.as_bytes(), EVENT.as_bytes()]);
+        set(
+            &mut set_of_two,
+            &headers,
+            &[EVENT.as_bytes(), EVENT.as_bytes()],
+        );
         assert_eq!(
             set_of_two,
             HeaderMap::from_iter([("x-tenant".parse().unwrap(), "acme".parse().unwrap())])
@@ -217,21 +266,43 @@ mod tests {
 
     #[test]
     fn what_is_no_header_is_refused() {
-        for name in ["", "a b", "a:", "ä", "a\r\nb", &"a".repeat(DELIVERY_HEADER_NAME_BYTES_MAX + 1)] {
+        for name in [
+            "",
+            "a b",
+            "a:",
+            "ä",
+            "a\r\nb",
+            &"a".repeat(DELIVERY_HEADER_NAME_BYTES_MAX + 1),
+        ] {
             refused(name, "v", &DeliveryHeaderError::Name);
         }
         for separator in "!#$%&'*+.^`|~".chars() {
-            for [family, rest] in [["webhook", "signature"], ["ce", "id"], ["aeg", "event"], ["x", "a"]] {
-                refused(&format!("{family}{separator}{rest}"), "v", &DeliveryHeaderError::Name);
+            for [family, rest] in [
+                ["webhook", "signature"],
+                ["ce", "id"],
+                ["aeg", "event"],
+                ["x", "a"],
+            ] {
+                refused(
+                    &format!("{family}{separator}{rest}"),
+                    "v",
+                    &DeliveryHeaderError::Name,
+                );
             }
         }
         refused("webhook_signature", "v", &DeliveryHeaderError::Reserved);
         assert!(DeliveryHeader::fixed("X_a-1", "v", false).is_ok());
-        for value in ["a\r\nb", "a\nb", "a\0b", "ä", " a", "a ", "\ta", "a\tb", "\u{7f}"] {
+        for value in [
+            "a\r\nb", "a\nb", "a\0b", "ä", " a", "a ", "\ta", "a\tb", "\u{7f}",
+        ] {
             refused("x-a", value, &DeliveryHeaderError::Value);
         }
         refused("x-a", "", &DeliveryHeaderError::ValueLength(0));
-        refused("x-a", &"a".repeat(4097), &DeliveryHeaderError::ValueLength(4097));
+        refused(
+            "x-a",
+            &"a".repeat(4097),
+            &DeliveryHeaderError::ValueLength(4097),
+        );
         assert!(DeliveryHeader::fixed("Authorization", &"a".repeat(4096), true).is_ok());
     }
 
@@ -254,7 +325,11 @@ mod tests {
     }
 
     fn check_reserved(name: &str, expected: bool) {
-        assert_eq!(is_reserved(&HeaderName::from_bytes(name.as_bytes()).unwrap()), expected, "{name}");
+        assert_eq!(
+            is_reserved(&HeaderName::from_bytes(name.as_bytes()).unwrap()),
+            expected,
+            "{name}"
+        );
     }
 
     #[test]
@@ -282,9 +357,16 @@ mod tests {
 
     #[test]
     fn what_a_receiver_may_ask_for_is_not() {
-        for name in
-            ["authorization", "x-api-key", "X-Tenant", "cookie", "accept", "tracestate", "center", "cells"]
-        {
+        for name in [
+            "authorization",
+            "x-api-key",
+            "X-Tenant",
+            "cookie",
+            "accept",
+            "tracestate",
+            "center",
+            "cells",
+        ] {
             check_reserved(name, false);
         }
     }

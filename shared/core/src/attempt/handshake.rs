@@ -1,6 +1,6 @@
-//! Asking an endpoint whether it wants events, before it gets any: the abuse protection of CloudEvents
-//! webhooks, and Event Grid's validation event. What is asked, what an answer means, and the states of a
-//! subscription around it.
+//! Asking an endpoint whether it wants events, before it gets any: the abuse protection of
+//! CloudEvents webhooks, and Event Grid's validation event. What is asked, what an answer means,
+//! and the states of a subscription around it.
 //! <https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md#4-abuse-protection>
 //! <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
 

@@ -10,8 +10,8 @@ pub enum SendFailure {
     /// No response head within the timeout, though the request was, or could have been, sent.
     #[error("timed out without an answer")]
     TimedOut,
-    /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent, and
-    /// nothing of the request was sent.
+    /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent,
+    /// and nothing of the request was sent.
     #[error("timed out without a connection")]
     ConnectTimedOut,
     /// Connection that the host refused: nothing listens on the port.
@@ -35,7 +35,8 @@ pub enum SendFailure {
     /// Handshake that failed for another reason.
     #[error("the TLS handshake failed")]
     Tls,
-    /// No socket or file is left on this machine. The fault is ours, and it does not count as an attempt.
+    /// No socket or file is left on this machine. The fault is ours, and it does not count as an
+    /// attempt.
     #[error("no resources left to connect")]
     Exhausted,
     /// The scheme, port or an address of the host is not allowed.
@@ -116,8 +117,12 @@ mod tests {
 
     #[test]
     fn every_answer_and_failure_has_its_name_of_the_closed_list() {
-        let check = |outcome: Outcome, expected: Option<OutcomeName>| assert_eq!(outcome.name(), expected);
-        let answered = |status| Outcome::Answered { status, retry_after: None };
+        let check =
+            |outcome: Outcome, expected: Option<OutcomeName>| assert_eq!(outcome.name(), expected);
+        let answered = |status| Outcome::Answered {
+            status,
+            retry_after: None,
+        };
         for status in [200, 201, 202, 203, 204] {
             check(answered(status), None);
         }
@@ -130,10 +135,15 @@ mod tests {
             (OutcomeName::Gone, vec![410]),
             (OutcomeName::PayloadTooLarge, vec![413]),
             (OutcomeName::Busy, vec![429, 503]),
-            (OutcomeName::Redirected, vec![300, 301, 302, 304, 307, 308, 399]),
+            (
+                OutcomeName::Redirected,
+                vec![300, 301, 302, 304, 307, 308, 399],
+            ),
             (
                 OutcomeName::GenericError,
-                vec![100, 205, 206, 299, 402, 405, 409, 418, 422, 499, 500, 502, 504, 599],
+                vec![
+                    100, 205, 206, 299, 402, 405, 409, 418, 422, 499, 500, 502, 504, 599,
+                ],
             ),
         ];
         for (name, statuses) in named {
@@ -146,23 +156,50 @@ mod tests {
         failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::Socket, OutcomeName::SocketError);
         failed(SendFailure::Refused, OutcomeName::SocketError);
-        failed(SendFailure::Resolution { does_not_exist: true }, OutcomeName::ResolutionError);
-        failed(SendFailure::Resolution { does_not_exist: false }, OutcomeName::ResolutionError);
+        failed(
+            SendFailure::Resolution {
+                does_not_exist: true,
+            },
+            OutcomeName::ResolutionError,
+        );
+        failed(
+            SendFailure::Resolution {
+                does_not_exist: false,
+            },
+            OutcomeName::ResolutionError,
+        );
         failed(SendFailure::Tls, OutcomeName::TlsError);
         failed(SendFailure::NotTls, OutcomeName::TlsError);
-        failed(SendFailure::Certificate(CertificateFault::Expired), OutcomeName::TlsError);
+        failed(
+            SendFailure::Certificate(CertificateFault::Expired),
+            OutcomeName::TlsError,
+        );
         failed(SendFailure::AddressRefused, OutcomeName::AddressRefused);
         failed(SendFailure::Exhausted, OutcomeName::Aborted);
     }
 
     #[test]
     fn a_failure_is_named_in_words_that_say_where_to_look() {
-        let check = |failure: SendFailure, expected: &str| assert_eq!(failure.to_string(), expected);
+        let check =
+            |failure: SendFailure, expected: &str| assert_eq!(failure.to_string(), expected);
         check(SendFailure::Refused, "connection refused");
         check(SendFailure::TimedOut, "timed out without an answer");
-        check(SendFailure::ConnectTimedOut, "timed out without a connection");
-        check(SendFailure::Resolution { does_not_exist: true }, "the host name does not exist");
-        check(SendFailure::Resolution { does_not_exist: false }, "the host name was not resolved");
+        check(
+            SendFailure::ConnectTimedOut,
+            "timed out without a connection",
+        );
+        check(
+            SendFailure::Resolution {
+                does_not_exist: true,
+            },
+            "the host name does not exist",
+        );
+        check(
+            SendFailure::Resolution {
+                does_not_exist: false,
+            },
+            "the host name was not resolved",
+        );
         let certificate = |fault, expected: &str| {
             let expected = format!("TLS certificate not trusted: {expected}");
             check(SendFailure::Certificate(fault), &expected);

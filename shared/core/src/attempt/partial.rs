@@ -1,10 +1,10 @@
-//! Partial acknowledgement: an answer of success to a batch that names the events which failed all the same,
-//! as `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`, the form of AWS Lambda and SQS.
-//! <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>
+//! Partial acknowledgement: an answer of success to a batch that names the events which failed all
+//! the same, as `{"batchItemFailures":[{"itemIdentifier":"<event id>"}]}`, the form of AWS Lambda
+//! and SQS. <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>
 //!
-//! Nothing is lost by a report that cannot be understood: then the whole batch failed. An answer that is no
-//! report at all, such as `OK` or `{"status":"ok"}`, acknowledges the whole batch, as it does without this
-//! option.
+//! Nothing is lost by a report that cannot be understood: then the whole batch failed. An answer
+//! that is no report at all, such as `OK` or `{"status":"ok"}`, acknowledges the whole batch, as it
+//! does without this option.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -61,13 +61,20 @@ impl<'a> AnswerBody<'a> {
     /// The body of an answer with these headers.
     pub fn new(headers: &HeaderMap, bytes: &'a [u8], is_whole: bool) -> Self {
         let codings = headers.get_all(CONTENT_ENCODING);
-        let is_coded = codings.iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-        Self { bytes, is_whole, is_coded }
+        let is_coded = codings
+            .iter()
+            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+        Self {
+            bytes,
+            is_whole,
+            is_coded,
+        }
     }
 
     /// Whether its bytes may be read as they are. UTF-16 has zero bytes or a mark that is no UTF-8.
     fn is_plain(&self) -> bool {
-        let is_cut_only = |error: std::str::Utf8Error| !self.is_whole && error.error_len().is_none();
+        let is_cut_only =
+            |error: std::str::Utf8Error| !self.is_whole && error.error_len().is_none();
         let is_text = str::from_utf8(self.bytes).map_or_else(is_cut_only, |_| true);
         self.bytes.is_empty() || (!self.is_coded && is_text && !self.bytes.contains(&0))
     }
@@ -105,13 +112,18 @@ impl Acknowledged {
     }
 }
 
-/// Reads which events an answer of success acknowledges. `events` are those of the batch, in its order; they
-/// are parsed only if the report names any. If several events share an id that is named, all of them failed.
+/// Reads which events an answer of success acknowledges. `events` are those of the batch, in its
+/// order; they are parsed only if the report names any. If several events share an id that is
+/// named, all of them failed.
 pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowledged {
     if !body.is_plain() {
         return Acknowledged::Nothing(ReportError::Coding);
     }
-    let text = body.bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body.bytes).trim_ascii();
+    let text = body
+        .bytes
+        .strip_prefix("\u{feff}".as_bytes())
+        .unwrap_or(body.bytes)
+        .trim_ascii();
     let may_be_report = text.first() == Some(&b'{') || mentions(text);
     if !body.is_whole && (text.is_empty() || may_be_report) {
         return Acknowledged::Nothing(ReportError::CutOff);
@@ -137,7 +149,11 @@ fn all_but(failures: &[Failure<'_>], events: &[BatchEvent<'_>]) -> Acknowledged 
     let (mut indices, mut known) = (BTreeSet::new(), BTreeSet::new());
     for (index, event) in events.iter().enumerate() {
         let id = event.id();
-        for name in [id.as_deref(), event.envelope_id].into_iter().flatten().filter_map(|id| named.get(id)) {
+        for name in [id.as_deref(), event.envelope_id]
+            .into_iter()
+            .flatten()
+            .filter_map(|id| named.get(id))
+        {
             indices.insert(index);
             known.insert(*name);
         }
@@ -152,18 +168,23 @@ fn all_but(failures: &[Failure<'_>], events: &[BatchEvent<'_>]) -> Acknowledged 
 impl<'a> BatchEvent<'a> {
     /// The event's id: its envelope's, or else its own member. Empty if it has neither.
     pub fn event_id(&self) -> Cow<'a, str> {
-        self.envelope_id.map(Cow::Borrowed).or_else(|| self.id()).unwrap_or_default()
+        self.envelope_id
+            .map(Cow::Borrowed)
+            .or_else(|| self.id())
+            .unwrap_or_default()
     }
 
-    /// The member `id`, which CloudEvents and Event Grid both have. A custom event may have one too: its
-    /// receiver may know it by that, or by the id that the topic's mapping takes from elsewhere.
+    /// The member `id`, which CloudEvents and Event Grid both have. A custom event may have one
+    /// too: its receiver may know it by that, or by the id that the topic's mapping takes from
+    /// elsewhere.
     fn id(&self) -> Option<Cow<'a, str>> {
         string(JsonPointer::member("id").find(self.text)?)
     }
 }
 
 fn mentions(text: &[u8]) -> bool {
-    text.windows(MEMBER.len()).any(|window| window == MEMBER.as_bytes())
+    text.windows(MEMBER.len())
+        .any(|window| window == MEMBER.as_bytes())
 }
 
 fn has_member(text: &[u8]) -> bool {
@@ -176,12 +197,29 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    const EVENTS: [&[u8]; 4] =
-        [br#"{"id":"a"}"#, br#"{"data":{"id":"c"},"id":"b"}"#, br#"{"id":"a","n":1}"#, br#"{"id":"\u00e9"}"#];
+    const EVENTS: [&[u8]; 4] = [
+        br#"{"id":"a"}"#,
+        br#"{"data":{"id":"c"},"id":"b"}"#,
+        br#"{"id":"a","n":1}"#,
+        br#"{"id":"\u00e9"}"#,
+    ];
 
     fn read(bytes: &[u8], is_whole: bool, texts: &[&[u8]]) -> Acknowledged {
-        let events: Vec<_> = texts.iter().map(|text| BatchEvent { text, envelope_id: None }).collect();
-        acknowledged(AnswerBody { bytes, is_whole, is_coded: false }, &events)
+        let events: Vec<_> = texts
+            .iter()
+            .map(|text| BatchEvent {
+                text,
+                envelope_id: None,
+            })
+            .collect();
+        acknowledged(
+            AnswerBody {
+                bytes,
+                is_whole,
+                is_coded: false,
+            },
+            &events,
+        )
     }
 
     fn whole(body: &str) -> Acknowledged {
@@ -228,26 +266,49 @@ mod tests {
 
     #[test]
     fn the_events_that_are_named_failed() {
-        let check = |body: &str, indices: &[usize]| assert_eq!(whole(body), all_but(indices), "{body}");
+        let check =
+            |body: &str, indices: &[usize]| assert_eq!(whole(body), all_but(indices), "{body}");
         check(r#"{"batchItemFailures":[{"itemIdentifier":"b"}]}"#, &[1]);
-        check(r#"{"batchItemFailures":[{"itemIdentifier":"b"},{"itemIdentifier":"b"}]}"#, &[1]);
-        check(r#" {"batchItemFailures":[{"itemIdentifier":"é","why":"x"}],"more":1} "#, &[3]);
-        check(r#"{"batchItemFailures":[{"itemIdentifier":"\u0061"},{"itemIdentifier":"b"}]}"#, &[0, 1, 2]);
+        check(
+            r#"{"batchItemFailures":[{"itemIdentifier":"b"},{"itemIdentifier":"b"}]}"#,
+            &[1],
+        );
+        check(
+            r#" {"batchItemFailures":[{"itemIdentifier":"é","why":"x"}],"more":1} "#,
+            &[3],
+        );
+        check(
+            r#"{"batchItemFailures":[{"itemIdentifier":"\u0061"},{"itemIdentifier":"b"}]}"#,
+            &[0, 1, 2],
+        );
     }
 
     #[test]
     fn events_that_share_an_id_all_failed() {
-        assert_eq!(whole(r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#), all_but(&[0, 2]));
+        assert_eq!(
+            whole(r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#),
+            all_but(&[0, 2])
+        );
     }
 
     #[test]
     fn a_custom_event_is_known_by_its_mapped_id_and_by_its_own() {
-        let event = |text, id| BatchEvent { text, envelope_id: Some(id) };
-        let events =
-            [event(br#"{"order":7}"#, "7"), event(br#"{"id":"own"}"#, "mapped"), event(br#"{"id":1}"#, "1")];
+        let event = |text, id| BatchEvent {
+            text,
+            envelope_id: Some(id),
+        };
+        let events = [
+            event(br#"{"order":7}"#, "7"),
+            event(br#"{"id":"own"}"#, "mapped"),
+            event(br#"{"id":1}"#, "1"),
+        ];
         let check = |name: &str, expected| {
             let body = json!({ "batchItemFailures": [{ "itemIdentifier": name }] }).to_string();
-            let body = AnswerBody { bytes: body.as_bytes(), is_whole: true, is_coded: false };
+            let body = AnswerBody {
+                bytes: body.as_bytes(),
+                is_whole: true,
+                is_coded: false,
+            };
             assert_eq!(acknowledged(body, &events), expected, "{name}");
         };
         check("7", all_but(&[0]));
@@ -260,7 +321,12 @@ mod tests {
     #[test]
     fn an_event_s_id_is_its_envelope_s_or_its_own() {
         let id = |text: &str, envelope_id| {
-            BatchEvent { text: text.as_bytes(), envelope_id }.event_id().into_owned()
+            BatchEvent {
+                text: text.as_bytes(),
+                envelope_id,
+            }
+            .event_id()
+            .into_owned()
         };
         assert_eq!(id(r#"{"id":"a"}"#, None), "a");
         assert_eq!(id(r#"{"id":"a"}"#, Some("b")), "b");
@@ -284,15 +350,18 @@ mod tests {
             r#""{\"batchItemFailures\":[{\"itemIdentifier\":\"b\"}]}""#,
             r#"[{"batchItemFailures":[{"itemIdentifier":"b"}]}]"#,
         ] {
-            assert_eq!(whole(body), Acknowledged::Nothing(ReportError::Form), "{body}");
+            assert_eq!(
+                whole(body),
+                Acknowledged::Nothing(ReportError::Form),
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn a_name_of_no_event_acknowledges_nothing() {
         for name in ["c", "", "A", "b "] {
-            let body =
-                json!({ "batchItemFailures": [{ "itemIdentifier": "b" }, { "itemIdentifier": name }] });
+            let body = json!({ "batchItemFailures": [{ "itemIdentifier": "b" }, { "itemIdentifier": name }] });
             assert_eq!(
                 whole(&body.to_string()),
                 Acknowledged::Nothing(ReportError::UnknownEvent),
@@ -303,8 +372,18 @@ mod tests {
 
     #[test]
     fn an_answer_that_broke_off_is_believed_only_if_it_can_be_no_report() {
-        for body in ["", "{", r#"{"batchItemFailures":[]}"#, r#"{"status":"ok"}"#, "[\"batchItemFailures"] {
-            assert_eq!(cut(body), Acknowledged::Nothing(ReportError::CutOff), "{body}");
+        for body in [
+            "",
+            "{",
+            r#"{"batchItemFailures":[]}"#,
+            r#"{"status":"ok"}"#,
+            "[\"batchItemFailures",
+        ] {
+            assert_eq!(
+                cut(body),
+                Acknowledged::Nothing(ReportError::CutOff),
+                "{body}"
+            );
         }
         for body in ["O", "<html>", "[1,"] {
             assert_eq!(cut(body), Acknowledged::All, "{body}");
@@ -316,13 +395,23 @@ mod tests {
         let check = |coding: Option<&'static str>, bytes: &[u8], expected| {
             let coding = coding.map(|coding| (CONTENT_ENCODING, coding.parse().unwrap()));
             let headers = HeaderMap::from_iter(coding);
-            let event = BatchEvent { text: EVENTS[0], envelope_id: None };
-            assert_eq!(acknowledged(AnswerBody::new(&headers, bytes, true), &[event]), expected, "{bytes:?}");
+            let event = BatchEvent {
+                text: EVENTS[0],
+                envelope_id: None,
+            };
+            assert_eq!(
+                acknowledged(AnswerBody::new(&headers, bytes, true), &[event]),
+                expected,
+                "{bytes:?}"
+            );
         };
         let report = r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#;
         let little: Vec<u8> = report.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = report.encode_utf16().flat_map(u16::to_be_bytes).collect();
-        let with_mark: Vec<u8> = [0xff, 0xfe].into_iter().chain(little.iter().copied()).collect();
+        let with_mark: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(little.iter().copied())
+            .collect();
         let nothing = || Acknowledged::Nothing(ReportError::Coding);
         check(Some("gzip"), b"\x1f\x8b\x08\x00", nothing());
         check(Some("br"), b"OK", nothing());

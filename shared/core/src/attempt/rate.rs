@@ -1,10 +1,11 @@
 //! The rate limit of an endpoint: requests a minute, over all workers together.
 //!
-//! A worker takes a lease: the next stretch of time that is free, as long as the lease's requests take at the
-//! rate. Each of the requests has its own moment in it. One object per subscription says up to when time is
-//! taken. The worker that writes the next value, on the condition that the last one still stands, has the
-//! lease. So no interleaving of workers gives out a moment twice, and unused moments are lost. A request may
-//! be begun up to a lease's length after its moment; the rate can be exceeded by no more than that.
+//! A worker takes a lease: the next stretch of time that is free, as long as the lease's requests
+//! take at the rate. Each of the requests has its own moment in it. One object per subscription
+//! says up to when time is taken. The worker that writes the next value, on the condition that the
+//! last one still stands, has the lease. So no interleaving of workers gives out a moment twice,
+//! and unused moments are lost. A request may be begun up to a lease's length after its moment; the
+//! rate can be exceeded by no more than that.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -16,31 +17,33 @@ use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 /// The longest stretch of time that one lease covers, unless a single request takes longer.
 const LEASE_LENGTH: Duration = Duration::from_secs(1);
 
-/// The furthest time ahead at which a lease may begin. A request without room until then waits in the queue,
-/// and not in a worker.
+/// The furthest time ahead at which a lease may begin. A request without room until then waits in
+/// the queue, and not in a worker.
 const LEASE_AHEAD_MAX: Duration = Duration::from_millis(LEASE_AHEAD_MS);
 
 const LEASE_AHEAD_MS: u64 = 1000;
 
-/// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute, begun as
-/// late as it may, and room for clocks that differ. What lies further ahead was written by a clock that was
-/// wrong.
+/// The furthest time up to which time can be taken: the longest lease of the lowest rate, a minute,
+/// begun as late as it may, and room for clocks that differ. What lies further ahead was written by
+/// a clock that was wrong.
 const TAKEN_AHEAD_MAX: Duration = Duration::from_secs(65);
 
-/// The longest line of requests that found nothing. The next one then starts a line from its beginning. So a
-/// backlog comes back a few times a day, spread over the line and out of the object store. Requests in the
-/// line that have gone since (they may have expired, or been delivered by another worker) delay others no
-/// longer than that.
+/// The longest line of requests that found nothing. The next one then starts a line from its
+/// beginning. So a backlog comes back a few times a day, spread over the line and out of the object
+/// store. Requests in the line that have gone since (they may have expired, or been delivered by
+/// another worker) delay others no longer than that.
 const LINE_MAX: Duration = Duration::from_hours(2);
 
-/// The time after which a line is empty if no worker took anything: parked requests come back to the minute.
+/// The time after which a line is empty if no worker took anything: parked requests come back to
+/// the minute.
 const LINE_IDLE: Duration = Duration::from_mins(3);
 
 /// A rate: whole requests a minute, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(NonZeroU32);
 
-/// The time up to which a subscription's requests are taken: the content of its object under `rates/`.
+/// The time up to which a subscription's requests are taken: the content of its object under
+/// `rates/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateState {
     taken_until: Timestamp,
@@ -86,8 +89,9 @@ impl Rate {
         NonZeroU32::new(requests).map(Self)
     }
 
-    /// The rate of this number of requests a second, in whole requests a minute, rounded down; `None` for
-    /// less than one a minute, for more than can be counted, and for a value that is not a number.
+    /// The rate of this number of requests a second, in whole requests a minute, rounded down;
+    /// `None` for less than one a minute, for more than can be counted, and for a value that is
+    /// not a number.
     pub fn per_second(requests: f64) -> Option<Self> {
         let per_minute = (requests * 60.0).floor();
         if !(1.0..=f64::from(u32::MAX)).contains(&per_minute) {
@@ -118,44 +122,62 @@ impl Rate {
         u32::try_from(per_lease).unwrap_or(u32::MAX).max(1)
     }
 
-    /// The time after its moment at which a request may still be begun: as long as the requests of one lease
-    /// take, so that no more than those come together with the ones that are on time. The rarer the requests,
-    /// the longer each may wait for a lane and for its texts.
+    /// The time after its moment at which a request may still be begun: as long as the requests of
+    /// one lease take, so that no more than those come together with the ones that are on time.
+    /// The rarer the requests, the longer each may wait for a lane and for its texts.
     fn token_kept(self) -> Duration {
         Duration::from_millis(u64::from(self.lease_max()) * 60_000 / u64::from(self.0.get()))
     }
 
-    /// Grants requests at `now` to a worker in which `wanted` requests wait. `state` is the object's content,
-    /// if there is an object.
+    /// Grants requests at `now` to a worker in which `wanted` requests wait. `state` is the
+    /// object's content, if there is an object.
     pub fn take(self, state: Option<RateState>, wanted: u32, now: Timestamp) -> Grant {
         let taken_until = state.map_or(Timestamp::EPOCH, |state| state.taken_until);
         let is_of_a_wrong_clock = taken_until > now + TAKEN_AHEAD_MAX;
-        let start = if is_of_a_wrong_clock { now } else { taken_until.max(now) };
+        let start = if is_of_a_wrong_clock {
+            now
+        } else {
+            taken_until.max(now)
+        };
         if start > now + LEASE_AHEAD_MAX {
             return Grant::NothingBefore(start);
         }
         let requests = wanted.clamp(1, self.lease_max());
-        let lease = Lease { rate: self, start, requests, given: 0 };
-        Grant::Lease(lease, RateState { taken_until: start + self.time_of(requests) })
+        let lease = Lease {
+            rate: self,
+            start,
+            requests,
+            given: 0,
+        };
+        Grant::Lease(
+            lease,
+            RateState {
+                taken_until: start + self.time_of(requests),
+            },
+        )
     }
 
-    /// The time at which a worker may ask again that found nothing before this time: as soon as a lease may
-    /// begin then.
+    /// The time at which a worker may ask again that found nothing before this time: as soon as a
+    /// lease may begin then.
     pub fn asks_again(nothing_before: Timestamp) -> Timestamp {
         Timestamp::from_millis(nothing_before.as_millis().saturating_sub(LEASE_AHEAD_MS))
     }
 
-    /// Gives a place to a request that found nothing: after those of this worker that found nothing before
-    /// it, the last of them at the place `last`, so that they do not all come back at once and find one
-    /// place. A place far down the line is not kept in the queue; at the end of the longest line it starts
-    /// again, past what the queue can delay. A line whose last place was given by a clock that was set back
-    /// since is gone.
+    /// Gives a place to a request that found nothing: after those of this worker that found nothing
+    /// before it, the last of them at the place `last`, so that they do not all come back at
+    /// once and find one place. A place far down the line is not kept in the queue; at the end
+    /// of the longest line it starts again, past what the queue can delay. A line whose last
+    /// place was given by a clock that was set back since is gone.
     pub fn line_up(self, last: Option<Place>, nothing_before: Timestamp, now: Timestamp) -> Place {
         let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
         let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));
         let next = after_last.max(nothing_before);
         let past_the_queue = now + Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX) + 1);
-        let due = if next <= now + LINE_MAX { next } else { past_the_queue };
+        let due = if next <= now + LINE_MAX {
+            next
+        } else {
+            past_the_queue
+        };
         Place { due, given_at: now }
     }
 }
@@ -166,8 +188,9 @@ impl Lease {
         self.rate == rate
     }
 
-    /// The right to the next request, if there is one left that may still be begun at `now`. A lease that
-    /// begins later than any that is given is of a clock that was set back since, and has none.
+    /// The right to the next request, if there is one left that may still be begun at `now`. A
+    /// lease that begins later than any that is given is of a clock that was set back since,
+    /// and has none.
     pub fn token(&mut self, now: Timestamp) -> Option<Token> {
         if self.start > now + LEASE_AHEAD_MAX {
             return None;
@@ -175,7 +198,10 @@ impl Lease {
         while self.given < self.requests {
             let from = self.start + self.rate.time_of(self.given);
             self.given += 1;
-            let token = Token { from, until: from + self.rate.token_kept() };
+            let token = Token {
+                from,
+                until: from + self.rate.token_kept(),
+            };
             if now < token.until {
                 return Some(token);
             }
@@ -197,9 +223,11 @@ impl RateState {
         self.taken_until + LINE_IDLE < now
     }
 
-    /// Whether it already shows that there is nothing at `now`, so that the object need not be read again.
+    /// Whether it already shows that there is nothing at `now`, so that the object need not be read
+    /// again.
     pub fn gives_nothing(&self, now: Timestamp) -> Option<Timestamp> {
-        let is_ahead = self.taken_until > now + LEASE_AHEAD_MAX && self.taken_until <= now + TAKEN_AHEAD_MAX;
+        let is_ahead =
+            self.taken_until > now + LEASE_AHEAD_MAX && self.taken_until <= now + TAKEN_AHEAD_MAX;
         is_ahead.then_some(self.taken_until)
     }
 }

@@ -8,10 +8,10 @@ pub const REDELIVERY_BACKOFF_FIRST: Duration = Duration::from_secs(10);
 /// The number of doublings after which the rest is longer than any visibility timeout of ours.
 const DOUBLINGS_MAX: u32 = 8;
 
-/// The rest of a message that was received for the `receive_count`th time and handed back. It is short at
-/// first, so that a store which failed for a moment does not hold what was in flight for the queue's whole
-/// visibility timeout. It doubles up to that timeout, so that an outage of hours does not use up the
-/// receives.
+/// The rest of a message that was received for the `receive_count`th time and handed back. It is
+/// short at first, so that a store which failed for a moment does not hold what was in flight for
+/// the queue's whole visibility timeout. It doubles up to that timeout, so that an outage of hours
+/// does not use up the receives.
 pub fn redelivery_backoff(receive_count: u32, visibility: Duration) -> Duration {
     let doublings = receive_count.saturating_sub(1).min(DOUBLINGS_MAX);
     (REDELIVERY_BACKOFF_FIRST * 2_u32.pow(doublings)).min(visibility)

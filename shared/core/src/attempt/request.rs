@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IntoHeaderName, ORIGIN,
-    USER_AGENT,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    IntoHeaderName, ORIGIN, USER_AGENT,
 };
 use sha2::{Digest, Sha256};
 
@@ -11,8 +11,8 @@ use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
 use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp, hex};
 
-/// Room for the eleven headers of a signed request, and one more. The map grows in doublings: with room for
-/// thirteen it takes twice the memory.
+/// Room for the eleven headers of a signed request, and one more. The map grows in doublings: with
+/// room for thirteen it takes twice the memory.
 const HEADERS_EXPECTED: usize = 12;
 
 /// The names that every request has, parsed when this is compiled.
@@ -25,7 +25,8 @@ const SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-
 const DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
 const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
 
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
+const AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
 
 /// An event on its way into a request.
 #[derive(Debug, Clone)]
@@ -51,8 +52,8 @@ pub struct AttemptContext<'a> {
     pub attempts_before: u16,
     /// Whether the events are sent again.
     pub replayed: bool,
-    /// The number of deliveries of posthaste that the events came through before they were accepted: the most
-    /// of any.
+    /// The number of deliveries of posthaste that the events came through before they were
+    /// accepted: the most of any.
     pub hops: Hops,
     /// The time of the attempt.
     pub at: Timestamp,
@@ -79,13 +80,25 @@ pub fn request(
     };
     let texts: Vec<&[u8]> = events.iter().map(|event| &*event.json).collect();
     delivery_header::set(&mut headers, &subscription.delivery_headers, &texts);
-    sign(&mut headers, subscription, &webhook_id(events), context.at, &body);
+    sign(
+        &mut headers,
+        subscription,
+        &webhook_id(events),
+        context.at,
+        &body,
+    );
     set_sender(&mut headers, context.origin);
     if subscription.batching.partial_acknowledgement {
-        // Its answer is read: without this header a server may send it in any coding (RFC 9110, 12.5.3).
+        // Its answer is read: without this header a server may send it in any coding (RFC 9110,
+        // 12.5.3).
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
-    set_event_grid(&mut headers, "Notification", subscription, context.attempts_before);
+    set_event_grid(
+        &mut headers,
+        "Notification",
+        subscription,
+        context.attempts_before,
+    );
     if subscription.endpoint.has_access_token() {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -93,17 +106,25 @@ pub fn request(
     if context.replayed {
         headers.insert("posthaste-replayed", HeaderValue::from_static("true"));
     }
-    if let [Outgoing { traceparent: Some(traceparent), .. }] = events {
+    if let [
+        Outgoing {
+            traceparent: Some(traceparent),
+            ..
+        },
+    ] = events
+    {
         put(&mut headers, "traceparent", traceparent);
     }
     Ok((headers, body))
 }
 
-/// The id of a request, the same for the same events on every attempt: what one event's own key makes, or the
-/// id that it keeps; for several a digest of their keys.
+/// The id of a request, the same for the same events on every attempt: what one event's own key
+/// makes, or the id that it keeps; for several a digest of their keys.
 pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
     if let [event] = events {
-        return event.webhook_id.map_or_else(|| webhook_id_of(event.key), str::to_owned);
+        return event
+            .webhook_id
+            .map_or_else(|| webhook_id_of(event.key), str::to_owned);
     }
     let mut digest = Sha256::new();
     for event in events {
@@ -120,16 +141,28 @@ pub fn webhook_id_of(key: &str) -> String {
 
 fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {
     let texts: Vec<Bytes> = events.iter().map(|event| event.json.clone()).collect();
-    let OutputBody { content_type, slices } =
-        request_body(&texts, context.schema, context.subscription.batching.enabled);
+    let OutputBody {
+        content_type,
+        slices,
+    } = request_body(
+        &texts,
+        context.schema,
+        context.subscription.batching.enabled,
+    );
     let mut headers = HeaderMap::with_capacity(HEADERS_EXPECTED);
     headers.insert(CONTENT_TYPE, content_type);
     (headers, slices)
 }
 
-/// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that are live
-/// then.
-pub(super) fn sign(headers: &mut HeaderMap, own: &Subscription, id: &str, at: Timestamp, body: &[Bytes]) {
+/// Sets the headers of Standard Webhooks: the id, the time, and the signatures of the secrets that
+/// are live then.
+pub(super) fn sign(
+    headers: &mut HeaderMap,
+    own: &Subscription,
+    id: &str,
+    at: Timestamp,
+    body: &[Bytes],
+) {
     let signatures = signature::header(&own.signing, id, at, body);
     put(headers, WEBHOOK_ID, id);
     headers.insert(WEBHOOK_TIMESTAMP, at.as_secs().into());
@@ -145,7 +178,8 @@ pub(super) fn set_sender(headers: &mut HeaderMap, origin: &HeaderValue) {
     headers.insert(USER_AGENT, AGENT);
 }
 
-/// Sets Event Grid's headers: the type of the request, its subscription, and the attempts made before it.
+/// Sets Event Grid's headers: the type of the request, its subscription, and the attempts made
+/// before it.
 pub(super) fn set_event_grid(
     headers: &mut HeaderMap,
     kind: &'static str,
@@ -157,8 +191,8 @@ pub(super) fn set_event_grid(
     headers.insert(DELIVERY_COUNT, attempts_before.into());
 }
 
-/// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or a checked
-/// trace context. If it is still refused, the request goes without the header.
+/// Sets a header to a text that cannot be refused: a URL, a name, a UUID, a key of ours, base64, or
+/// a checked trace context. If it is still refused, the request goes without the header.
 pub(super) fn put(headers: &mut HeaderMap, name: impl IntoHeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
@@ -178,16 +212,26 @@ mod tests {
             "endpoint": { "url": "https://billing.example.com/hooks" },
             "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
         });
-        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let (topic, name) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
         compile_subscription(&topic, schema, &name, &settings).unwrap()
     }
 
     fn event(key: &str) -> Outgoing<'_> {
         let json = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":{"n":1}}"#;
-        Outgoing { key, webhook_id: None, json: Bytes::from_static(json.as_bytes()), traceparent: None }
+        Outgoing {
+            key,
+            webhook_id: None,
+            json: Bytes::from_static(json.as_bytes()),
+            traceparent: None,
+        }
     }
 
     fn wire(subscription: &Subscription, events: &[Outgoing<'_>]) -> String {
@@ -201,27 +245,45 @@ mod tests {
             origin: &HeaderValue::from_static("posthaste.example"),
         };
         let (headers, body) = request(context, events).unwrap();
-        let mut lines: Vec<_> =
-            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        let mut lines: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
         lines.sort();
-        format!("{}\n\n{}", lines.join("\n"), String::from_utf8(body.concat()).unwrap())
+        format!(
+            "{}\n\n{}",
+            lines.join("\n"),
+            String::from_utf8(body.concat()).unwrap()
+        )
     }
 
     #[test]
     fn one_structured_cloud_event() {
-        insta::assert_snapshot!(wire(&subscription(Schema::CloudEvents, json!({})), &[event("a-0")]));
+        insta::assert_snapshot!(wire(
+            &subscription(Schema::CloudEvents, json!({})),
+            &[event("a-0")]
+        ));
     }
 
     #[test]
     fn one_binary_cloud_event() {
         let binary = subscription(Schema::CloudEvents, json!({ "contentMode": "binary" }));
         let traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
-        insta::assert_snapshot!(wire(&binary, &[Outgoing { traceparent, ..event("a-0") }]));
+        insta::assert_snapshot!(wire(
+            &binary,
+            &[Outgoing {
+                traceparent,
+                ..event("a-0")
+            }]
+        ));
     }
 
     #[test]
     fn a_batch_of_cloud_events() {
-        let batched = subscription(Schema::CloudEvents, json!({ "batching": { "maxEventsPerBatch": 10 } }));
+        let batched = subscription(
+            Schema::CloudEvents,
+            json!({ "batching": { "maxEventsPerBatch": 10 } }),
+        );
         insta::assert_snapshot!(wire(&batched, &[event("a-0"), event("a-1")]));
     }
 
@@ -230,7 +292,10 @@ mod tests {
         let check = |is_partial: bool| {
             let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": is_partial });
             let batched = subscription(Schema::CloudEvents, json!({ "batching": batching }));
-            assert_eq!(wire(&batched, &[event("a-0")]).contains("accept-encoding: identity"), is_partial);
+            assert_eq!(
+                wire(&batched, &[event("a-0")]).contains("accept-encoding: identity"),
+                is_partial
+            );
         };
         check(true);
         check(false);
@@ -238,7 +303,10 @@ mod tests {
 
     #[test]
     fn one_event_grid_event_is_an_array() {
-        insta::assert_snapshot!(wire(&subscription(Schema::EventGrid, json!({})), &[event("a-0")]));
+        insta::assert_snapshot!(wire(
+            &subscription(Schema::EventGrid, json!({})),
+            &[event("a-0")]
+        ));
     }
 
     #[test]
@@ -250,19 +318,25 @@ mod tests {
             { "name": "X-Type", "fromEvent": "/type" },
             { "name": "X-Nothing", "fromEvent": "/data/nothing" },
         ]);
-        let secrets =
-            ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk="];
+        let secrets = [
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=",
+        ];
         for content_mode in ["structured", "binary"] {
             let signing = json!({ "secrets": secrets });
             let more = json!({ "deliveryHeaders": headers, "signing": signing, "contentMode": content_mode });
             let name = format!("custom_headers_{content_mode}");
-            insta::assert_snapshot!(name, wire(&subscription(Schema::CloudEvents, more), &[event("a-0")]));
+            insta::assert_snapshot!(
+                name,
+                wire(&subscription(Schema::CloudEvents, more), &[event("a-0")])
+            );
         }
     }
 
     #[test]
     fn a_secret_header_is_marked_so_that_nobody_logs_it() {
-        let headers = json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
+        let headers =
+            json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
         let subscription = subscription(Schema::CloudEvents, json!({ "deliveryHeaders": headers }));
         let context = AttemptContext {
             subscription: &subscription,
@@ -291,7 +365,12 @@ mod tests {
                 origin: &HeaderValue::from_static("posthaste.example"),
             };
             let (headers, _) = request(context, &[event("a-0")]).unwrap();
-            assert_eq!(headers.get("posthaste-replayed").map(|value| value.to_str().unwrap()), expected);
+            assert_eq!(
+                headers
+                    .get("posthaste-replayed")
+                    .map(|value| value.to_str().unwrap()),
+                expected
+            );
         };
         check(true, Some("true"));
         check(false, None);
@@ -308,8 +387,14 @@ mod tests {
 
     #[test]
     fn an_event_that_travels_alone_keeps_the_id_that_it_has() {
-        let kept = Outgoing { webhook_id: Some("msg_b-3"), ..event("a-0") };
+        let kept = Outgoing {
+            webhook_id: Some("msg_b-3"),
+            ..event("a-0")
+        };
         assert_eq!(webhook_id(std::slice::from_ref(&kept)), "msg_b-3");
-        assert_eq!(webhook_id(&[kept, event("a-1")]), webhook_id(&[event("a-0"), event("a-1")]));
+        assert_eq!(
+            webhook_id(&[kept, event("a-1")]),
+            webhook_id(&[event("a-0"), event("a-1")])
+        );
     }
 }

@@ -67,8 +67,8 @@ pub struct WaitFloors {
     pub default: Duration,
 }
 
-/// A number in `0.0..1.0`, drawn once per invocation, subscription and step, so that what waits together is
-/// stored together. The default is none.
+/// A number in `0.0..1.0`, drawn once per invocation, subscription and step, so that what waits
+/// together is stored together. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Jitter(f64);
 
@@ -79,9 +79,14 @@ impl Jitter {
         length.mul_f64(self.0)
     }
 
-    /// Takes a fraction; what lies outside `0.0..=1.0`, or is no number, is drawn to its nearest end.
+    /// Takes a fraction; what lies outside `0.0..=1.0`, or is no number, is drawn to its nearest
+    /// end.
     pub fn new(fraction: f64) -> Self {
-        Self(if fraction.is_nan() { 0.0 } else { fraction.clamp(0.0, 1.0) })
+        Self(if fraction.is_nan() {
+            0.0
+        } else {
+            fraction.clamp(0.0, 1.0)
+        })
     }
 
     /// The wait with its jitter: never shorter, longer by at most 10 % and 5 minutes.
@@ -106,7 +111,9 @@ impl Default for WaitFloors {
 impl WaitFloors {
     /// The least wait after `status`, or after no answer.
     pub fn after(&self, status: Option<u16>) -> Duration {
-        status.and_then(|status| self.by_status.get(&status).copied()).unwrap_or(self.default)
+        status
+            .and_then(|status| self.by_status.get(&status).copied())
+            .unwrap_or(self.default)
     }
 }
 
@@ -127,7 +134,11 @@ impl RetryPolicy {
     /// The scheduled wait after the given attempt; the first attempt is 1.
     pub fn step(&self, attempt: u16) -> Duration {
         let index = usize::from(attempt.saturating_sub(1));
-        self.schedule.get(index).or(self.schedule.last()).copied().unwrap_or(WAIT_FLOOR_DEFAULT)
+        self.schedule
+            .get(index)
+            .or(self.schedule.last())
+            .copied()
+            .unwrap_or(WAIT_FLOOR_DEFAULT)
     }
 }
 
@@ -136,7 +147,9 @@ impl RetryPolicy {
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
-        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX / 1000)));
+        return Some(Duration::from_secs(
+            value.parse().unwrap_or(u64::MAX / 1000),
+        ));
     }
     let date = httpdate::parse_http_date(value).ok()?;
     let at = Timestamp::EPOCH + date.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -153,9 +166,15 @@ mod tests {
         let policy = RetryPolicy::default();
         let hours = |n: u64| Duration::from_secs(n * 3600);
         assert_eq!(policy.step(1), Duration::from_secs(10));
-        assert_eq!((policy.step(9), policy.step(10), policy.step(11), policy.step(30)), {
-            (hours(6), hours(12), hours(12), hours(12))
-        });
+        assert_eq!(
+            (
+                policy.step(9),
+                policy.step(10),
+                policy.step(11),
+                policy.step(30)
+            ),
+            { (hours(6), hours(12), hours(12), hours(12)) }
+        );
     }
 
     #[test]
@@ -170,7 +189,11 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let now = Timestamp::parse("2015-10-21T07:27:00Z").unwrap();
         let check = |value: &str, wait: Option<u64>| {
-            assert_eq!(parse_retry_after(value, now), wait.map(Duration::from_secs), "{value}");
+            assert_eq!(
+                parse_retry_after(value, now),
+                wait.map(Duration::from_secs),
+                "{value}"
+            );
         };
         check("120", Some(120));
         check(" 0 ", Some(0));

@@ -1,4 +1,5 @@
-//! The deliveries and dead letters that take a message's place once each of its events has a verdict.
+//! The deliveries and dead letters that take a message's place once each of its events has a
+//! verdict.
 
 use std::time::Duration;
 
@@ -28,14 +29,14 @@ pub enum EntryVerdict {
     },
     /// The event's attempt was not begun; it goes back without delay.
     NotStarted,
-    /// The event could not be tried, for a reason of ours and not of the endpoint. It waits, and no attempt
-    /// is counted.
+    /// The event could not be tried, for a reason of ours and not of the endpoint. It waits, and no
+    /// attempt is counted.
     Postponed {
         /// The earliest next attempt.
         not_before: Timestamp,
     },
-    /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes, or its
-    /// time is over, without an attempt being counted.
+    /// Nothing may be sent to it now: it waits until its endpoint recovers or an operator resumes,
+    /// or its time is over, without an attempt being counted.
     Held,
 }
 
@@ -55,26 +56,44 @@ impl EntryVerdict {
         matches!(self, Self::NotStarted | Self::Postponed { .. })
     }
 
-    /// The same, but an event that only waits comes back at its end, so that it is not given up long after
-    /// it.
+    /// The same, but an event that only waits comes back at its end, so that it is not given up
+    /// long after it.
     #[must_use]
     pub fn not_past(self, expires_at: Timestamp) -> Self {
         match self {
-            Self::Postponed { not_before } => Self::Postponed { not_before: not_before.min(expires_at) },
+            Self::Postponed { not_before } => Self::Postponed {
+                not_before: not_before.min(expires_at),
+            },
             verdict => verdict,
         }
     }
 
-    /// Whether events of these two verdicts stay together: they end alike, and wait alike to the second.
-    /// Requests that ended milliseconds apart do not make messages of their own.
+    /// Whether events of these two verdicts stay together: they end alike, and wait alike to the
+    /// second. Requests that ended milliseconds apart do not make messages of their own.
     fn goes_with(self, other: Self) -> bool {
         match (self, other) {
-            (Self::Retry { not_before, last }, Self::Retry { not_before: other_time, last: other }) => {
-                let waits = [not_before.since(last.at).as_secs(), other_time.since(other.at).as_secs()];
+            (
+                Self::Retry { not_before, last },
+                Self::Retry {
+                    not_before: other_time,
+                    last: other,
+                },
+            ) => {
+                let waits = [
+                    not_before.since(last.at).as_secs(),
+                    other_time.since(other.at).as_secs(),
+                ];
                 last.kind() == other.kind() && waits[0] == waits[1]
             }
-            (Self::GiveUp { reason, last }, Self::GiveUp { reason: other_reason, last: other }) => {
-                reason == other_reason && last.map(LastAttempt::kind) == other.map(LastAttempt::kind)
+            (
+                Self::GiveUp { reason, last },
+                Self::GiveUp {
+                    reason: other_reason,
+                    last: other,
+                },
+            ) => {
+                reason == other_reason
+                    && last.map(LastAttempt::kind) == other.map(LastAttempt::kind)
             }
             (one, other) => one == other,
         }
@@ -82,7 +101,11 @@ impl EntryVerdict {
 
     /// The one of two that go together whose times are later, so that nothing is tried too early.
     fn later(self, other: Self) -> Self {
-        if other.time() > self.time() { other } else { self }
+        if other.time() > self.time() {
+            other
+        } else {
+            self
+        }
     }
 
     fn time(self) -> Option<Timestamp> {
@@ -103,8 +126,8 @@ pub struct Settlement {
     pub held: Vec<Delivery>,
     /// Dead letters.
     pub dead: Vec<DeadLetter>,
-    /// Events dropped because the subscription keeps no such dead letters, as the dead letters they would
-    /// have been.
+    /// Events dropped because the subscription keeps no such dead letters, as the dead letters
+    /// they would have been.
     pub dropped: Vec<DeadLetter>,
 }
 
@@ -120,7 +143,8 @@ pub enum Wait {
     Parked,
 }
 
-/// Gathers the events of a message by what became of them. `verdicts` has one item per event, in order.
+/// Gathers the events of a message by what became of them. `verdicts` has one item per event, in
+/// order.
 pub fn settle(
     delivery: &Delivery,
     verdicts: &[EntryVerdict],
@@ -174,13 +198,23 @@ impl Settlement {
             EntryVerdict::NotStarted => self.again.push(delivery.with_events(entries)),
             EntryVerdict::Held => self.held.push(delivery.with_events(entries)),
             EntryVerdict::Postponed { not_before } => {
-                self.again.push(Delivery { not_before, ..delivery.with_events(entries) });
+                self.again.push(Delivery {
+                    not_before,
+                    ..delivery.with_events(entries)
+                });
             }
             EntryVerdict::Retry { not_before, last } => {
-                self.again.push(Delivery { not_before, ..tried(delivery, Some(last), entries) });
+                self.again.push(Delivery {
+                    not_before,
+                    ..tried(delivery, Some(last), entries)
+                });
             }
             EntryVerdict::GiveUp { reason, last } => {
-                let letters = if is_dropped(reason, policy) { &mut self.dropped } else { &mut self.dead };
+                let letters = if is_dropped(reason, policy) {
+                    &mut self.dropped
+                } else {
+                    &mut self.dead
+                };
                 letters.push(DeadLetter {
                     reason,
                     delivery: tried(delivery, last, entries),
@@ -204,7 +238,8 @@ fn tried(delivery: &Delivery, last: Option<LastAttempt>, entries: Vec<Entry>) ->
     tried
 }
 
-/// Whether the event is dropped. If there is no policy, because the subscription is gone, everything is kept.
+/// Whether the event is dropped. If there is no policy, because the subscription is gone,
+/// everything is kept.
 pub(crate) fn is_dropped(reason: DeadLetterReason, policy: Option<&DeadLetterPolicy>) -> bool {
     policy.is_some_and(|policy| {
         !policy.enabled || (reason == DeadLetterReason::TimeToLiveExceeded && !policy.on_expiry)
@@ -227,8 +262,12 @@ mod tests {
         name_was_unknown: false,
         was_unconnected: false,
     };
-    const KEPT: DeadLetterPolicy =
-        DeadLetterPolicy { enabled: true, on_expiry: true, delay: Duration::ZERO, give_up_after: None };
+    const KEPT: DeadLetterPolicy = DeadLetterPolicy {
+        enabled: true,
+        on_expiry: true,
+        delay: Duration::ZERO,
+        give_up_after: None,
+    };
 
     fn delivery(events: usize) -> Delivery {
         let entry = |index: usize| Entry {
@@ -255,7 +294,11 @@ mod tests {
     }
 
     fn keys(delivery: &Delivery) -> Vec<&str> {
-        delivery.events.iter().map(|entry| entry.key.as_str()).collect()
+        delivery
+            .events
+            .iter()
+            .map(|entry| entry.key.as_str())
+            .collect()
     }
 
     fn give_up(reason: DeadLetterReason, last: Option<LastAttempt>) -> EntryVerdict {
@@ -264,52 +307,100 @@ mod tests {
 
     #[test]
     fn an_attempt_that_failed_is_remembered_in_its_verdict() {
-        let refused = Outcome::Answered { status: 503, retry_after: None };
-        let success = Outcome::Answered { status: 200, retry_after: None };
+        let refused = Outcome::Answered {
+            status: 503,
+            retry_after: None,
+        };
+        let success = Outcome::Answered {
+            status: 200,
+            retry_after: None,
+        };
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
-        let check =
-            |verdict, outcome, expected| assert_eq!(EntryVerdict::after(verdict, outcome, NOW), expected);
+        let check = |verdict, outcome, expected| {
+            assert_eq!(EntryVerdict::after(verdict, outcome, NOW), expected)
+        };
         check(Verdict::Delivered, success, EntryVerdict::Delivered);
         check(
             Verdict::Retry { not_before: NOW },
             refused,
-            EntryVerdict::Retry { not_before: NOW, last: LAST },
+            EntryVerdict::Retry {
+                not_before: NOW,
+                last: LAST,
+            },
         );
-        check(Verdict::GiveUp { reason }, refused, give_up(reason, Some(LAST)));
+        check(
+            Verdict::GiveUp { reason },
+            refused,
+            give_up(reason, Some(LAST)),
+        );
     }
 
     #[test]
     fn what_arrived_leaves_nothing() {
-        assert_eq!(settle(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)), Settlement::default());
+        assert_eq!(
+            settle(&delivery(2), &[EntryVerdict::Delivered; 2], Some(&KEPT)),
+            Settlement::default()
+        );
     }
 
     #[test]
     fn events_with_the_same_fate_stay_together() {
         let later = NOW + Duration::from_secs(30);
-        let retry = EntryVerdict::Retry { not_before: later, last: LAST };
-        let verdicts = [retry, EntryVerdict::Delivered, retry, EntryVerdict::NotStarted];
+        let retry = EntryVerdict::Retry {
+            not_before: later,
+            last: LAST,
+        };
+        let verdicts = [
+            retry,
+            EntryVerdict::Delivered,
+            retry,
+            EntryVerdict::NotStarted,
+        ];
         let settlement = settle(&delivery(4), &verdicts, Some(&KEPT));
-        let [again, back] = settlement.again.as_slice() else { panic!("expected two deliveries") };
-        assert_eq!((keys(again), again.attempts, again.not_before), (vec!["k-0", "k-2"], 4, later));
-        assert_eq!((keys(back), back.attempts, back.last), (vec!["k-3"], 3, None));
+        let [again, back] = settlement.again.as_slice() else {
+            panic!("expected two deliveries")
+        };
+        assert_eq!(
+            (keys(again), again.attempts, again.not_before),
+            (vec!["k-0", "k-2"], 4, later)
+        );
+        assert_eq!(
+            (keys(back), back.attempts, back.last),
+            (vec!["k-3"], 3, None)
+        );
     }
 
     #[test]
     fn answers_milliseconds_apart_make_one_message() {
         let retry = |ms: u64| EntryVerdict::Retry {
             not_before: NOW + Duration::from_millis(30_000 + ms),
-            last: LastAttempt { at: NOW + Duration::from_millis(ms), ..LAST },
+            last: LastAttempt {
+                at: NOW + Duration::from_millis(ms),
+                ..LAST
+            },
         };
         let settlement = settle(&delivery(3), &[retry(0), retry(7), retry(3)], Some(&KEPT));
-        let [again] = settlement.again.as_slice() else { panic!("expected one delivery") };
-        assert_eq!((again.events.len(), again.not_before), (3, NOW + Duration::from_millis(30_007)));
+        let [again] = settlement.again.as_slice() else {
+            panic!("expected one delivery")
+        };
+        assert_eq!(
+            (again.events.len(), again.not_before),
+            (3, NOW + Duration::from_millis(30_007))
+        );
     }
 
     #[test]
     fn what_is_postponed_waits_without_an_attempt() {
         let not_before = NOW + Duration::from_secs(9);
-        let settlement = settle(&delivery(1), &[EntryVerdict::Postponed { not_before }], Some(&KEPT));
-        assert_eq!((settlement.again[0].not_before, settlement.again[0].attempts), (not_before, 3));
+        let settlement = settle(
+            &delivery(1),
+            &[EntryVerdict::Postponed { not_before }],
+            Some(&KEPT),
+        );
+        assert_eq!(
+            (settlement.again[0].not_before, settlement.again[0].attempts),
+            (not_before, 3)
+        );
     }
 
     #[test]
@@ -317,8 +408,14 @@ mod tests {
         let check = |failure, expected| {
             let last = LastAttempt::of(Outcome::Failed(failure), NOW).unwrap();
             assert_eq!(last.outcome, OutcomeName::TimedOut);
-            let settlement =
-                settle(&delivery(1), &[EntryVerdict::Retry { not_before: NOW, last }], Some(&KEPT));
+            let settlement = settle(
+                &delivery(1),
+                &[EntryVerdict::Retry {
+                    not_before: NOW,
+                    last,
+                }],
+                Some(&KEPT),
+            );
             assert_eq!(settlement.again[0].timed_out, expected, "{failure:?}");
         };
         check(SendFailure::TimedOut, true);
@@ -331,8 +428,11 @@ mod tests {
             give_up(DeadLetterReason::UndeliverableDueToClientError, Some(LAST)),
             give_up(DeadLetterReason::TimeToLiveExceeded, None),
         ];
-        let attempts: Vec<_> =
-            settle(&delivery(2), &verdicts, None).dead.iter().map(|dead| dead.delivery.attempts).collect();
+        let attempts: Vec<_> = settle(&delivery(2), &verdicts, None)
+            .dead
+            .iter()
+            .map(|dead| dead.delivery.attempts)
+            .collect();
         assert_eq!(attempts, [4, 3]);
     }
 
@@ -349,9 +449,21 @@ mod tests {
         };
         let expired = (DeadLetterReason::TimeToLiveExceeded, 1);
         assert_eq!(dropped(KEPT), []);
-        assert_eq!(dropped(DeadLetterPolicy { on_expiry: false, ..KEPT }), [expired]);
-        let disabled = DeadLetterPolicy { enabled: false, ..KEPT };
-        assert_eq!(dropped(disabled), [expired, (DeadLetterReason::EndpointGone, 1)]);
+        assert_eq!(
+            dropped(DeadLetterPolicy {
+                on_expiry: false,
+                ..KEPT
+            }),
+            [expired]
+        );
+        let disabled = DeadLetterPolicy {
+            enabled: false,
+            ..KEPT
+        };
+        assert_eq!(
+            dropped(disabled),
+            [expired, (DeadLetterReason::EndpointGone, 1)]
+        );
     }
 
     #[test]
@@ -362,28 +474,45 @@ mod tests {
         check(900_000, Wait::Queue { delay_secs: 900 });
         check(900_001, Wait::Parked);
         check(u64::MAX / 2, Wait::Parked);
-        assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), Wait::Queue { delay_secs: 0 });
+        assert_eq!(
+            wait(NOW, NOW + Duration::from_secs(5)),
+            Wait::Queue { delay_secs: 0 }
+        );
     }
 
     #[test]
     fn what_is_held_waits_together_without_an_attempt() {
         let settlement = settle(
             &delivery(3),
-            &[EntryVerdict::Held, EntryVerdict::NotStarted, EntryVerdict::Held],
+            &[
+                EntryVerdict::Held,
+                EntryVerdict::NotStarted,
+                EntryVerdict::Held,
+            ],
             Some(&KEPT),
         );
-        let [held] = settlement.held.as_slice() else { panic!("expected one delivery") };
-        assert_eq!((keys(held), held.attempts, held.last), (vec!["k-0", "k-2"], 3, None));
+        let [held] = settlement.held.as_slice() else {
+            panic!("expected one delivery")
+        };
+        assert_eq!(
+            (keys(held), held.attempts, held.last),
+            (vec!["k-0", "k-2"], 3, None)
+        );
         assert_eq!(settlement.again.len(), 1);
     }
 
     #[test]
     fn what_only_waits_comes_back_at_its_end() {
-        let postponed = |secs| EntryVerdict::Postponed { not_before: NOW + Duration::from_secs(secs) };
+        let postponed = |secs| EntryVerdict::Postponed {
+            not_before: NOW + Duration::from_secs(secs),
+        };
         let end = NOW + Duration::from_mins(1);
         assert_eq!(postponed(90).not_past(end), postponed(60));
         assert_eq!(postponed(30).not_past(end), postponed(30));
-        let retry = EntryVerdict::Retry { not_before: NOW + Duration::from_secs(90), last: LAST };
+        let retry = EntryVerdict::Retry {
+            not_before: NOW + Duration::from_secs(90),
+            last: LAST,
+        };
         assert_eq!(retry.not_past(end), retry);
     }
 

@@ -1,5 +1,5 @@
-//! Standard Webhooks signatures over `id.timestamp.body`: `v1`, HMAC-SHA256 with a secret that both sides
-//! know, and `v1a`, ed25519 with a private key that only we know.
+//! Standard Webhooks signatures over `id.timestamp.body`: `v1`, HMAC-SHA256 with a secret that both
+//! sides know, and `v1a`, ed25519 with a private key that only we know.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 mod ed25519;
@@ -40,7 +40,8 @@ pub enum SignatureKind {
 
 display_the_word!(SignatureKind);
 
-/// A signing secret: its text as users exchange it, the keyed state computed once, and when it ends.
+/// A signing secret: its text as users exchange it, the keyed state computed once, and when it
+/// ends.
 #[derive(Clone)]
 pub struct SigningSecret {
     text: Secret,
@@ -55,9 +56,14 @@ enum Key {
 }
 
 impl SignatureKind {
-    /// The kind of a secret, by its prefix. Whether it is one at all, [`SigningSecret::parse`] tells.
+    /// The kind of a secret, by its prefix. Whether it is one at all, [`SigningSecret::parse`]
+    /// tells.
     pub fn of(secret: &str) -> Self {
-        if secret.starts_with(ASYMMETRIC_PREFIX) { Self::V1a } else { Self::V1 }
+        if secret.starts_with(ASYMMETRIC_PREFIX) {
+            Self::V1a
+        } else {
+            Self::V1
+        }
     }
 
     /// A secret of this kind, made of random bytes.
@@ -73,7 +79,11 @@ impl SignatureKind {
 impl SigningSecret {
     /// Parses `whsec_` or `whsk_` and base64. It never ends.
     pub fn parse(text: &str) -> Result<Self, SigningSecretError> {
-        let decode = |encoded: &str| STANDARD.decode(encoded).map_err(|_| SigningSecretError::Base64);
+        let decode = |encoded: &str| {
+            STANDARD
+                .decode(encoded)
+                .map_err(|_| SigningSecretError::Base64)
+        };
         let key = if let Some(encoded) = text.strip_prefix(SYMMETRIC_PREFIX) {
             Key::Symmetric(keyed(&decode(encoded)?)?)
         } else if let Some(encoded) = text.strip_prefix(ASYMMETRIC_PREFIX) {
@@ -81,7 +91,11 @@ impl SigningSecret {
         } else {
             return Err(SigningSecretError::Prefix);
         };
-        Ok(Self { text: Secret::new(text), key, expires_at: None })
+        Ok(Self {
+            text: Secret::new(text),
+            key,
+            expires_at: None,
+        })
     }
 
     /// The same secret, which signs attempts before this time only.
@@ -129,11 +143,14 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
-/// The `webhook-signature` header of an attempt: one signature per secret that is live then, separated by
-/// spaces, so that during a rotation the old and the new secret both verify. Empty without secrets.
+/// The `webhook-signature` header of an attempt: one signature per secret that is live then,
+/// separated by spaces, so that during a rotation the old and the new secret both verify. Empty
+/// without secrets.
 pub fn header(secrets: &[SigningSecret], id: &str, at: Timestamp, body: &[Bytes]) -> String {
     let live = secrets.iter().filter(|secret| secret.is_live(at));
-    let signatures: Vec<_> = live.map(|secret| secret.sign(id, at.as_secs(), body)).collect();
+    let signatures: Vec<_> = live
+        .map(|secret| secret.sign(id, at.as_secs(), body))
+        .collect();
     signatures.join(" ")
 }
 
@@ -154,8 +171,7 @@ mod tests {
 
     /// The example of the specification's own library for Go, with the signature that it expects.
     const PRIVATE: &str = "whsk_VEVTVFNJR05JTkdLRVlET05PVFVTRVRISVNGT1JBTlk=";
-    const SIGNED: &str =
-        "v1a,tQ9V2XOqn7jL/DQenEFpqIugdBVtiMmER5mhSkXBNwM0mkATuDe6KYYUuxqtaiHeYGb7KaaBRdM5WqyeFiL8Ag==";
+    const SIGNED: &str = "v1a,tQ9V2XOqn7jL/DQenEFpqIugdBVtiMmER5mhSkXBNwM0mkATuDe6KYYUuxqtaiHeYGb7KaaBRdM5WqyeFiL8Ag==";
 
     const AT: Timestamp = Timestamp::from_millis(1_614_265_330_000);
 
@@ -164,20 +180,29 @@ mod tests {
     }
 
     fn signed(secrets: &[SigningSecret]) -> String {
-        let body = [Bytes::from_static(b"{\"test\""), Bytes::from_static(b": 2432232314}")];
+        let body = [
+            Bytes::from_static(b"{\"test\""),
+            Bytes::from_static(b": 2432232314}"),
+        ];
         header(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", AT, &body)
     }
 
     #[test]
     fn the_specification_s_examples_are_signed_alike() {
-        assert_eq!(signed(&[parse(SECRET)]), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert_eq!(
+            signed(&[parse(SECRET)]),
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        );
         assert_eq!(signed(&[parse(PRIVATE)]), SIGNED);
     }
 
     #[test]
     fn during_a_rotation_all_live_secrets_sign_in_their_order() {
         let both = signed(&[parse(PRIVATE), parse(SECRET)]);
-        assert_eq!(both, format!("{SIGNED} v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
+        assert_eq!(
+            both,
+            format!("{SIGNED} v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
+        );
         assert_eq!(signed(&[]), "");
     }
 
@@ -192,14 +217,24 @@ mod tests {
 
     #[test]
     fn what_is_no_secret_is_refused() {
-        let check = |text: &str, error| assert_eq!(SigningSecret::parse(text).err(), Some(error), "{text}");
-        check("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", SigningSecretError::Prefix);
-        check("whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", SigningSecretError::Prefix);
+        let check =
+            |text: &str, error| assert_eq!(SigningSecret::parse(text).err(), Some(error), "{text}");
+        check(
+            "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            SigningSecretError::Prefix,
+        );
+        check(
+            "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            SigningSecretError::Prefix,
+        );
         check("whsec_???", SigningSecretError::Base64);
         check("whsec_AAAA", SigningSecretError::Length(3));
         check("whsk_???", SigningSecretError::Base64);
         check("whsk_AAAA", SigningSecretError::KeyLength(3));
-        check(&format!("whsk_{}", STANDARD.encode([7; 64])), SigningSecretError::KeyPair);
+        check(
+            &format!("whsk_{}", STANDARD.encode([7; 64])),
+            SigningSecretError::KeyPair,
+        );
     }
 
     #[test]
@@ -207,7 +242,10 @@ mod tests {
         for kind in [SignatureKind::V1, SignatureKind::V1a] {
             let made = kind.secret(&[7; MADE_SECRET_BYTES]);
             assert_eq!(SignatureKind::of(made.expose()), kind);
-            assert_eq!(parse(made.expose()).public_key().is_some(), kind == SignatureKind::V1a);
+            assert_eq!(
+                parse(made.expose()).public_key().is_some(),
+                kind == SignatureKind::V1a
+            );
         }
     }
 

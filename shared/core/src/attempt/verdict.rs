@@ -20,13 +20,21 @@ impl EntryVerdict {
     pub fn shown(self, policy: &DeadLetterPolicy, now: Timestamp) -> ShownVerdict {
         let word = self.word(policy, now);
         match self {
-            Self::Retry { not_before, .. } | Self::Postponed { not_before } => {
-                ShownVerdict { word, retry_at: Some(not_before), reason: None }
-            }
-            Self::GiveUp { reason, .. } => ShownVerdict { word, retry_at: None, reason: Some(reason) },
-            Self::Delivered | Self::NotStarted | Self::Held => {
-                ShownVerdict { word, retry_at: None, reason: None }
-            }
+            Self::Retry { not_before, .. } | Self::Postponed { not_before } => ShownVerdict {
+                word,
+                retry_at: Some(not_before),
+                reason: None,
+            },
+            Self::GiveUp { reason, .. } => ShownVerdict {
+                word,
+                retry_at: None,
+                reason: Some(reason),
+            },
+            Self::Delivered | Self::NotStarted | Self::Held => ShownVerdict {
+                word,
+                retry_at: None,
+                reason: None,
+            },
         }
     }
 
@@ -53,8 +61,12 @@ mod tests {
     use crate::model::LastAttempt;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
-    const KEPT: DeadLetterPolicy =
-        DeadLetterPolicy { enabled: true, on_expiry: false, delay: Duration::ZERO, give_up_after: None };
+    const KEPT: DeadLetterPolicy = DeadLetterPolicy {
+        enabled: true,
+        on_expiry: false,
+        delay: Duration::ZERO,
+        give_up_after: None,
+    };
 
     fn check(
         verdict: EntryVerdict,
@@ -63,17 +75,38 @@ mod tests {
         reason: Option<DeadLetterReason>,
     ) {
         let shown = verdict.shown(&KEPT, NOW);
-        assert_eq!((shown.word, shown.retry_at, shown.reason), (word, retry_at, reason), "{verdict:?}");
+        assert_eq!(
+            (shown.word, shown.retry_at, shown.reason),
+            (word, retry_at, reason),
+            "{verdict:?}"
+        );
     }
 
     #[test]
     fn a_retry_says_when_and_whether_it_is_parked_until_then() {
-        let last = LastAttempt::of(Outcome::Answered { status: 503, retry_after: None }, NOW).unwrap();
+        let last = LastAttempt::of(
+            Outcome::Answered {
+                status: 503,
+                retry_after: None,
+            },
+            NOW,
+        )
+        .unwrap();
         for (secs, word) in [(1, "retry"), (900, "retry"), (901, "parked")] {
             let not_before = NOW + Duration::from_secs(secs);
-            check(EntryVerdict::Retry { not_before, last }, word, Some(not_before), None);
+            check(
+                EntryVerdict::Retry { not_before, last },
+                word,
+                Some(not_before),
+                None,
+            );
         }
-        check(EntryVerdict::Postponed { not_before: NOW }, "postponed", Some(NOW), None);
+        check(
+            EntryVerdict::Postponed { not_before: NOW },
+            "postponed",
+            Some(NOW),
+            None,
+        );
     }
 
     #[test]

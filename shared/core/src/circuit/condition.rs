@@ -8,8 +8,8 @@ use crate::attempt::{Outcome, OutcomeName};
 use crate::model::Timestamp;
 use crate::word::display_the_word;
 
-/// A lease that lapses later was written by a clock that was wrong: the longest that can be set is 15
-/// minutes.
+/// A lease that lapses later was written by a clock that was wrong: the longest that can be set is
+/// 15 minutes.
 const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
 
 /// The phase of a target that is not well.
@@ -18,7 +18,8 @@ const LEASE_AHEAD_MAX: Duration = Duration::from_mins(20);
 pub enum Phase {
     /// The target failed just now. It gets no requests for a minute at a time.
     Glitch,
-    /// The target has been failing for minutes. It gets no requests for long, and its deliveries are held.
+    /// The target has been failing for minutes. It gets no requests for long, and its deliveries
+    /// are held.
     Retry,
     /// The target answered again. Its deliveries are let through little by little.
     Recovering,
@@ -40,7 +41,8 @@ pub struct Condition {
     pub hold: u32,
     /// The end of the hold; while it is recovering, the time since which it is known to answer.
     pub until: Timestamp,
-    /// The number of requests that failed in this spell, as far as they counted: the streak, and each probe.
+    /// The number of requests that failed in this spell, as far as they counted: the streak, and
+    /// each probe.
     pub failures: u32,
     /// The last of those failures.
     pub last: Failure,
@@ -50,12 +52,12 @@ pub struct Condition {
     /// Whether a notice has said that it is down, and none yet that it is up again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told_down: bool,
-    /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does not know
-    /// this member takes it for a Glitch, or a hold in Retry, of this length.
+    /// Whether its endpoint asked for this end of its hold, by `Retry-After`. A program that does
+    /// not know this member takes it for a Glitch, or a hold in Retry, of this length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// Whether it is recovering because an operator wants it, or because its host name does not exist, and no
-    /// request has succeeded since.
+    /// Whether it is recovering because an operator wants it, or because its host name does not
+    /// exist, and no request has succeeded since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
 }
@@ -82,14 +84,19 @@ pub struct ProbeLease {
 impl Failure {
     /// The failure of an outcome; `None` for a success.
     pub fn of(outcome: Outcome) -> Option<Self> {
-        outcome.name().map(|name| Self { outcome: name, status: outcome.status() })
+        outcome.name().map(|name| Self {
+            outcome: name,
+            status: outcome.status(),
+        })
     }
 }
 
 impl Condition {
     /// Whether a probe is under way.
     pub fn is_probed(&self, now: Timestamp) -> bool {
-        self.probe.as_ref().is_some_and(|probe| now < probe.until && probe.until <= now + LEASE_AHEAD_MAX)
+        self.probe
+            .as_ref()
+            .is_some_and(|probe| now < probe.until && probe.until <= now + LEASE_AHEAD_MAX)
     }
 
     /// Whether its last probe has this lease.
@@ -102,8 +109,8 @@ impl Condition {
         self.phase != Phase::Recovering && now >= self.until && !self.is_probed(now)
     }
 
-    /// Whether its hold lasts because its endpoint asked for that: a success of a request that was under way
-    /// does not end it.
+    /// Whether its hold lasts because its endpoint asked for that: a success of a request that was
+    /// under way does not end it.
     pub fn is_asked(&self, now: Timestamp) -> bool {
         self.asked && now < self.until
     }
@@ -115,7 +122,10 @@ impl Condition {
 
     /// The time at which the next probe may be made; `None` while it is recovering.
     pub fn next_probe(&self) -> Option<Timestamp> {
-        let lease = self.probe.as_ref().map_or(Timestamp::EPOCH, |probe| probe.until);
+        let lease = self
+            .probe
+            .as_ref()
+            .map_or(Timestamp::EPOCH, |probe| probe.until);
         (self.phase != Phase::Recovering).then(|| self.until.max(lease))
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::circuit::{Failure, Observation, Target};
 use crate::model::Timestamp;
 
-/// Most targets that are counted. Beyond that all counts start again from zero: it only takes somewhat longer
-/// to see a streak.
+/// Most targets that are counted. Beyond that all counts start again from zero: it only takes
+/// somewhat longer to see a streak.
 const TARGETS_MAX: usize = 4096;
 
 /// Failures in a row, by target. A target that has not failed takes no room.
@@ -29,7 +29,8 @@ pub struct Successes {
     pub last: Timestamp,
 }
 
-/// The requests of one invocation, by target, for the rule that a few which all failed are a streak too.
+/// The requests of one invocation, by target, for the rule that a few which all failed are a streak
+/// too.
 #[derive(Debug, Default)]
 pub struct InvocationResults(BTreeMap<Target, Requests>);
 
@@ -56,7 +57,10 @@ impl ConsecutiveFailures {
         if let Some(seen) = self.0.get_mut(target) {
             let now = now();
             let first = seen.successes.map_or(now, |before| before.first);
-            *seen = Seen { in_a_row: 0, successes: Some(Successes { first, last: now }) };
+            *seen = Seen {
+                in_a_row: 0,
+                successes: Some(Successes { first, last: now }),
+            };
         }
     }
 
@@ -72,7 +76,8 @@ impl ConsecutiveFailures {
         self.0.get(target).is_some_and(|seen| seen.in_a_row > 0)
     }
 
-    /// The successes here since the first request that failed, or since it was last known not to be well.
+    /// The successes here since the first request that failed, or since it was last known not to be
+    /// well.
     pub fn successes(&self, target: &Target) -> Option<Successes> {
         self.0.get(target)?.successes
     }
@@ -96,14 +101,24 @@ impl InvocationResults {
         self.0.entry(target.clone()).or_default().succeeded = true;
     }
 
-    /// The targets all of whose requests failed, `minimum` of them at least, with the observation to report.
-    /// Links come first, then subscriptions, each by name.
+    /// The targets all of whose requests failed, `minimum` of them at least, with the observation
+    /// to report. Links come first, then subscriptions, each by name.
     pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = (&Target, Observation)> {
         let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;
-        self.0.iter().filter(move |(_, it)| is_streak(it)).filter_map(|(target, requests)| {
-            let (last, began) = requests.last?;
-            Some((target, Observation::Failing { failures: requests.failed, last, began }))
-        })
+        self.0
+            .iter()
+            .filter(move |(_, it)| is_streak(it))
+            .filter_map(|(target, requests)| {
+                let (last, began) = requests.last?;
+                Some((
+                    target,
+                    Observation::Failing {
+                        failures: requests.failed,
+                        last,
+                        began,
+                    },
+                ))
+            })
     }
 }
 
@@ -112,7 +127,10 @@ mod tests {
     use super::*;
     use crate::attempt::OutcomeName;
 
-    const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+    const BUSY: Failure = Failure {
+        outcome: OutcomeName::Busy,
+        status: Some(503),
+    };
 
     fn target(host: &str) -> Target {
         Target::parse(&format!("https://{host}:443")).unwrap()
@@ -120,16 +138,35 @@ mod tests {
 
     #[test]
     fn a_success_ends_a_streak_of_its_own_target_alone() {
-        let (mut streaks, a, b) = (ConsecutiveFailures::default(), target("a.example"), target("b.example"));
-        assert_eq!([streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)], [1, 1, 2]);
+        let (mut streaks, a, b) = (
+            ConsecutiveFailures::default(),
+            target("a.example"),
+            target("b.example"),
+        );
+        assert_eq!(
+            [streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)],
+            [1, 1, 2]
+        );
         streaks.succeeded(&b, || Timestamp::from_millis(7));
-        assert_eq!((streaks.is_failing(&a), streaks.is_failing(&b)), (true, false));
+        assert_eq!(
+            (streaks.is_failing(&a), streaks.is_failing(&b)),
+            (true, false)
+        );
         assert_eq!([streaks.failed(&a), streaks.failed(&b)], [3, 1]);
         let at = Timestamp::from_millis;
-        let of_b = Some(Successes { first: at(7), last: at(7) });
+        let of_b = Some(Successes {
+            first: at(7),
+            last: at(7),
+        });
         assert_eq!([streaks.successes(&a), streaks.successes(&b)], [None, of_b]);
         streaks.succeeded(&b, || at(9));
-        assert_eq!(streaks.successes(&b), Some(Successes { first: at(7), last: at(9) }));
+        assert_eq!(
+            streaks.successes(&b),
+            Some(Successes {
+                first: at(7),
+                last: at(9)
+            })
+        );
         streaks.end(&b);
         assert_eq!(streaks.successes(&b), None);
         streaks.end(&a);
@@ -159,8 +196,15 @@ mod tests {
             (0..failures).for_each(|_| tally.failed(&target(host), BUSY, Timestamp::EPOCH));
         }
         tally.succeeded(&target("c"));
-        let failing = Observation::Failing { failures: 3, last: BUSY, began: Timestamp::EPOCH };
-        assert_eq!(tally.all_failed(3).collect::<Vec<_>>(), [(&target("a"), failing)]);
+        let failing = Observation::Failing {
+            failures: 3,
+            last: BUSY,
+            began: Timestamp::EPOCH,
+        };
+        assert_eq!(
+            tally.all_failed(3).collect::<Vec<_>>(),
+            [(&target("a"), failing)]
+        );
         tally.end(&target("a"));
         assert_eq!(tally.all_failed(3).count(), 0);
     }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use crate::circuit::{Condition, HealthSettings, Phase};
 use crate::model::Timestamp;
 
-/// The time after which a delivery in the queue looks again while its target is probed: most answers come
-/// within a second, and the longest wait for one is a minute.
+/// The time after which a delivery in the queue looks again while its target is probed: most
+/// answers come within a second, and the longest wait for one is a minute.
 pub const PROBE_LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// The number of times that the ramp doubles the requests at once: 1, 2, 4, 8, 16, 32. After that it sets no
-/// bound.
+/// The number of times that the ramp doubles the requests at once: 1, 2, 4, 8, 16, 32. After that
+/// it sets no bound.
 pub(super) const RAMP_STEPS: u32 = 6;
 
 /// The treatment of a delivery, from the mildest to the strictest.
@@ -52,8 +52,24 @@ pub fn decide(
     now: Timestamp,
     settings: &HealthSettings,
 ) -> CircuitDecision {
-    let of_link = of(link, now, settings, Probed { link: true, subscription: false });
-    let of_subscription = of(subscription, now, settings, Probed { link: false, subscription: true });
+    let of_link = of(
+        link,
+        now,
+        settings,
+        Probed {
+            link: true,
+            subscription: false,
+        },
+    );
+    let of_subscription = of(
+        subscription,
+        now,
+        settings,
+        Probed {
+            link: false,
+            subscription: true,
+        },
+    );
     stricter(of_link, of_subscription)
 }
 
@@ -63,12 +79,18 @@ fn of(
     settings: &HealthSettings,
     probed: Probed,
 ) -> CircuitDecision {
-    let Some(condition) = condition else { return CircuitDecision::Open };
+    let Some(condition) = condition else {
+        return CircuitDecision::Open;
+    };
     match condition.phase {
         Phase::Recovering => ramp(condition, now, settings),
         Phase::Glitch | Phase::Retry if condition.is_due(now) => CircuitDecision::Probe(probed),
-        Phase::Glitch if now < condition.until => CircuitDecision::Delay { until: condition.until },
-        Phase::Glitch => CircuitDecision::Delay { until: now + PROBE_LOOK_AGAIN },
+        Phase::Glitch if now < condition.until => CircuitDecision::Delay {
+            until: condition.until,
+        },
+        Phase::Glitch => CircuitDecision::Delay {
+            until: now + PROBE_LOOK_AGAIN,
+        },
         Phase::Retry => CircuitDecision::Hold,
     }
 }
@@ -87,14 +109,22 @@ fn ramp(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Cir
 /// The stricter of two answers, or what both ask for where they are of one kind.
 pub fn stricter(one: CircuitDecision, other: CircuitDecision) -> CircuitDecision {
     match (one, other) {
-        (CircuitDecision::Probe(one), CircuitDecision::Probe(other)) => CircuitDecision::Probe(Probed {
-            link: one.link || other.link,
-            subscription: one.subscription || other.subscription,
-        }),
+        (CircuitDecision::Probe(one), CircuitDecision::Probe(other)) => {
+            CircuitDecision::Probe(Probed {
+                link: one.link || other.link,
+                subscription: one.subscription || other.subscription,
+            })
+        }
         (
             CircuitDecision::Ramp { at_once, until },
-            CircuitDecision::Ramp { at_once: other, until: other_end },
-        ) => CircuitDecision::Ramp { at_once: at_once.min(other), until: until.max(other_end) },
+            CircuitDecision::Ramp {
+                at_once: other,
+                until: other_end,
+            },
+        ) => CircuitDecision::Ramp {
+            at_once: at_once.min(other),
+            until: until.max(other_end),
+        },
         (one, other) => one.max(other),
     }
 }

@@ -7,7 +7,8 @@ use crate::model::{Delivery, LastAttempt};
 /// The reach of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureScope {
-    /// The events alone: the endpoint answers, or its host name does not exist, so that waiting cannot help.
+    /// The events alone: the endpoint answers, or its host name does not exist, so that waiting
+    /// cannot help.
     Event,
     /// The subscription: the link was reached, and what is behind it does not do its work.
     Subscription,
@@ -18,17 +19,29 @@ pub enum FailureScope {
 /// The reach of an outcome; `None` for a success, and for a fault of our own.
 pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
     match outcome {
-        Outcome::Answered { status: 200..=204, .. } | Outcome::Failed(SendFailure::Exhausted) => None,
+        Outcome::Answered {
+            status: 200..=204, ..
+        }
+        | Outcome::Failed(SendFailure::Exhausted) => None,
         // All that 408 and 429 leave of the client errors.
-        Outcome::Answered { status: 400..=407 | 409..=428 | 430..=499, .. }
+        Outcome::Answered {
+            status: 400..=407 | 409..=428 | 430..=499,
+            ..
+        }
         | Outcome::Unacknowledged { .. }
-        | Outcome::Failed(SendFailure::Resolution { does_not_exist: true }) => Some(FailureScope::Event),
-        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => Some(FailureScope::Subscription),
+        | Outcome::Failed(SendFailure::Resolution {
+            does_not_exist: true,
+        }) => Some(FailureScope::Event),
+        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => {
+            Some(FailureScope::Subscription)
+        }
         Outcome::Failed(
             SendFailure::ConnectTimedOut
             | SendFailure::Refused
             | SendFailure::Socket
-            | SendFailure::Resolution { does_not_exist: false }
+            | SendFailure::Resolution {
+                does_not_exist: false,
+            }
             | SendFailure::Certificate(_)
             | SendFailure::NotTls
             | SendFailure::Tls
@@ -79,11 +92,18 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
     }
 }
 
-/// Whether a delivery's events have a problem of their own: they failed their subscription often enough, and
-/// others there succeeded before the last time and since. What failed while the endpoint was down has none.
-/// They are sent alone, after the rest, and what comes of it says nothing about the endpoint.
-pub fn is_problem(delivery: &Delivery, successes: Option<Successes>, settings: &HealthSettings) -> bool {
-    let Some(last) = delivery.last else { return false };
+/// Whether a delivery's events have a problem of their own: they failed their subscription often
+/// enough, and others there succeeded before the last time and since. What failed while the
+/// endpoint was down has none. They are sent alone, after the rest, and what comes of it says
+/// nothing about the endpoint.
+pub fn is_problem(
+    delivery: &Delivery,
+    successes: Option<Successes>,
+    settings: &HealthSettings,
+) -> bool {
+    let Some(last) = delivery.last else {
+        return false;
+    };
     let is_often = u32::from(delivery.attempts) >= settings.problem_failures;
     let is_among = |successes: Successes| (successes.first..=successes.last).contains(&last.at);
     is_often && reach_of(last) == FailureScope::Subscription && successes.is_some_and(is_among)
@@ -96,9 +116,10 @@ fn reach_of(last: LastAttempt) -> FailureScope {
         OutcomeName::GenericError if matches!(last.status, Some(200..=204 | 400..=499)) => {
             FailureScope::Event
         }
-        OutcomeName::GenericError | OutcomeName::TimedOut | OutcomeName::Busy | OutcomeName::Redirected => {
-            FailureScope::Subscription
-        }
+        OutcomeName::GenericError
+        | OutcomeName::TimedOut
+        | OutcomeName::Busy
+        | OutcomeName::Redirected => FailureScope::Subscription,
         OutcomeName::SocketError
         | OutcomeName::ResolutionError
         | OutcomeName::TlsError
@@ -123,7 +144,15 @@ mod tests {
 
     /// `successes` are before and after the failure, in seconds.
     fn check(attempts: u16, status: u16, successes: Option<[i64; 2]>, expected: bool) {
-        check_after(Outcome::Answered { status, retry_after: None }, attempts, successes, expected);
+        check_after(
+            Outcome::Answered {
+                status,
+                retry_after: None,
+            },
+            attempts,
+            successes,
+            expected,
+        );
     }
 
     fn check_after(outcome: Outcome, attempts: u16, successes: Option<[i64; 2]>, expected: bool) {
@@ -140,8 +169,13 @@ mod tests {
             hops: Hops::default(),
             events: Vec::new(),
         };
-        let at = |secs: i64| Timestamp::from_millis(FAILED_AT.as_millis().saturating_add_signed(secs * 1000));
-        let seen = successes.map(|[first, last]| Successes { first: at(first), last: at(last) });
+        let at = |secs: i64| {
+            Timestamp::from_millis(FAILED_AT.as_millis().saturating_add_signed(secs * 1000))
+        };
+        let seen = successes.map(|[first, last]| Successes {
+            first: at(first),
+            last: at(last),
+        });
         let is = is_problem(&delivery, seen, &HealthSettings::default());
         assert_eq!(is, expected, "{attempts} {outcome:?} {successes:?}");
     }
@@ -159,7 +193,8 @@ mod tests {
 
     #[test]
     fn a_problem_event_had_a_connection() {
-        let check = |failure, expected| check_after(Outcome::Failed(failure), 2, Some([-60, 1]), expected);
+        let check =
+            |failure, expected| check_after(Outcome::Failed(failure), 2, Some([-60, 1]), expected);
         check(SendFailure::TimedOut, true);
         check(SendFailure::ConnectTimedOut, false);
         check(SendFailure::Socket, false);
@@ -180,11 +215,24 @@ mod tests {
                 400..=499 => Some(FailureScope::Event),
                 _ => Some(FailureScope::Subscription),
             };
-            check(Outcome::Answered { status, retry_after: None }, expected);
+            check(
+                Outcome::Answered {
+                    status,
+                    retry_after: None,
+                },
+                expected,
+            );
         }
-        check(Outcome::Unacknowledged { status: 200 }, Some(FailureScope::Event));
-        check(Outcome::Failed(SendFailure::TimedOut), Some(FailureScope::Subscription));
-        let unresolved = |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
+        check(
+            Outcome::Unacknowledged { status: 200 },
+            Some(FailureScope::Event),
+        );
+        check(
+            Outcome::Failed(SendFailure::TimedOut),
+            Some(FailureScope::Subscription),
+        );
+        let unresolved =
+            |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
         check(unresolved(false), Some(FailureScope::Link));
         check(unresolved(true), Some(FailureScope::Event));
         let unreached = [
@@ -202,18 +250,46 @@ mod tests {
     #[test]
     fn every_kind_of_outcome_has_its_signs() {
         let check = |outcome, link, subscription| {
-            assert_eq!(health_signals(outcome), Some(HealthSignals { link, subscription }), "{outcome:?}");
+            assert_eq!(
+                health_signals(outcome),
+                Some(HealthSignals { link, subscription }),
+                "{outcome:?}"
+            );
         };
-        let answered = |status| Outcome::Answered { status, retry_after: None };
+        let answered = |status| Outcome::Answered {
+            status,
+            retry_after: None,
+        };
         check(answered(204), HealthSignal::Good, HealthSignal::Good);
         check(answered(400), HealthSignal::Good, HealthSignal::Answers);
-        check(Outcome::Unacknowledged { status: 200 }, HealthSignal::Good, HealthSignal::Answers);
+        check(
+            Outcome::Unacknowledged { status: 200 },
+            HealthSignal::Good,
+            HealthSignal::Answers,
+        );
         check(answered(503), HealthSignal::Good, HealthSignal::Bad);
-        check(Outcome::Failed(SendFailure::TimedOut), HealthSignal::Unknown, HealthSignal::Bad);
-        check(Outcome::Failed(SendFailure::ConnectTimedOut), HealthSignal::Bad, HealthSignal::Unknown);
-        check(Outcome::Failed(SendFailure::Socket), HealthSignal::Bad, HealthSignal::Unknown);
-        let unknown_name = Outcome::Failed(SendFailure::Resolution { does_not_exist: true });
+        check(
+            Outcome::Failed(SendFailure::TimedOut),
+            HealthSignal::Unknown,
+            HealthSignal::Bad,
+        );
+        check(
+            Outcome::Failed(SendFailure::ConnectTimedOut),
+            HealthSignal::Bad,
+            HealthSignal::Unknown,
+        );
+        check(
+            Outcome::Failed(SendFailure::Socket),
+            HealthSignal::Bad,
+            HealthSignal::Unknown,
+        );
+        let unknown_name = Outcome::Failed(SendFailure::Resolution {
+            does_not_exist: true,
+        });
         check(unknown_name, HealthSignal::Unknown, HealthSignal::Unknown);
-        assert_eq!(health_signals(Outcome::Failed(SendFailure::Exhausted)), None);
+        assert_eq!(
+            health_signals(Outcome::Failed(SendFailure::Exhausted)),
+            None
+        );
     }
 }

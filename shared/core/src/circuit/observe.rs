@@ -1,7 +1,7 @@
 //! A target's condition after an observation: the table of [`super`].
 //!
-//! An observation may come late, twice, or after another worker's. It is applied to the condition that stands
-//! by then, and changes nothing if it no longer fits.
+//! An observation may come late, twice, or after another worker's. It is applied to the condition
+//! that stands by then, and changes nothing if it no longer fits.
 
 use crate::circuit::{Condition, Failure, HealthSettings, Phase};
 use crate::model::Timestamp;
@@ -28,7 +28,8 @@ pub enum Observation {
         failures: u32,
         /// The last of them.
         last: Failure,
-        /// The beginning of the last failed request. It says nothing about what the target has done since.
+        /// The beginning of the last failed request. It says nothing about what the target has
+        /// done since.
         began: Timestamp,
     },
     /// The endpoint asked for a pause.
@@ -50,8 +51,8 @@ pub enum Observation {
         /// The holder of the lease.
         by: String,
     },
-    /// The probe of this lease found that the host name does not exist: waiting cannot help, so what waits is
-    /// let through, each delivery to its own verdict.
+    /// The probe of this lease found that the host name does not exist: waiting cannot help, so
+    /// what waits is let through, each delivery to its own verdict.
     ProbeFoundNoName {
         /// The lease's name.
         by: String,
@@ -70,73 +71,124 @@ pub fn observe(
     settings: &HealthSettings,
 ) -> Option<Condition> {
     match (before, observation) {
-        (None, Observation::Failing { failures, last, .. }) => Some(first(*failures, *last, now, settings)),
-        (Some(it), Observation::Failing { failures, last, began }) => match it.phase {
+        (None, Observation::Failing { failures, last, .. }) => {
+            Some(first(*failures, *last, now, settings))
+        }
+        (
+            Some(it),
+            Observation::Failing {
+                failures,
+                last,
+                began,
+            },
+        ) => match it.phase {
             Phase::Recovering => {
                 let told_down = it.told_down;
-                let again = || Condition { told_down, ..first(*failures, *last, now, settings) };
+                let again = || Condition {
+                    told_down,
+                    ..first(*failures, *last, now, settings)
+                };
                 (*began >= it.since).then(again)
             }
             // Requests that were under way fail for a while.
-            Phase::Glitch | Phase::Retry => {
-                is_as_good_as_a_probe(it, *began, now).then(|| next(it, *failures, *last, now, settings))
-            }
+            Phase::Glitch | Phase::Retry => is_as_good_as_a_probe(it, *began, now)
+                .then(|| next(it, *failures, *last, now, settings)),
         },
         (_, Observation::Asked(asked)) => paused(before, asked, now, settings),
-        (Some(it), Observation::ProbeFailed { by, last }) => {
-            it.is_probed_by(by).then(|| next(it, 1, *last, now, settings))
+        (Some(it), Observation::ProbeFailed { by, last }) => it
+            .is_probed_by(by)
+            .then(|| next(it, 1, *last, now, settings)),
+        (Some(it), Observation::ProbeGivenUp { by }) => it.is_probed_by(by).then(|| Condition {
+            probe: None,
+            ..it.clone()
+        }),
+        (Some(it), Observation::ProbeFoundNoName { by }) => {
+            it.is_probed_by(by).then(|| released(it, now))
         }
-        (Some(it), Observation::ProbeGivenUp { by }) => {
-            it.is_probed_by(by).then(|| Condition { probe: None, ..it.clone() })
-        }
-        (Some(it), Observation::ProbeFoundNoName { by }) => it.is_probed_by(by).then(|| released(it, now)),
         // Meanwhile its endpoint asked for a pause.
         (Some(it), Observation::ProbeSucceeded { by }) if it.is_asked(now) => {
-            it.is_probed_by(by).then(|| Condition { probe: None, ..it.clone() })
+            it.is_probed_by(by).then(|| Condition {
+                probe: None,
+                ..it.clone()
+            })
         }
         (Some(it), Observation::Succeeded) if it.is_asked(now) => None,
         (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded) => match it.phase {
-            Phase::Recovering => it.forced.then(|| Condition { forced: false, until: now, ..it.clone() }),
+            Phase::Recovering => it.forced.then(|| Condition {
+                forced: false,
+                until: now,
+                ..it.clone()
+            }),
             Phase::Glitch | Phase::Retry => Some(recovering(it, now)),
         },
-        (Some(it), Observation::Forced) => (it.phase != Phase::Recovering).then(|| released(it, now)),
+        (Some(it), Observation::Forced) => {
+            (it.phase != Phase::Recovering).then(|| released(it, now))
+        }
         (None, _) => None,
     }
 }
 
-/// A request that was begun after the hold, by a worker that did not know of it, is as good as a probe.
+/// A request that was begun after the hold, by a worker that did not know of it, is as good as a
+/// probe.
 fn is_as_good_as_a_probe(condition: &Condition, began: Timestamp, now: Timestamp) -> bool {
     condition.is_due(now) && began >= condition.until
 }
 
-/// The condition of a target whose endpoint asked for a pause. The latest end wins. Pauses one after the
-/// other become a Glitch only after `failures_in_a_row` requests have failed.
+/// The condition of a target whose endpoint asked for a pause. The latest end wins. Pauses one
+/// after the other become a Glitch only after `failures_in_a_row` requests have failed.
 fn paused(
     before: Option<&Condition>,
     asked: &Asked,
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Option<Condition> {
-    let Asked { until, last, began, .. } = *asked;
+    let Asked {
+        until, last, began, ..
+    } = *asked;
     let Some(it) = before.filter(|it| it.phase != Phase::Recovering) else {
         let told_down = before.is_some_and(|it| it.told_down);
-        let pause = || Condition { until, hold: 0, asked: true, told_down, ..first(1, last, now, settings) };
+        let pause = || Condition {
+            until,
+            hold: 0,
+            asked: true,
+            told_down,
+            ..first(1, last, now, settings)
+        };
         return before.is_none_or(|it| began >= it.since).then(pause);
     };
     let is_probe = asked.probe.as_deref().is_some_and(|by| it.is_probed_by(by));
     if !is_probe && !is_as_good_as_a_probe(it, began, now) {
-        return (until > it.until).then(|| Condition { last, ..not_before(until, it.clone()) });
+        return (until > it.until).then(|| Condition {
+            last,
+            ..not_before(until, it.clone())
+        });
     }
     let failures = it.failures.saturating_add(1);
     if it.is_pause() && failures < settings.failures_in_a_row {
-        return Some(not_before(until, Condition { failures, last, probe: None, ..it.clone() }));
+        return Some(not_before(
+            until,
+            Condition {
+                failures,
+                last,
+                probe: None,
+                ..it.clone()
+            },
+        ));
     }
     Some(not_before(until, next(it, 1, last, now, settings)))
 }
 
 /// The same hold, but no shorter than its endpoint asks for.
 fn not_before(asked: Timestamp, hold: Condition) -> Condition {
-    if asked > hold.until { Condition { until: asked, asked: true, ..hold } } else { hold }
+    if asked > hold.until {
+        Condition {
+            until: asked,
+            asked: true,
+            ..hold
+        }
+    } else {
+        hold
+    }
 }
 
 fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings) -> Condition {
@@ -164,28 +216,59 @@ fn next(
     settings: &HealthSettings,
 ) -> Condition {
     let failures = before.failures.saturating_add(failures);
-    let same = Condition { failures, last, probe: None, asked: false, ..before.clone() };
+    let same = Condition {
+        failures,
+        last,
+        probe: None,
+        asked: false,
+        ..before.clone()
+    };
     let next = match before.phase {
-        Phase::Glitch if before.hold < settings.glitches => {
-            Condition { hold: before.hold + 1, until: now + settings.glitch_hold, ..same }
-        }
-        Phase::Glitch | Phase::Recovering => {
-            Condition { phase: Phase::Retry, since: now, hold: 1, until: now + settings.hold(1), ..same }
-        }
+        Phase::Glitch if before.hold < settings.glitches => Condition {
+            hold: before.hold + 1,
+            until: now + settings.glitch_hold,
+            ..same
+        },
+        Phase::Glitch | Phase::Recovering => Condition {
+            phase: Phase::Retry,
+            since: now,
+            hold: 1,
+            until: now + settings.hold(1),
+            ..same
+        },
         Phase::Retry => {
             let hold = before.hold.saturating_add(1);
-            Condition { hold, until: now + settings.hold(hold), ..same }
+            Condition {
+                hold,
+                until: now + settings.hold(hold),
+                ..same
+            }
         }
     };
-    if before.is_asked(now) { not_before(before.until, next) } else { next }
+    if before.is_asked(now) {
+        not_before(before.until, next)
+    } else {
+        next
+    }
 }
 
 /// Let through without a success: nothing says that it is up again until a request succeeds.
 fn released(before: &Condition, now: Timestamp) -> Condition {
-    Condition { forced: true, ..recovering(before, now) }
+    Condition {
+        forced: true,
+        ..recovering(before, now)
+    }
 }
 
 fn recovering(before: &Condition, now: Timestamp) -> Condition {
     let phase = Phase::Recovering;
-    Condition { phase, since: now, hold: 1, until: now, probe: None, asked: false, ..before.clone() }
+    Condition {
+        phase,
+        since: now,
+        hold: 1,
+        until: now,
+        probe: None,
+        asked: false,
+        ..before.clone()
+    }
 }

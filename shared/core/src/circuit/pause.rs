@@ -14,19 +14,33 @@ pub struct Pause {
     pub is_brief: bool,
 }
 
-/// The pause that an answer asks for, if it asks for one. It ends with a second, so that the answers of one
-/// second are noted together, and never earlier than was asked but for [`PAUSE_MAX`].
+/// The pause that an answer asks for, if it asks for one. It ends with a second, so that the
+/// answers of one second are noted together, and never earlier than was asked but for
+/// [`PAUSE_MAX`].
 pub fn pause(outcome: Outcome, now: Timestamp) -> Option<Pause> {
-    let Outcome::Answered { status: 429 | 503, retry_after: Some(asked) } = outcome else { return None };
+    let Outcome::Answered {
+        status: 429 | 503,
+        retry_after: Some(asked),
+    } = outcome
+    else {
+        return None;
+    };
     if asked < PAUSE_SHARED_MIN {
-        return (!asked.is_zero()).then_some(Pause { until: now + asked, is_brief: true });
+        return (!asked.is_zero()).then_some(Pause {
+            until: now + asked,
+            is_brief: true,
+        });
     }
     let longest = (now + PAUSE_MAX).as_secs() * SECOND_MS;
     let asked = (now + asked.min(PAUSE_MAX)).as_millis().div_ceil(SECOND_MS) * SECOND_MS;
-    Some(Pause { until: Timestamp::from_millis(asked.min(longest)), is_brief: false })
+    Some(Pause {
+        until: Timestamp::from_millis(asked.min(longest)),
+        is_brief: false,
+    })
 }
 
-/// The end of the pause that a worker keeps to itself where it could not tell others of a longer one.
+/// The end of the pause that a worker keeps to itself where it could not tell others of a longer
+/// one.
 pub fn brief(until: Timestamp, now: Timestamp) -> Timestamp {
     until.min(now + PAUSE_SHARED_MIN)
 }
@@ -40,16 +54,34 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_200);
 
     fn asked(status: u16, secs: u64) -> Option<(u64, bool)> {
-        let outcome = Outcome::Answered { status, retry_after: Some(Duration::from_secs(secs)) };
+        let outcome = Outcome::Answered {
+            status,
+            retry_after: Some(Duration::from_secs(secs)),
+        };
         let pause = pause(outcome, NOW)?;
         Some((pause.until.as_millis() - NOW.as_millis(), pause.is_brief))
     }
 
     #[test]
     fn only_429_and_503_ask_for_a_pause() {
-        assert_eq!([429, 503].map(|status| asked(status, 60)), [Some((60_800, false)); 2]);
-        assert_eq!([200, 400, 500, 408].map(|status| asked(status, 60)), [None; 4]);
-        assert_eq!(pause(Outcome::Answered { status: 503, retry_after: None }, NOW), None);
+        assert_eq!(
+            [429, 503].map(|status| asked(status, 60)),
+            [Some((60_800, false)); 2]
+        );
+        assert_eq!(
+            [200, 400, 500, 408].map(|status| asked(status, 60)),
+            [None; 4]
+        );
+        assert_eq!(
+            pause(
+                Outcome::Answered {
+                    status: 503,
+                    retry_after: None
+                },
+                NOW
+            ),
+            None
+        );
     }
 
     #[test]
@@ -66,7 +98,11 @@ mod tests {
 
     #[test]
     fn what_could_not_be_told_is_kept_for_ten_seconds() {
-        let kept = |secs| brief(NOW + Duration::from_secs(secs), NOW).since(NOW).as_secs();
+        let kept = |secs| {
+            brief(NOW + Duration::from_secs(secs), NOW)
+                .since(NOW)
+                .as_secs()
+        };
         assert_eq!([kept(3), kept(600)], [3, 10]);
     }
 }

@@ -1,22 +1,22 @@
-//! The settings that an operator may change about failing endpoints, with the documents' defaults and the
-//! range of each.
+//! The settings that an operator may change about failing endpoints, with the documents' defaults
+//! and the range of each.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Counts that make sense: less than one is never reached, and more than a worker has requests under way
-/// would let an endpoint be hammered.
+/// Counts that make sense: less than one is never reached, and more than a worker has requests
+/// under way would let an endpoint be hammered.
 const COUNT: RangeInclusive<u32> = 1..=1000;
 
 /// Shortest and longest hold in the queue: no longer than the queue can delay.
 const GLITCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(15);
 
-/// Shortest and longest hold outside the queue: `wake` looks once a minute, and an endpoint is asked once a
-/// day at least.
+/// Shortest and longest hold outside the queue: `wake` looks once a minute, and an endpoint is
+/// asked once a day at least.
 const RETRY: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(24);
 
-/// Shortest and longest lease of a probe: longer than the longest attempt (60 s), or two would be under way
-/// at once.
+/// Shortest and longest lease of a probe: longer than the longest attempt (60 s), or two would be
+/// under way at once.
 const PROBE: RangeInclusive<Duration> = Duration::from_secs(75)..=Duration::from_mins(15);
 
 /// Shortest and longest step of the ramp.
@@ -109,7 +109,8 @@ impl Default for HealthSettings {
 }
 
 impl HealthSettings {
-    /// Checks every setting, and names the first that is out of its range as it stands in a file of settings.
+    /// Checks every setting, and names the first that is out of its range as it stands in a file of
+    /// settings.
     pub fn validate(&self) -> Result<(), HealthSettingsError> {
         let counts = [
             ("failuresInARow", self.failures_in_a_row),
@@ -134,7 +135,12 @@ impl HealthSettings {
         for (member, value, range) in lengths {
             if !range.contains(&value) {
                 let (min, max) = range.into_inner();
-                return Err(HealthSettingsError::Length { member, value, min, max });
+                return Err(HealthSettingsError::Length {
+                    member,
+                    value,
+                    min,
+                    max,
+                });
             }
         }
         Ok(())
@@ -142,7 +148,11 @@ impl HealthSettings {
 
     /// The length of the `nth` hold in Retry; the first is 1.
     pub fn hold(&self, nth: u32) -> Duration {
-        if nth <= self.first_holds { self.first_hold } else { self.later_hold }
+        if nth <= self.first_holds {
+            self.first_hold
+        } else {
+            self.later_hold
+        }
     }
 }
 
@@ -157,10 +167,28 @@ mod tests {
         let check = |settings: HealthSettings, expected: &str| {
             assert_eq!(settings.validate().unwrap_err().to_string(), expected);
         };
-        check(HealthSettings { glitches: 0, ..default.clone() }, "glitches is 0; expected 1 to 1000");
+        check(
+            HealthSettings {
+                glitches: 0,
+                ..default.clone()
+            },
+            "glitches is 0; expected 1 to 1000",
+        );
         let glitch_hold = Duration::from_mins(16);
-        check(HealthSettings { glitch_hold, ..default.clone() }, "glitchHold is 960s; expected 1s to 900s");
+        check(
+            HealthSettings {
+                glitch_hold,
+                ..default.clone()
+            },
+            "glitchHold is 960s; expected 1s to 900s",
+        );
         let probe_lease = Duration::from_mins(1);
-        check(HealthSettings { probe_lease, ..default }, "probeLease is 60s; expected 75s to 900s");
+        check(
+            HealthSettings {
+                probe_lease,
+                ..default
+            },
+            "probeLease is 60s; expected 75s to 900s",
+        );
     }
 }

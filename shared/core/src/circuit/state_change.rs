@@ -6,11 +6,12 @@ use super::decision::RAMP_STEPS;
 use crate::circuit::{Condition, HealthSettings, Phase};
 use crate::model::Timestamp;
 
-/// The time for which a target is still known after it recovered: what is held for it is released slowly.
+/// The time for which a target is still known after it recovered: what is held for it is released
+/// slowly.
 pub const RECOVERED_KNOWN_FOR: Duration = Duration::from_mins(5);
 
-/// A target whose hold ended this long ago without a probe has no deliveries any more: its subscriptions were
-/// deleted, or moved.
+/// A target whose hold ended this long ago without a probe has no deliveries any more: its
+/// subscriptions were deleted, or moved.
 const FORGOTTEN_AFTER: Duration = Duration::from_hours(48);
 
 /// A subscription that only paused is forgotten after this time, if nothing was sent to it.
@@ -26,20 +27,29 @@ pub enum StateChange {
 }
 
 /// The notice that is due about a target now, if there is one.
-pub fn state_change(condition: &Condition, now: Timestamp, settings: &HealthSettings) -> Option<StateChange> {
-    let is_due = |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
+pub fn state_change(
+    condition: &Condition,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> Option<StateChange> {
+    let is_due =
+        |since| !settings.suppress_state_changes && now >= since + settings.state_change_delay;
     match condition.phase {
-        Phase::Retry => (!condition.told_down && is_due(condition.since)).then_some(StateChange::Down),
-        Phase::Recovering => {
-            (condition.told_down && !condition.forced && is_due(condition.until)).then_some(StateChange::Up)
+        Phase::Retry => {
+            (!condition.told_down && is_due(condition.since)).then_some(StateChange::Down)
         }
+        Phase::Recovering => (condition.told_down && !condition.forced && is_due(condition.until))
+            .then_some(StateChange::Up),
         Phase::Glitch => None,
     }
 }
 
 /// The condition once the notice was sent.
 pub fn notified(condition: &Condition, news: StateChange) -> Condition {
-    Condition { told_down: news == StateChange::Down, ..condition.clone() }
+    Condition {
+        told_down: news == StateChange::Down,
+        ..condition.clone()
+    }
 }
 
 /// Whether nothing has to be known of a target any more.

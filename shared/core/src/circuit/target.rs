@@ -58,7 +58,9 @@ impl Target {
     /// Reads a target's text; `None` if it is none.
     pub fn parse(text: &str) -> Option<Self> {
         let link = |text| Some(EndpointUrl::parse(text).ok()?.link());
-        let Some((text, subscription)) = text.split_once(' ') else { return link(text).map(Self::Link) };
+        let Some((text, subscription)) = text.split_once(' ') else {
+            return link(text).map(Self::Link);
+        };
         let (topic, name) = subscription.split_once('.')?;
         Some(Self::Subscription {
             link: link(text)?,
@@ -95,17 +97,27 @@ mod tests {
     fn only_a_subscription_has_its_names() {
         let names = |text: &str| {
             let target = Target::parse(text).unwrap();
-            (target.topic().map(ToString::to_string), target.subscription().map(ToString::to_string))
+            (
+                target.topic().map(ToString::to_string),
+                target.subscription().map(ToString::to_string),
+            )
         };
         assert_eq!(names("https://a.example:443"), (None, None));
         let subscription = names("https://a.example:443 orders.billing");
-        assert_eq!(subscription, (Some("orders".to_owned()), Some("billing".to_owned())));
+        assert_eq!(
+            subscription,
+            (Some("orders".to_owned()), Some("billing".to_owned()))
+        );
     }
 
     #[test]
     fn what_is_no_target_is_refused() {
-        for bad in ["", "a.example", "https://a.example:443 orders", "https://a.example:443 or ders.billing"]
-        {
+        for bad in [
+            "",
+            "a.example",
+            "https://a.example:443 orders",
+            "https://a.example:443 or ders.billing",
+        ] {
             assert_eq!(Target::parse(bad), None, "{bad}");
         }
     }

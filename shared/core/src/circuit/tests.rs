@@ -12,7 +12,10 @@ use crate::attempt::OutcomeName;
 use crate::model::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
-const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+const BUSY: Failure = Failure {
+    outcome: OutcomeName::Busy,
+    status: Some(503),
+};
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -27,11 +30,18 @@ fn failing() -> Observation {
 }
 
 fn failing_since(began: Timestamp) -> Observation {
-    Observation::Failing { failures: 10, last: BUSY, began }
+    Observation::Failing {
+        failures: 10,
+        last: BUSY,
+        began,
+    }
 }
 
 fn probe_failed(by: &str) -> Observation {
-    Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
+    Observation::ProbeFailed {
+        by: by.to_owned(),
+        last: BUSY,
+    }
 }
 
 /// A request that was begun now was answered with this number of seconds of `Retry-After`.
@@ -46,12 +56,18 @@ fn asked(pause: u64, probe: Option<&str>) -> Observation {
 
 /// The last of so many pauses in a row.
 fn pause(failures: u32, until: Timestamp) -> Condition {
-    Condition { failures, ..as_asked(condition(Phase::Glitch, 0, until)) }
+    Condition {
+        failures,
+        ..as_asked(condition(Phase::Glitch, 0, until))
+    }
 }
 
 /// The same hold, but its endpoint asked for its end.
 fn as_asked(condition: Condition) -> Condition {
-    Condition { asked: true, ..condition }
+    Condition {
+        asked: true,
+        ..condition
+    }
 }
 
 fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
@@ -72,5 +88,11 @@ fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
 
 #[expect(clippy::needless_pass_by_value, reason = "made anew at every call")]
 fn probed(condition: Condition, by: &str, until: Timestamp) -> Condition {
-    Condition { probe: Some(ProbeLease { by: by.to_owned(), until }), ..condition }
+    Condition {
+        probe: Some(ProbeLease {
+            by: by.to_owned(),
+            until,
+        }),
+        ..condition
+    }
 }

@@ -9,8 +9,8 @@ use crate::model::{Created, Identity};
 pub struct ToSendAgain<'a> {
     /// The delivery.
     pub history: &'a DeliveryHistory,
-    /// Deliveries with the event's payload, the chosen one first: itself, and copies of it that were sent
-    /// again before.
+    /// Deliveries with the event's payload, the chosen one first: itself, and copies of it that
+    /// were sent again before.
     pub with_payload: Vec<&'a DeliveryHistory>,
     /// Whether it, or such a copy, still waits, so that it may arrive besides.
     pub is_waiting: bool,
@@ -23,58 +23,101 @@ pub enum NoneToSendAgain {
     Unknown,
     /// There are some, but all were accepted for an earlier subscription of the same name.
     Former,
-    /// A producer gave the id to several events. These are the keys of their deliveries, the newest first.
+    /// A producer gave the id to several events. These are the keys of their deliveries, the newest
+    /// first.
     Several(Vec<String>),
 }
 
-/// Chooses the delivery of an event that is sent again: the one with this key or, without a key, the only one
-/// that a producer made. Copies of it by replays and resends are no choice while that one is known.
-/// `histories` are those of an id towards one subscription, the newest first.
+/// Chooses the delivery of an event that is sent again: the one with this key or, without a key,
+/// the only one that a producer made. Copies of it by replays and resends are no choice while that
+/// one is known. `histories` are those of an id towards one subscription, the newest first.
 pub fn choose<'a>(
     histories: &'a [DeliveryHistory],
     created: &Created,
     key: Option<&str>,
 ) -> Result<ToSendAgain<'a>, NoneToSendAgain> {
-    let own: Vec<_> = histories.iter().filter(|history| is_for(history, created)).collect();
+    let own: Vec<_> = histories
+        .iter()
+        .filter(|history| is_for(history, created))
+        .collect();
     let [newest, ..] = own[..] else {
-        return Err(if histories.is_empty() { NoneToSendAgain::Unknown } else { NoneToSendAgain::Former });
+        return Err(if histories.is_empty() {
+            NoneToSendAgain::Unknown
+        } else {
+            NoneToSendAgain::Former
+        });
     };
-    let published: Vec<_> = own.iter().copied().filter(|history| !is_copy(history)).collect();
+    let published: Vec<_> = own
+        .iter()
+        .copied()
+        .filter(|history| !is_copy(history))
+        .collect();
     let history = match (key, &published[..]) {
-        (Some(key), _) => own.iter().find(|history| history.key == key).ok_or(NoneToSendAgain::Unknown)?,
+        (Some(key), _) => own
+            .iter()
+            .find(|history| history.key == key)
+            .ok_or(NoneToSendAgain::Unknown)?,
         (None, [only]) => only,
         (None, []) => newest,
         (None, several) => return Err(NoneToSendAgain::Several(keys(several))),
     };
     // Whose copy is whose cannot be told where the id repeats.
-    let same = if published.len() > 1 { vec![history] } else { with_first(history, &own) };
+    let same = if published.len() > 1 {
+        vec![history]
+    } else {
+        with_first(history, &own)
+    };
     let is_waiting = same.iter().any(|history| is_waiting(history));
-    let with_payload = same.into_iter().filter(|history| has_payload(history)).collect();
-    Ok(ToSendAgain { history, with_payload, is_waiting })
+    let with_payload = same
+        .into_iter()
+        .filter(|history| has_payload(history))
+        .collect();
+    Ok(ToSendAgain {
+        history,
+        with_payload,
+        is_waiting,
+    })
 }
 
 impl DeliveryHistory {
-    /// The `webhook-id` of the event when it travels alone: the one that it was sent under, or would have
-    /// been without the other events of its batch.
+    /// The `webhook-id` of the event when it travels alone: the one that it was sent under, or
+    /// would have been without the other events of its batch.
     pub fn webhook_id(&self) -> String {
-        let kept = self.records().iter().filter(|record| record.origin == Origin::Resend);
-        let kept = kept.filter_map(|record| record.webhook_id.clone()).next_back();
+        let kept = self
+            .records()
+            .iter()
+            .filter(|record| record.origin == Origin::Resend);
+        let kept = kept
+            .filter_map(|record| record.webhook_id.clone())
+            .next_back();
         kept.unwrap_or_else(|| webhook_id_of(&self.key))
     }
 }
 
-fn with_first<'a>(first: &'a DeliveryHistory, all: &[&'a DeliveryHistory]) -> Vec<&'a DeliveryHistory> {
-    let others = all.iter().copied().filter(|history| history.key != first.key);
+fn with_first<'a>(
+    first: &'a DeliveryHistory,
+    all: &[&'a DeliveryHistory],
+) -> Vec<&'a DeliveryHistory> {
+    let others = all
+        .iter()
+        .copied()
+        .filter(|history| history.key != first.key);
     std::iter::once(first).chain(others).collect()
 }
 
 fn keys(histories: &[&DeliveryHistory]) -> Vec<String> {
-    histories.iter().map(|history| history.key.clone()).collect()
+    histories
+        .iter()
+        .map(|history| history.key.clone())
+        .collect()
 }
 
 fn is_for(history: &DeliveryHistory, created: &Created) -> bool {
     let first = history.first();
-    created.accepted(first.identity.as_deref().and_then(Identity::parse), first.accepted_at)
+    created.accepted(
+        first.identity.as_deref().and_then(Identity::parse),
+        first.accepted_at,
+    )
 }
 
 fn is_copy(history: &DeliveryHistory) -> bool {
@@ -86,7 +129,9 @@ fn is_waiting(history: &DeliveryHistory) -> bool {
 }
 
 fn has_payload(history: &DeliveryHistory) -> bool {
-    history.payload.is_some() || history.payload_reference.is_some() || history.dead_letter_object.is_some()
+    history.payload.is_some()
+        || history.payload_reference.is_some()
+        || history.dead_letter_object.is_some()
 }
 
 #[cfg(test)]
@@ -112,11 +157,18 @@ mod tests {
         }
     }
 
-    fn check(records: Vec<Record>, key: Option<&str>, expected: Result<(&str, bool), NoneToSendAgain>) {
+    fn check(
+        records: Vec<Record>,
+        key: Option<&str>,
+        expected: Result<(&str, bool), NoneToSendAgain>,
+    ) {
         let histories = histories(records);
         let chosen = choose(&histories, &Created::UNKNOWN, key);
         let shown = chosen.map(|chosen| (chosen.history.key.clone(), chosen.is_waiting));
-        assert_eq!(shown, expected.map(|(key, is_waiting)| (key.to_owned(), is_waiting)));
+        assert_eq!(
+            shown,
+            expected.map(|(key, is_waiting)| (key.to_owned(), is_waiting))
+        );
     }
 
     #[test]
@@ -126,12 +178,27 @@ mod tests {
         check(vec![], None, Err(NoneToSendAgain::Unknown));
         check(vec![record("a", First, Delivered)], None, Ok(("a", false)));
         check(vec![record("a", First, Retry)], None, Ok(("a", true)));
-        check(vec![record("a", First, Retry)], Some("b"), Err(NoneToSendAgain::Unknown));
+        check(
+            vec![record("a", First, Retry)],
+            Some("b"),
+            Err(NoneToSendAgain::Unknown),
+        );
         let several = || vec![record("a", First, Delivered), record("b", First, Retry)];
-        check(several(), None, Err(NoneToSendAgain::Several(vec!["b".to_owned(), "a".to_owned()])));
+        check(
+            several(),
+            None,
+            Err(NoneToSendAgain::Several(vec![
+                "b".to_owned(),
+                "a".to_owned(),
+            ])),
+        );
         check(several(), Some("a"), Ok(("a", false)));
         let copied = || {
-            vec![record("a", First, Delivered), record("b", Replay, Delivered), record("c", Resend, Retry)]
+            vec![
+                record("a", First, Delivered),
+                record("b", Replay, Delivered),
+                record("c", Resend, Retry),
+            ]
         };
         check(copied(), None, Ok(("a", true)));
         check(copied(), Some("b"), Ok(("b", true)));
@@ -140,7 +207,10 @@ mod tests {
 
     #[test]
     fn the_payload_may_be_that_of_a_copy() {
-        let bare = Record { payload: None, ..record("a", Origin::First, LogResult::Delivered) };
+        let bare = Record {
+            payload: None,
+            ..record("a", Origin::First, LogResult::Delivered)
+        };
         let copy = record("b", Origin::Replay, LogResult::Delivered);
         let keys = |records: Vec<Record>| {
             let histories = histories(records);
@@ -157,14 +227,26 @@ mod tests {
 
     #[test]
     fn a_delivery_for_an_earlier_subscription_of_the_name_is_no_choice() {
-        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(Timestamp::EPOCH) });
-        let created = Created { topic: creation(1), subscription: creation(2), topic_at: Timestamp::EPOCH };
+        let creation = |byte| {
+            Some(Creation {
+                id: CreationId::new([byte; 6]),
+                at: Some(Timestamp::EPOCH),
+            })
+        };
+        let created = Created {
+            topic: creation(1),
+            subscription: creation(2),
+            topic_at: Timestamp::EPOCH,
+        };
         let of = |identity: &str| Record {
             identity: Some(identity.to_owned()),
             ..record("a", Origin::First, LogResult::Delivered)
         };
         let former = histories(vec![of("010101010101030303030303")]);
-        assert_eq!(choose(&former, &created, None), Err(NoneToSendAgain::Former));
+        assert_eq!(
+            choose(&former, &created, None),
+            Err(NoneToSendAgain::Former)
+        );
         let own = histories(vec![of("010101010101020202020202")]);
         assert!(choose(&own, &created, None).is_ok());
     }
@@ -172,8 +254,17 @@ mod tests {
     #[test]
     fn the_webhook_id_is_that_of_the_event_alone_and_a_resend_hands_it_on() {
         let webhook_id = |record: Record| histories(vec![record])[0].webhook_id();
-        assert_eq!(webhook_id(record("a", Origin::First, LogResult::Delivered)), "msg_a");
-        assert_eq!(webhook_id(record("a", Origin::Replay, LogResult::Delivered)), "msg_a");
-        assert_eq!(webhook_id(record("a", Origin::Resend, LogResult::Delivered)), "msg_of-a");
+        assert_eq!(
+            webhook_id(record("a", Origin::First, LogResult::Delivered)),
+            "msg_a"
+        );
+        assert_eq!(
+            webhook_id(record("a", Origin::Replay, LogResult::Delivered)),
+            "msg_a"
+        );
+        assert_eq!(
+            webhook_id(record("a", Origin::Resend, LogResult::Delivered)),
+            "msg_of-a"
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! An endpoint's answer as the log keeps it: its first bytes as text, without secrets.
 //!
-//! An endpoint may answer with what it was sent. So the subscription's secrets and the values of its headers
-//! are looked for as they are, as JSON and a URL write them, and word by word (`Bearer …`), before the answer
-//! is cut. A part of one at the end of the answer is taken out too, since only its rest may be missing.
+//! An endpoint may answer with what it was sent. So the subscription's secrets and the values of
+//! its headers are looked for as they are, as JSON and a URL write them, and word by word (`Bearer
+//! …`), before the answer is cut. A part of one at the end of the answer is taken out too, since
+//! only its rest may be missing.
 
 use std::ops::Range;
 
@@ -15,15 +16,15 @@ const REDACTED: &str = "[redacted]";
 /// Shortest text that is looked for, in bytes: `1` or `on` tells nothing and is everywhere.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// Bytes of an answer that are looked at: what is kept, and as much again. A secret that goes beyond them is
-/// found by its beginning.
+/// Bytes of an answer that are looked at: what is kept, and as much again. A secret that goes
+/// beyond them is found by its beginning.
 const SCANNED_BYTES_MAX: usize = 2 * LOG_ANSWER_BYTES_MAX;
 
 /// Shortest word of a secret that is looked for by itself, in bytes.
 const WORD_BYTES_MIN: usize = 8;
 
-/// The first [`LOG_ANSWER_BYTES_MAX`] bytes of an answer as text. `bytes` should be longer than that where
-/// the answer is, so that a secret at the cut is found. Control characters are blanks.
+/// The first [`LOG_ANSWER_BYTES_MAX`] bytes of an answer as text. `bytes` should be longer than
+/// that where the answer is, so that a secret at the cut is found. Control characters are blanks.
 pub fn answer_text(bytes: &[u8], secrets: &[&str]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SCANNED_BYTES_MAX)]);
     let ranges = secret_ranges(&text, &forms(&text, secrets));
@@ -36,21 +37,26 @@ pub fn answer_text(bytes: &[u8], secrets: &[&str]) -> String {
 fn forms(answer: &str, secrets: &[&str]) -> Vec<String> {
     let words = secrets.iter().flat_map(|secret| secret.split_whitespace());
     let words = words.filter(|word| word.len() >= WORD_BYTES_MIN);
-    let unprefixed = secrets.iter().filter_map(|secret| secret.strip_prefix("whsec_"));
+    let unprefixed = secrets
+        .iter()
+        .filter_map(|secret| secret.strip_prefix("whsec_"));
     let texts = secrets.iter().copied().chain(words).chain(unprefixed);
     let texts = texts.filter(|text| may_have(answer, text));
-    let mut forms: Vec<String> =
-        texts.flat_map(|text| [text.to_owned(), in_json(text), percent_encoded(text)]).collect();
+    let mut forms: Vec<String> = texts
+        .flat_map(|text| [text.to_owned(), in_json(text), percent_encoded(text)])
+        .collect();
     forms.retain(|form| form.len() >= SECRET_BYTES_MIN);
     forms.sort_unstable();
     forms.dedup();
     forms
 }
 
-/// Whether an answer may have a text in one of its forms, or the beginning of one. All forms of most texts
-/// begin alike, so that nearly every answer costs one short search for each secret.
+/// Whether an answer may have a text in one of its forms, or the beginning of one. All forms of
+/// most texts begin alike, so that nearly every answer costs one short search for each secret.
 fn may_have(answer: &str, text: &str) -> bool {
-    let Some(head) = text.as_bytes().get(..SECRET_BYTES_MIN) else { return !text.is_empty() };
+    let Some(head) = text.as_bytes().get(..SECRET_BYTES_MIN) else {
+        return !text.is_empty();
+    };
     !head.iter().all(|byte| is_unreserved(*byte))
         || answer.as_bytes().windows(head.len()).any(|it| it == head)
 }
@@ -63,7 +69,9 @@ fn in_json(text: &str) -> String {
 /// The places of the forms in a text, in order and apart.
 fn secret_ranges(text: &str, forms: &[String]) -> Vec<Range<usize>> {
     let whole = |form: &String| -> Vec<Range<usize>> {
-        text.match_indices(form.as_str()).map(|(at, found)| at..at + found.len()).collect()
+        text.match_indices(form.as_str())
+            .map(|(at, found)| at..at + found.len())
+            .collect()
     };
     let mut ranges: Vec<_> = forms.iter().flat_map(whole).collect();
     ranges.extend(forms.iter().filter_map(|form| cut_off(text, form)));
@@ -80,7 +88,10 @@ fn secret_ranges(text: &str, forms: &[String]) -> Vec<Range<usize>> {
 
 /// The end of a text, where it is the beginning of this form.
 fn cut_off(text: &str, form: &str) -> Option<Range<usize>> {
-    let ends = form.char_indices().map(|(at, _)| at).filter(|end| *end >= SECRET_BYTES_MIN);
+    let ends = form
+        .char_indices()
+        .map(|(at, _)| at)
+        .filter(|end| *end >= SECRET_BYTES_MIN);
     let longest = ends.filter(|end| text.ends_with(&form[..*end])).max()?;
     Some(text.len() - longest..text.len())
 }
@@ -97,7 +108,11 @@ fn without(text: &str, ranges: &[Range<usize>]) -> String {
 }
 
 fn printable(c: char) -> char {
-    if c.is_control() && !matches!(c, '\n' | '\r' | '\t') { ' ' } else { c }
+    if c.is_control() && !matches!(c, '\n' | '\r' | '\t') {
+        ' '
+    } else {
+        c
+    }
 }
 
 mod percent {
@@ -108,7 +123,8 @@ mod percent {
         byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
     }
 
-    /// A text as the query of a URL writes it: everything but unreserved characters (RFC 3986) encoded.
+    /// A text as the query of a URL writes it: everything but unreserved characters (RFC 3986)
+    /// encoded.
     pub(super) fn percent_encoded(text: &str) -> String {
         let mut encoded = String::with_capacity(text.len());
         for byte in text.bytes() {
@@ -131,21 +147,33 @@ mod tests {
     const HEADER: &str = "Bearer abc\"def/ghi";
 
     fn check(answer: &str, expected: &str) {
-        assert_eq!(answer_text(answer.as_bytes(), &[SECRET, HEADER, "on", ""]), expected);
+        assert_eq!(
+            answer_text(answer.as_bytes(), &[SECRET, HEADER, "on", ""]),
+            expected
+        );
     }
 
     #[test]
     fn an_answer_without_secrets_stays_as_it_is() {
         check("", "");
-        check("{\"ok\":true, \"on\": \"ü\"}\r\n\t", "{\"ok\":true, \"on\": \"ü\"}\r\n\t");
+        check(
+            "{\"ok\":true, \"on\": \"ü\"}\r\n\t",
+            "{\"ok\":true, \"on\": \"ü\"}\r\n\t",
+        );
     }
 
     #[test]
     fn secrets_are_taken_out_in_every_form() {
-        check("a whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw b", "a [redacted] b");
+        check(
+            "a whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw b",
+            "a [redacted] b",
+        );
         check("a MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw b", "a [redacted] b");
         check("auth=Bearer abc\"def/ghi.", "auth=[redacted].");
-        check(r#"{"auth":"Bearer abc\"def/ghi"}"#, r#"{"auth":"[redacted]"}"#);
+        check(
+            r#"{"auth":"Bearer abc\"def/ghi"}"#,
+            r#"{"auth":"[redacted]"}"#,
+        );
         check("token abc\"def/ghi!", "token [redacted]!");
         check("?auth=Bearer%20abc%22def%2Fghi&x", "?auth=[redacted]&x");
     }
@@ -167,14 +195,20 @@ mod tests {
     fn a_secret_that_goes_beyond_what_is_looked_at_is_found_by_its_beginning() {
         let long = "k".repeat(2 * SCANNED_BYTES_MAX);
         let answer = "x".repeat(200) + &long;
-        assert_eq!(answer_text(answer.as_bytes(), &[&long]), "x".repeat(200) + REDACTED);
+        assert_eq!(
+            answer_text(answer.as_bytes(), &[&long]),
+            "x".repeat(200) + REDACTED
+        );
     }
 
     #[test]
     fn an_answer_is_cut_between_characters() {
         let text = answer_text("ü".repeat(300).as_bytes(), &[]);
         assert_eq!(text, "ü".repeat(128));
-        assert_eq!(answer_text(("a".to_owned() + &"ü".repeat(300)).as_bytes(), &[]).len(), 255);
+        assert_eq!(
+            answer_text(("a".to_owned() + &"ü".repeat(300)).as_bytes(), &[]).len(),
+            255
+        );
     }
 
     #[test]
@@ -184,7 +218,10 @@ mod tests {
 
     #[test]
     fn overlapping_secrets_are_taken_out_as_one() {
-        assert_eq!(answer_text(b"1abcdefgh2", &["abcdef", "defgh"]), "1[redacted]2");
+        assert_eq!(
+            answer_text(b"1abcdefgh2", &["abcdef", "defgh"]),
+            "1[redacted]2"
+        );
     }
 
     proptest! {

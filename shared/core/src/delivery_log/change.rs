@@ -20,8 +20,9 @@ pub struct Change {
     pub next_attempt_at: Option<Timestamp>,
 }
 
-/// The change that a verdict over an event is. `None` for an event that goes back as it came, because no
-/// attempt was made: nothing became of it. `policy` is its subscription's, and `None` if that is gone.
+/// The change that a verdict over an event is. `None` for an event that goes back as it came,
+/// because no attempt was made: nothing became of it. `policy` is its subscription's, and `None` if
+/// that is gone.
 pub fn change(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>) -> Option<Change> {
     match verdict {
         EntryVerdict::Delivered => Some(Change::new(Kind::Attempt, LogResult::Delivered)),
@@ -40,21 +41,36 @@ impl Change {
 
     /// The change of an event that was written into a dead-letter object.
     pub fn dead_lettered(reason: DeadLetterReason) -> Self {
-        Self { reason: word(&reason), ..Self::new(Kind::DeadLettered, LogResult::DeadLettered) }
+        Self {
+            reason: word(&reason),
+            ..Self::new(Kind::DeadLettered, LogResult::DeadLettered)
+        }
     }
 
     /// The change of an event whose dead letter was dropped for this reason.
     pub fn dropped(reason: &str) -> Self {
-        Self { reason: Some(reason.to_owned()), ..Self::new(Kind::Dropped, LogResult::Dropped) }
+        Self {
+            reason: Some(reason.to_owned()),
+            ..Self::new(Kind::Dropped, LogResult::Dropped)
+        }
     }
 
     fn new(kind: Kind, result: LogResult) -> Self {
-        Self { kind, result, reason: None, next_attempt_at: None }
+        Self {
+            kind,
+            result,
+            reason: None,
+            next_attempt_at: None,
+        }
     }
 
     fn retry(not_before: Timestamp, outcome: OutcomeName) -> Self {
         let (reason, next_attempt_at) = (word(&outcome), Some(not_before));
-        Self { reason, next_attempt_at, ..Self::new(Kind::Attempt, LogResult::Retry) }
+        Self {
+            reason,
+            next_attempt_at,
+            ..Self::new(Kind::Attempt, LogResult::Retry)
+        }
     }
 
     fn give_up(
@@ -68,8 +84,15 @@ impl Change {
             (None, _) => Kind::GivenUp,
         };
         let is_dropped = is_dropped(reason, policy);
-        let result = if is_dropped { LogResult::Dropped } else { LogResult::DeadLettered };
-        Self { reason: word(&reason), ..Self::new(kind, result) }
+        let result = if is_dropped {
+            LogResult::Dropped
+        } else {
+            LogResult::DeadLettered
+        };
+        Self {
+            reason: word(&reason),
+            ..Self::new(kind, result)
+        }
     }
 }
 
@@ -91,30 +114,68 @@ mod tests {
         name_was_unknown: false,
         was_unconnected: false,
     };
-    const KEPT: DeadLetterPolicy =
-        DeadLetterPolicy { enabled: true, on_expiry: true, delay: Duration::ZERO, give_up_after: None };
+    const KEPT: DeadLetterPolicy = DeadLetterPolicy {
+        enabled: true,
+        on_expiry: true,
+        delay: Duration::ZERO,
+        give_up_after: None,
+    };
 
-    fn check(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>, expected: Option<[&str; 3]>) {
+    fn check(
+        verdict: EntryVerdict,
+        policy: Option<&DeadLetterPolicy>,
+        expected: Option<[&str; 3]>,
+    ) {
         let change = change(verdict, policy);
         let words = |change: &Change| {
-            [change.kind.as_str(), change.result.as_str(), change.reason.as_deref().unwrap_or("")]
-                .map(str::to_owned)
+            [
+                change.kind.as_str(),
+                change.result.as_str(),
+                change.reason.as_deref().unwrap_or(""),
+            ]
+            .map(str::to_owned)
         };
-        assert_eq!(change.as_ref().map(words), expected.map(|it| it.map(str::to_owned)), "{verdict:?}");
+        assert_eq!(
+            change.as_ref().map(words),
+            expected.map(|it| it.map(str::to_owned)),
+            "{verdict:?}"
+        );
     }
 
     #[test]
     fn every_verdict_makes_its_record() {
         let give_up = |reason, last| EntryVerdict::GiveUp { reason, last };
-        let (gone, expired) = (DeadLetterReason::EndpointGone, DeadLetterReason::TimeToLiveExceeded);
+        let (gone, expired) = (
+            DeadLetterReason::EndpointGone,
+            DeadLetterReason::TimeToLiveExceeded,
+        );
         let deleted = DeadLetterReason::SubscriptionDeleted;
         let kept = Some(&KEPT);
-        check(EntryVerdict::Delivered, kept, Some(["attempt", "delivered", ""]));
-        let retry = EntryVerdict::Retry { not_before: AT, last: LAST };
+        check(
+            EntryVerdict::Delivered,
+            kept,
+            Some(["attempt", "delivered", ""]),
+        );
+        let retry = EntryVerdict::Retry {
+            not_before: AT,
+            last: LAST,
+        };
         check(retry, kept, Some(["attempt", "retry", "Busy"]));
-        check(give_up(gone, Some(LAST)), kept, Some(["attempt", "dead-lettered", "EndpointGone"]));
-        check(give_up(expired, None), kept, Some(["expired", "dead-lettered", "TimeToLiveExceeded"]));
-        check(give_up(deleted, None), None, Some(["given-up", "dead-lettered", "SubscriptionDeleted"]));
+        check(
+            give_up(gone, Some(LAST)),
+            kept,
+            Some(["attempt", "dead-lettered", "EndpointGone"]),
+        );
+        check(
+            give_up(expired, None),
+            kept,
+            Some(["expired", "dead-lettered", "TimeToLiveExceeded"]),
+        );
+        check(
+            give_up(deleted, None),
+            None,
+            Some(["given-up", "dead-lettered", "SubscriptionDeleted"]),
+        );
         check(EntryVerdict::Held, kept, Some(["held", "held", ""]));
         check(EntryVerdict::NotStarted, kept, None);
         check(EntryVerdict::Postponed { not_before: AT }, kept, None);
@@ -122,15 +183,31 @@ mod tests {
 
     #[test]
     fn what_the_subscription_does_not_keep_is_dropped() {
-        let expired = EntryVerdict::GiveUp { reason: DeadLetterReason::TimeToLiveExceeded, last: None };
-        let not_on_expiry = DeadLetterPolicy { on_expiry: false, ..KEPT };
-        check(expired, Some(&not_on_expiry), Some(["expired", "dropped", "TimeToLiveExceeded"]));
+        let expired = EntryVerdict::GiveUp {
+            reason: DeadLetterReason::TimeToLiveExceeded,
+            last: None,
+        };
+        let not_on_expiry = DeadLetterPolicy {
+            on_expiry: false,
+            ..KEPT
+        };
+        check(
+            expired,
+            Some(&not_on_expiry),
+            Some(["expired", "dropped", "TimeToLiveExceeded"]),
+        );
     }
 
     #[test]
     fn only_a_retry_has_a_next_attempt() {
         let next = |verdict| change(verdict, None).and_then(|change| change.next_attempt_at);
-        assert_eq!(next(EntryVerdict::Retry { not_before: AT, last: LAST }), Some(AT));
+        assert_eq!(
+            next(EntryVerdict::Retry {
+                not_before: AT,
+                last: LAST
+            }),
+            Some(AT)
+        );
         assert_eq!(next(EntryVerdict::Held), None);
     }
 }

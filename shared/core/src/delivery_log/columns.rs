@@ -1,11 +1,11 @@
 //! The one table of the log's columns: name, type, and how a column is stored.
 //!
-//! A column is only ever added, and then it is optional. A reader skips a column that it does not know; a
-//! record of a file without a column has that member's default. So a new column raises [`SCHEMA_VERSION`],
-//! which files carry for people to see, and breaks no reader.
+//! A column is only ever added, and then it is optional. A reader skips a column that it does not
+//! know; a record of a file without a column has that member's default. So a new column raises
+//! [`SCHEMA_VERSION`], which files carry for people to see, and breaks no reader.
 //!
-//! The order is that of the bytes in a file. The columns that lists are filtered by come first, so that they
-//! are read in one piece; what is large comes last.
+//! The order is that of the bytes in a file. The columns that lists are filtered by come first, so
+//! that they are read in one piece; what is large comes last.
 
 use super::field::Field;
 use super::{ColumnType, Kind, LogResult, Origin, Payload, Record, Value};
@@ -19,13 +19,15 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub enum Encoding {
     /// Few values repeat: with a dictionary, and with statistics that skip row groups.
     Words,
-    /// The same, but no list is filtered by them: without statistics, which would only make footers longer.
+    /// The same, but no list is filtered by them: without statistics, which would only make footers
+    /// longer.
     Repeated,
     /// Numbers and times that grow or fall slowly: with statistics, without a dictionary.
     Ordered,
     /// Nearly every value is another one: no dictionary and no statistics.
     Distinct,
-    /// The same, and looked for: with a bloom filter, and with statistics for ids that begin with a time.
+    /// The same, and looked for: with a bloom filter, and with statistics for ids that begin with a
+    /// time.
     LookedUp,
 }
 
@@ -124,15 +126,29 @@ mod tests {
     #[test]
     fn every_member_of_a_record_is_a_column_with_its_name() {
         let json = serde_json::to_value(full()).unwrap();
-        let mut members: Vec<String> = json.as_object().unwrap().keys().map(|name| snake(name)).collect();
-        let mut names: Vec<_> = COLUMNS.iter().map(|column| column.name.to_owned()).collect();
+        let mut members: Vec<String> = json
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|name| snake(name))
+            .collect();
+        let mut names: Vec<_> = COLUMNS
+            .iter()
+            .map(|column| column.name.to_owned())
+            .collect();
         members.sort();
         names.sort();
         assert_eq!(names, members);
     }
 
     fn snake(name: &str) -> String {
-        let part = |c: char| if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.to_string() };
+        let part = |c: char| {
+            if c.is_uppercase() {
+                format!("_{}", c.to_lowercase())
+            } else {
+                c.to_string()
+            }
+        };
         name.chars().map(part).collect()
     }
 
@@ -151,14 +167,22 @@ mod tests {
     fn what_is_not_there_has_no_value() {
         let record = Record::default();
         for column in COLUMNS {
-            assert_eq!((column.get)(&record).is_some(), column.required, "{}", column.name);
+            assert_eq!(
+                (column.get)(&record).is_some(),
+                column.required,
+                "{}",
+                column.name
+            );
         }
     }
 
     #[test]
     fn a_value_of_another_type_or_out_of_range_is_refused() {
         let check = |name: &str, value| {
-            assert!(!(column(name).unwrap().set)(&mut Record::default(), value), "{name} {value:?}");
+            assert!(
+                !(column(name).unwrap().set)(&mut Record::default(), value),
+                "{name} {value:?}"
+            );
         };
         check("topic", Value::Int(1));
         check("result", Value::Time(1));
@@ -174,8 +198,17 @@ mod tests {
     #[test]
     fn the_table_is_stable() {
         let line = |column: &Column| {
-            let Column { name, column_type, required, encoding, .. } = column;
-            format!("{name} {column_type:?}{} {encoding:?}", if *required { "" } else { "?" })
+            let Column {
+                name,
+                column_type,
+                required,
+                encoding,
+                ..
+            } = column;
+            format!(
+                "{name} {column_type:?}{} {encoding:?}",
+                if *required { "" } else { "?" }
+            )
         };
         let table: Vec<_> = COLUMNS.iter().map(line).collect();
         insta::assert_snapshot!(table.join("\n"));

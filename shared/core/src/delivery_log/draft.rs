@@ -1,5 +1,5 @@
-//! A record as it is made: an event of a received message, what became of it, and what is known of the
-//! request. It is rendered from borrowed parts, since every attempt makes one.
+//! A record as it is made: an event of a received message, what became of it, and what is known of
+//! the request. It is rendered from borrowed parts, since every attempt makes one.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -113,7 +113,9 @@ impl<'a> RecordedEvent<'a> {
         details: RecordDetails<'_>,
         time: Timestamp,
     ) -> Result<RecordText, serde_json::Error> {
-        let Self { delivery, entry, .. } = *self;
+        let Self {
+            delivery, entry, ..
+        } = *self;
         let attempt = self.attempt(change.kind);
         let (payload, payload_reference) = self.payload();
         let names = if payload.is_some() && entry.envelope.is_none() {
@@ -123,7 +125,14 @@ impl<'a> RecordedEvent<'a> {
             EventNames::of(delivery.schema, self.text, entry.envelope.as_deref())
         };
         let draft = Draft {
-            record_id: record_id(self.message_id, self.receive_count, &entry.key, attempt, change.kind, time),
+            record_id: record_id(
+                self.message_id,
+                self.receive_count,
+                &entry.key,
+                attempt,
+                change.kind,
+                time,
+            ),
             time,
             kind: change.kind,
             topic: delivery.topic.folded_text(),
@@ -143,7 +152,9 @@ impl<'a> RecordedEvent<'a> {
             reason: change.reason.as_deref(),
             status: details.status,
             error: details.failure.map(|failure| failure.to_string()),
-            duration_ms: details.took.map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
+            duration_ms: details
+                .took
+                .map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
             answer: details.answer,
             answer_type: details.answer_type.map(cut),
             next_attempt_at: change.next_attempt_at,
@@ -160,20 +171,28 @@ impl<'a> RecordedEvent<'a> {
     /// The number of the attempt, or for a change the number of attempts before it.
     fn attempt(&self, kind: Kind) -> u16 {
         let before = self.delivery.attempts;
-        if kind == Kind::Attempt { before.saturating_add(1) } else { before }
+        if kind == Kind::Attempt {
+            before.saturating_add(1)
+        } else {
+            before
+        }
     }
 
-    /// The payload, or the key of a stored one that is too large or was not read. An envelope does not count.
-    /// Only records before the first retry have it. One that goes back untried has it again.
+    /// The payload, or the key of a stored one that is too large or was not read. An envelope does
+    /// not count. Only records before the first retry have it. One that goes back untried has
+    /// it again.
     fn payload(&self) -> (Option<Bytes>, Option<&'a str>) {
         if !self.keeps_payload || self.delivery.attempts > 0 {
             return (None, None);
         }
         let within_limit = |text: &Bytes| text.len() <= LOG_PAYLOAD_BYTES_MAX;
-        let payload = self.text.filter(|text| within_limit(text)).map(|text| match &self.entry.envelope {
-            Some(envelope) => envelope.around(text, &[]),
-            None => text.clone(),
-        });
+        let payload =
+            self.text
+                .filter(|text| within_limit(text))
+                .map(|text| match &self.entry.envelope {
+                    Some(envelope) => envelope.around(text, &[]),
+                    None => text.clone(),
+                });
         match (payload, &self.entry.payload) {
             (Some(payload), _) => (Some(payload), None),
             (None, Payload::Stored { key, .. }) => (None, Some(key)),

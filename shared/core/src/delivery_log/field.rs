@@ -45,7 +45,9 @@ impl Field for String {
     }
 
     fn put(&mut self, value: Value<'_>) -> bool {
-        let Value::Text(text) = value else { return false };
+        let Value::Text(text) = value else {
+            return false;
+        };
         text.clone_into(self);
         true
     }
@@ -55,12 +57,16 @@ impl Field for Timestamp {
     const TYPE: ColumnType = ColumnType::Time;
 
     fn value(&self) -> Option<Value<'_>> {
-        Some(Value::Time(i64::try_from(self.as_millis()).unwrap_or(i64::MAX)))
+        Some(Value::Time(
+            i64::try_from(self.as_millis()).unwrap_or(i64::MAX),
+        ))
     }
 
     fn put(&mut self, value: Value<'_>) -> bool {
         let Value::Time(ms) = value else { return false };
-        u64::try_from(ms).map(|ms| *self = Self::from_millis(ms)).is_ok()
+        u64::try_from(ms)
+            .map(|ms| *self = Self::from_millis(ms))
+            .is_ok()
     }
 }
 
@@ -112,7 +118,9 @@ impl Field for Option<Payload> {
     }
 
     fn put(&mut self, value: Value<'_>) -> bool {
-        let Value::Text(text) = value else { return false };
+        let Value::Text(text) = value else {
+            return false;
+        };
         *self = Payload::parse(text);
         self.is_some()
     }

@@ -1,9 +1,9 @@
 //! The keys of the log's files.
 //!
-//! `date=YYYY-MM-DD/hour=HH/{minute}-{uuid}.parquet` holds records of that hour, by their own time, that were
-//! written in one go. `date=YYYY-MM-DD/hour=HH/merged-{uuid}-{part}.parquet` is a part of what such files
-//! were merged into. The folders are named as Hive names partitions, so that other engines read them as
-//! columns.
+//! `date=YYYY-MM-DD/hour=HH/{minute}-{uuid}.parquet` holds records of that hour, by their own time,
+//! that were written in one go. `date=YYYY-MM-DD/hour=HH/merged-{uuid}-{part}.parquet` is a part of
+//! what such files were merged into. The folders are named as Hive names partitions, so that other
+//! engines read them as columns.
 
 use crate::model::Timestamp;
 
@@ -92,7 +92,10 @@ impl FileKey {
     /// Reads a key. `None` if it is not one of ours, as of files that others put beside them.
     pub fn parse(key: &str) -> Option<Self> {
         let (folder, file) = key.rsplit_once('/')?;
-        let parsed = Self { hour: LogHour::parse(folder)?, name: FileName::parse(file)? };
+        let parsed = Self {
+            hour: LogHour::parse(folder)?,
+            name: FileName::parse(file)?,
+        };
         (parsed.render() == key).then_some(parsed)
     }
 
@@ -107,10 +110,16 @@ impl FileName {
         let (first, rest) = file.strip_suffix(".parquet")?.split_once('-')?;
         if first == "merged" {
             let (id, part) = rest.rsplit_once('-')?;
-            return Some(Self::Merged { id: id_of(id)?, part: part.parse().ok()? });
+            return Some(Self::Merged {
+                id: id_of(id)?,
+                part: part.parse().ok()?,
+            });
         }
         let minute = first.parse().ok().filter(|minute| *minute < 60)?;
-        Some(Self::Fresh { minute, id: id_of(rest)? })
+        Some(Self::Fresh {
+            minute,
+            id: id_of(rest)?,
+        })
     }
 }
 
@@ -138,11 +147,17 @@ mod tests {
             assert_eq!(FileKey::parse(expected), Some(key));
         };
         check(
-            FileName::Fresh { minute: 7, id: UUID.to_owned() },
+            FileName::Fresh {
+                minute: 7,
+                id: UUID.to_owned(),
+            },
             "date=2026-03-07/hour=03/07-1b4e28ba-2fa1-41d2-883f-0016d3cca427.parquet",
         );
         check(
-            FileName::Merged { id: UUID.to_owned(), part: 12 },
+            FileName::Merged {
+                id: UUID.to_owned(),
+                part: 12,
+            },
             "date=2026-03-07/hour=03/merged-1b4e28ba-2fa1-41d2-883f-0016d3cca427-012.parquet",
         );
     }
@@ -150,7 +165,10 @@ mod tests {
     #[test]
     fn an_hour_has_a_start_and_an_end() {
         let text = |time: Timestamp| time.strftime("%H:%M:%S");
-        assert_eq!([text(hour().start()), text(hour().end())], ["03:00:00", "04:00:00"]);
+        assert_eq!(
+            [text(hour().start()), text(hour().end())],
+            ["03:00:00", "04:00:00"]
+        );
         assert_eq!(LogHour::of(hour().end()).before(), hour());
         assert_eq!(hour().prefix(), "date=2026-03-07/hour=03/");
     }

@@ -22,7 +22,8 @@ pub struct LookUp {
     pub from: Option<Timestamp>,
     /// Only records before this time.
     pub to: Option<Timestamp>,
-    /// Whether hours before the time in the event's id are searched too: that time is the producer's.
+    /// Whether hours before the time in the event's id are searched too: that time is the
+    /// producer's.
     pub whole: bool,
 }
 
@@ -81,7 +82,8 @@ impl LookUp {
             && self.to.is_none_or(|to| record.time < to)
     }
 
-    /// The time before which no record can be: the one that is asked for, or that in the event's id.
+    /// The time before which no record can be: the one that is asked for, or that in the event's
+    /// id.
     pub fn earliest(&self) -> Option<Timestamp> {
         let id = self.event_id.as_deref().filter(|_| !self.whole);
         self.from.max(id.and_then(time_in_id).map(before_its_clock))
@@ -101,12 +103,17 @@ impl RecordFilter {
             && is_asked(self.kind.as_ref(), Some(&record.kind))
             && is_asked(self.result.as_ref(), Some(&record.result))
             && is_asked(self.event_type.as_ref(), record.event_type.as_ref())
-            && self.status.is_none_or(|asked| record.status.is_some_and(|status| asked.contains(status)))
+            && self
+                .status
+                .is_none_or(|asked| record.status.is_some_and(|status| asked.contains(status)))
             && is_asked(self.webhook_id.as_ref(), record.webhook_id.as_ref())
             && is_asked(self.run_id.as_ref(), record.run_id.as_ref())
             && self.from.is_none_or(|from| record.time >= from)
             && self.to.is_none_or(|to| record.time < to)
-            && self.after.as_ref().is_none_or(|after| after.is_before(record))
+            && self
+                .after
+                .as_ref()
+                .is_none_or(|after| after.is_before(record))
     }
 
     /// Whether the files of an hour may have such a record.
@@ -116,14 +123,20 @@ impl RecordFilter {
 
     /// The time at which, and after which, no record can be.
     pub fn latest(&self) -> Option<Timestamp> {
-        self.to.into_iter().chain(self.after.as_ref().map(Cursor::end)).min()
+        self.to
+            .into_iter()
+            .chain(self.after.as_ref().map(Cursor::end))
+            .min()
     }
 }
 
 impl Cursor {
     /// The place behind a record.
     pub fn behind(record: &Record) -> Self {
-        Self { time: record.time, record_id: record.record_id.clone() }
+        Self {
+            time: record.time,
+            record_id: record.record_id.clone(),
+        }
     }
 
     /// The place behind every record of an hour and of later ones.
@@ -133,7 +146,10 @@ impl Cursor {
 
     /// The place behind every record of a time and of later ones.
     pub fn behind_moment(time: Timestamp) -> Self {
-        Self { time, record_id: RECORD_ID_LAST.to_owned() }
+        Self {
+            time,
+            record_id: RECORD_ID_LAST.to_owned(),
+        }
     }
 
     /// Reads the text of a cursor.
@@ -141,7 +157,10 @@ impl Cursor {
         let (time, record_id) = text.split_once('-')?;
         let time = time.parse().ok().map(Timestamp::from_millis)?;
         hex::parse::<16>(record_id)?;
-        Some(Self { time, record_id: record_id.to_owned() })
+        Some(Self {
+            time,
+            record_id: record_id.to_owned(),
+        })
     }
 
     /// The time at which, and after which, no record comes behind this place.
@@ -164,7 +183,10 @@ impl fmt::Display for Cursor {
 
 /// The order of lists: the newest first.
 pub fn newest_first(one: &Record, other: &Record) -> Ordering {
-    other.time.cmp(&one.time).then_with(|| one.record_id.cmp(&other.record_id))
+    other
+        .time
+        .cmp(&one.time)
+        .then_with(|| one.record_id.cmp(&other.record_id))
 }
 
 /// The time in an id, if it is a UUID of version 7.
@@ -174,7 +196,9 @@ pub fn time_in_id(id: &str) -> Option<Timestamp> {
     let digits = id.to_ascii_lowercase().replace('-', "");
     let bytes: [u8; 16] = hex::parse(&digits)?;
     let is_version_7 = bytes[6] >> 4 == 7 && bytes[8] >> 6 == 0b10;
-    let ms = bytes[..6].iter().fold(0_u64, |ms, byte| ms << 8 | u64::from(*byte));
+    let ms = bytes[..6]
+        .iter()
+        .fold(0_u64, |ms, byte| ms << 8 | u64::from(*byte));
     (lengths == [8, 4, 4, 4, 12] && is_version_7).then_some(Timestamp::from_millis(ms))
 }
 
@@ -205,45 +229,182 @@ mod tests {
             assert_eq!(filter.matches(&record), expected, "{filter:?}");
         };
         check(all.clone(), true);
-        check(RecordFilter { topic: Some("orders".into()), ..all.clone() }, true);
-        check(RecordFilter { topic: Some("order".into()), ..all.clone() }, false);
-        check(RecordFilter { subscription: Some("audit".into()), ..all.clone() }, false);
-        check(RecordFilter { kind: Some(Kind::Held), ..all.clone() }, false);
-        check(RecordFilter { result: Some(LogResult::Retry), ..all.clone() }, true);
-        check(RecordFilter { result: Some(LogResult::Delivered), ..all.clone() }, false);
-        check(RecordFilter { event_type: Some("order.paid".into()), ..all.clone() }, true);
-        check(RecordFilter { event_type: Some("order".into()), ..all.clone() }, false);
-        check(RecordFilter { status: Some(503.into()), ..all.clone() }, true);
-        check(RecordFilter { status: Some(500.into()), ..all.clone() }, false);
-        check(RecordFilter { status: StatusRange::parse("5xx"), ..all.clone() }, true);
-        check(RecordFilter { status: StatusRange::parse("4xx"), ..all.clone() }, false);
-        check(RecordFilter { webhook_id: Some("msg_1".into()), ..all.clone() }, false);
-        check(RecordFilter { from: at(0), ..all.clone() }, true);
-        check(RecordFilter { from: at(1), ..all.clone() }, false);
-        check(RecordFilter { to: at(1), ..all.clone() }, true);
+        check(
+            RecordFilter {
+                topic: Some("orders".into()),
+                ..all.clone()
+            },
+            true,
+        );
+        check(
+            RecordFilter {
+                topic: Some("order".into()),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                subscription: Some("audit".into()),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                kind: Some(Kind::Held),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                result: Some(LogResult::Retry),
+                ..all.clone()
+            },
+            true,
+        );
+        check(
+            RecordFilter {
+                result: Some(LogResult::Delivered),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                event_type: Some("order.paid".into()),
+                ..all.clone()
+            },
+            true,
+        );
+        check(
+            RecordFilter {
+                event_type: Some("order".into()),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                status: Some(503.into()),
+                ..all.clone()
+            },
+            true,
+        );
+        check(
+            RecordFilter {
+                status: Some(500.into()),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                status: StatusRange::parse("5xx"),
+                ..all.clone()
+            },
+            true,
+        );
+        check(
+            RecordFilter {
+                status: StatusRange::parse("4xx"),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                webhook_id: Some("msg_1".into()),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                from: at(0),
+                ..all.clone()
+            },
+            true,
+        );
+        check(
+            RecordFilter {
+                from: at(1),
+                ..all.clone()
+            },
+            false,
+        );
+        check(
+            RecordFilter {
+                to: at(1),
+                ..all.clone()
+            },
+            true,
+        );
         check(RecordFilter { to: at(0), ..all }, false);
     }
 
     #[test]
     fn a_look_up_asks_for_what_it_names() {
         let check = |look_up: LookUp, expected| assert_eq!(look_up.matches(&full()), expected);
-        let by_event = LookUp { event_id: Some("order-1".into()), ..LookUp::default() };
+        let by_event = LookUp {
+            event_id: Some("order-1".into()),
+            ..LookUp::default()
+        };
         check(by_event.clone(), true);
-        check(LookUp { topic: Some("other".into()), ..by_event.clone() }, false);
-        check(LookUp { subscription: Some("billing".into()), ..by_event.clone() }, true);
-        check(LookUp { subscription: Some("audit".into()), ..by_event.clone() }, false);
-        check(LookUp { webhook_id: Some("msg_0b0e-0".into()), ..by_event.clone() }, true);
-        check(LookUp { event_id: Some("order-2".into()), ..by_event }, false);
+        check(
+            LookUp {
+                topic: Some("other".into()),
+                ..by_event.clone()
+            },
+            false,
+        );
+        check(
+            LookUp {
+                subscription: Some("billing".into()),
+                ..by_event.clone()
+            },
+            true,
+        );
+        check(
+            LookUp {
+                subscription: Some("audit".into()),
+                ..by_event.clone()
+            },
+            false,
+        );
+        check(
+            LookUp {
+                webhook_id: Some("msg_0b0e-0".into()),
+                ..by_event.clone()
+            },
+            true,
+        );
+        check(
+            LookUp {
+                event_id: Some("order-2".into()),
+                ..by_event
+            },
+            false,
+        );
     }
 
     #[test]
     fn a_cursor_is_written_and_read_back() {
         let cursor = Cursor::behind(&full());
-        assert_eq!(cursor.to_string(), "1700000000500-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b");
+        assert_eq!(
+            cursor.to_string(),
+            "1700000000500-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b"
+        );
         assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
-        for bad in
-            ["", "-", "1", "1-x", "x-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b", "1-5B1F6F6A0C2D4E8F9A7B3C1D2E4F6A8B"]
-        {
+        for bad in [
+            "",
+            "-",
+            "1",
+            "1-x",
+            "x-5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b",
+            "1-5B1F6F6A0C2D4E8F9A7B3C1D2E4F6A8B",
+        ] {
             assert_eq!(Cursor::parse(bad), None, "{bad}");
         }
     }
@@ -255,11 +416,23 @@ mod tests {
             record_id: id.to_owned(),
             ..Record::default()
         };
-        let mut records = [record(5, "b"), record(7, "a"), record(5, "a"), record(5, "c"), record(1, "z")];
+        let mut records = [
+            record(5, "b"),
+            record(7, "a"),
+            record(5, "a"),
+            record(5, "c"),
+            record(1, "z"),
+        ];
         records.sort_by(newest_first);
         for (index, last) in records.iter().enumerate() {
-            let filter = RecordFilter { after: Some(Cursor::behind(last)), ..RecordFilter::default() };
-            let rest: Vec<_> = records.iter().filter(|record| filter.matches(record)).collect();
+            let filter = RecordFilter {
+                after: Some(Cursor::behind(last)),
+                ..RecordFilter::default()
+            };
+            let rest: Vec<_> = records
+                .iter()
+                .filter(|record| filter.matches(record))
+                .collect();
             assert_eq!(rest, records[index + 1..].iter().collect::<Vec<_>>());
         }
     }
@@ -269,7 +442,11 @@ mod tests {
         let hour = LogHour::of(Timestamp::parse("2026-03-07T03:00:00Z").unwrap());
         let at = |time: &str| Some(Timestamp::parse(&format!("2026-03-07T{time}Z")).unwrap());
         let check = |from, to, expected| {
-            let filter = RecordFilter { from, to, ..RecordFilter::default() };
+            let filter = RecordFilter {
+                from,
+                to,
+                ..RecordFilter::default()
+            };
             assert_eq!(filter.may_be_in(hour), expected, "{filter:?}");
         };
         check(None, None, true);
@@ -278,8 +455,17 @@ mod tests {
         check(None, at("03:00:00"), false);
         check(None, at("03:00:00.001"), true);
         let time = at("02:59:59.999").unwrap();
-        let after = Some(Cursor { time, record_id: String::new() });
-        assert!(!RecordFilter { after, ..RecordFilter::default() }.may_be_in(hour));
+        let after = Some(Cursor {
+            time,
+            record_id: String::new(),
+        });
+        assert!(
+            !RecordFilter {
+                after,
+                ..RecordFilter::default()
+            }
+            .may_be_in(hour)
+        );
     }
 
     #[test]
@@ -288,16 +474,28 @@ mod tests {
         let time = Timestamp::from_millis(1_700_000_000_000);
         assert_eq!(time_in_id(id), Some(time));
         assert_eq!(time_in_id(&id.to_uppercase()), Some(time));
-        for other in
-            ["", "order-1", "018bcfe5-6800-4abc-8def-0123456789ab", "018bcfe568007abc8def0123456789ab"]
-        {
+        for other in [
+            "",
+            "order-1",
+            "018bcfe5-6800-4abc-8def-0123456789ab",
+            "018bcfe568007abc8def0123456789ab",
+        ] {
             assert_eq!(time_in_id(other), None, "{other}");
         }
-        let look_up = LookUp { event_id: Some(id.into()), ..LookUp::default() };
+        let look_up = LookUp {
+            event_id: Some(id.into()),
+            ..LookUp::default()
+        };
         let hour = LogHour::of(time);
         assert!(look_up.may_be_in(hour) && look_up.may_be_in(hour.before()));
         assert!(!look_up.may_be_in(hour.before().before()));
-        assert!(LookUp { whole: true, ..look_up }.may_be_in(hour.before().before()));
+        assert!(
+            LookUp {
+                whole: true,
+                ..look_up
+            }
+            .may_be_in(hour.before().before())
+        );
     }
 
     #[test]
@@ -309,10 +507,22 @@ mod tests {
         assert!(!place.is_before(&at(hour.start())) && !place.is_before(&full()));
         let before = Timestamp::from_millis(hour.start().as_millis() - 1);
         assert!(place.is_before(&at(before)));
-        let filter = RecordFilter { after: Some(place), ..RecordFilter::default() };
+        let filter = RecordFilter {
+            after: Some(place),
+            ..RecordFilter::default()
+        };
         assert!(filter.may_be_in(hour.before()) && !filter.may_be_in(hour));
-        let inside = Some(Cursor { time: hour.start(), record_id: "0".repeat(32) });
-        assert!(RecordFilter { after: inside, ..RecordFilter::default() }.may_be_in(hour));
+        let inside = Some(Cursor {
+            time: hour.start(),
+            record_id: "0".repeat(32),
+        });
+        assert!(
+            RecordFilter {
+                after: inside,
+                ..RecordFilter::default()
+            }
+            .may_be_in(hour)
+        );
     }
 
     proptest! {

@@ -28,16 +28,24 @@ pub struct DeliveryHistory {
     records: Vec<Record>,
 }
 
-/// Gathers records by delivery, each record once. Deliveries are in the order in which they were accepted,
-/// the newest first.
+/// Gathers records by delivery, each record once. Deliveries are in the order in which they were
+/// accepted, the newest first.
 pub fn histories(records: Vec<Record>) -> Vec<DeliveryHistory> {
     let mut deliveries: BTreeMap<[String; 3], Vec<Record>> = BTreeMap::new();
     for record in without_duplicates(records) {
-        let Record { topic, subscription, delivery_key, .. } = &record;
+        let Record {
+            topic,
+            subscription,
+            delivery_key,
+            ..
+        } = &record;
         let delivery = [topic, subscription, delivery_key].map(Clone::clone);
         deliveries.entry(delivery).or_default().push(record);
     }
-    let mut histories: Vec<_> = deliveries.into_iter().map(|(of, it)| DeliveryHistory::new(of, it)).collect();
+    let mut histories: Vec<_> = deliveries
+        .into_iter()
+        .map(|(of, it)| DeliveryHistory::new(of, it))
+        .collect();
     histories.sort_by_key(|history| std::cmp::Reverse(history.first().accepted_at));
     histories
 }
@@ -45,7 +53,10 @@ pub fn histories(records: Vec<Record>) -> Vec<DeliveryHistory> {
 /// The records without copies: a record may lie in two files after a redelivery or during a merge.
 pub fn without_duplicates(mut records: Vec<Record>) -> Vec<Record> {
     let mut seen = HashSet::with_capacity(records.len());
-    let is_first: Vec<bool> = records.iter().map(|record| seen.insert(&*record.record_id)).collect();
+    let is_first: Vec<bool> = records
+        .iter()
+        .map(|record| seen.insert(&*record.record_id))
+        .collect();
     let mut is_first = is_first.into_iter();
     records.retain(|_| is_first.next().unwrap_or(true));
     records
@@ -56,8 +67,11 @@ impl DeliveryHistory {
         records.sort_by(|a, b| order(a).cmp(&order(b)));
         let last = decisive(&records);
         let state = last.result.state();
-        let next_attempt_at = last.next_attempt_at.filter(|_| state == DeliveryState::Waiting);
-        let newest = |member: fn(&Record) -> Option<&String>| records.iter().rev().find_map(member).cloned();
+        let next_attempt_at = last
+            .next_attempt_at
+            .filter(|_| state == DeliveryState::Waiting);
+        let newest =
+            |member: fn(&Record) -> Option<&String>| records.iter().rev().find_map(member).cloned();
         let is_dead = state == DeliveryState::DeadLettered;
         let object = newest(|record| record.dead_letter_object.as_ref()).filter(|_| is_dead);
         Self {
@@ -80,7 +94,9 @@ impl DeliveryHistory {
 
     /// The attempts, the oldest first.
     pub fn attempts(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| record.kind == Kind::Attempt)
+        self.records
+            .iter()
+            .filter(|record| record.kind == Kind::Attempt)
     }
 
     /// The record that says the state.
@@ -88,11 +104,15 @@ impl DeliveryHistory {
         decisive(&self.records)
     }
 
-    /// The first record with which it is at the end that it has. Later ones say where its dead letter lies,
-    /// or come of a second copy of the message. So an end has one time, whenever the log is read.
+    /// The first record with which it is at the end that it has. Later ones say where its dead
+    /// letter lies, or come of a second copy of the message. So an end has one time, whenever
+    /// the log is read.
     pub fn ended(&self) -> &Record {
         let end = rank(self.decisive());
-        self.records.iter().find(|record| rank(record) == end).unwrap_or(&self.records[0])
+        self.records
+            .iter()
+            .find(|record| rank(record) == end)
+            .unwrap_or(&self.records[0])
     }
 
     /// The first record. It says what the event is: its source, type, subject and times.
@@ -101,14 +121,15 @@ impl DeliveryHistory {
     }
 }
 
-/// Clocks of workers differ by little, attempts by seconds. So time orders records, and the number of the
-/// attempt those of one moment.
+/// Clocks of workers differ by little, attempts by seconds. So time orders records, and the number
+/// of the attempt those of one moment.
 fn order(record: &Record) -> impl Ord + '_ {
     (record.time, record.attempt, rank(record), &record.record_id)
 }
 
-/// The record that says the state. An endpoint that took an event has it, whatever a second copy of the
-/// message met afterwards; and an event that was given up is not waiting because such a copy still is.
+/// The record that says the state. An endpoint that took an event has it, whatever a second copy of
+/// the message met afterwards; and an event that was given up is not waiting because such a copy
+/// still is.
 fn decisive(records: &[Record]) -> &Record {
     let (mut decisive, mut finality) = (&records[0], 0);
     for record in records {
@@ -165,22 +186,50 @@ mod tests {
             LogResult as Went,
         };
         let check = |steps: &[(Kind, LogResult)], expected: &str| {
-            let records = steps.iter().zip(1..).map(|((kind, result), ms)| record(ms, *kind, *result));
-            assert_eq!(only(records.collect()).state.as_str(), expected, "{steps:?}");
+            let records = steps
+                .iter()
+                .zip(1..)
+                .map(|((kind, result), ms)| record(ms, *kind, *result));
+            assert_eq!(
+                only(records.collect()).state.as_str(),
+                expected,
+                "{steps:?}"
+            );
         };
         check(&[(Attempt, Went::Delivered)], "delivered");
         check(&[(Attempt, Went::Retry)], "waiting");
         check(&[(Attempt, Went::Retry), (Held, Went::Held)], "held");
         check(&[(Held, Went::Held), (Attempt, Went::Retry)], "waiting");
-        check(&[(Held, Went::Held), (Attempt, Went::Delivered)], "delivered");
-        check(&[(Attempt, Went::Retry), (Attempt, Went::DeadLettered)], "dead-lettered");
+        check(
+            &[(Held, Went::Held), (Attempt, Went::Delivered)],
+            "delivered",
+        );
+        check(
+            &[(Attempt, Went::Retry), (Attempt, Went::DeadLettered)],
+            "dead-lettered",
+        );
         check(&[(Expired, Went::Dropped)], "dropped");
-        check(&[(Expired, Went::DeadLettered), (Dropped, Went::Dropped)], "dropped");
+        check(
+            &[(Expired, Went::DeadLettered), (Dropped, Went::Dropped)],
+            "dropped",
+        );
         // A second copy of the message goes on after the first one has ended.
-        check(&[(Attempt, Went::Delivered), (Attempt, Went::Retry)], "delivered");
-        check(&[(Attempt, Went::DeadLettered), (Attempt, Went::Retry)], "dead-lettered");
-        check(&[(Attempt, Went::DeadLettered), (Attempt, Went::Delivered)], "delivered");
-        check(&[(Attempt, Went::Retry), (Attempt, Went::Unknown)], "waiting");
+        check(
+            &[(Attempt, Went::Delivered), (Attempt, Went::Retry)],
+            "delivered",
+        );
+        check(
+            &[(Attempt, Went::DeadLettered), (Attempt, Went::Retry)],
+            "dead-lettered",
+        );
+        check(
+            &[(Attempt, Went::DeadLettered), (Attempt, Went::Delivered)],
+            "delivered",
+        );
+        check(
+            &[(Attempt, Went::Retry), (Attempt, Went::Unknown)],
+            "waiting",
+        );
         check(&[(Attempt, Went::Unknown)], "unknown");
     }
 
@@ -188,9 +237,17 @@ mod tests {
     fn an_event_that_waits_has_a_next_attempt_and_no_other() {
         let waiting = vec![record(1, Kind::Attempt, LogResult::Retry)];
         assert_eq!(only(waiting.clone()).next_attempt_at, Some(at(11)));
-        let held = [waiting.clone(), vec![record(2, Kind::Held, LogResult::Held)]].concat();
+        let held = [
+            waiting.clone(),
+            vec![record(2, Kind::Held, LogResult::Held)],
+        ]
+        .concat();
         assert_eq!(only(held).next_attempt_at, None);
-        let delivered = [waiting, vec![record(2, Kind::Attempt, LogResult::Delivered)]].concat();
+        let delivered = [
+            waiting,
+            vec![record(2, Kind::Attempt, LogResult::Delivered)],
+        ]
+        .concat();
         assert_eq!(only(delivered).next_attempt_at, None);
     }
 
@@ -204,7 +261,13 @@ mod tests {
             ..record(2, Kind::DeadLettered, LogResult::DeadLettered)
         };
         let history = only(vec![written, given_up]);
-        assert_eq!((history.dead_letter_object.clone(), history.attempts().count()), (object, 1));
+        assert_eq!(
+            (
+                history.dead_letter_object.clone(),
+                history.attempts().count()
+            ),
+            (object, 1)
+        );
     }
 
     #[test]
@@ -216,17 +279,31 @@ mod tests {
             accepted_at: at(accepted_at),
             ..Record::default()
         };
-        let histories = histories(vec![of("a", "1", 5), of("b", "1", 5), of("a", "2", 9), of("a", "1", 5)]);
-        let names: Vec<_> = histories.iter().map(|it| format!("{}{}", it.subscription, it.key)).collect();
+        let histories = histories(vec![
+            of("a", "1", 5),
+            of("b", "1", 5),
+            of("a", "2", 9),
+            of("a", "1", 5),
+        ]);
+        let names: Vec<_> = histories
+            .iter()
+            .map(|it| format!("{}{}", it.subscription, it.key))
+            .collect();
         assert_eq!(names, ["a2", "a1", "b1"]);
     }
 
     #[test]
     fn the_payload_is_that_of_the_record_that_has_it() {
         let payload = Payload::parse("{}");
-        let first = Record { payload: payload.clone(), ..record(1, Kind::Attempt, LogResult::Retry) };
+        let first = Record {
+            payload: payload.clone(),
+            ..record(1, Kind::Attempt, LogResult::Retry)
+        };
         let history = only(vec![record(2, Kind::Attempt, LogResult::Delivered), first]);
-        assert_eq!((history.payload.clone(), history.first().time), (payload, at(1)));
+        assert_eq!(
+            (history.payload.clone(), history.first().time),
+            (payload, at(1))
+        );
     }
 
     fn any_records() -> impl Strategy<Value = Vec<Record>> {

@@ -1,7 +1,7 @@
 //! The look for hours in which something is to be merged.
 //!
-//! A usual look begins a day back, so that it costs little and still finds what came late. Once a day a look
-//! begins with the oldest hour.
+//! A usual look begins a day back, so that it costs little and still finds what came late. Once a
+//! day a look begins with the oldest hour.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,12 +38,18 @@ impl MergeLook {
     /// The look of a run that begins now.
     pub fn begin(checkpoint: &MergeCheckpoint, now: Timestamp) -> Self {
         let is_recent = |at: &Timestamp| *at <= now && now.since(*at) < LOOK_BACK;
-        Self { began: now, is_whole: !checkpoint.all_merged_at.as_ref().is_some_and(is_recent) }
+        Self {
+            began: now,
+            is_whole: !checkpoint.all_merged_at.as_ref().is_some_and(is_recent),
+        }
     }
 
     /// A look at one hour, which says nothing about the others.
     pub fn of_one_hour(now: Timestamp) -> Self {
-        Self { began: now, is_whole: false }
+        Self {
+            began: now,
+            is_whole: false,
+        }
     }
 
     /// The key after which the listing begins.
@@ -60,13 +66,16 @@ impl MergeLook {
 
     /// The checkpoint after it.
     pub fn checkpoint(self, last: &MergeCheckpoint, is_all_merged: bool) -> MergeCheckpoint {
-        let all_merged_at =
-            if self.is_whole && is_all_merged { Some(self.began) } else { last.all_merged_at };
+        let all_merged_at = if self.is_whole && is_all_merged {
+            Some(self.began)
+        } else {
+            last.all_merged_at
+        };
         MergeCheckpoint { all_merged_at }
     }
 
-    /// Whether something is to be done with the files of an hour. A look at all hours also takes those in
-    /// which a merge that was cut short may have left a few files behind.
+    /// Whether something is to be done with the files of an hour. A look at all hours also takes
+    /// those in which a merge that was cut short may have left a few files behind.
     fn wants(self, hour: LogHour, files: &[SizedFile]) -> bool {
         let may_have_leftovers = files.len() > 1 && files.iter().any(|file| !file.key.is_fresh());
         (self.is_whole && may_have_leftovers) || !merge_step(files, self.is_closed(hour)).is_empty()
@@ -76,12 +85,20 @@ impl MergeLook {
 impl HoursToMerge {
     /// Nothing was listed yet.
     pub fn new(look: MergeLook) -> Self {
-        Self { look, files: Vec::new(), found: BTreeSet::new() }
+        Self {
+            look,
+            files: Vec::new(),
+            found: BTreeSet::new(),
+        }
     }
 
     /// Takes the next file of the listing, which is in the order of the keys.
     pub fn push(&mut self, file: SizedFile) {
-        if self.files.last().is_some_and(|last| last.key.hour != file.key.hour) {
+        if self
+            .files
+            .last()
+            .is_some_and(|last| last.key.hour != file.key.hour)
+        {
             self.end_hour();
         }
         self.files.push(file);
@@ -96,7 +113,8 @@ impl HoursToMerge {
     fn end_hour(&mut self) {
         let files = std::mem::take(&mut self.files);
         let hour = files.first().map(|file| file.key.hour);
-        self.found.extend(hour.filter(|hour| self.look.wants(*hour, &files)));
+        self.found
+            .extend(hour.filter(|hour| self.look.wants(*hour, &files)));
     }
 }
 
@@ -120,26 +138,44 @@ mod tests {
 
     #[test]
     fn all_hours_are_looked_at_once_a_day() {
-        assert_eq!(look(Some(now())).after().unwrap(), "date=2026-03-06/hour=04/");
+        assert_eq!(
+            look(Some(now())).after().unwrap(),
+            "date=2026-03-06/hour=04/"
+        );
         assert_eq!(look(None).after(), None);
         assert_eq!(look(Some(at("2026-03-06T04:05:00Z"))).after(), None);
         assert!(!look(Some(at("2026-03-06T04:05:00.001Z"))).is_whole);
-        assert!(look(Some(now() + DAY)).is_whole, "a clock that was set back");
+        assert!(
+            look(Some(now() + DAY)).is_whole,
+            "a clock that was set back"
+        );
     }
 
     #[test]
     fn a_look_at_all_hours_is_repeated_until_nothing_is_left() {
-        let last = MergeCheckpoint { all_merged_at: Some(at("2026-03-01T00:00:00Z")) };
+        let last = MergeCheckpoint {
+            all_merged_at: Some(at("2026-03-01T00:00:00Z")),
+        };
         let whole = MergeLook::begin(&last, now());
         assert_eq!(whole.checkpoint(&last, true).all_merged_at, Some(now()));
         assert_eq!(whole.checkpoint(&last, false), last);
-        let recent = MergeCheckpoint { all_merged_at: Some(at("2026-03-07T00:00:00Z")) };
-        assert_eq!(MergeLook::begin(&recent, now()).checkpoint(&recent, true), recent);
+        let recent = MergeCheckpoint {
+            all_merged_at: Some(at("2026-03-07T00:00:00Z")),
+        };
+        assert_eq!(
+            MergeLook::begin(&recent, now()).checkpoint(&recent, true),
+            recent
+        );
     }
 
     fn found(is_whole: bool, keys: &[&str]) -> Vec<String> {
-        let mut hours = HoursToMerge::new(MergeLook { began: now(), is_whole });
-        keys.iter().filter_map(|key| SizedFile::new(key, 1)).for_each(|file| hours.push(file));
+        let mut hours = HoursToMerge::new(MergeLook {
+            began: now(),
+            is_whole,
+        });
+        keys.iter()
+            .filter_map(|key| SizedFile::new(key, 1))
+            .for_each(|file| hours.push(file));
         hours.finish().into_iter().map(LogHour::prefix).collect()
     }
 
@@ -156,7 +192,10 @@ mod tests {
             "date=2026-03-07/hour=04/07-b.parquet",
         ];
         assert_eq!(found(false, &keys), ["date=2026-03-07/hour=02/"]);
-        assert_eq!(found(true, &keys), ["date=2026-03-07/hour=02/", "date=2026-03-07/hour=03/"]);
+        assert_eq!(
+            found(true, &keys),
+            ["date=2026-03-07/hour=02/", "date=2026-03-07/hour=03/"]
+        );
         assert_eq!(found(true, &[]), Vec::<String>::new());
     }
 }

@@ -32,16 +32,21 @@ struct Unit<'a> {
 /// The first hour that is not closed yet: records of it still come.
 pub fn first_open_hour(now: Timestamp) -> LogHour {
     let closed_after = u64::try_from(LOG_HOUR_CLOSED_AFTER.as_millis()).unwrap_or(u64::MAX);
-    LogHour::of(Timestamp::from_millis(now.as_millis().saturating_sub(closed_after)))
+    LogHour::of(Timestamp::from_millis(
+        now.as_millis().saturating_sub(closed_after),
+    ))
 }
 
-/// The files to merge next into one, of those of an hour without [`leftovers`](super::leftovers): of
-/// [`files_to_merge`] as many as fit into one merge, the smallest first. Empty if nothing is to be done: the
-/// rest is as large as files become.
+/// The files to merge next into one, of those of an hour without [`leftovers`](super::leftovers):
+/// of [`files_to_merge`] as many as fit into one merge, the smallest first. Empty if nothing is to
+/// be done: the rest is as large as files become.
 pub fn merge_step(files: &[SizedFile], is_closed: bool) -> Vec<FileKey> {
     let keys: Vec<FileKey> = files.iter().map(|file| file.key.clone()).collect();
     let wanted: BTreeSet<FileKey> = files_to_merge(&keys, is_closed).into_iter().collect();
-    let files: Vec<&SizedFile> = files.iter().filter(|file| wanted.contains(&file.key)).collect();
+    let files: Vec<&SizedFile> = files
+        .iter()
+        .filter(|file| wanted.contains(&file.key))
+        .collect();
     let (merged, fresh): (Vec<_>, Vec<_>) = files.iter().partition(|file| !file.key.is_fresh());
     let has_only_late = !merged.is_empty() && fresh.len() <= LATE_FILES_MAX;
     if has_only_late && that_fit(&merged).is_empty() {
@@ -86,13 +91,31 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn fresh(number: u64, bytes: u64) -> SizedFile {
-        let name = FileName::Fresh { minute: 7, id: format!("{number:04}") };
-        SizedFile { key: FileKey { hour: LogHour::of(Timestamp::EPOCH), name }, bytes }
+        let name = FileName::Fresh {
+            minute: 7,
+            id: format!("{number:04}"),
+        };
+        SizedFile {
+            key: FileKey {
+                hour: LogHour::of(Timestamp::EPOCH),
+                name,
+            },
+            bytes,
+        }
     }
 
     fn merged(id: &str, part: u16, bytes: u64) -> SizedFile {
-        let name = FileName::Merged { id: id.to_owned(), part };
-        SizedFile { key: FileKey { hour: LogHour::of(Timestamp::EPOCH), name }, bytes }
+        let name = FileName::Merged {
+            id: id.to_owned(),
+            part,
+        };
+        SizedFile {
+            key: FileKey {
+                hour: LogHour::of(Timestamp::EPOCH),
+                name,
+            },
+            bytes,
+        }
     }
 
     fn many(count: u64, bytes: u64) -> Vec<SizedFile> {
@@ -110,7 +133,10 @@ mod tests {
         let hour = LogHour::of(at("2026-03-07T03:00:00Z"));
         assert_eq!(first_open_hour(at("2026-03-07T04:04:59.999Z")), hour);
         assert_eq!(first_open_hour(at("2026-03-07T04:05:00Z")).before(), hour);
-        assert_eq!(first_open_hour(Timestamp::EPOCH), LogHour::of(Timestamp::EPOCH));
+        assert_eq!(
+            first_open_hour(Timestamp::EPOCH),
+            LogHour::of(Timestamp::EPOCH)
+        );
     }
 
     #[test]
@@ -120,7 +146,11 @@ mod tests {
         let larger = fresh(0, 127 * MIB + 1);
         check(&[larger, small.clone()], true, &[]);
         let other = fresh(2, 100 * MIB);
-        check(&[large, other.clone(), small.clone()], true, &[&small, &other]);
+        check(
+            &[large, other.clone(), small.clone()],
+            true,
+            &[&small, &other],
+        );
         check(&[], true, &[]);
         check(&[small], true, &[]);
     }
@@ -138,7 +168,11 @@ mod tests {
     #[test]
     fn the_parts_of_a_merge_stay_together() {
         let parts = [merged("a", 0, 60 * MIB), merged("a", 1, 9 * MIB)];
-        let (small, other, large) = (fresh(1, MIB), merged("b", 0, 55 * MIB), merged("c", 0, 65 * MIB));
+        let (small, other, large) = (
+            fresh(1, MIB),
+            merged("b", 0, 55 * MIB),
+            merged("c", 0, 65 * MIB),
+        );
         let files = [parts.to_vec(), vec![other.clone(), small.clone()]].concat();
         check(&files, true, &[&small, &other, &parts[0], &parts[1]]);
         check(&[parts.to_vec(), vec![large]].concat(), true, &[]);
@@ -148,7 +182,10 @@ mod tests {
     fn large_merges_are_not_rewritten_for_few_late_records() {
         let large = [merged("a", 0, 100 * MIB), merged("b", 0, 100 * MIB)];
         check(&[large.to_vec(), many(10, 1)].concat(), true, &[]);
-        assert_eq!(merge_step(&[large.to_vec(), many(11, 1)].concat(), true).len(), 12);
+        assert_eq!(
+            merge_step(&[large.to_vec(), many(11, 1)].concat(), true).len(),
+            12
+        );
     }
 
     #[test]

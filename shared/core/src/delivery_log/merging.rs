@@ -1,15 +1,16 @@
 //! Which files of an hour are merged, and what a merge that was cut short left behind.
 //!
-//! A merge writes its parts in order; the last one names what was merged. Only then are those files deleted.
-//! So after a crash either the last part is there, and the rest of the files it names can go, or it is not,
-//! and the parts can go. [`leftovers`] are deleted before another merge of the hour begins.
+//! A merge writes its parts in order; the last one names what was merged. Only then are those files
+//! deleted. So after a crash either the last part is there, and the rest of the files it names can
+//! go, or it is not, and the parts can go. [`leftovers`] are deleted before another merge of the
+//! hour begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FileKey, FileName};
 
-/// Fresh files of an hour that still goes on, from which on they are merged. With as many in the time that a
-/// merge takes, there are never more than 120.
+/// Fresh files of an hour that still goes on, from which on they are merged. With as many in the
+/// time that a merge takes, there are never more than 120.
 const FRESH_FILES_MAX: usize = 60;
 
 /// Fresh files that a merged hour may have before it is merged again: late records, which are few.
@@ -24,8 +25,8 @@ pub struct MergeNote {
     pub sources: Option<Vec<String>>,
 }
 
-/// The files to merge into one, of those of an hour without [`leftovers`]. Empty if nothing is to be done.
-/// While the hour goes on, only fresh files are; once it is closed, all.
+/// The files to merge into one, of those of an hour without [`leftovers`]. Empty if nothing is to
+/// be done. While the hour goes on, only fresh files are; once it is closed, all.
 pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
     let fresh = || files.iter().filter(|file| file.is_fresh());
     let merges: BTreeSet<&str> = files.iter().filter_map(merge_id).collect();
@@ -33,20 +34,34 @@ pub fn files_to_merge(files: &[FileKey], is_closed: bool) -> Vec<FileKey> {
     let is_late = is_merged && fresh_files <= LATE_FILES_MAX;
     if !is_closed {
         let is_step = fresh_files >= FRESH_FILES_MAX;
-        return if is_step { fresh().cloned().collect() } else { Vec::new() };
+        return if is_step {
+            fresh().cloned().collect()
+        } else {
+            Vec::new()
+        };
     }
     let is_done = is_late || (merges.is_empty() && fresh_files <= 1);
     if is_done { Vec::new() } else { files.to_vec() }
 }
 
-/// The files of an hour to delete, because a merge ended or was cut short. Each merged file has its note.
+/// The files of an hour to delete, because a merge ended or was cut short. Each merged file has its
+/// note.
 pub fn leftovers(files: &[(FileKey, Option<MergeNote>)]) -> Vec<FileKey> {
     let merges = merges(files);
     let whole = merges.values().filter(|merge| merge.is_whole());
-    let sources: BTreeSet<&str> = whole.flat_map(|merge| merge.sources).map(String::as_str).collect();
+    let sources: BTreeSet<&str> = whole
+        .flat_map(|merge| merge.sources)
+        .map(String::as_str)
+        .collect();
     let is_cut_short = |file: &FileKey| merge_id(file).is_some_and(|id| !merges[id].is_whole());
-    let is_left = |file: &&FileKey| sources.contains(file.file_name().as_str()) || is_cut_short(file);
-    files.iter().map(|(file, _)| file).filter(is_left).cloned().collect()
+    let is_left =
+        |file: &&FileKey| sources.contains(file.file_name().as_str()) || is_cut_short(file);
+    files
+        .iter()
+        .map(|(file, _)| file)
+        .filter(is_left)
+        .cloned()
+        .collect()
 }
 
 /// The parts of one merge that are there.
@@ -59,7 +74,8 @@ struct Merge<'a> {
 
 impl Merge<'_> {
     fn is_whole(&self) -> bool {
-        self.last.is_some_and(|last| (0..=last).all(|part| self.parts.contains(&part)))
+        self.last
+            .is_some_and(|last| (0..=last).all(|part| self.parts.contains(&part)))
     }
 }
 
@@ -91,15 +107,24 @@ mod tests {
     use crate::model::Timestamp;
 
     fn key(name: FileName) -> FileKey {
-        FileKey { hour: LogHour::of(Timestamp::EPOCH), name }
+        FileKey {
+            hour: LogHour::of(Timestamp::EPOCH),
+            name,
+        }
     }
 
     fn fresh(minute: u8) -> FileKey {
-        key(FileName::Fresh { minute, id: "x".to_owned() })
+        key(FileName::Fresh {
+            minute,
+            id: "x".to_owned(),
+        })
     }
 
     fn merged(id: &str, part: u16) -> FileKey {
-        key(FileName::Merged { id: id.to_owned(), part })
+        key(FileName::Merged {
+            id: id.to_owned(),
+            part,
+        })
     }
 
     fn check(files: &[FileKey], is_closed: bool, expected: usize) {
@@ -113,7 +138,11 @@ mod tests {
         let files: Vec<_> = (0..60).map(|n| fresh(n % 60)).collect();
         check(&files[..59], false, 0);
         check(&files, false, 60);
-        check(&[files, vec![merged("a", 0), merged("b", 0)]].concat(), false, 60);
+        check(
+            &[files, vec![merged("a", 0), merged("b", 0)]].concat(),
+            false,
+            60,
+        );
     }
 
     #[test]
@@ -129,7 +158,11 @@ mod tests {
     #[test]
     fn a_merged_hour_waits_for_more_late_records() {
         let late: Vec<_> = (0..11).map(fresh).collect();
-        check(&[vec![merged("a", 0)], late[..10].to_vec()].concat(), true, 0);
+        check(
+            &[vec![merged("a", 0)], late[..10].to_vec()].concat(),
+            true,
+            0,
+        );
         check(&[vec![merged("a", 0)], late].concat(), true, 12);
     }
 
@@ -164,7 +197,10 @@ mod tests {
     #[test]
     fn a_step_that_was_merged_again_is_left_over() {
         let step = merged("a", 0);
-        let files = [noted("a", 0, Some(&[fresh(1)])), noted("b", 0, Some(&[step.clone(), fresh(2)]))];
+        let files = [
+            noted("a", 0, Some(&[fresh(1)])),
+            noted("b", 0, Some(&[step.clone(), fresh(2)])),
+        ];
         assert_eq!(leftovers(&files), [step]);
     }
 }

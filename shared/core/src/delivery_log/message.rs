@@ -1,14 +1,15 @@
 //! The message of records, in the queue of records.
 //!
-//! Version 2; written by deliver and deadletter, read by record. Messages live until record has written their
-//! records. Fixtures: `records-v1.json` and `records-v2.json`; they are never edited. A new member of a
-//! record raises no version: an older reader passes it over, and the log has no value for it. A new schema
-//! of events does, because a reader that does not know it finds no names in a payload.
+//! Version 2; written by deliver and deadletter, read by record. Messages live until record has
+//! written their records. Fixtures: `records-v1.json` and `records-v2.json`; they are never edited.
+//! A new member of a record raises no version: an older reader passes it over, and the log has no
+//! value for it. A new schema of events does, because a reader that does not know it finds no names
+//! in a payload.
 //!
-//! Version 2 does not say twice what a payload says. A record with its payload may lack the event's names,
-//! which are read from it. Deliveries of one event to several subscriptions have the same payload, and a
-//! message mostly has it once. A message without payloads is still of version 1, so that an older reader
-//! takes it.
+//! Version 2 does not say twice what a payload says. A record with its payload may lack the event's
+//! names, which are read from it. Deliveries of one event to several subscriptions have the same
+//! payload, and a message mostly has it once. A message without payloads is still of version 1, so
+//! that an older reader takes it.
 
 mod body;
 
@@ -26,7 +27,10 @@ use crate::stored::{Format, FormatError};
 /// The newest version that this program reads.
 pub const RECORDS_VERSION: u32 = 2;
 
-const FORMAT: Format = Format { name: "a message of records", newest: RECORDS_VERSION };
+const FORMAT: Format = Format {
+    name: "a message of records",
+    newest: RECORDS_VERSION,
+};
 
 /// Room for the members of a usual record, in bytes.
 const MEMBERS_BYTES_USUAL: usize = 1024;
@@ -56,11 +60,17 @@ pub struct RecordText {
 
 impl RecordText {
     /// Renders the members of a record. `payload` is valid JSON and not among them.
-    pub(super) fn new(members: &impl Serialize, payload: Option<Bytes>) -> Result<Self, serde_json::Error> {
+    pub(super) fn new(
+        members: &impl Serialize,
+        payload: Option<Bytes>,
+    ) -> Result<Self, serde_json::Error> {
         let mut json = Vec::with_capacity(MEMBERS_BYTES_USUAL);
         serde_json::to_writer(&mut json, members)?;
         json.pop();
-        Ok(Self { members: fit(json), payload: payload.map(fit) })
+        Ok(Self {
+            members: fit(json),
+            payload: payload.map(fit),
+        })
     }
 
     /// The bytes that it takes in a message with its payload.
@@ -75,14 +85,18 @@ impl RecordText {
 }
 
 /// Renders records as the bodies of as few messages as fit, in order, each at most
-/// [`RECORDS_MESSAGE_BYTES_MAX`](crate::model::RECORDS_MESSAGE_BYTES_MAX) long. A record that is larger
-/// alone, which none of ours is, makes a message of its own.
+/// [`RECORDS_MESSAGE_BYTES_MAX`](crate::model::RECORDS_MESSAGE_BYTES_MAX) long. A record that is
+/// larger alone, which none of ours is, makes a message of its own.
 pub fn render_records(records: &[Record]) -> Vec<Bytes> {
-    let texts: Vec<_> = records.iter().filter_map(|record| RecordText::new(record, None).ok()).collect();
+    let texts: Vec<_> = records
+        .iter()
+        .filter_map(|record| RecordText::new(record, None).ok())
+        .collect();
     join_records(texts.iter())
 }
 
-/// The same of records that are rendered already. A payload that several of them have is in a message once.
+/// The same of records that are rendered already. A payload that several of them have is in a
+/// message once.
 pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<Bytes> {
     let (mut bodies, mut body) = (Vec::new(), Body::default());
     for (members, payload) in records.map(RecordText::parts) {
@@ -99,14 +113,22 @@ pub fn join_records<'a>(records: impl Iterator<Item = &'a RecordText>) -> Vec<By
 
 /// Reads the records of a message.
 pub fn parse_records(body: &[u8]) -> Result<Vec<Record>, FormatError> {
-    let RecordsWire { mut records, same_payloads, .. } = FORMAT.parse(body, |wire: &RecordsWire| wire.v)?;
+    let RecordsWire {
+        mut records,
+        same_payloads,
+        ..
+    } = FORMAT.parse(body, |wire: &RecordsWire| wire.v)?;
     records.iter_mut().for_each(Record::read_names);
     for SamePayload(position, earlier) in same_payloads {
         match records.get_disjoint_mut([position, earlier]) {
             Ok([record, other]) if earlier < position && other.payload.is_some() => {
                 record.take_payload_of(other);
             }
-            _ => return Err(FORMAT.malformed("expected in samePayloads a record, and one with a payload")),
+            _ => {
+                return Err(
+                    FORMAT.malformed("expected in samePayloads a record, and one with a payload")
+                );
+            }
         }
     }
     if records.iter().any(|record| record.record_id.is_empty()) {
@@ -115,7 +137,8 @@ pub fn parse_records(body: &[u8]) -> Result<Vec<Record>, FormatError> {
     Ok(records)
 }
 
-/// The number of records that a message has which [`parse_records`] does not take, as far as it shows.
+/// The number of records that a message has which [`parse_records`] does not take, as far as it
+/// shows.
 pub fn count_records(body: &[u8]) -> usize {
     serde_json::from_slice(body).map_or(0, |wire: CountedWire| wire.records.len())
 }

@@ -4,8 +4,8 @@ use super::Origin;
 use crate::model::Marks;
 
 impl Origin {
-    /// The origin of the next attempt of an event with these marks, after this number of attempts. All
-    /// attempts of a replay are the replay's, and all of a resend are the resend's.
+    /// The origin of the next attempt of an event with these marks, after this number of attempts.
+    /// All attempts of a replay are the replay's, and all of a resend are the resend's.
     pub const fn of(attempts: u16, marks: &Marks) -> Self {
         match (marks.resent, marks.replayed, attempts) {
             (true, ..) => Self::Resend,
@@ -23,7 +23,11 @@ mod tests {
     #[test]
     fn marks_count_before_the_number_of_attempts() {
         let check = |attempts, replayed, resent, expected| {
-            let marks = Marks { replayed, resent, ..Marks::default() };
+            let marks = Marks {
+                replayed,
+                resent,
+                ..Marks::default()
+            };
             assert_eq!(Origin::of(attempts, &marks), expected);
         };
         check(0, false, false, Origin::First);

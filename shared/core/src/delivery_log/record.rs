@@ -10,8 +10,8 @@ use crate::events::EventNames;
 use crate::model::{LOG_TEXT_CHARS_MAX, Schema, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
-/// [`COLUMNS`](super::COLUMNS). A member that is missing has its default, and one that this program does not
-/// know is passed over.
+/// [`COLUMNS`](super::COLUMNS). A member that is missing has its default, and one that this program
+/// does not know is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
@@ -25,8 +25,8 @@ pub struct Record {
     pub topic: String,
     /// The subscription, in lower case as in keys.
     pub subscription: String,
-    /// The creation of the topic and of the subscription, 24 hexadecimal digits; `None` where an older
-    /// program accepted the event.
+    /// The creation of the topic and of the subscription, 24 hexadecimal digits; `None` where an
+    /// older program accepted the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// The key of the event towards this subscription, the same over all retries.
@@ -67,7 +67,8 @@ pub struct Record {
     /// The failure in words, where there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The time from the beginning of the request to the answer's head, or to the failure, in milliseconds.
+    /// The time from the beginning of the request to the answer's head, or to the failure, in
+    /// milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u32>,
     /// The answer's first bytes as text, without secrets ([`answer_text`](super::answer_text)).
@@ -95,7 +96,8 @@ pub struct Record {
     /// The key of the stored payload, where it is too large for the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_reference: Option<String>,
-    /// The event itself, with the first record of its delivery. A custom event lies in its envelope.
+    /// The event itself, with the first record of its delivery. A custom event lies in its
+    /// envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Payload>,
 }
@@ -142,11 +144,25 @@ impl Record {
 
     /// Sets the event's names from its payload, where the record has a payload and no names.
     pub(super) fn read_names(&mut self) {
-        let (Some(payload), true) = (&self.payload, self.is_nameless()) else { return };
-        let Some(schema) = self.schema.as_deref().and_then(Schema::parse) else { return };
-        let EventNames { id, source, event_type, subject } = EventNames::of_text(schema, payload.as_str());
+        let (Some(payload), true) = (&self.payload, self.is_nameless()) else {
+            return;
+        };
+        let Some(schema) = self.schema.as_deref().and_then(Schema::parse) else {
+            return;
+        };
+        let EventNames {
+            id,
+            source,
+            event_type,
+            subject,
+        } = EventNames::of_text(schema, payload.as_str());
         let names = [id, source, event_type, subject].map(|name| name.as_deref().map(log_text));
-        [self.event_id, self.event_source, self.event_type, self.event_subject] = names;
+        [
+            self.event_id,
+            self.event_source,
+            self.event_type,
+            self.event_subject,
+        ] = names;
     }
 
     /// Takes over the payload of another record, and the names that are in it.
@@ -163,7 +179,12 @@ impl Record {
     }
 
     fn is_nameless(&self) -> bool {
-        let names = [&self.event_id, &self.event_source, &self.event_type, &self.event_subject];
+        let names = [
+            &self.event_id,
+            &self.event_source,
+            &self.event_type,
+            &self.event_subject,
+        ];
         names.into_iter().all(Option::is_none)
     }
 
@@ -173,8 +194,8 @@ impl Record {
     }
 }
 
-/// A producer's text as the log keeps it: at most [`LOG_TEXT_CHARS_MAX`] characters. A search shortens the
-/// text that it looks for in the same way.
+/// A producer's text as the log keeps it: at most [`LOG_TEXT_CHARS_MAX`] characters. A search
+/// shortens the text that it looks for in the same way.
 pub fn log_text(text: &str) -> String {
     cut(text).to_owned()
 }
@@ -184,7 +205,9 @@ pub(super) fn cut(text: &str) -> &str {
     if text.len() <= LOG_TEXT_CHARS_MAX {
         return text;
     }
-    text.char_indices().nth(LOG_TEXT_CHARS_MAX).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(LOG_TEXT_CHARS_MAX)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
@@ -238,7 +261,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_payload_is_json_and_stays_as_it_is() {
-        assert_eq!(Payload::parse(" { \"a\": 1.0 } ").unwrap().as_str(), "{ \"a\": 1.0 }");
+        assert_eq!(
+            Payload::parse(" { \"a\": 1.0 } ").unwrap().as_str(),
+            "{ \"a\": 1.0 }"
+        );
         assert!(Payload::parse("{").is_none() && Payload::parse("").is_none());
     }
 
@@ -250,8 +276,18 @@ pub(super) mod tests {
             time: Timestamp::from_millis(ms),
             ..Record::default()
         };
-        let sorted = [at("a", "x", 2), at("a", "x", 1), at("a", "y", 9), at("b", "a", 3)];
-        let mut shuffled = [sorted[3].clone(), sorted[1].clone(), sorted[2].clone(), sorted[0].clone()];
+        let sorted = [
+            at("a", "x", 2),
+            at("a", "x", 1),
+            at("a", "y", 9),
+            at("b", "a", 3),
+        ];
+        let mut shuffled = [
+            sorted[3].clone(),
+            sorted[1].clone(),
+            sorted[2].clone(),
+            sorted[0].clone(),
+        ];
         shuffled.sort_by(|a, b| a.place().cmp(&b.place()));
         assert_eq!(shuffled, sorted);
     }

@@ -1,16 +1,18 @@
-//! The id of a record: the same for the same fact, however often it is sent, so that readers count it once.
+//! The id of a record: the same for the same fact, however often it is sent, so that readers count
+//! it once.
 
 use sha2::{Digest, Sha256};
 
 use super::Kind;
 use crate::model::{Timestamp, hex};
 
-/// Bytes of a digest that make an id. Among 10^12 records, two have the same one with a chance of 10^-15.
+/// Bytes of a digest that make an id. Among 10^12 records, two have the same one with a chance of
+/// 10^-15.
 const ID_BYTES: usize = 16;
 
-/// The id of what one receive of a message did to one event of it: 32 hexadecimal digits. A second receive of
-/// the message is another fact, since it sends the event again. The time tells the two apart where the queue
-/// counts receives anew: the embedded one does when it is opened.
+/// The id of what one receive of a message did to one event of it: 32 hexadecimal digits. A second
+/// receive of the message is another fact, since it sends the event again. The time tells the two
+/// apart where the queue counts receives anew: the embedded one does when it is opened.
 pub fn record_id(
     message_id: &str,
     receive_count: u32,
@@ -20,9 +22,21 @@ pub fn record_id(
     time: Timestamp,
 ) -> String {
     let mut digest = Sha256::new();
-    let numbers = [u64::from(receive_count), u64::from(attempt), time.as_millis()].map(|it| it.to_string());
+    let numbers = [
+        u64::from(receive_count),
+        u64::from(attempt),
+        time.as_millis(),
+    ]
+    .map(|it| it.to_string());
     let [receive_count, attempt, time] = &numbers;
-    for part in [message_id, receive_count, event_key, attempt, kind.as_str(), time] {
+    for part in [
+        message_id,
+        receive_count,
+        event_key,
+        attempt,
+        kind.as_str(),
+        time,
+    ] {
         digest.update(part.as_bytes());
         digest.update(b"\n");
     }
@@ -37,7 +51,14 @@ mod tests {
 
     #[test]
     fn an_id_is_stable() {
-        let id = record_id("9a0c6a5e-0d33-4a5d-8f43-7a7b7a3f2d11", 1, "0b0e-0", 1, Kind::Attempt, AT);
+        let id = record_id(
+            "9a0c6a5e-0d33-4a5d-8f43-7a7b7a3f2d11",
+            1,
+            "0b0e-0",
+            1,
+            Kind::Attempt,
+            AT,
+        );
         assert_eq!(id, "6dd55bebb886571b38364addb78598ff");
     }
 

@@ -1,5 +1,5 @@
-//! The end of records: how much of a disk the embedded log takes, and which files go. On AWS the bucket's
-//! lifecycle deletes files.
+//! The end of records: how much of a disk the embedded log takes, and which files go. On AWS the
+//! bucket's lifecycle deletes files.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{FileKey, LogHour};
 use crate::model::size::parse_size;
 use crate::model::{
-    LOG_BYTES_KEPT, LOG_DISK_FREE_MIN, LOG_MERGE_BYTES_MAX, LOG_OBJECT_BYTES_MAX, RECORDS_WAITING_BYTES_MAX,
-    Timestamp,
+    LOG_BYTES_KEPT, LOG_DISK_FREE_MIN, LOG_MERGE_BYTES_MAX, LOG_OBJECT_BYTES_MAX,
+    RECORDS_WAITING_BYTES_MAX, Timestamp,
 };
 use crate::pressure::Usage;
 
@@ -27,9 +27,13 @@ impl LogSize {
         match text.strip_suffix('%') {
             Some(percent) => {
                 let percent = percent.trim_end().parse().ok()?;
-                (1..=100).contains(&percent).then_some(Self::Percent(percent))
+                (1..=100)
+                    .contains(&percent)
+                    .then_some(Self::Percent(percent))
             }
-            None => parse_size(text).filter(|bytes| *bytes >= LOG_BYTES_KEPT).map(Self::Bytes),
+            None => parse_size(text)
+                .filter(|bytes| *bytes >= LOG_BYTES_KEPT)
+                .map(Self::Bytes),
         }
     }
 
@@ -47,8 +51,8 @@ impl LogSize {
 pub struct LogDisk {
     /// The size of the disk, and how much of it is used, the log included.
     pub usage: Usage,
-    /// The share of the disk, in per cent, from which on the log makes room, so that the disk's level of back
-    /// pressure does not rise. `None` if no level follows from the disk.
+    /// The share of the disk, in per cent, from which on the log makes room, so that the disk's
+    /// level of back pressure does not rise. `None` if no level follows from the disk.
     pub calm_percent: Option<u64>,
 }
 
@@ -72,10 +76,16 @@ impl ListedFile {
     /// A file of a listing. `None` for files of others.
     pub fn new(key: String, bytes: u64, modified_at: Timestamp) -> Option<Self> {
         let hour = FileKey::parse(key.strip_prefix(DAMAGED).unwrap_or(&key))?.hour;
-        Some(Self { key, hour, bytes, modified_at })
+        Some(Self {
+            key,
+            hour,
+            bytes,
+            modified_at,
+        })
     }
 
-    /// The part of the key that all files have that go together: the parts of a merge, or the file alone.
+    /// The part of the key that all files have that go together: the parts of a merge, or the file
+    /// alone.
     fn unit(&self) -> &str {
         let is_part = FileKey::parse(&self.key).is_some_and(|key| !key.is_fresh());
         let unit = self.key.rsplit_once('-').filter(|_| is_part);
@@ -83,39 +93,46 @@ impl ListedFile {
     }
 }
 
-/// The bytes that the log may take now: as set, and less where the disk fills up. It then makes room until
-/// the disk is below `calm_percent`, as far as it can.
+/// The bytes that the log may take now: as set, and less where the disk fills up. It then makes
+/// room until the disk is below `calm_percent`, as far as it can.
 pub fn log_bytes_max(size: LogSize, disk: LogDisk, log_bytes: u64) -> u64 {
     let set = size.bytes(disk.usage.total);
-    let Some(calm_percent) = disk.calm_percent else { return set };
+    let Some(calm_percent) = disk.calm_percent else {
+        return set;
+    };
     let others = disk.usage.used.saturating_sub(log_bytes);
     let left = share(disk.usage.total, calm_percent).saturating_sub(others);
     set.min(left.max(LOG_BYTES_KEPT))
 }
 
-/// Most bytes of records that may wait for a log of this size. `total` is the size of its disk, if known.
+/// Most bytes of records that may wait for a log of this size. `total` is the size of its disk, if
+/// known.
 pub fn records_waiting_bytes_max(size: Option<LogSize>, total: Option<u64>) -> u64 {
     let set = size.map_or(u64::MAX, |size| size.bytes(total.unwrap_or(u64::MAX)));
     set.min(RECORDS_WAITING_BYTES_MAX)
 }
 
-/// Whether a disk has room for a merge of a log of this size: for copies of its sources, for the files that
-/// it writes, and for what the log leaves free.
+/// Whether a disk has room for a merge of a log of this size: for copies of its sources, for the
+/// files that it writes, and for what the log leaves free.
 pub fn has_room_to_merge(size: Option<LogSize>, disk: Usage) -> bool {
     let set = size.map_or(u64::MAX, |size| size.bytes(disk.total));
-    let merged = set.saturating_mul(3).min(2 * LOG_MERGE_BYTES_MAX + LOG_OBJECT_BYTES_MAX);
+    let merged = set
+        .saturating_mul(3)
+        .min(2 * LOG_MERGE_BYTES_MAX + LOG_OBJECT_BYTES_MAX);
     disk.total.saturating_sub(disk.used) >= merged.saturating_add(LOG_DISK_FREE_MIN)
 }
 
 /// The first hour of which records are kept, if they are kept so long.
 pub fn first_kept_hour(now: Timestamp, retention: Duration) -> LogHour {
     let retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-    LogHour::of(Timestamp::from_millis(now.as_millis().saturating_sub(retention)))
+    LogHour::of(Timestamp::from_millis(
+        now.as_millis().saturating_sub(retention),
+    ))
 }
 
-/// The files that go so that the others take these bytes at most, the oldest hour first. Only of the newest
-/// hour single files go, the oldest first. The parts of a merge go together: without one, the others would
-/// look like those of a merge that was cut short.
+/// The files that go so that the others take these bytes at most, the oldest hour first. Only of
+/// the newest hour single files go, the oldest first. The parts of a merge go together: without
+/// one, the others would look like those of a merge that was cut short.
 pub fn files_over(files: &[ListedFile], bytes_max: u64) -> Vec<&ListedFile> {
     let written = first_written(files);
     let mut files: Vec<&ListedFile> = files.iter().collect();
@@ -161,8 +178,18 @@ mod tests {
     }
 
     fn room(size: LogSize, used: u64, log_bytes: u64) -> u64 {
-        let usage = Usage { used, total: 100 * GIB };
-        log_bytes_max(size, LogDisk { usage, calm_percent: Some(94) }, log_bytes)
+        let usage = Usage {
+            used,
+            total: 100 * GIB,
+        };
+        log_bytes_max(
+            size,
+            LogDisk {
+                usage,
+                calm_percent: Some(94),
+            },
+            log_bytes,
+        )
     }
 
     #[test]
@@ -182,7 +209,13 @@ mod tests {
         assert_eq!(room(LogSize::Percent(5), 0, 0), 5 * GIB);
         assert_eq!(room(LogSize::Percent(5), 94 * GIB, 5 * GIB), 5 * GIB);
         assert_eq!(room(LogSize::Bytes(GIB), 50 * GIB, GIB), GIB);
-        let no_levels = LogDisk { usage: Usage { used: GIB, total: GIB }, calm_percent: None };
+        let no_levels = LogDisk {
+            usage: Usage {
+                used: GIB,
+                total: GIB,
+            },
+            calm_percent: None,
+        };
         assert_eq!(log_bytes_max(LogSize::Percent(50), no_levels, 0), GIB / 2);
     }
 
@@ -190,14 +223,18 @@ mod tests {
     fn the_log_makes_room_before_the_disk_is_under_pressure() {
         assert_eq!(room(LogSize::Percent(5), 96 * GIB, 5 * GIB), 3 * GIB);
         assert_eq!(room(LogSize::Bytes(4 * GIB), 96 * GIB, 5 * GIB), 3 * GIB);
-        assert_eq!(room(LogSize::Percent(5), 100 * GIB, 4 * GIB), LOG_BYTES_KEPT);
+        assert_eq!(
+            room(LogSize::Percent(5), 100 * GIB, 4 * GIB),
+            LOG_BYTES_KEPT
+        );
         assert_eq!(room(LogSize::Bytes(7), 100 * GIB, 4 * GIB), 7);
         assert_eq!(room(LogSize::Percent(5), 0, 4 * GIB), 5 * GIB);
     }
 
     #[test]
     fn waiting_records_take_no_more_than_the_log() {
-        let check = |size, total, expected| assert_eq!(records_waiting_bytes_max(size, total), expected);
+        let check =
+            |size, total, expected| assert_eq!(records_waiting_bytes_max(size, total), expected);
         check(Some(LogSize::Percent(5)), Some(10 * GIB), GIB / 2);
         check(Some(LogSize::Percent(5)), Some(100 * GIB), GIB);
         check(Some(LogSize::Percent(5)), None, GIB);
@@ -209,7 +246,10 @@ mod tests {
     fn a_merge_needs_room_for_what_it_copies_and_writes() {
         const MIB: u64 = 1 << 20;
         let check = |size, total, free, expected| {
-            let disk = Usage { used: total - free, total };
+            let disk = Usage {
+                used: total - free,
+                total,
+            };
             assert_eq!(has_room_to_merge(size, disk), expected, "{free}");
         };
         let five = Some(LogSize::Percent(5));
@@ -225,7 +265,10 @@ mod tests {
         let week = Duration::from_hours(7 * 24);
         let first = first_kept_hour(at("2026-03-08T03:59:59Z"), week);
         assert_eq!(first, LogHour::of(at("2026-03-01T03:00:00Z")));
-        assert_eq!(first_kept_hour(Timestamp::EPOCH, week), LogHour::of(Timestamp::EPOCH));
+        assert_eq!(
+            first_kept_hour(Timestamp::EPOCH, week),
+            LogHour::of(Timestamp::EPOCH)
+        );
     }
 
     #[test]
@@ -233,14 +276,24 @@ mod tests {
         let listed = |key: &str| ListedFile::new(key.to_owned(), 1, Timestamp::EPOCH);
         let plain = listed("date=2026-03-07/hour=03/07-a.parquet").unwrap();
         assert_eq!(plain.hour, LogHour::of(at("2026-03-07T03:00:00Z")));
-        assert_eq!(listed("damaged/date=2026-03-07/hour=03/07-a.parquet").unwrap().hour, plain.hour);
+        assert_eq!(
+            listed("damaged/date=2026-03-07/hour=03/07-a.parquet")
+                .unwrap()
+                .hour,
+            plain.hour
+        );
         assert_eq!(listed("notes.txt"), None);
     }
 
     fn file(hour: u64, written: u64, bytes: u64) -> ListedFile {
         let hour = LogHour::of(Timestamp::from_millis(hour * 3_600_000));
         let key = format!("{}{written:02}-a.parquet", hour.prefix());
-        ListedFile { key, hour, bytes, modified_at: Timestamp::from_millis(written) }
+        ListedFile {
+            key,
+            hour,
+            bytes,
+            modified_at: Timestamp::from_millis(written),
+        }
     }
 
     fn check(files: &[ListedFile], bytes_max: u64, expected: &[usize]) {
@@ -250,7 +303,13 @@ mod tests {
 
     #[test]
     fn the_oldest_hours_go_whole_and_of_the_newest_the_oldest_files() {
-        let files = [file(3, 9, 10), file(1, 1, 10), file(1, 2, 10), file(2, 3, 10), file(3, 8, 10)];
+        let files = [
+            file(3, 9, 10),
+            file(1, 1, 10),
+            file(1, 2, 10),
+            file(2, 3, 10),
+            file(3, 8, 10),
+        ];
         check(&files, 50, &[]);
         check(&files, 49, &[1, 2]);
         check(&files, 30, &[1, 2]);
@@ -263,14 +322,26 @@ mod tests {
     fn the_parts_of_a_merge_go_together() {
         let part = |id: &str, part: u16, written| {
             let file = file(1, written, 10);
-            ListedFile { key: format!("{}merged-{id}-{part:03}.parquet", file.hour.prefix()), ..file }
+            ListedFile {
+                key: format!("{}merged-{id}-{part:03}.parquet", file.hour.prefix()),
+                ..file
+            }
         };
-        let files = [part("b", 0, 1), file(1, 2, 10), part("b", 1, 4), part("a", 0, 3), part("a", 1, 3)];
+        let files = [
+            part("b", 0, 1),
+            file(1, 2, 10),
+            part("b", 1, 4),
+            part("a", 0, 3),
+            part("a", 1, 3),
+        ];
         check(&files, 49, &[0, 2]);
         check(&files, 30, &[0, 2]);
         check(&files, 29, &[0, 2, 1]);
         check(&files, 19, &[0, 2, 1, 3, 4]);
-        let aside = ListedFile { key: format!("{DAMAGED}{}", files[0].key), ..files[0].clone() };
+        let aside = ListedFile {
+            key: format!("{DAMAGED}{}", files[0].key),
+            ..files[0].clone()
+        };
         check(&[aside, files[2].clone()], 19, &[0]);
     }
 }

@@ -1,7 +1,8 @@
-//! The words of the log: closed lists of today, each with a stable text in messages, files and answers.
+//! The words of the log: closed lists of today, each with a stable text in messages, files and
+//! answers.
 //!
-//! A word of a newer program reads as `Unknown`. Nothing writes that: files are merged column by column, as
-//! they lie, so a word that this program does not know is kept.
+//! A word of a newer program reads as `Unknown`. Nothing writes that: files are merged column by
+//! column, as they lie, so a word that this program does not know is kept.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::RefOr;
@@ -130,8 +131,8 @@ words! {
 }
 
 impl LogResult {
-    /// The state of an event whose last record has this result. A result of a newer program says nothing
-    /// else than that the event is not at its end as far as this program knows.
+    /// The state of an event whose last record has this result. A result of a newer program says
+    /// nothing else than that the event is not at its end as far as this program knows.
     pub const fn state(self) -> DeliveryState {
         match self {
             Self::Delivered => DeliveryState::Delivered,
@@ -160,9 +161,15 @@ mod tests {
             LogResult::ALL.iter().map(|word| word.as_str()).collect(),
             "delivered retry held dead-lettered dropped",
         );
-        check(Origin::ALL.iter().map(|word| word.as_str()).collect(), "first retry replay resend");
         check(
-            DeliveryState::ALL.iter().map(|word| word.as_str()).collect(),
+            Origin::ALL.iter().map(|word| word.as_str()).collect(),
+            "first retry replay resend",
+        );
+        check(
+            DeliveryState::ALL
+                .iter()
+                .map(|word| word.as_str())
+                .collect(),
             "waiting held delivered dead-lettered dropped",
         );
     }
@@ -178,7 +185,13 @@ mod tests {
 
     #[test]
     fn every_result_is_a_state() {
-        let states: Vec<_> = LogResult::ALL.iter().map(|result| result.state().as_str()).collect();
-        assert_eq!(states, ["delivered", "waiting", "held", "dead-lettered", "dropped"]);
+        let states: Vec<_> = LogResult::ALL
+            .iter()
+            .map(|result| result.state().as_str())
+            .collect();
+        assert_eq!(
+            states,
+            ["delivered", "waiting", "held", "dead-lettered", "dropped"]
+        );
     }
 }

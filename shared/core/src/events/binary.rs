@@ -1,5 +1,5 @@
-//! CloudEvents in binary mode: attributes in `ce-*` headers, data in the body; rendered to structured JSON
-//! once.
+//! CloudEvents in binary mode: attributes in `ce-*` headers, data in the body; rendered to
+//! structured JSON once.
 //! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md>
 
 use base64::Engine;
@@ -18,8 +18,8 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with(PREFIX))
 }
 
-/// The event as JSON. Names are checked here, because they become members; the reader of the JSON checks the
-/// values.
+/// The event as JSON. Names are checked here, because they become members; the reader of the JSON
+/// checks the values.
 pub(super) fn render(
     headers: &HeaderMap,
     content_type: Option<&str>,
@@ -34,7 +34,11 @@ pub(super) fn render(
         }
     }
     if let Some(content_type) = content_type {
-        member(&mut json, "datacontenttype", &quoted(content_type.to_owned()));
+        member(
+            &mut json,
+            "datacontenttype",
+            &quoted(content_type.to_owned()),
+        );
     }
     if !body.is_empty() {
         let (name, value) =
@@ -54,7 +58,11 @@ fn quoted(text: String) -> String {
     serde_json::Value::String(text).to_string()
 }
 
-fn attribute_text(headers: &HeaderMap, attribute: &str, name: &http::HeaderName) -> Result<String, Expected> {
+fn attribute_text(
+    headers: &HeaderMap,
+    attribute: &str,
+    name: &http::HeaderName,
+) -> Result<String, Expected> {
     if matches!(attribute, "data" | "datacontenttype") {
         return Err(Expected::NotInHeader);
     }
@@ -68,9 +76,9 @@ fn attribute_text(headers: &HeaderMap, attribute: &str, name: &http::HeaderName)
     }
 }
 
-/// The body as the JSON format has it: JSON as it is, text as a string, all else as base64. Data without a
-/// content type counts as JSON where it is JSON, because that is what CloudEvents says of it and what its
-/// Python client sends.
+/// The body as the JSON format has it: JSON as it is, text as a string, all else as base64. Data
+/// without a content type counts as JSON where it is JSON, because that is what CloudEvents says of
+/// it and what its Python client sends.
 fn data(content_type: Option<&str>, body: &[u8]) -> Result<(&'static str, String), Expected> {
     let media_type = MediaType::read(content_type.unwrap_or_default());
     if media_type.is_json() || content_type.is_none() {
@@ -80,7 +88,9 @@ fn data(content_type: Option<&str>, body: &[u8]) -> Result<(&'static str, String
         }
     }
     match std::str::from_utf8(body) {
-        Ok(text) if media_type.is_text() && media_type.is_utf8() => Ok(("data", quoted(text.to_owned()))),
+        Ok(text) if media_type.is_text() && media_type.is_utf8() => {
+            Ok(("data", quoted(text.to_owned())))
+        }
         _ => Ok(("data_base64", quoted(STANDARD.encode(body)))),
     }
 }
@@ -91,7 +101,8 @@ fn json(body: &[u8]) -> Result<String, Expected> {
     Ok(json.get().to_owned())
 }
 
-/// Decodes a header value: quotes first, then one round of percent-decoding (HTTP binding, 3.1.3.2).
+/// Decodes a header value: quotes first, then one round of percent-decoding (HTTP binding,
+/// 3.1.3.2).
 fn decode(value: &[u8]) -> Option<String> {
     let unquoted = unquote(value.trim_ascii())?;
     let mut text = Vec::with_capacity(unquoted.len());
@@ -109,10 +120,12 @@ fn decode(value: &[u8]) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// Undoes a quoted string (RFC 9110, 5.6.4), which older producers send. Quotes elsewhere are ordinary
-/// characters.
+/// Undoes a quoted string (RFC 9110, 5.6.4), which older producers send. Quotes elsewhere are
+/// ordinary characters.
 fn unquote(value: &[u8]) -> Option<Vec<u8>> {
-    let Some(quoted) = value.strip_prefix(b"\"") else { return Some(value.to_vec()) };
+    let Some(quoted) = value.strip_prefix(b"\"") else {
+        return Some(value.to_vec());
+    };
     let mut text = Vec::with_capacity(quoted.len());
     let mut bytes = quoted.iter().copied();
     loop {
@@ -126,7 +139,9 @@ fn unquote(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]
@@ -135,7 +150,11 @@ mod tests {
     use http::{HeaderName, HeaderValue};
     use proptest::prelude::*;
 
-    fn rendered(headers: &[(&str, &str)], content_type: Option<&str>, body: &[u8]) -> Result<String, String> {
+    fn rendered(
+        headers: &[(&str, &str)],
+        content_type: Option<&str>,
+        body: &[u8],
+    ) -> Result<String, String> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
@@ -185,16 +204,32 @@ mod tests {
             b"1",
             r#","datacontenttype":"application/vnd.x+json","data":1"#,
         );
-        check(Some("text/plain"), "é\"\n".as_bytes(), r#","datacontenttype":"text/plain","data":"é\"\n""#);
-        check(Some("text/plain"), b"\xff", r#","datacontenttype":"text/plain","data_base64":"/w==""#);
+        check(
+            Some("text/plain"),
+            "é\"\n".as_bytes(),
+            r#","datacontenttype":"text/plain","data":"é\"\n""#,
+        );
+        check(
+            Some("text/plain"),
+            b"\xff",
+            r#","datacontenttype":"text/plain","data_base64":"/w==""#,
+        );
         check(
             Some("text/plain; charset=latin1"),
             b"a",
             r#","datacontenttype":"text/plain; charset=latin1","data_base64":"YQ==""#,
         );
-        check(Some("image/png"), b"abc", r#","datacontenttype":"image/png","data_base64":"YWJj""#);
+        check(
+            Some("image/png"),
+            b"abc",
+            r#","datacontenttype":"image/png","data_base64":"YWJj""#,
+        );
         check(None, b"abc", r#","data_base64":"YWJj""#);
-        check(Some("application/json"), b"", r#","datacontenttype":"application/json""#);
+        check(
+            Some("application/json"),
+            b"",
+            r#","datacontenttype":"application/json""#,
+        );
         check(None, b"{\"a\": 1}", r#","data":{"a": 1}"#);
         check(None, b"", "");
     }
@@ -202,16 +237,31 @@ mod tests {
     #[test]
     fn every_malformed_header_is_named() {
         let check = |name: &str, value: &str, expected: &str| {
-            assert_eq!(rendered(&[(name, value)], None, b""), Err(expected.to_owned()));
+            assert_eq!(
+                rendered(&[(name, value)], None, b""),
+                Err(expected.to_owned())
+            );
         };
-        check("ce-subject", "%c3%28", "subject: expected percent-encoded UTF-8");
-        check("ce-", "x", ": expected an attribute name of lower-case letters and digits");
+        check(
+            "ce-subject",
+            "%c3%28",
+            "subject: expected percent-encoded UTF-8",
+        );
+        check(
+            "ce-",
+            "x",
+            ": expected an attribute name of lower-case letters and digits",
+        );
         check(
             "ce-data_base64",
             "x",
             "data_base64: expected an attribute name of lower-case letters and digits",
         );
-        check("ce-data", "x", "data: expected in the body and content-type, not in a ce- header");
+        check(
+            "ce-data",
+            "x",
+            "data: expected in the body and content-type, not in a ce- header",
+        );
         check(
             "ce-datacontenttype",
             "x",
@@ -226,10 +276,19 @@ mod tests {
     #[test]
     fn json_data_is_checked() {
         let check = |body: &[u8], expected: &str| {
-            assert_eq!(rendered(&[("ce-id", "1")], Some("application/json"), body), Err(expected.to_owned()));
+            assert_eq!(
+                rendered(&[("ce-id", "1")], Some("application/json"), body),
+                Err(expected.to_owned())
+            );
         };
-        check(b"{", "data: expected JSON: EOF while parsing an object at line 1 column 1");
-        check(b"1 2", "data: expected JSON: trailing characters at line 1 column 3");
+        check(
+            b"{",
+            "data: expected JSON: EOF while parsing an object at line 1 column 1",
+        );
+        check(
+            b"1 2",
+            "data: expected JSON: trailing characters at line 1 column 3",
+        );
         check(b"\"\xff\"", "data: expected UTF-8");
     }
 

@@ -16,14 +16,19 @@ pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
     let members = Members::read(json)?;
     let mut draft = Draft::default();
     for (name, value) in members.iter() {
-        draft.take(name, value).map_err(|expected| EventError::member(name, expected))?;
+        draft
+            .take(name, value)
+            .map_err(|expected| EventError::member(name, expected))?;
     }
     draft.finish()
 }
 
 /// Whether an attribute may have this name: lower-case letters and digits, of any length.
 pub(crate) fn is_attribute_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
 /// Whether an event may have this member.
@@ -75,9 +80,16 @@ impl Draft {
             return Err(EventError::member("data_base64", Expected::OneData));
         }
         Ok(Attributes {
-            id: self.id.ok_or_else(missing("id", Expected::NonEmptyString))?,
-            source: Some(self.source.ok_or_else(missing("source", Expected::UriReference))?),
-            event_type: self.event_type.ok_or_else(missing("type", Expected::NonEmptyString))?,
+            id: self
+                .id
+                .ok_or_else(missing("id", Expected::NonEmptyString))?,
+            source: Some(
+                self.source
+                    .ok_or_else(missing("source", Expected::UriReference))?,
+            ),
+            event_type: self
+                .event_type
+                .ok_or_else(missing("type", Expected::NonEmptyString))?,
             ..self.rest
         })
     }
@@ -97,25 +109,39 @@ fn text(value: Value<'_>, expected: Expected) -> Result<Cow<'_, str>, Expected> 
 
 fn non_empty(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
     let text = text(value, Expected::NonEmptyString)?;
-    if text.is_empty() { Err(Expected::NonEmptyString) } else { Ok(text) }
+    if text.is_empty() {
+        Err(Expected::NonEmptyString)
+    } else {
+        Ok(text)
+    }
 }
 
 fn specversion(value: Value<'_>) -> Result<bool, Expected> {
-    if text(value, Expected::SpecVersion)? == "1.0" { Ok(true) } else { Err(Expected::SpecVersion) }
+    if text(value, Expected::SpecVersion)? == "1.0" {
+        Ok(true)
+    } else {
+        Err(Expected::SpecVersion)
+    }
 }
 
-/// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here resolves
-/// one.
+/// Loose on purpose: what is a URI reference differs between producers' libraries, and nothing here
+/// resolves one.
 fn uri_reference(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
     let text = text(value, Expected::UriReference)?;
-    if text.is_empty() || text.contains(char::is_whitespace) { Err(Expected::UriReference) } else { Ok(text) }
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        Err(Expected::UriReference)
+    } else {
+        Ok(text)
+    }
 }
 
 fn absolute_uri(value: Value<'_>) -> Result<(), Expected> {
     let text = text(value, Expected::AbsoluteUri)?;
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+            && scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
     };
     match text.split_once(':') {
         Some((scheme, rest))
@@ -133,7 +159,10 @@ fn time(value: Value<'_>) -> Result<Timestamp, Expected> {
 
 fn base64(value: Value<'_>) -> Result<bool, Expected> {
     let text = text(value, Expected::Base64)?;
-    STANDARD.decode(text.as_bytes()).map(|_| true).map_err(|_| Expected::Base64)
+    STANDARD
+        .decode(text.as_bytes())
+        .map(|_| true)
+        .map_err(|_| Expected::Base64)
 }
 
 fn extension(value: Value<'_>) -> Result<(), Expected> {
@@ -146,8 +175,8 @@ fn extension(value: Value<'_>) -> Result<(), Expected> {
     Ok(())
 }
 
-/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not offered as a
-/// header.
+/// A `traceparent` that is not in W3C's form stays in the event like any extension, but is not
+/// offered as a header.
 /// <https://www.w3.org/TR/trace-context/#traceparent-header>
 fn traceparent(value: Value<'_>) -> Result<Option<Box<str>>, Expected> {
     extension(value)?;
@@ -173,12 +202,18 @@ mod tests {
 
     /// An event with `members` besides the required ones.
     fn with(members: &str) -> Result<Attributes, String> {
-        read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#))
-            .map_err(|e| e.to_string())
+        read(&format!(
+            r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#
+        ))
+        .map_err(|e| e.to_string())
     }
 
     fn refused(json: &str, expected: &str) {
-        assert_eq!(read(json).map_err(|e| e.to_string()), Err(expected.to_owned()), "{json}");
+        assert_eq!(
+            read(json).map_err(|e| e.to_string()),
+            Err(expected.to_owned()),
+            "{json}"
+        );
     }
 
     fn refused_with(members: &str, expected: &str) {
@@ -187,7 +222,12 @@ mod tests {
 
     #[test]
     fn the_four_required_attributes_are_required() {
-        let required = [("specversion", "\"1.0\""), ("id", "\"1\""), ("source", "\"/s\""), ("type", "\"t\"")];
+        let required = [
+            ("specversion", "\"1.0\""),
+            ("id", "\"1\""),
+            ("source", "\"/s\""),
+            ("type", "\"t\""),
+        ];
         let expectations = [
             "specversion: expected \"1.0\"",
             "id: expected a non-empty string",
@@ -195,11 +235,22 @@ mod tests {
             "type: expected a non-empty string",
         ];
         for (at, (missing, _)) in required.iter().enumerate() {
-            for instead in [None, Some("null"), Some("\"\""), Some("7"), Some("[\"x\"]"), Some("{}")] {
+            for instead in [
+                None,
+                Some("null"),
+                Some("\"\""),
+                Some("7"),
+                Some("[\"x\"]"),
+                Some("{}"),
+            ] {
                 let members: Vec<String> = required
                     .iter()
                     .filter_map(|(name, value)| {
-                        let value = if name == missing { instead } else { Some(*value) };
+                        let value = if name == missing {
+                            instead
+                        } else {
+                            Some(*value)
+                        };
                         value.map(|value| format!("\"{name}\":{value}"))
                     })
                     .collect();
@@ -212,14 +263,31 @@ mod tests {
     fn every_malformed_attribute_is_named() {
         refused_with(r#","subject":"""#, "subject: expected a non-empty string");
         refused_with(r#","subject":5"#, "subject: expected a non-empty string");
-        refused_with(r#","subject":"a\nb""#, "subject: expected text without control characters");
-        refused_with(r#","subject":"\ud800""#, "subject: expected valid Unicode, found a lone surrogate");
-        refused_with(r#","datacontenttype":"""#, "datacontenttype: expected a non-empty string");
+        refused_with(
+            r#","subject":"a\nb""#,
+            "subject: expected text without control characters",
+        );
+        refused_with(
+            r#","subject":"\ud800""#,
+            "subject: expected valid Unicode, found a lone surrogate",
+        );
+        refused_with(
+            r#","datacontenttype":"""#,
+            "datacontenttype: expected a non-empty string",
+        );
         for uri in ["", "schema", "//host/x", "1a:b", "a:", "a:b c"] {
-            refused_with(&format!(",\"dataschema\":\"{uri}\""), "dataschema: expected an absolute URI");
+            refused_with(
+                &format!(",\"dataschema\":\"{uri}\""),
+                "dataschema: expected an absolute URI",
+            );
         }
         for name in ["time", "expirytime"] {
-            for value in ["\"tomorrow\"", "1700000000", "\"2026-11-21\"", "\"2026-11-21T10:00:00\""] {
+            for value in [
+                "\"tomorrow\"",
+                "1700000000",
+                "\"2026-11-21\"",
+                "\"2026-11-21T10:00:00\"",
+            ] {
                 refused_with(
                     &format!(",\"{name}\":{value}"),
                     &format!("{name}: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z"),
@@ -227,42 +295,82 @@ mod tests {
             }
         }
         for name in ["Upper", "under_score", "a-b", "", "ü", "with space"] {
-            let expected = if name.is_empty() { String::new() } else { name.to_owned() }
-                + ": expected an attribute \
+            let expected = if name.is_empty() {
+                String::new()
+            } else {
+                name.to_owned()
+            } + ": expected an attribute \
                  name of lower-case letters and digits";
             refused_with(&format!(",\"{name}\":\"x\""), &expected);
         }
-        refused_with(r#","ext":{"a":1}"#, "ext: expected a string, a number or a boolean");
-        refused_with(r#","ext":[]"#, "ext: expected a string, a number or a boolean");
-        refused_with(r#","ext":"\udfff""#, "ext: expected valid Unicode, found a lone surrogate");
-        refused_with(r#","traceparent":{}"#, "traceparent: expected a string, a number or a boolean");
+        refused_with(
+            r#","ext":{"a":1}"#,
+            "ext: expected a string, a number or a boolean",
+        );
+        refused_with(
+            r#","ext":[]"#,
+            "ext: expected a string, a number or a boolean",
+        );
+        refused_with(
+            r#","ext":"\udfff""#,
+            "ext: expected valid Unicode, found a lone surrogate",
+        );
+        refused_with(
+            r#","traceparent":{}"#,
+            "traceparent: expected a string, a number or a boolean",
+        );
         for value in ["5", "\"a\"", "\"!!!!\"", "\"aGk\"", "\"aG k=\""] {
-            refused_with(&format!(",\"data_base64\":{value}"), "data_base64: expected base64");
+            refused_with(
+                &format!(",\"data_base64\":{value}"),
+                "data_base64: expected base64",
+            );
         }
-        refused_with(r#","data":1,"data_base64":"aGk=""#, "data_base64: expected either data or data_base64");
+        refused_with(
+            r#","data":1,"data_base64":"aGk=""#,
+            "data_base64: expected either data or data_base64",
+        );
         refused_with(r#","id":"2""#, "id: expected at most once");
         refused_with(r#","data":1,"data":1"#, "data: expected at most once");
     }
 
     #[test]
     fn a_source_with_a_space_or_a_control_character_is_refused() {
-        let source = |text: &str| format!(r#"{{"specversion":"1.0","id":"1","type":"t","source":"{text}"}}"#);
-        refused(&source("a b"), "source: expected a non-empty URI reference without spaces");
-        refused(&source("a\\u0000b"), "source: expected text without control characters");
+        let source = |text: &str| {
+            format!(r#"{{"specversion":"1.0","id":"1","type":"t","source":"{text}"}}"#)
+        };
+        refused(
+            &source("a b"),
+            "source: expected a non-empty URI reference without spaces",
+        );
+        refused(
+            &source("a\\u0000b"),
+            "source: expected text without control characters",
+        );
     }
 
     #[test]
     fn only_version_1_0_is_taken() {
-        refused(r#"{"specversion":"0.3","id":"1"}"#, "specversion: expected \"1.0\"");
-        refused(r#"{"specversion":1.0,"id":"1"}"#, "specversion: expected \"1.0\"");
+        refused(
+            r#"{"specversion":"0.3","id":"1"}"#,
+            "specversion: expected \"1.0\"",
+        );
+        refused(
+            r#"{"specversion":1.0,"id":"1"}"#,
+            "specversion: expected \"1.0\"",
+        );
     }
 
     #[test]
     fn a_long_or_odd_member_name_is_shortened_and_escaped_in_the_error() {
-        let expected =
-            format!("{}…: expected an attribute name of lower-case letters and digits", "A".repeat(64));
+        let expected = format!(
+            "{}…: expected an attribute name of lower-case letters and digits",
+            "A".repeat(64)
+        );
         refused_with(&format!(",\"{}\":1", "A".repeat(1000)), &expected);
-        refused_with(r#","a\nb":1"#, r"a\nb: expected an attribute name of lower-case letters and digits");
+        refused_with(
+            r#","a\nb":1"#,
+            r"a\nb: expected an attribute name of lower-case letters and digits",
+        );
     }
 
     #[test]
@@ -304,12 +412,30 @@ mod tests {
             let read = with(&format!(",\"traceparent\":\"{text}\"")).unwrap();
             assert_eq!(read.traceparent.as_deref(), offered.then_some(text));
         };
-        check("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", true);
-        check("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false);
-        check("00-00000000000000000000000000000000-b7ad6b7169203331-01", false);
-        check("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", false);
-        check("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", false);
-        check("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x", false);
+        check(
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            true,
+        );
+        check(
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            false,
+        );
+        check(
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            false,
+        );
+        check(
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            false,
+        );
+        check(
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            false,
+        );
+        check(
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+            false,
+        );
         check("", false);
         assert_eq!(with(",\"traceparent\":7").unwrap().traceparent, None);
     }

@@ -1,10 +1,10 @@
-//! The same event in another schema, as Event Grid converts: from its own schema and from custom events.
-//! `data` is copied, never rendered again.
+//! The same event in another schema, as Event Grid converts: from its own schema and from custom
+//! events. `data` is copied, never rendered again.
 //!
-//! The members keep their order in Event Grid's documents. What the documents leave open: a CloudEvent gets
-//! `specversion` and `time`, which it must or may have; `dataVersion` becomes the extension `dataversion`, as
-//! in the documents' sample, and `metadataVersion`, the version of the envelope that is taken off, goes with
-//! it.
+//! The members keep their order in Event Grid's documents. What the documents leave open: a
+//! CloudEvent gets `specversion` and `time`, which it must or may have; `dataVersion` becomes the
+//! extension `dataversion`, as in the documents' sample, and `metadataVersion`, the version of the
+//! envelope that is taken off, goes with it.
 //! <https://learn.microsoft.com/azure/event-grid/event-schema-compatibility>
 
 use std::borrow::Cow;
@@ -24,8 +24,15 @@ const DATA_CONTENT_TYPE: &str = "application/json";
 const MEMBERS_BYTES: usize = 256;
 
 /// Members of a CloudEvent that an Event Grid event cannot bring along as extensions.
-const RESERVED: [&str; 7] =
-    ["specversion", "type", "source", "time", "datacontenttype", "dataschema", "dataversion"];
+const RESERVED: [&str; 7] = [
+    "specversion",
+    "type",
+    "source",
+    "time",
+    "datacontenttype",
+    "dataschema",
+    "dataversion",
+];
 
 /// The text of an event in `output`. The event's own text where that is its schema, or where
 /// [`Schema::converts_to`] says that there is no conversion; the door refuses those pairs.
@@ -34,8 +41,12 @@ const RESERVED: [&str; 7] =
 pub fn converted(event: &Event, output: Schema) -> Result<Bytes, EventError> {
     match (event.schema(), output, event.envelope()) {
         (Schema::EventGrid, Schema::CloudEvents, _) => from_event_grid(event.json()),
-        (Schema::Custom, Schema::EventGrid, Some(envelope)) => Ok(envelope.around(event.json(), &[])),
-        (Schema::Custom, Schema::CloudEvents, Some(envelope)) => Ok(from_custom(envelope, event.json())),
+        (Schema::Custom, Schema::EventGrid, Some(envelope)) => {
+            Ok(envelope.around(event.json(), &[]))
+        }
+        (Schema::Custom, Schema::CloudEvents, Some(envelope)) => {
+            Ok(from_custom(envelope, event.json()))
+        }
         _ => Ok(event.json().clone()),
     }
 }
@@ -65,18 +76,34 @@ impl Attributes<'_> {
             ("time", &self.time),
         ];
         // Event Grid says with an empty text what CloudEvents says by leaving the attribute out.
-        let present = named.into_iter().filter(|(_, json)| !matches!(*json, "" | "\"\"" | "null"));
+        let present = named
+            .into_iter()
+            .filter(|(_, json)| !matches!(*json, "" | "\"\"" | "null"));
         for (name, json) in present.chain(self.extensions.iter().copied()) {
             object.raw(name, json.as_bytes());
         }
-        object.text("datacontenttype", DATA_CONTENT_TYPE).raw("data", data);
+        object
+            .text("datacontenttype", DATA_CONTENT_TYPE)
+            .raw("data", data);
         object.finish()
     }
 
     fn bytes(&self) -> usize {
-        let texts = [&self.id, &self.source, &self.data_version, &self.subject, &self.event_type, &self.time];
-        let extensions = self.extensions.iter().map(|(name, json)| name.len() + json.len() + 4);
-        MEMBERS_BYTES + texts.iter().map(|text| text.len()).sum::<usize>() + extensions.sum::<usize>()
+        let texts = [
+            &self.id,
+            &self.source,
+            &self.data_version,
+            &self.subject,
+            &self.event_type,
+            &self.time,
+        ];
+        let extensions = self
+            .extensions
+            .iter()
+            .map(|(name, json)| name.len() + json.len() + 4);
+        MEMBERS_BYTES
+            + texts.iter().map(|text| text.len()).sum::<usize>()
+            + extensions.sum::<usize>()
     }
 }
 
@@ -105,7 +132,9 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
             "dataVersion" => attributes.data_version = attribute(value).map_err(error)?,
             "subject" => attributes.subject = attribute(value).map_err(error)?,
             "eventType" => attributes.event_type = attribute(value).map_err(error)?,
-            "eventTime" => attributes.time = rewritten(value, date_time::with_colon).map_err(error)?,
+            "eventTime" => {
+                attributes.time = rewritten(value, date_time::with_colon).map_err(error)?
+            }
             "data" => data = Some(value.json()),
             _ if is_extension(name, value) => attributes.extensions.push((name, value.json())),
             _ => {}
@@ -118,25 +147,33 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
     Ok(attributes.around(data.as_bytes()))
 }
 
-/// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither other
-/// names, nor values that hold others, nor an `expirytime` that is no time.
+/// Whether a member that Event Grid's schema does not know can go along: a CloudEvent takes neither
+/// other names, nor values that hold others, nor an `expirytime` that is no time.
 fn is_extension(name: &str, value: Value<'_>) -> bool {
     is_attribute_name(name) && !RESERVED.contains(&name) && !value.is_null() && takes(name, value)
 }
 
 fn attribute(value: Value<'_>) -> Result<Cow<'_, str>, Expected> {
-    if value.is_null() { Ok(value.json().into()) } else { rewritten(value, controls_encoded) }
+    if value.is_null() {
+        Ok(value.json().into())
+    } else {
+        rewritten(value, controls_encoded)
+    }
 }
 
 /// The JSON of a text as `rewrite` changes it. A text that stays the same keeps its JSON.
-fn rewritten(value: Value<'_>, rewrite: fn(&str) -> Cow<'_, str>) -> Result<Cow<'_, str>, Expected> {
+fn rewritten(
+    value: Value<'_>,
+    rewrite: fn(&str) -> Cow<'_, str>,
+) -> Result<Cow<'_, str>, Expected> {
     Ok(match rewrite(&value.string()?) {
         Cow::Borrowed(_) => value.json().into(),
         Cow::Owned(text) => quoted(&text).into(),
     })
 }
 
-/// Percent-encodes what no URI may hold and an Event Grid topic may: white space and control characters.
+/// Percent-encodes what no URI may hold and an Event Grid topic may: white space and control
+/// characters.
 fn uri_reference(topic: &str) -> Cow<'_, str> {
     percent_encoded(topic, |c| c.is_whitespace() || c.is_control())
 }
@@ -155,7 +192,11 @@ fn percent_encoded(text: &str, is_refused: impl Fn(char) -> bool) -> Cow<'_, str
     for c in text.chars() {
         if is_refused(c) {
             let mut bytes = [0; 4];
-            encoded.extend(c.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")));
+            encoded.extend(
+                c.encode_utf8(&mut bytes)
+                    .bytes()
+                    .map(|byte| format!("%{byte:02X}")),
+            );
         } else {
             encoded.push(c);
         }

@@ -8,7 +8,8 @@ use super::date_time::{self, Offset};
 use super::members::{Attributes, Members, Value};
 use super::{Envelope, EventError, Expected};
 use crate::model::{
-    EVENT_TYPE_DEFAULT, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, SourceField, Timestamp, TopicName,
+    EVENT_TYPE_DEFAULT, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, SourceField, Timestamp,
+    TopicName,
 };
 
 /// The values that a topic adds to custom events which lack them.
@@ -20,8 +21,8 @@ pub struct Made {
     pub seed: [u8; 16],
 }
 
-/// Reads what the mapping names. Nothing else of the event is looked at but that it is an object with each of
-/// its own members once.
+/// Reads what the mapping names. Nothing else of the event is looked at but that it is an object
+/// with each of its own members once.
 pub(super) fn accept(
     json: &str,
     mapping: &InputMapping,
@@ -64,7 +65,9 @@ pub(super) fn attributes(envelope: &Envelope, time: Option<Timestamp>) -> Attrib
 
 fn time(event: &Members<'_>, field: &SourceField) -> Result<(Timestamp, Box<str>), EventError> {
     let refused = |expected| EventError::member(field.as_str(), expected);
-    let Some(value) = find(event, field)? else { return Err(refused(Expected::DateTime)) };
+    let Some(value) = find(event, field)? else {
+        return Err(refused(Expected::DateTime));
+    };
     let text = value.string().map_err(|_| refused(Expected::DateTime))?;
     if text.len() > MAPPED_VALUE_BYTES_MAX {
         return Err(refused(Expected::Short));
@@ -74,7 +77,11 @@ fn time(event: &Members<'_>, field: &SourceField) -> Result<(Timestamp, Box<str>
 }
 
 /// The text of a field, which must not be empty.
-fn required(event: &Members<'_>, field: &SourceField, expected: Expected) -> Result<Box<str>, EventError> {
+fn required(
+    event: &Members<'_>,
+    field: &SourceField,
+    expected: Expected,
+) -> Result<Box<str>, EventError> {
     match value(event, field)? {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(EventError::member(field.as_str(), expected)),
@@ -89,8 +96,14 @@ fn mapped(
     may_be_empty: bool,
 ) -> Result<Box<str>, EventError> {
     let default = mapped.default.as_deref();
-    let Some(field) = &mapped.source else { return Ok(default.unwrap_or(unmapped).into()) };
-    let expected = if may_be_empty { Expected::String } else { Expected::NonEmptyString };
+    let Some(field) = &mapped.source else {
+        return Ok(default.unwrap_or(unmapped).into());
+    };
+    let expected = if may_be_empty {
+        Expected::String
+    } else {
+        Expected::NonEmptyString
+    };
     let found = value(event, field)?.filter(|text| may_be_empty || !text.is_empty());
     match found.or_else(|| default.map(Box::from)) {
         Some(text) => Ok(text),
@@ -101,7 +114,9 @@ fn mapped(
 /// The text of a field; a number or a boolean as written. A field that is null counts as absent.
 fn value(event: &Members<'_>, field: &SourceField) -> Result<Option<Box<str>>, EventError> {
     let refused = |expected| EventError::member(field.as_str(), expected);
-    let Some(value) = find(event, field)? else { return Ok(None) };
+    let Some(value) = find(event, field)? else {
+        return Ok(None);
+    };
     let text = match value {
         _ if value.is_composite() => return Err(refused(Expected::Scalar)),
         _ if value.is_string() => value.string().map_err(refused)?,
@@ -124,9 +139,10 @@ fn find<'a>(event: &Members<'a>, field: &SourceField) -> Result<Option<Value<'a>
             return Ok(None);
         }
         let within = |error: EventError| match &error.member {
-            Some(name) => {
-                EventError::member(&format!("{}.{name}", prefix(field.as_str(), rest)), error.expected)
-            }
+            Some(name) => EventError::member(
+                &format!("{}.{name}", prefix(field.as_str(), rest)),
+                error.expected,
+            ),
             None => EventError::member(field.as_str(), error.expected),
         };
         found = lookup(&Members::read(value.json()).map_err(within)?, rest);
@@ -134,13 +150,17 @@ fn find<'a>(event: &Members<'a>, field: &SourceField) -> Result<Option<Value<'a>
     Ok(None)
 }
 
-/// The member of this name; else the member of the name's first part, and what of the name is left for it.
+/// The member of this name; else the member of the name's first part, and what of the name is left
+/// for it.
 fn lookup<'a, 'n>(members: &Members<'a>, name: &'n str) -> Option<(Value<'a>, &'n str)> {
     if let Some(value) = members.value(name) {
         return Some((value, ""));
     }
     let (first, rest) = name.split_once('.')?;
-    members.value(first).filter(|_| !rest.is_empty()).map(|value| (value, rest))
+    members
+        .value(first)
+        .filter(|_| !rest.is_empty())
+        .map(|value| (value, rest))
 }
 
 /// The part of `field` before `.rest`.
@@ -148,14 +168,24 @@ fn prefix<'n>(field: &'n str, rest: &str) -> &'n str {
     field.get(..field.len() - rest.len() - 1).unwrap_or(field)
 }
 
-/// The id of the event at this place of its request: a UUID that looks like the random ones of Event Grid.
+/// The id of the event at this place of its request: a UUID that looks like the random ones of
+/// Event Grid.
 fn id(seed: [u8; 16], index: usize) -> Box<str> {
-    let digest = Sha256::new().chain_update(seed).chain_update(index.to_be_bytes()).finalize();
+    let digest = Sha256::new()
+        .chain_update(seed)
+        .chain_update(index.to_be_bytes())
+        .finalize();
     let mut bytes: [u8; 16] = std::array::from_fn(|at| digest[at]);
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
     parts.join("-").into()
 }
 

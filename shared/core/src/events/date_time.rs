@@ -1,5 +1,5 @@
-//! RFC 3339 date-times as producers write them. The calendar is jiff's; only the form is checked here,
-//! because jiff also takes forms that other readers of the event would not.
+//! RFC 3339 date-times as producers write them. The calendar is jiff's; only the form is checked
+//! here, because jiff also takes forms that other readers of the event would not.
 
 use std::borrow::Cow;
 
@@ -13,36 +13,49 @@ const SECONDS_END: usize = 19;
 pub(super) enum Offset {
     /// RFC 3339: `Z` or `+01:00`.
     Rfc3339,
-    /// Also `+0100`: Event Grid takes it, and its documentation's first example (`date +%z`) sends it.
+    /// Also `+0100`: Event Grid takes it, and its documentation's first example (`date +%z`) sends
+    /// it.
     ColonOptional,
 }
 
-/// Parses a date-time. Points outside what [`Timestamp`] holds (before 1970, as `0001-01-01T00:00:00Z`, the
-/// default of .NET and Go) become the nearest that it does: they are valid, and the event's own text keeps
-/// them exactly.
+/// Parses a date-time. Points outside what [`Timestamp`] holds (before 1970, as
+/// `0001-01-01T00:00:00Z`, the default of .NET and Go) become the nearest that it does: they are
+/// valid, and the event's own text keeps them exactly.
 pub(super) fn parse(text: &str, offset: Offset) -> Option<Timestamp> {
     let (civil, rest) = text.split_at_checked(SECONDS_END)?;
-    let shape = civil.bytes().zip(*b"dddd-dd-ddTdd:dd:dd").all(|(found, form)| match form {
-        b'd' => found.is_ascii_digit(),
-        b'T' => found.eq_ignore_ascii_case(&b'T'),
-        _ => found == form,
-    });
+    let shape = civil
+        .bytes()
+        .zip(*b"dddd-dd-ddTdd:dd:dd")
+        .all(|(found, form)| match form {
+            b'd' => found.is_ascii_digit(),
+            b'T' => found.eq_ignore_ascii_case(&b'T'),
+            _ => found == form,
+        });
     if !shape {
         return None;
     }
     let (millis, rest) = fraction(rest)?;
     let east_minutes = offset_minutes(rest, offset)?;
     let civil: jiff::civil::DateTime = civil.parse().ok()?;
-    let epoch_days = jiff::civil::date(1970, 1, 1).until(civil.date()).ok()?.get_days();
+    let epoch_days = jiff::civil::date(1970, 1, 1)
+        .until(civil.date())
+        .ok()?
+        .get_days();
     let day_seconds =
         i64::from(civil.hour()) * 3600 + i64::from(civil.minute()) * 60 + i64::from(civil.second());
     let seconds = i64::from(epoch_days) * 86_400 + day_seconds - east_minutes * 60;
-    Some(Timestamp::from_millis(u64::try_from(seconds * 1000 + millis).unwrap_or(0)))
+    Some(Timestamp::from_millis(
+        u64::try_from(seconds * 1000 + millis).unwrap_or(0),
+    ))
 }
 
 /// A date-time that [`Offset::ColonOptional`] takes as RFC 3339 has it: with a colon in its offset.
 pub(super) fn with_colon(text: &str) -> Cow<'_, str> {
-    match text.len().checked_sub(5).and_then(|at| text.split_at_checked(at)) {
+    match text
+        .len()
+        .checked_sub(5)
+        .and_then(|at| text.split_at_checked(at))
+    {
         Some((before, offset)) if offset.starts_with(['+', '-']) && !offset.contains(':') => {
             let (hours, minutes) = offset.split_at(3);
             format!("{before}{hours}:{minutes}").into()
@@ -53,10 +66,19 @@ pub(super) fn with_colon(text: &str) -> Cow<'_, str> {
 
 /// Whole milliseconds of `.123…`, and what follows it.
 fn fraction(text: &str) -> Option<(i64, &str)> {
-    let Some(digits) = text.strip_prefix('.') else { return Some((0, text)) };
-    let end = digits.bytes().position(|b| !b.is_ascii_digit()).filter(|&end| end > 0)?;
+    let Some(digits) = text.strip_prefix('.') else {
+        return Some((0, text));
+    };
+    let end = digits
+        .bytes()
+        .position(|b| !b.is_ascii_digit())
+        .filter(|&end| end > 0)?;
     let (digits, rest) = digits.split_at(end);
-    let millis = digits.bytes().chain(*b"00").take(3).fold(0, |sum, b| sum * 10 + i64::from(b - b'0'));
+    let millis = digits
+        .bytes()
+        .chain(*b"00")
+        .take(3)
+        .fold(0, |sum, b| sum * 10 + i64::from(b - b'0'));
     Some((millis, rest))
 }
 
@@ -94,19 +116,31 @@ mod tests {
         check("2020-08-13T17:18:13+0200", "2020-08-13T17:18:13+02:00");
         check("2020-08-13T17:18:13.5-0130", "2020-08-13T17:18:13.5-01:30");
         check("2020-08-13T17:18:13+02:00", "2020-08-13T17:18:13+02:00");
-        check("2020-08-13T17:18:13.1647262Z", "2020-08-13T17:18:13.1647262Z");
+        check(
+            "2020-08-13T17:18:13.1647262Z",
+            "2020-08-13T17:18:13.1647262Z",
+        );
         check("", "");
     }
 
     #[test]
     fn every_form_of_rfc_3339_is_read() {
-        assert_eq!(millis("2020-08-13T17:18:13.1647262Z"), Some(1_597_339_093_164));
+        assert_eq!(
+            millis("2020-08-13T17:18:13.1647262Z"),
+            Some(1_597_339_093_164)
+        );
         assert_eq!(millis("2020-08-13t17:18:13.1z"), Some(1_597_339_093_100));
         assert_eq!(millis("2020-08-13T19:18:13+02:00"), Some(1_597_339_093_000));
-        assert_eq!(millis("2020-08-13T17:18:13.000000000000001-00:00"), Some(1_597_339_093_000));
+        assert_eq!(
+            millis("2020-08-13T17:18:13.000000000000001-00:00"),
+            Some(1_597_339_093_000)
+        );
         assert_eq!(millis("2016-12-31T23:59:60Z"), Some(1_483_228_799_000));
         assert_eq!(millis("0001-01-01T00:00:00Z"), Some(0));
-        assert_eq!(millis("9999-12-31T23:59:59.9999999Z"), Some(253_402_300_799_999));
+        assert_eq!(
+            millis("9999-12-31T23:59:59.9999999Z"),
+            Some(253_402_300_799_999)
+        );
     }
 
     #[test]

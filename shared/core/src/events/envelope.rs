@@ -11,14 +11,15 @@ const METADATA_VERSION: &str = "1";
 
 /// Bytes of the envelope without its texts.
 const FRAME_BYTES: usize =
-    r#"{"id":,"eventTime":,"eventType":,"dataVersion":,"metadataVersion":"1","topic":,"subject":}"#.len();
+    r#"{"id":,"eventTime":,"eventType":,"dataVersion":,"metadataVersion":"1","topic":,"subject":}"#
+        .len();
 
 /// Bytes of an event's frame in its envelope.
 const DATA_BYTES: usize = r#","data":"#.len();
 
-/// The envelope that a topic's input mapping made once, when it accepted a custom event: every attempt, dead
-/// letter and notice says the same of it, also after the mapping has changed. Every text is at most
-/// [`MAPPED_VALUE_BYTES_MAX`](crate::model::MAPPED_VALUE_BYTES_MAX) long.
+/// The envelope that a topic's input mapping made once, when it accepted a custom event: every
+/// attempt, dead letter and notice says the same of it, also after the mapping has changed. Every
+/// text is at most [`MAPPED_VALUE_BYTES_MAX`](crate::model::MAPPED_VALUE_BYTES_MAX) long.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
@@ -42,10 +43,13 @@ impl Envelope {
         self.object(0).finish()
     }
 
-    /// The event in Event Grid's schema: the envelope, `between` (names and JSON values), and the event as it
-    /// is under `data`. The order is that of Event Grid's documents.
+    /// The event in Event Grid's schema: the envelope, `between` (names and JSON values), and the
+    /// event as it is under `data`. The order is that of Event Grid's documents.
     pub fn around(&self, event: &[u8], between: &[(&str, String)]) -> Bytes {
-        let room: usize = between.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        let room: usize = between
+            .iter()
+            .map(|(name, value)| name.len() + value.len() + 4)
+            .sum();
         let mut object = self.object(event.len() + room + DATA_BYTES);
         for (name, value) in between {
             object.raw(name, value.as_bytes());
@@ -56,7 +60,14 @@ impl Envelope {
 
     /// The length of [`Envelope::json`] in bytes.
     pub fn bytes(&self) -> usize {
-        let Self { id, event_time, event_type, data_version, topic, subject } = self;
+        let Self {
+            id,
+            event_time,
+            event_type,
+            data_version,
+            topic,
+            subject,
+        } = self;
         let texts = [id, event_time, event_type, data_version, topic, subject];
         FRAME_BYTES + texts.iter().map(|text| quoted_len(text)).sum::<usize>()
     }
@@ -93,7 +104,10 @@ mod tests {
         assert_eq!(envelope.json(), format!("{head}}}"));
         let event = br#"{ "n": 1.00, "n": 12345678901234567890 }"#;
         let text = String::from_utf8(event.to_vec()).unwrap();
-        assert_eq!(envelope.around(event, &[]), format!("{head},\"data\":{text}}}"));
+        assert_eq!(
+            envelope.around(event, &[]),
+            format!("{head},\"data\":{text}}}")
+        );
         let between = [("deliveryAttempts", "3".to_owned())];
         assert_eq!(
             envelope.around(event, &between),

@@ -64,8 +64,8 @@ pub enum PublishInputError {
 #[derive(Debug, thiserror::Error)]
 #[error("{}{expected}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct EventError {
-    /// The member at fault; none if it is the event as a whole. A long or unprintable name is shortened and
-    /// escaped.
+    /// The member at fault; none if it is the event as a whole. A long or unprintable name is
+    /// shortened and escaped.
     pub member: Option<String>,
     /// The value that was expected there.
     #[source]
@@ -75,16 +75,26 @@ pub struct EventError {
 impl EventError {
     /// The event as a whole is at fault.
     pub(super) fn whole(expected: Expected) -> Self {
-        Self { member: None, expected }
+        Self {
+            member: None,
+            expected,
+        }
     }
 
     /// The member called `name` is at fault.
     pub(super) fn member(name: &str, expected: Expected) -> Self {
-        let mut shown: String = name.chars().take(NAME_CHARS_SHOWN).flat_map(char::escape_debug).collect();
+        let mut shown: String = name
+            .chars()
+            .take(NAME_CHARS_SHOWN)
+            .flat_map(char::escape_debug)
+            .collect();
         if name.chars().nth(NAME_CHARS_SHOWN).is_some() {
             shown.push('…');
         }
-        Self { member: Some(shown), expected }
+        Self {
+            member: Some(shown),
+            expected,
+        }
     }
 }
 
@@ -167,7 +177,9 @@ pub enum Expected {
     #[error("expected the envelope of a custom event")]
     Envelope,
     /// An event of the topic's schema; this one is of another.
-    #[error("expected an event of the schema {takes:?}, which the topic takes; this looks like {found:?}")]
+    #[error(
+        "expected an event of the schema {takes:?}, which the topic takes; this looks like {found:?}"
+    )]
     OtherSchema {
         /// The topic's schema.
         takes: Schema,

@@ -1,5 +1,5 @@
-//! An accepted event: its JSON exactly as the producer wrote it, and the few attributes that the rules look
-//! at.
+//! An accepted event: its JSON exactly as the producer wrote it, and the few attributes that the
+//! rules look at.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::model::{Schema, Timestamp};
 
 /// An event that is valid in its schema.
 ///
-/// The text is the producer's, byte for byte, with these exceptions: Event Grid's `topic`, `dataVersion` and
-/// `metadataVersion` are added where absent; an event that came in binary mode is rendered once, its JSON
-/// data as written. Besides a custom event lies its [`Envelope`].
+/// The text is the producer's, byte for byte, with these exceptions: Event Grid's `topic`,
+/// `dataVersion` and `metadataVersion` are added where absent; an event that came in binary mode is
+/// rendered once, its JSON data as written. Besides a custom event lies its [`Envelope`].
 #[derive(Debug, Clone)]
 pub struct Event {
     pub(super) json: Bytes,
@@ -23,8 +23,9 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is checked. A
-    /// custom event does not say enough by itself: it is read with [`Event::enveloped`].
+    /// Reads an event from its own JSON text, as it was kept. Nothing is added and no limit is
+    /// checked. A custom event does not say enough by itself: it is read with
+    /// [`Event::enveloped`].
     pub fn parse(schema: Schema, json: Bytes) -> Result<Self, EventError> {
         let text = std::str::from_utf8(&json).map_err(|_| EventError::whole(Expected::Utf8))?;
         let attributes = match schema {
@@ -32,13 +33,23 @@ impl Event {
             Schema::EventGrid => event_grid::read(text)?,
             Schema::Custom => return Err(EventError::whole(Expected::Envelope)),
         };
-        Ok(Self { json, schema, attributes, envelope: None })
+        Ok(Self {
+            json,
+            schema,
+            attributes,
+            envelope: None,
+        })
     }
 
     /// A custom event as it was kept, with its envelope.
     pub fn enveloped(json: Bytes, envelope: Arc<Envelope>) -> Self {
         let attributes = custom::attributes(&envelope, None);
-        Self { json, schema: Schema::Custom, attributes, envelope: Some(envelope) }
+        Self {
+            json,
+            schema: Schema::Custom,
+            attributes,
+            envelope: Some(envelope),
+        }
     }
 
     /// The envelope of a custom event. Every custom event has one, and no other event has.
@@ -46,8 +57,13 @@ impl Event {
         self.envelope.as_ref()
     }
 
-    /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is escaped.
-    pub fn made(schema: Schema, text: &str, envelope: Option<Envelope>) -> Result<Self, EventError> {
+    /// An event of our own making, a custom one with its envelope. What SQS refuses in its text is
+    /// escaped.
+    pub fn made(
+        schema: Schema,
+        text: &str,
+        envelope: Option<Envelope>,
+    ) -> Result<Self, EventError> {
         let json = Bytes::from(text::escape_refused(text).into_owned());
         match envelope {
             Some(envelope) => Ok(Self::enveloped(json, Arc::new(envelope))),
@@ -55,7 +71,8 @@ impl Event {
         }
     }
 
-    /// The JSON text: one object, without white space around it. Often a slice of the request's body.
+    /// The JSON text: one object, without white space around it. Often a slice of the request's
+    /// body.
     pub fn json(&self) -> &Bytes {
         &self.json
     }
@@ -95,20 +112,21 @@ impl Event {
         self.attributes.time
     }
 
-    /// The time from which on the event is of no use: the CloudEvents extension `expirytime`, or what its
-    /// request says.
+    /// The time from which on the event is of no use: the CloudEvents extension `expirytime`, or
+    /// what its request says.
     pub fn expirytime(&self) -> Option<Timestamp> {
         self.attributes.expirytime
     }
 
-    /// Lets the event expire at `end`, unless it does so earlier by itself. Its text stays as it is.
+    /// Lets the event expire at `end`, unless it does so earlier by itself. Its text stays as it
+    /// is.
     pub fn expire_by(&mut self, end: Timestamp) {
         let own = self.attributes.expirytime;
         self.attributes.expirytime = Some(own.map_or(end, |own| own.min(end)));
     }
 
-    /// The CloudEvents extension `traceparent`, if it has the form of W3C Trace Context, so that it can be a
-    /// header.
+    /// The CloudEvents extension `traceparent`, if it has the form of W3C Trace Context, so that it
+    /// can be a header.
     pub fn traceparent(&self) -> Option<&str> {
         self.attributes.traceparent.as_deref()
     }
@@ -135,7 +153,10 @@ mod tests {
         };
         assert_eq!(error(b"\xff"), Err("expected UTF-8".to_owned()));
         assert_eq!(error(b"[]"), Err("expected a JSON object".to_owned()));
-        assert_eq!(error(br#"{"id":""}"#), Err("id: expected a non-empty string".to_owned()));
+        assert_eq!(
+            error(br#"{"id":""}"#),
+            Err("id: expected a non-empty string".to_owned())
+        );
     }
 
     #[test]

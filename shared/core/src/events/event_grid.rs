@@ -1,8 +1,8 @@
-//! Azure Event Grid's own event schema: which members an event must have, and which ones a topic adds.
-//! <https://learn.microsoft.com/azure/event-grid/event-schema>
+//! Azure Event Grid's own event schema: which members an event must have, and which ones a topic
+//! adds. <https://learn.microsoft.com/azure/event-grid/event-schema>
 //!
-//! `id`, `eventType`, `subject`, `eventTime` and `data` are required. Members that the schema does not know
-//! are kept.
+//! `id`, `eventType`, `subject`, `eventTime` and `data` are required. Members that the schema does
+//! not know are kept.
 
 use std::ops::Range;
 
@@ -16,15 +16,22 @@ pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
     draft(json)?.finish()
 }
 
-/// Reads and checks an event that a producer sent to `topic`. The second part is its text with the members
-/// that Event Grid adds where they are absent or null, if there was anything to add; the rest is as the
-/// producer wrote it.
-pub(super) fn accept(json: &str, topic: &TopicName) -> Result<(Attributes, Option<String>), EventError> {
+/// Reads and checks an event that a producer sent to `topic`. The second part is its text with the
+/// members that Event Grid adds where they are absent or null, if there was anything to add; the
+/// rest is as the producer wrote it.
+pub(super) fn accept(
+    json: &str,
+    topic: &TopicName,
+) -> Result<(Attributes, Option<String>), EventError> {
     let draft = draft(json)?;
     let added = [
         ("topic", &draft.topic, format!("\"/topics/{topic}\"")),
         ("dataVersion", &draft.data_version, "\"\"".to_owned()),
-        ("metadataVersion", &draft.metadata_version, "\"1\"".to_owned()),
+        (
+            "metadataVersion",
+            &draft.metadata_version,
+            "\"1\"".to_owned(),
+        ),
     ];
     let completed = complete(json, &added);
     Ok((draft.finish()?, completed))
@@ -53,7 +60,9 @@ fn draft(json: &str) -> Result<Draft, EventError> {
     let members = Members::read(json)?;
     let mut draft = Draft::default();
     for (name, value) in members.iter() {
-        draft.take(json, name, value).map_err(|expected| EventError::member(name, expected))?;
+        draft
+            .take(json, name, value)
+            .map_err(|expected| EventError::member(name, expected))?;
     }
     Ok(draft)
 }
@@ -67,14 +76,16 @@ impl Draft {
             "subject" => attributes.subject = Some(value.string()?.into()),
             "eventTime" => {
                 let text = value.string().map_err(|_| Expected::DateTime)?;
-                let time = date_time::parse(&text, Offset::ColonOptional).ok_or(Expected::DateTime)?;
+                let time =
+                    date_time::parse(&text, Offset::ColonOptional).ok_or(Expected::DateTime)?;
                 attributes.time = Some(time);
             }
             "data" => self.has_data = true,
             "topic" => self.topic = slot(json, value, true)?,
             "dataVersion" => self.data_version = slot(json, value, false)?,
             "metadataVersion" => {
-                self.metadata_version = slot(json, value, false).map_err(|_| Expected::MetadataVersion)?;
+                self.metadata_version =
+                    slot(json, value, false).map_err(|_| Expected::MetadataVersion)?;
                 if matches!(self.metadata_version, Slot::Filled) && value.string()? != "1" {
                     return Err(Expected::MetadataVersion);
                 }
@@ -88,7 +99,11 @@ impl Draft {
         let attributes = self.attributes;
         let missing = [
             ("id", attributes.id.is_empty(), Expected::NonEmptyString),
-            ("eventType", attributes.event_type.is_empty(), Expected::NonEmptyString),
+            (
+                "eventType",
+                attributes.event_type.is_empty(),
+                Expected::NonEmptyString,
+            ),
             ("subject", attributes.subject.is_none(), Expected::String),
             ("eventTime", attributes.time.is_none(), Expected::DateTime),
             ("data", !self.has_data, Expected::Present),
@@ -128,13 +143,17 @@ fn complete(json: &str, members: &[(&str, &Slot, String)]) -> Option<String> {
         .collect();
     void.sort_unstable_by_key(|(range, _)| range.start);
     let mut absent = String::new();
-    for (name, _, value) in members.iter().filter(|(_, slot, _)| matches!(slot, Slot::Absent)) {
+    for (name, _, value) in members
+        .iter()
+        .filter(|(_, slot, _)| matches!(slot, Slot::Absent))
+    {
         absent.extend([",\"", name, "\":", value]);
     }
     if void.is_empty() && absent.is_empty() {
         return None;
     }
-    // An event without any member is refused by its missing ones, so there is always one before the comma.
+    // An event without any member is refused by its missing ones, so there is always one before the
+    // comma.
     let open = json.trim_end().strip_suffix('}')?;
     let mut text = String::with_capacity(json.len() + absent.len() + 128);
     let mut copied = 0;
@@ -161,7 +180,11 @@ mod tests {
     }
 
     fn refused(json: &str, expected: &str) {
-        assert_eq!(read(json).map_err(|e| e.to_string()), Err(expected.to_owned()), "{json}");
+        assert_eq!(
+            read(json).map_err(|e| e.to_string()),
+            Err(expected.to_owned()),
+            "{json}"
+        );
     }
 
     #[test]
@@ -170,7 +193,11 @@ mod tests {
             ("id", "\"1\"", "a non-empty string"),
             ("eventType", "\"t\"", "a non-empty string"),
             ("subject", "\"/s\"", "a string"),
-            ("eventTime", "\"2026-11-21T10:00:00Z\"", "an RFC 3339 date-time such as 2026-11-21T10:00:00Z"),
+            (
+                "eventTime",
+                "\"2026-11-21T10:00:00Z\"",
+                "an RFC 3339 date-time such as 2026-11-21T10:00:00Z",
+            ),
             ("data", "{}", "to be present"),
         ];
         for (missing, _, expected) in expectations {
@@ -181,26 +208,46 @@ mod tests {
                 let members: Vec<String> = expectations
                     .iter()
                     .filter_map(|(name, value, _)| {
-                        let value = if *name == missing { instead } else { Some(*value) };
+                        let value = if *name == missing {
+                            instead
+                        } else {
+                            Some(*value)
+                        };
                         value.map(|value| format!("\"{name}\":{value}"))
                     })
                     .collect();
-                refused(&format!("{{{}}}", members.join(",")), &format!("{missing}: expected {expected}"));
+                refused(
+                    &format!("{{{}}}", members.join(",")),
+                    &format!("{missing}: expected {expected}"),
+                );
             }
         }
     }
 
     #[test]
     fn every_malformed_member_is_named() {
-        let refused_with = |members: &str, expected: &str| refused(&format!("{{{BASE}{members}}}"), expected);
-        refused_with(r#","metadataVersion":"2""#, "metadataVersion: expected \"1\"");
-        refused_with(r#","metadataVersion":"""#, "metadataVersion: expected \"1\"");
+        let refused_with =
+            |members: &str, expected: &str| refused(&format!("{{{BASE}{members}}}"), expected);
+        refused_with(
+            r#","metadataVersion":"2""#,
+            "metadataVersion: expected \"1\"",
+        );
+        refused_with(
+            r#","metadataVersion":"""#,
+            "metadataVersion: expected \"1\"",
+        );
         refused_with(r#","metadataVersion":1"#, "metadataVersion: expected \"1\"");
         refused_with(r#","dataVersion":1"#, "dataVersion: expected a string");
         refused_with(r#","topic":{}"#, "topic: expected a string");
         refused_with(r#","id":"2""#, "id: expected at most once");
-        refused(r#"{"id":"\ud800"}"#, "id: expected valid Unicode, found a lone surrogate");
-        refused(r#"{"subject":"\ud800"}"#, "subject: expected valid Unicode, found a lone surrogate");
+        refused(
+            r#"{"id":"\ud800"}"#,
+            "id: expected valid Unicode, found a lone surrogate",
+        );
+        refused(
+            r#"{"subject":"\ud800"}"#,
+            "subject: expected valid Unicode, found a lone surrogate",
+        );
         refused(r#"{"id":""}"#, "id: expected a non-empty string");
         refused("{}", "id: expected a non-empty string");
     }
@@ -229,13 +276,15 @@ mod tests {
 
     #[test]
     fn a_complete_event_is_not_copied() {
-        assert_eq!(completed(r#","topic":"/mine","dataVersion":"1","metadataVersion":"1""#), None);
+        assert_eq!(
+            completed(r#","topic":"/mine","dataVersion":"1","metadataVersion":"1""#),
+            None
+        );
     }
 
     #[test]
     fn an_empty_subject_null_data_and_an_offset_without_colon_are_taken() {
-        let json =
-            r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T11:00:00+0100","data":null}"#;
+        let json = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T11:00:00+0100","data":null}"#;
         let expected = Attributes {
             id: "1".into(),
             event_type: "t".into(),

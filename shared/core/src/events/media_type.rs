@@ -10,7 +10,8 @@ pub(super) struct MediaType {
 }
 
 impl MediaType {
-    /// Reads a header value. It never fails: what is no media type equals none that anybody asks for.
+    /// Reads a header value. It never fails: what is no media type equals none that anybody asks
+    /// for.
     pub(super) fn read(value: &str) -> Self {
         let mut parts = value.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -28,12 +29,16 @@ impl MediaType {
 
     /// Whether text of this type is UTF-8: it says so, or says nothing.
     pub(super) fn is_utf8(&self) -> bool {
-        matches!(self.charset.as_deref(), None | Some("utf-8" | "utf8" | "us-ascii"))
+        matches!(
+            self.charset.as_deref(),
+            None | Some("utf-8" | "utf8" | "us-ascii")
+        )
     }
 
     /// Whether it is JSON: `application/json`, `text/json` or anything with the suffix `+json`.
     pub(super) fn is_json(&self) -> bool {
-        matches!(self.essence.as_str(), "application/json" | "text/json") || self.essence.ends_with("+json")
+        matches!(self.essence.as_str(), "application/json" | "text/json")
+            || self.essence.ends_with("+json")
     }
 
     /// Whether it is text.

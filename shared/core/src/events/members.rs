@@ -1,5 +1,5 @@
-//! The top-level members of an event's JSON object: names decoded, values left as the producer wrote them.
-//! And the attributes among them that the rules look at.
+//! The top-level members of an event's JSON object: names decoded, values left as the producer
+//! wrote them. And the attributes among them that the rules look at.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::{EventError, Expected};
 use crate::model::Timestamp;
 
-/// The most members that are compared pairwise for duplicates; more are sorted, so that 100,000 members stay
-/// cheap.
+/// The most members that are compared pairwise for duplicates; more are sorted, so that 100,000
+/// members stay cheap.
 const PAIRWISE_MAX: usize = 24;
 
 /// Room for the members of a usual event.
@@ -44,8 +44,8 @@ impl<'a> Members<'a> {
         if !json.trim_ascii_start().starts_with('{') {
             return Err(EventError::whole(Expected::Object));
         }
-        let members: Self =
-            serde_json::from_str(json).map_err(|source| EventError::whole(Expected::Json(source)))?;
+        let members: Self = serde_json::from_str(json)
+            .map_err(|source| EventError::whole(Expected::Json(source)))?;
         match members.duplicate() {
             Some(name) => Err(EventError::member(name, Expected::Once)),
             None => Ok(members),
@@ -65,7 +65,9 @@ impl<'a> Members<'a> {
 
     /// The value of the member of this name.
     pub(super) fn value(&self, name: &str) -> Option<Value<'a>> {
-        self.iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+        self.iter()
+            .find(|(found, _)| *found == name)
+            .map(|(_, value)| value)
     }
 
     fn duplicate(&self) -> Option<&str> {
@@ -78,7 +80,10 @@ impl<'a> Members<'a> {
         }
         let mut sorted: Vec<&str> = names().collect();
         sorted.sort_unstable();
-        sorted.array_windows().find(|[a, b]| a == b).map(|[name, _]| *name)
+        sorted
+            .array_windows()
+            .find(|[a, b]| a == b)
+            .map(|[name, _]| *name)
     }
 }
 
@@ -110,12 +115,17 @@ impl<'a> Value<'a> {
 
     /// The decoded string. Only one with escapes is copied.
     pub(super) fn string(self) -> Result<Cow<'a, str>, Expected> {
-        let inner =
-            self.0.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).ok_or(Expected::String)?;
+        let inner = self
+            .0
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .ok_or(Expected::String)?;
         if inner.as_bytes().contains(&b'\\') {
-            // The escapes' form was checked when the value was skipped; what decoding can still meet is a
-            // lone surrogate.
-            return serde_json::from_str(self.0).map(Cow::Owned).map_err(|_| Expected::Unicode);
+            // The escapes' form was checked when the value was skipped; what decoding can still
+            // meet is a lone surrogate.
+            return serde_json::from_str(self.0)
+                .map(Cow::Owned)
+                .map_err(|_| Expected::Unicode);
         }
         Ok(Cow::Borrowed(inner))
     }
@@ -154,22 +164,37 @@ mod tests {
     use super::*;
 
     fn error(json: &str) -> String {
-        Members::read(json).err().map(|e| e.to_string()).unwrap_or_default()
+        Members::read(json)
+            .err()
+            .map(|e| e.to_string())
+            .unwrap_or_default()
     }
 
     #[test]
     fn values_are_kept_as_written() {
         let json = r#"{ "a" : 1e999999, "\u0062": "\ud800" ,"c":[ 1 ,2]}"#;
         let members = Members::read(json).unwrap();
-        let found: Vec<_> = members.iter().map(|(name, value)| (name, value.json())).collect();
-        assert_eq!(found, [("a", "1e999999"), ("b", r#""\ud800""#), ("c", "[ 1 ,2]")]);
+        let found: Vec<_> = members
+            .iter()
+            .map(|(name, value)| (name, value.json()))
+            .collect();
+        assert_eq!(
+            found,
+            [("a", "1e999999"), ("b", r#""\ud800""#), ("c", "[ 1 ,2]")]
+        );
     }
 
     #[test]
     fn a_duplicate_is_named_however_it_is_written_and_wherever_it_lies() {
-        assert_eq!(error(r#"{"a":1,"b":2,"\u0061":3}"#), "a: expected at most once");
+        assert_eq!(
+            error(r#"{"a":1,"b":2,"\u0061":3}"#),
+            "a: expected at most once"
+        );
         let many: Vec<String> = (0..1000).map(|n| format!("\"m{}\":0", n % 999)).collect();
-        assert_eq!(error(&format!("{{{}}}", many.join(","))), "m0: expected at most once");
+        assert_eq!(
+            error(&format!("{{{}}}", many.join(","))),
+            "m0: expected at most once"
+        );
     }
 
     #[test]
@@ -182,9 +207,15 @@ mod tests {
 
     #[test]
     fn a_string_is_copied_only_if_it_has_escapes() {
-        assert!(matches!(Value(r#""plain""#).string(), Ok(Cow::Borrowed("plain"))));
+        assert!(matches!(
+            Value(r#""plain""#).string(),
+            Ok(Cow::Borrowed("plain"))
+        ));
         assert!(matches!(Value(r#""a\/b""#).string(), Ok(Cow::Owned(text)) if text == "a/b"));
-        assert!(matches!(Value(r#""\udc00""#).string(), Err(Expected::Unicode)));
+        assert!(matches!(
+            Value(r#""\udc00""#).string(),
+            Err(Expected::Unicode)
+        ));
         assert!(matches!(Value("1").string(), Err(Expected::String)));
     }
 }

@@ -8,8 +8,8 @@ use super::Envelope;
 use super::members::Members;
 use crate::model::Schema;
 
-/// The members of an event that people look for it by. Each is missing where the event does not have it, or
-/// has something else than a text there.
+/// The members of an event that people look for it by. Each is missing where the event does not
+/// have it, or has something else than a text there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventNames<'a> {
     /// The id.
@@ -23,14 +23,14 @@ pub struct EventNames<'a> {
 }
 
 impl<'a> EventNames<'a> {
-    /// Reads the names of an event that was accepted. A custom event has them in its envelope. Without an
-    /// envelope and a text, the event has none.
+    /// Reads the names of an event that was accepted. A custom event has them in its envelope.
+    /// Without an envelope and a text, the event has none.
     pub fn of(schema: Schema, text: Option<&'a Bytes>, envelope: Option<&'a Envelope>) -> Self {
         match (envelope, text) {
             (Some(envelope), _) => Self::of_envelope(envelope),
-            (None, Some(text)) => {
-                str::from_utf8(text).map(|text| Self::of_text(schema, text)).unwrap_or_default()
-            }
+            (None, Some(text)) => str::from_utf8(text)
+                .map(|text| Self::of_text(schema, text))
+                .unwrap_or_default(),
             (None, None) => Self::default(),
         }
     }
@@ -47,13 +47,20 @@ impl<'a> EventNames<'a> {
 
     /// Reads the names of an event without an envelope.
     pub(crate) fn of_text(schema: Schema, text: &'a str) -> Self {
-        let Ok(members) = Members::read(text) else { return Self::default() };
+        let Ok(members) = Members::read(text) else {
+            return Self::default();
+        };
         let text = |name| members.value(name)?.string().ok();
         let (source, event_type) = match schema {
             Schema::EventGrid => ("topic", "eventType"),
             Schema::CloudEvents | Schema::Custom => ("source", "type"),
         };
-        Self { id: text("id"), source: text(source), event_type: text(event_type), subject: text("subject") }
+        Self {
+            id: text("id"),
+            source: text(source),
+            event_type: text(event_type),
+            subject: text("subject"),
+        }
     }
 }
 
@@ -63,7 +70,12 @@ mod tests {
 
     fn check(schema: Schema, text: &'static str, expected: [Option<&str>; 4]) {
         let text = Bytes::from_static(text.as_bytes());
-        let EventNames { id, source, event_type, subject } = EventNames::of(schema, Some(&text), None);
+        let EventNames {
+            id,
+            source,
+            event_type,
+            subject,
+        } = EventNames::of(schema, Some(&text), None);
         let names = [&id, &source, &event_type, &subject].map(|name| name.as_deref());
         assert_eq!(names, expected, "{text:?}");
     }
@@ -84,9 +96,16 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_no_text_has_no_name() {
-        check(Schema::CloudEvents, r#"{"id":7,"source":"\ud800"}"#, [None; 4]);
+        check(
+            Schema::CloudEvents,
+            r#"{"id":7,"source":"\ud800"}"#,
+            [None; 4],
+        );
         check(Schema::CloudEvents, "[]", [None; 4]);
-        assert_eq!(EventNames::of(Schema::CloudEvents, None, None), EventNames::default());
+        assert_eq!(
+            EventNames::of(Schema::CloudEvents, None, None),
+            EventNames::default()
+        );
     }
 
     #[test]
@@ -101,6 +120,9 @@ mod tests {
         };
         let names = EventNames::of(Schema::Custom, None, Some(&envelope));
         let all = [names.id, names.source, names.event_type, names.subject];
-        assert_eq!(all.map(Option::unwrap), ["1", "/topics/orders", "made", "s"]);
+        assert_eq!(
+            all.map(Option::unwrap),
+            ["1", "/topics/orders", "made", "s"]
+        );
     }
 }

@@ -62,7 +62,10 @@ mod tests {
     #[test]
     fn members_are_written_in_order_and_raw_ones_as_they_are() {
         let mut object = ObjectWriter::with_capacity(0);
-        object.text("a\"", "x\n\u{ffff}").raw("n", b" 1.00 ").text("e", "");
+        object
+            .text("a\"", "x\n\u{ffff}")
+            .raw("n", b" 1.00 ")
+            .text("e", "");
         assert_eq!(object.finish(), r#"{"a\"":"x\n\uffff","n": 1.00 ,"e":""}"#);
         assert_eq!(ObjectWriter::with_capacity(9).finish(), "{}");
     }

@@ -1,5 +1,5 @@
-//! The body and headers of a request to a subscriber, made from kept events. Events are never rendered again;
-//! the body is made of slices.
+//! The body and headers of a request to a subscriber, made from kept events. Events are never
+//! rendered again; the body is made of slices.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
@@ -11,7 +11,8 @@ mod binary;
 pub use self::binary::{BinaryEvent, OutputError, binary_request};
 
 /// `content-type` of Event Grid's arrays, and of custom events.
-pub const EVENT_GRID_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+pub const EVENT_GRID_CONTENT_TYPE: HeaderValue =
+    HeaderValue::from_static("application/json; charset=utf-8");
 
 /// `content-type` of one CloudEvent in structured mode.
 pub const CLOUD_EVENT_CONTENT_TYPE: HeaderValue =
@@ -44,19 +45,22 @@ impl OutputBody {
 
 /// The body that carries `events`, kept JSON texts of `schema`.
 ///
-/// Event Grid always delivers an array, of its own events and of custom ones. One CloudEvent is the body by
-/// itself, unless the subscription asked for batches (`batched`); several are a batch.
+/// Event Grid always delivers an array, of its own events and of custom ones. One CloudEvent is the
+/// body by itself, unless the subscription asked for batches (`batched`); several are a batch.
 pub fn request_body(events: &[Bytes], schema: Schema, batched: bool) -> OutputBody {
     match (schema, events) {
-        (Schema::CloudEvents, [event]) if !batched => {
-            OutputBody { content_type: CLOUD_EVENT_CONTENT_TYPE, slices: vec![event.clone()] }
-        }
-        (Schema::CloudEvents, _) => {
-            OutputBody { content_type: CLOUD_EVENTS_BATCH_CONTENT_TYPE, slices: array(events) }
-        }
-        (Schema::EventGrid | Schema::Custom, _) => {
-            OutputBody { content_type: EVENT_GRID_CONTENT_TYPE, slices: array(events) }
-        }
+        (Schema::CloudEvents, [event]) if !batched => OutputBody {
+            content_type: CLOUD_EVENT_CONTENT_TYPE,
+            slices: vec![event.clone()],
+        },
+        (Schema::CloudEvents, _) => OutputBody {
+            content_type: CLOUD_EVENTS_BATCH_CONTENT_TYPE,
+            slices: array(events),
+        },
+        (Schema::EventGrid | Schema::Custom, _) => OutputBody {
+            content_type: EVENT_GRID_CONTENT_TYPE,
+            slices: array(events),
+        },
     }
 }
 
@@ -78,10 +82,16 @@ mod tests {
     use super::*;
 
     fn check(events: &[&'static str], schema: Schema, batched: bool, expected: (&str, &str)) {
-        let events: Vec<Bytes> = events.iter().map(|event| Bytes::from_static(event.as_bytes())).collect();
+        let events: Vec<Bytes> = events
+            .iter()
+            .map(|event| Bytes::from_static(event.as_bytes()))
+            .collect();
         let body = request_body(&events, schema, batched);
         let text = String::from_utf8(body.slices.concat()).unwrap();
-        assert_eq!((body.content_type.to_str().unwrap(), text.as_str()), expected);
+        assert_eq!(
+            (body.content_type.to_str().unwrap(), text.as_str()),
+            expected
+        );
         assert_eq!(body.len(), text.len());
     }
 
@@ -89,17 +99,37 @@ mod tests {
     fn event_grid_events_and_custom_ones_are_always_an_array() {
         let content_type = "application/json; charset=utf-8";
         check(&["{}"], Schema::EventGrid, false, (content_type, "[{}]"));
-        check(&["{}", "{ }"], Schema::EventGrid, true, (content_type, "[{},{ }]"));
+        check(
+            &["{}", "{ }"],
+            Schema::EventGrid,
+            true,
+            (content_type, "[{},{ }]"),
+        );
         check(&["{}"], Schema::Custom, false, (content_type, "[{}]"));
-        check(&["{}", "{ }"], Schema::Custom, true, (content_type, "[{},{ }]"));
+        check(
+            &["{}", "{ }"],
+            Schema::Custom,
+            true,
+            (content_type, "[{},{ }]"),
+        );
     }
 
     #[test]
     fn one_cloud_event_is_the_body_unless_batches_were_asked_for() {
         let batch = "application/cloudevents-batch+json; charset=utf-8";
-        check(&["{}"], Schema::CloudEvents, false, ("application/cloudevents+json; charset=utf-8", "{}"));
+        check(
+            &["{}"],
+            Schema::CloudEvents,
+            false,
+            ("application/cloudevents+json; charset=utf-8", "{}"),
+        );
         check(&["{}"], Schema::CloudEvents, true, (batch, "[{}]"));
-        check(&["{}", "{ }"], Schema::CloudEvents, false, (batch, "[{},{ }]"));
+        check(
+            &["{}", "{ }"],
+            Schema::CloudEvents,
+            false,
+            (batch, "[{},{ }]"),
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Reading the events of a publish request: the form of the request, and where each event lies in its body.
-//! All or nothing: the first fault refuses the whole request.
+//! Reading the events of a publish request: the form of the request, and where each event lies in
+//! its body. All or nothing: the first fault refuses the whole request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::media_type::MediaType;
 use super::{Event, EventError, Expected, Made, PublishInputError};
 use super::{binary, cloud_events, custom, event_grid, text};
 use crate::model::{
-    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping, JsonPointer,
-    REQUEST_BYTES_MAX, Schema, TopicName,
+    CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping,
+    JsonPointer, REQUEST_BYTES_MAX, Schema, TopicName,
 };
 
 /// The content types that a topic of CloudEvents takes.
@@ -31,8 +31,8 @@ const JSON_TYPES: &str = "application/json in UTF-8";
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#specversion>
 const OF_CLOUD_EVENTS: &str = "specversion";
 
-/// A member that every event of Event Grid's schema has, and no CloudEvent can have: it is not in lower case.
-/// <https://learn.microsoft.com/azure/event-grid/event-schema>
+/// A member that every event of Event Grid's schema has, and no CloudEvent can have: it is not in
+/// lower case. <https://learn.microsoft.com/azure/event-grid/event-schema>
 const OF_EVENT_GRID: &str = "eventType";
 
 /// The accepted `content-encoding`.
@@ -78,12 +78,12 @@ impl Input<'_> {
     }
 }
 
-/// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid refuses an
-/// empty array, and so do topics of its schema and of custom events.
+/// The events of a request in their order. An empty batch of CloudEvents has none; Event Grid
+/// refuses an empty array, and so do topics of its schema and of custom events.
 ///
-/// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch, as Event
-/// Grid does. The other topics do not insist on a content type: Event Grid's documentation publishes with a
-/// bare `curl -d`.
+/// A topic of CloudEvents takes `application/json` without `ce-` headers as one event or a batch,
+/// as Event Grid does. The other topics do not insist on a content type: Event Grid's documentation
+/// publishes with a bare `curl -d`.
 pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, PublishInputError> {
     let bytes = request.body.len();
     if bytes > REQUEST_BYTES_MAX {
@@ -91,7 +91,9 @@ pub fn parse_request(request: &PublishRequest<'_>) -> Result<Vec<Event>, Publish
     }
     let content_type = request.content_type();
     match request.form(content_type.as_deref())? {
-        Form::Binary => request.binary(content_type.as_deref()).map(|event| vec![event]),
+        Form::Binary => request
+            .binary(content_type.as_deref())
+            .map(|event| vec![event]),
         Form::Json(carries) => request.json(carries),
     }
 }
@@ -112,7 +114,9 @@ enum Carries {
 
 impl<'a> PublishRequest<'a> {
     fn content_type(&self) -> Option<Cow<'a, str>> {
-        self.headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()))
+        self.headers
+            .get(CONTENT_TYPE)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
     }
 
     fn form(&self, content_type: Option<&str>) -> Result<Form, PublishInputError> {
@@ -121,23 +125,36 @@ impl<'a> PublishRequest<'a> {
         {
             let found = Some(String::from_utf8_lossy(encoding.as_bytes()).into_owned());
             let header = "content-encoding";
-            return Err(PublishInputError::UnsupportedMediaType { header, found, expected: ENCODINGS });
+            return Err(PublishInputError::UnsupportedMediaType {
+                header,
+                found,
+                expected: ENCODINGS,
+            });
         }
         let media_type = content_type.map(MediaType::read);
         let (form, expected) = match self.input {
-            Input::CloudEvents => (self.cloud_events_form(media_type.as_ref()), CLOUD_EVENTS_TYPES),
+            Input::CloudEvents => (
+                self.cloud_events_form(media_type.as_ref()),
+                CLOUD_EVENTS_TYPES,
+            ),
             Input::EventGrid => (json_form(media_type.as_ref(), false), EVENT_GRID_TYPES),
             Input::Custom { .. } => (json_form(media_type.as_ref(), true), JSON_TYPES),
         };
         form.ok_or_else(|| {
             let found = content_type.map(str::to_owned);
-            PublishInputError::UnsupportedMediaType { header: "content-type", found, expected }
+            PublishInputError::UnsupportedMediaType {
+                header: "content-type",
+                found,
+                expected,
+            }
         })
     }
 
     fn cloud_events_form(&self, media_type: Option<&MediaType>) -> Option<Form> {
         let is_binary = binary::is_binary(self.headers);
-        let Some(media_type) = media_type else { return is_binary.then_some(Form::Binary) };
+        let Some(media_type) = media_type else {
+            return is_binary.then_some(Form::Binary);
+        };
         let form = match media_type.essence() {
             "application/cloudevents+json" => Form::Json(Carries::One),
             "application/cloudevents-batch+json" => Form::Json(Carries::Batch),
@@ -177,36 +194,49 @@ impl<'a> PublishRequest<'a> {
         };
         if !is_array {
             let event: &RawValue = serde_json::from_str(body).map_err(syntax)?;
-            return self.accept(0, event.get(), self.body).map(|event| vec![event]);
+            return self
+                .accept(0, event.get(), self.body)
+                .map(|event| vec![event]);
         }
         let events: Vec<&RawValue> = serde_json::from_str(body).map_err(syntax)?;
         if events.is_empty() && self.input.schema() != Schema::CloudEvents {
             return Err(PublishInputError::Body(Expected::AtLeastOneEvent));
         }
         if events.len() > CUSTOM_EVENTS_PER_REQUEST_MAX && self.input.schema() == Schema::Custom {
-            return Err(PublishInputError::TooManyEvents { events: events.len() });
+            return Err(PublishInputError::TooManyEvents {
+                events: events.len(),
+            });
         }
         let mut envelopes = 0;
         let accepted = events.iter().enumerate().map(|(index, event)| {
             let event = self.accept(index, event.get(), self.body)?;
             envelopes += event.envelope().map_or(0, |envelope| envelope.bytes());
             let is_too_large = envelopes > CUSTOM_ENVELOPES_BYTES_MAX;
-            if is_too_large { Err(PublishInputError::EnvelopesTooLarge) } else { Ok(event) }
+            if is_too_large {
+                Err(PublishInputError::EnvelopesTooLarge)
+            } else {
+                Ok(event)
+            }
         });
         accepted.collect()
     }
 
-    /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing is to be
-    /// changed.
+    /// Checks one event, whose text lies in `within`, and keeps it, as a slice of that if nothing
+    /// is to be changed.
     fn accept(&self, index: usize, json: &str, within: &Bytes) -> Result<Event, PublishInputError> {
-        let refused =
-            |error| PublishInputError::Event { index, error: self.of_another_schema(json).unwrap_or(error) };
+        let refused = |error| PublishInputError::Event {
+            index,
+            error: self.of_another_schema(json).unwrap_or(error),
+        };
         let bytes = json.len();
         if bytes > EVENT_BYTES_MAX {
             return Err(PublishInputError::EventTooLarge { index, bytes });
         }
         if !text::is_shallow(json) {
-            return Err(PublishInputError::Event { index, error: EventError::whole(Expected::Depth) });
+            return Err(PublishInputError::Event {
+                index,
+                error: EventError::whole(Expected::Depth),
+            });
         }
         let (mut envelope, mut completed) = (None, None);
         let attributes = match self.input {
@@ -224,11 +254,16 @@ impl<'a> PublishRequest<'a> {
             }
         };
         let json = completed.map_or_else(|| within.slice_ref(json.as_bytes()), Bytes::from);
-        Ok(Event { json, schema: self.input.schema(), attributes, envelope })
+        Ok(Event {
+            json,
+            schema: self.input.schema(),
+            attributes,
+            envelope,
+        })
     }
 
-    /// The error of a refused event that is one of another schema: a producer that mixed up its topics would
-    /// not understand the first member that is missing.
+    /// The error of a refused event that is one of another schema: a producer that mixed up its
+    /// topics would not understand the first member that is missing.
     fn of_another_schema(&self, json: &str) -> Option<EventError> {
         let has = |name| JsonPointer::member(name).find(json.as_bytes()).is_some();
         let (takes, found) = match self.input {
@@ -236,7 +271,8 @@ impl<'a> PublishRequest<'a> {
                 (Schema::CloudEvents, Schema::EventGrid)
             }
             Input::EventGrid
-                if !has(OF_EVENT_GRID) && (has(OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
+                if !has(OF_EVENT_GRID)
+                    && (has(OF_CLOUD_EVENTS) || binary::is_binary(self.headers)) =>
             {
                 (Schema::EventGrid, Schema::CloudEvents)
             }
@@ -249,7 +285,9 @@ impl<'a> PublishRequest<'a> {
 /// JSON under the names that Event Grid's documents publish it with, or under any that says so.
 fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<Form> {
     let form = Some(Form::Json(Carries::Either));
-    let Some(media_type) = media_type else { return form };
+    let Some(media_type) = media_type else {
+        return form;
+    };
     let is_taken = matches!(
         media_type.essence(),
         "application/json" | "text/json" | "text/plain" | "application/x-www-form-urlencoded"

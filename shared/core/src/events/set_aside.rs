@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::members::Members;
 
-/// The last member of what is set aside: the places of the others among the event's members, from 0.
+/// The last member of what is set aside: the places of the others among the event's members,
+/// from 0.
 const PLACES: &str = "places";
 
 /// An event's text in two.
@@ -16,7 +17,8 @@ pub struct SetAside {
     pub members: String,
 }
 
-/// Takes the members of these names out of an event. `None` where it has none of them, or is no object.
+/// Takes the members of these names out of an event. `None` where it has none of them, or is no
+/// object.
 pub fn set_aside(event: &Bytes, names: &[&str]) -> Option<SetAside> {
     let (text, members) = Members::of(event)?;
     let (mut left, mut taken, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -63,17 +65,22 @@ pub fn put_back(event: &Bytes, members: &str) -> Option<Bytes> {
 pub fn value_behind<'a>(event: &'a Bytes, first: &str, name: &str) -> Option<&'a str> {
     let (_, members) = Members::of(event)?;
     let mut behind = members.iter().skip_while(|(found, _)| *found != first);
-    behind.find(|(found, _)| *found == name).map(|(_, value)| value.json())
+    behind
+        .find(|(found, _)| *found == name)
+        .map(|(_, value)| value.json())
 }
 
-/// Each member as it is written, with the white space around it: what lies between the braces and the commas.
+/// Each member as it is written, with the white space around it: what lies between the braces and
+/// the commas.
 fn spans<'a>(text: &'a str, members: &Members<'a>) -> Vec<&'a str> {
     let mut start = text.find('{').map_or(0, |brace| brace + 1);
     let span = |(_, value): (&str, super::members::Value<'a>)| {
         let value = value.json();
         let end = value.as_ptr().addr() - text.as_ptr().addr() + value.len();
         // Only white space stands between a value and what ends its member.
-        let end = text[end..].find([',', '}']).map_or(text.len(), |after| end + after);
+        let end = text[end..]
+            .find([',', '}'])
+            .map_or(text.len(), |after| end + after);
         let span = &text[start.min(end)..end];
         start = end + 1;
         span
@@ -96,7 +103,11 @@ mod tests {
     #[test]
     fn members_are_taken_out_as_they_stand_and_put_back() {
         check(r#"{"a":1}"#, "{}", r#"{"a":1,"places":[0]}"#);
-        check(r#"{"a" : [1, 2] ,"x":"a,}"}"#, r#"{"x":"a,}"}"#, r#"{"a" : [1, 2] ,"places":[0]}"#);
+        check(
+            r#"{"a" : [1, 2] ,"x":"a,}"}"#,
+            r#"{"x":"a,}"}"#,
+            r#"{"a" : [1, 2] ,"places":[0]}"#,
+        );
         check(
             "{ \"x\": 1,\n  \"\\u0061\": \"\\uFFFF\",\n \"y\":2, \"b\": {} }",
             "{ \"x\": 1,\n \"y\":2}",

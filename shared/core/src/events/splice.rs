@@ -4,17 +4,23 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::members::Members;
 
-/// The event's JSON object with these members at its end; members of the same names are left out of it.
-/// `value` is JSON.
+/// The event's JSON object with these members at its end; members of the same names are left out of
+/// it. `value` is JSON.
 ///
 /// A text that is not an object (no accepted event is one) comes back as it is.
 pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
-    let Some((text, present)) = Members::of(event) else { return event.clone() };
+    let Some((text, present)) = Members::of(event) else {
+        return event.clone();
+    };
     let is_new = |name: &str| !members.iter().any(|(laid, _)| *laid == name);
-    let room: usize = members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+    let room: usize = members
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 4)
+        .sum();
     let mut json = BytesMut::with_capacity(event.len() + room);
     if present.iter().next().is_some() && present.iter().all(|(name, _)| is_new(name)) {
-        // White space before the brace stays, so that the members can be taken off again without a trace.
+        // White space before the brace stays, so that the members can be taken off again without a
+        // trace.
         json.put_slice(event.trim_ascii_end().strip_suffix(b"}").unwrap_or(event));
     } else {
         json.put_u8(b'{');
@@ -29,15 +35,20 @@ pub fn with_members(event: &Bytes, members: &[(&str, String)]) -> Bytes {
     json.freeze()
 }
 
-/// The inverse of [`with_members`]: the event without these members, `first` among them, which is the one
-/// that was laid first. Behind `first` they are cut off, so that the rest is as it was written, byte for
-/// byte; where other members stand between them, as in files that others wrote, each is left out.
+/// The inverse of [`with_members`]: the event without these members, `first` among them, which is
+/// the one that was laid first. Behind `first` they are cut off, so that the rest is as it was
+/// written, byte for byte; where other members stand between them, as in files that others wrote,
+/// each is left out.
 ///
 /// A text that is not an object, or has no `first`, comes back as it is.
 pub fn without_members(event: &Bytes, first: &str, members: &[&str]) -> Bytes {
-    let Some((text, present)) = Members::of(event) else { return event.clone() };
+    let Some((text, present)) = Members::of(event) else {
+        return event.clone();
+    };
     let all: Vec<_> = present.iter().collect();
-    let Some(at) = all.iter().position(|(name, _)| *name == first) else { return event.clone() };
+    let Some(at) = all.iter().position(|(name, _)| *name == first) else {
+        return event.clone();
+    };
     let is_laid = |name: &str| members.contains(&name);
     let mut json = BytesMut::with_capacity(event.len());
     let before = at.checked_sub(1).map(|before| all[before].1.json());
@@ -65,7 +76,8 @@ struct Written<'a> {
     value: &'a str,
 }
 
-/// The members of `text`, which `members` were read from. A name is what stands in quotes between two values.
+/// The members of `text`, which `members` were read from. A name is what stands in quotes between
+/// two values.
 fn written<'a>(text: &'a str, members: &'a Members<'a>) -> impl Iterator<Item = Written<'a>> {
     let mut end = 0;
     members.iter().map(move |(name, value)| {
@@ -73,9 +85,15 @@ fn written<'a>(text: &'a str, members: &'a Members<'a>) -> impl Iterator<Item = 
         let start = value.as_ptr().addr() - text.as_ptr().addr();
         let between = &text[end..start];
         end = start + value.len();
-        let quoted =
-            between.find('"').zip(between.rfind('"')).map_or(between, |(from, to)| &between[from..=to]);
-        Written { name, quoted, value }
+        let quoted = between
+            .find('"')
+            .zip(between.rfind('"'))
+            .map_or(between, |(from, to)| &between[from..=to]);
+        Written {
+            name,
+            quoted,
+            value,
+        }
     })
 }
 
@@ -95,7 +113,10 @@ mod tests {
 
     fn check(event: &'static str, expected: &str) {
         let members = [("reason", "\"x\"".to_owned()), ("n", "1".to_owned())];
-        assert_eq!(with_members(&Bytes::from_static(event.as_bytes()), &members), expected);
+        assert_eq!(
+            with_members(&Bytes::from_static(event.as_bytes()), &members),
+            expected
+        );
     }
 
     #[test]
@@ -103,25 +124,43 @@ mod tests {
         check(r#"{"a": 1.00 }"#, r#"{"a": 1.00 ,"reason":"x","n":1}"#);
         check("{}", r#"{"reason":"x","n":1}"#);
         check("{ }", r#"{"reason":"x","n":1}"#);
-        check(r#"{"n":5,"a" : [ 1 ],"\u0072eason":"old"}"#, r#"{"a":[ 1 ],"reason":"x","n":1}"#);
-        check(r#"{"n":5, "\u0061\"\uffff" :1}"#, r#"{"\u0061\"\uffff":1,"reason":"x","n":1}"#);
+        check(
+            r#"{"n":5,"a" : [ 1 ],"\u0072eason":"old"}"#,
+            r#"{"a":[ 1 ],"reason":"x","n":1}"#,
+        );
+        check(
+            r#"{"n":5, "\u0061\"\uffff" :1}"#,
+            r#"{"\u0061\"\uffff":1,"reason":"x","n":1}"#,
+        );
         check("[]", "[]");
     }
 
     fn check_without(event: &'static str, expected: &str) {
         let event = Bytes::from_static(event.as_bytes());
-        assert_eq!(without_members(&event, "reason", &["reason", "n"]), expected);
+        assert_eq!(
+            without_members(&event, "reason", &["reason", "n"]),
+            expected
+        );
     }
 
     #[test]
     fn members_are_taken_off_wherever_they_stand() {
         check_without(r#"{"a": 1.00 ,"reason":"x","n":1}"#, r#"{"a": 1.00 }"#);
         check_without(r#"{"a": 1.00 ,"reason":"x"}"#, r#"{"a": 1.00 }"#);
-        check_without("{\"a\": 1.0,\n  \"reason\": \"x\",\n  \"n\": 1\n}", r#"{"a": 1.0}"#);
+        check_without(
+            "{\"a\": 1.0,\n  \"reason\": \"x\",\n  \"n\": 1\n}",
+            r#"{"a": 1.0}"#,
+        );
         // What the producer wrote itself, before what was laid over it, is its own.
         check_without(r#"{"n": 5, "reason":"x"}"#, r#"{"n": 5}"#);
-        check_without(r#"{"a": 1.0,"reason":"x","b" : [ 2 ], "n":1}"#, r#"{"a":1.0,"b":[ 2 ]}"#);
-        check_without(r#"{"reason":"x","\u0061\"\uffff" :1}"#, r#"{"\u0061\"\uffff":1}"#);
+        check_without(
+            r#"{"a": 1.0,"reason":"x","b" : [ 2 ], "n":1}"#,
+            r#"{"a":1.0,"b":[ 2 ]}"#,
+        );
+        check_without(
+            r#"{"reason":"x","\u0061\"\uffff" :1}"#,
+            r#"{"\u0061\"\uffff":1}"#,
+        );
         check_without(r#"{"reason":"x","n":1}"#, "{}");
         check_without(r#"{"a":1,"n":1}"#, r#"{"a":1,"n":1}"#);
         check_without("[]", "[]");

@@ -1,4 +1,5 @@
-//! The event of a test attempt: the caller's, or a sample in the schema that the subscription receives.
+//! The event of a test attempt: the caller's, or a sample in the schema that the subscription
+//! receives.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -27,15 +28,17 @@ pub enum TestEventError {
     NotOne(usize),
 }
 
-/// The caller's event, one object in the schema that the subscription receives, or an array of one. Its text
-/// is sent as it is.
+/// The caller's event, one object in the schema that the subscription receives, or an array of one.
+/// Its text is sent as it is.
 pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
     if text.len() > EVENT_BYTES_MAX {
         return Err(TestEventError::TooLarge);
     }
     let text = alone(text)?;
     if schema != Schema::Custom {
-        return Event::parse(schema, text).map(Event::into_json).map_err(TestEventError::Event);
+        return Event::parse(schema, text)
+            .map(Event::into_json)
+            .map_err(TestEventError::Event);
     }
     match serde_json::from_slice::<&RawValue>(&text) {
         Ok(json) if json.get().starts_with('{') => Ok(text),
@@ -43,8 +46,8 @@ pub fn given(schema: Schema, text: &Bytes) -> Result<Bytes, TestEventError> {
     }
 }
 
-/// The text of the only event of an array, as publishers of Event Grid's schema write it; of anything else,
-/// the text.
+/// The text of the only event of an array, as publishers of Event Grid's schema write it; of
+/// anything else, the text.
 fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
     let text = text.slice_ref(text.trim_ascii());
     match serde_json::from_slice::<Vec<&RawValue>>(&text).as_deref() {
@@ -56,7 +59,10 @@ fn alone(text: &Bytes) -> Result<Bytes, TestEventError> {
 
 /// A sample. `id` is a UUID.
 pub fn sample(schema: Schema, topic: &TopicName, id: &str, now: Timestamp) -> Bytes {
-    let (source, data) = (format!("/topics/{topic}"), json!({ "message": "a test from posthaste" }));
+    let (source, data) = (
+        format!("/topics/{topic}"),
+        json!({ "message": "a test from posthaste" }),
+    );
     let event = match schema {
         Schema::CloudEvents => json!({
             "specversion": "1.0", "id": id, "source": source, "type": TEST_EVENT_TYPE,
@@ -66,7 +72,9 @@ pub fn sample(schema: Schema, topic: &TopicName, id: &str, now: Timestamp) -> By
             "id": id, "topic": source, "subject": "test", "eventType": TEST_EVENT_TYPE,
             "eventTime": now.to_string(), "data": data, "dataVersion": "1.0", "metadataVersion": "1",
         }),
-        Schema::Custom => json!({ "id": id, "type": TEST_EVENT_TYPE, "time": now.to_string(), "data": data }),
+        Schema::Custom => {
+            json!({ "id": id, "type": TEST_EVENT_TYPE, "time": now.to_string(), "data": data })
+        }
     };
     Bytes::from(event.to_string())
 }
@@ -79,7 +87,12 @@ mod tests {
     fn a_sample_is_an_event_of_its_schema() {
         let topic = TopicName::parse("orders").unwrap();
         for schema in Schema::ALL {
-            let event = sample(schema, &topic, "1", Timestamp::from_millis(1_795_256_100_000));
+            let event = sample(
+                schema,
+                &topic,
+                "1",
+                Timestamp::from_millis(1_795_256_100_000),
+            );
             assert_eq!(given(schema, &event).unwrap(), event, "{schema:?}");
         }
     }
@@ -88,7 +101,12 @@ mod tests {
     fn an_array_of_one_is_that_event() {
         let topic = TopicName::parse("orders").unwrap();
         for schema in Schema::ALL {
-            let event = sample(schema, &topic, "1", Timestamp::from_millis(1_795_256_100_000));
+            let event = sample(
+                schema,
+                &topic,
+                "1",
+                Timestamp::from_millis(1_795_256_100_000),
+            );
             let array = Bytes::from([b" [\n ", &event[..], b" ]\n"].concat());
             assert_eq!(given(schema, &array).unwrap(), event, "{schema:?}");
         }
@@ -102,13 +120,27 @@ mod tests {
         };
         let not_of_it = "not an event of the schema that the subscription receives";
         check(Schema::CloudEvents, "{}", not_of_it);
-        check(Schema::EventGrid, "[]", "expected one event, or an array of one; found 0");
-        check(Schema::Custom, "[{},{}]", "expected one event, or an array of one; found 2");
+        check(
+            Schema::EventGrid,
+            "[]",
+            "expected one event, or an array of one; found 0",
+        );
+        check(
+            Schema::Custom,
+            "[{},{}]",
+            "expected one event, or an array of one; found 2",
+        );
         check(Schema::CloudEvents, "[{}]", not_of_it);
         check(Schema::Custom, "[[]]", "expected a JSON object");
         check(Schema::Custom, "{", "expected a JSON object");
         let large = Bytes::from(vec![b' '; EVENT_BYTES_MAX + 1]);
-        assert!(matches!(given(Schema::Custom, &large), Err(TestEventError::TooLarge)));
-        assert_eq!(given(Schema::Custom, &Bytes::from_static(b" {\"n\": 1.0} \n")).unwrap(), "{\"n\": 1.0}");
+        assert!(matches!(
+            given(Schema::Custom, &large),
+            Err(TestEventError::TooLarge)
+        ));
+        assert_eq!(
+            given(Schema::Custom, &Bytes::from_static(b" {\"n\": 1.0} \n")).unwrap(),
+            "{\"n\": 1.0}"
+        );
     }
 }

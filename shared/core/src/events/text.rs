@@ -1,4 +1,5 @@
-//! JSON texts as a whole: how deep they nest, which characters SQS refuses, and a string that may be no text.
+//! JSON texts as a whole: how deep they nest, which characters SQS refuses, and a string that may
+//! be no text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,15 +16,15 @@ const REFUSED: [(char, &str); 2] = [('\u{fffe}', "\\ufffe"), ('\u{ffff}', "\\uff
 /// The first byte of either of them in UTF-8.
 const REFUSED_LEAD: u8 = 0xef;
 
-/// Whether a message can hold this JSON text as it is. Text without any refused character, nearly all there
-/// is, costs one scan for a byte.
+/// Whether a message can hold this JSON text as it is. Text without any refused character, nearly
+/// all there is, costs one scan for a byte.
 pub fn fits_into_a_message(json: &[u8]) -> bool {
     let is_refused = |bytes: &[u8]| matches!(bytes, [REFUSED_LEAD, 0xbf, 0xbe | 0xbf]);
     memchr(REFUSED_LEAD, json).is_none() || !json.windows(3).any(is_refused)
 }
 
-/// The text with every character that SQS refuses escaped, for a text of our own making. In valid JSON such a
-/// character lies in a string, so the escape means the same.
+/// The text with every character that SQS refuses escaped, for a text of our own making. In valid
+/// JSON such a character lies in a string, so the escape means the same.
 pub(crate) fn escape_refused(json: &str) -> Cow<'_, str> {
     if fits_into_a_message(json.as_bytes()) {
         return Cow::Borrowed(json);
@@ -43,11 +44,17 @@ pub(super) fn is_shallow(json: &str) -> bool {
 
 /// A JSON string, decoded. Half of a surrogate pair, which no text can hold, reads as U+FFFD.
 pub(crate) fn lossy_text(json: &str) -> Cow<'_, str> {
-    let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
+    let inner = json
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or_default();
     if !inner.contains('\\') {
         return Cow::Borrowed(inner);
     }
-    serde_json::Deserializer::from_str(json).deserialize_bytes(LossyText).unwrap_or_default().into()
+    serde_json::Deserializer::from_str(json)
+        .deserialize_bytes(LossyText)
+        .unwrap_or_default()
+        .into()
 }
 
 /// Takes a JSON string as bytes, which is how `serde_json` hands out lone surrogates.
@@ -93,7 +100,10 @@ mod tests {
         let check = |json: &str, expected: &str| assert_eq!(escape_refused(json), expected);
         check("\"a\u{fffe}b\u{ffff}\"", r#""a\ufffeb\uffff""#);
         check("\"\\\\\u{ffff}\"", r#""\\\uffff""#);
-        check("\"\u{fffd}\u{ff01}\u{1fffe}\u{10ffff}\"", "\"\u{fffd}\u{ff01}\u{1fffe}\u{10ffff}\"");
+        check(
+            "\"\u{fffd}\u{ff01}\u{1fffe}\u{10ffff}\"",
+            "\"\u{fffd}\u{ff01}\u{1fffe}\u{10ffff}\"",
+        );
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub(super) enum Attribute {
 
 /// A checked key.
 ///
-/// The event's own members are named without regard to case, as Event Grid's examples do (`Subject`,
-/// `Data.key1`); what lies in `data` is named exactly as it is written there.
+/// The event's own members are named without regard to case, as Event Grid's examples do
+/// (`Subject`, `Data.key1`); what lies in `data` is named exactly as it is written there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key(pub(super) Place);
 
@@ -92,10 +92,16 @@ impl Key {
     }
 }
 
-/// A place in the data. A custom event is the data itself, as in the envelope that Event Grid lays around it.
+/// A place in the data. A custom event is the data itself, as in the envelope that Event Grid lays
+/// around it.
 fn data(rest: &[&str], schema: Schema) -> Place {
     let own = (schema != Schema::Custom).then_some("data");
-    Place::Member(own.into_iter().chain(rest.iter().copied()).map(Box::from).collect())
+    Place::Member(
+        own.into_iter()
+            .chain(rest.iter().copied())
+            .map(Box::from)
+            .collect(),
+    )
 }
 
 /// The place of a member of the event itself, by its name in lower case.
@@ -137,7 +143,9 @@ mod tests {
     use super::*;
 
     fn check(schema: Schema, text: &str, expected: Result<Place, &str>) {
-        let parsed = Key::parse(text, schema).map(|key| key.0).map_err(|error| error.to_string());
+        let parsed = Key::parse(text, schema)
+            .map(|key| key.0)
+            .map_err(|error| error.to_string());
         assert_eq!(parsed, expected.map_err(str::to_owned), "{text}");
     }
 
@@ -157,13 +165,25 @@ mod tests {
             (Schema::CloudEvents, "id", attribute(Attribute::Id)),
             (Schema::CloudEvents, "Source", attribute(Attribute::Source)),
             (Schema::CloudEvents, "type", attribute(Attribute::Type)),
-            (Schema::CloudEvents, "subject", attribute(Attribute::Subject)),
+            (
+                Schema::CloudEvents,
+                "subject",
+                attribute(Attribute::Subject),
+            ),
             (Schema::CloudEvents, "specversion", member(&["specversion"])),
             (Schema::Custom, "id", attribute(Attribute::Id)),
             (Schema::Custom, "EventType", attribute(Attribute::Type)),
             (Schema::Custom, "topic", attribute(Attribute::Topic)),
-            (Schema::Custom, "dataVersion", attribute(Attribute::DataVersion)),
-            (Schema::CloudEvents, "comExampleOther1", Place::Extension("comexampleother1".into())),
+            (
+                Schema::Custom,
+                "dataVersion",
+                attribute(Attribute::DataVersion),
+            ),
+            (
+                Schema::CloudEvents,
+                "comExampleOther1",
+                Place::Extension("comexampleother1".into()),
+            ),
         ] {
             check(schema, text, Ok(expected));
         }
@@ -171,8 +191,16 @@ mod tests {
 
     #[test]
     fn data_is_reached_into_by_its_own_names() {
-        check(Schema::EventGrid, "Data.Key1", Ok(member(&["data", "Key1"])));
-        check(Schema::CloudEvents, "data.a.b c.d", Ok(member(&["data", "a", "b c", "d"])));
+        check(
+            Schema::EventGrid,
+            "Data.Key1",
+            Ok(member(&["data", "Key1"])),
+        );
+        check(
+            Schema::CloudEvents,
+            "data.a.b c.d",
+            Ok(member(&["data", "a", "b c", "d"])),
+        );
         check(Schema::CloudEvents, "data", Ok(member(&["data"])));
         check(Schema::Custom, "data.a.b", Ok(member(&["a", "b"])));
         check(Schema::Custom, "data", Ok(member(&[])));
@@ -186,11 +214,26 @@ mod tests {
         }
         let grid = "an event in EventGrid has no such member; \
                     expected id, topic, subject, eventType, dataVersion, or data and what is in it";
-        for text in ["source", "type", "eventTime", "metadataVersion", "x.y", "data_base64"] {
+        for text in [
+            "source",
+            "type",
+            "eventTime",
+            "metadataVersion",
+            "x.y",
+            "data_base64",
+        ] {
             check(Schema::EventGrid, text, Err(grid));
         }
-        check(Schema::EventGrid, "subject.x", Err("subject has no members; only data has"));
-        check(Schema::CloudEvents, "mine.x", Err("mine has no members; only data has"));
+        check(
+            Schema::EventGrid,
+            "subject.x",
+            Err("subject has no members; only data has"),
+        );
+        check(
+            Schema::CloudEvents,
+            "mine.x",
+            Err("mine has no members; only data has"),
+        );
         let cloud = "an event in CloudEvents has no such member; expected id, source, type, subject, \
                      specversion, another attribute's name, or data and what is in it";
         for text in ["data_base64", "my-extension", "späße", "a_b.c"] {

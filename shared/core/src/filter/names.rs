@@ -1,5 +1,5 @@
-//! The members that the keys of a topic's filters name, as one tree, and what an event has under each of
-//! them.
+//! The members that the keys of a topic's filters name, as one tree, and what an event has under
+//! each of them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -53,8 +53,9 @@ impl Names {
         self.children[at].1.insert(rest, slot);
     }
 
-    /// Reads what lies here, and under every name, from JSON that was found valid before. Of members that
-    /// occur twice the last counts, as it does for most receivers. What is not named is skipped, not decoded.
+    /// Reads what lies here, and under every name, from JSON that was found valid before. Of
+    /// members that occur twice the last counts, as it does for most receivers. What is not
+    /// named is skipped, not decoded.
     pub(super) fn read<'e>(&self, json: &'e str, found: &mut impl FnMut(usize, Value<'e>)) {
         if let Some(slot) = self.slot
             && let Some(value) = slot.read(json)
@@ -67,7 +68,10 @@ impl Names {
         let members = serde_json::Deserializer::from_str(json).deserialize_map(Members(self));
         let mut members = members.unwrap_or_default();
         members.sort_by_key(|(at, _)| *at);
-        for (at, json) in members.chunk_by(|(one, _), (other, _)| one == other).filter_map(<[_]>::last) {
+        for (at, json) in members
+            .chunk_by(|(one, _), (other, _)| one == other)
+            .filter_map(<[_]>::last)
+        {
             self.children[*at].1.read(json, found);
         }
     }
@@ -86,7 +90,8 @@ impl Slot {
     }
 }
 
-/// The value by its first character; opaque where it is an array or an object, `None` where it is null.
+/// The value by its first character; opaque where it is an array or an object, `None` where it is
+/// null.
 fn scalar(json: &str) -> Option<Value<'_>> {
     match json.as_bytes().first() {
         Some(b'"') => Some(Value::text(lossy_text(json))),
@@ -137,8 +142,8 @@ impl<'e> Visitor<'e> for Members<'_> {
     }
 }
 
-/// A member's position among the names, if it is one of them. A name is compared as bytes: it may hold half
-/// of a surrogate pair, and is then none of ours.
+/// A member's position among the names, if it is one of them. A name is compared as bytes: it may
+/// hold half of a surrogate pair, and is then none of ours.
 struct Position<'n>(&'n Names);
 
 impl<'e> DeserializeSeed<'e> for Position<'_> {
@@ -157,7 +162,11 @@ impl Visitor<'_> for Position<'_> {
     }
 
     fn visit_bytes<E>(self, written: &[u8]) -> Result<Self::Value, E> {
-        Ok(self.0.children.binary_search_by(|(name, _)| name.as_bytes().cmp(written)).ok())
+        Ok(self
+            .0
+            .children
+            .binary_search_by(|(name, _)| name.as_bytes().cmp(written))
+            .ok())
     }
 }
 
@@ -170,7 +179,14 @@ mod tests {
         let mut names = Names::default();
         for (index, path) in ["x", path, "x.y"].iter().enumerate() {
             let path: Vec<Box<str>> = path.split('.').map(Box::from).collect();
-            names.insert(&path, Slot { index, is_extension: false, has_arrays: true });
+            names.insert(
+                &path,
+                Slot {
+                    index,
+                    is_extension: false,
+                    has_arrays: true,
+                },
+            );
         }
         let mut shown = "None".to_owned();
         names.read(json, &mut |index, value| {
@@ -194,7 +210,11 @@ mod tests {
 
     #[test]
     fn of_members_that_occur_twice_the_last_counts() {
-        check(r#"{"a":{"b":"1"},"a":{"b":"2","b":"3"}}"#, "a.b", r#"Text("3")"#);
+        check(
+            r#"{"a":{"b":"1"},"a":{"b":"2","b":"3"}}"#,
+            "a.b",
+            r#"Text("3")"#,
+        );
         check(r#"{"a":{"b":"1"},"a":{}}"#, "a.b", "None");
         check(r#"{"a":{"b":"1"},"a":null}"#, "a.b", "None");
     }

@@ -1,4 +1,5 @@
-//! Numbers as JSON writes them, compared without loss: what 64 bits or a double cannot hold is never rounded.
+//! Numbers as JSON writes them, compared without loss: what 64 bits or a double cannot hold is
+//! never rounded.
 
 use std::cmp::Reverse;
 
@@ -7,8 +8,8 @@ const HEAD_DIGITS: usize = 19;
 
 /// A decimal number of any length.
 ///
-/// Order and equality are those of the numbers themselves: `1`, `1.0` and `10e-1` are equal. Exponents beyond
-/// 64 bits count as the last that 64 bits hold, on their side of zero.
+/// Order and equality are those of the numbers themselves: `1`, `1.0` and `10e-1` are equal.
+/// Exponents beyond 64 bits count as the last that 64 bits hold, on their side of zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Number {
     /// Less than zero.
@@ -19,8 +20,8 @@ pub enum Number {
     Positive(Magnitude),
 }
 
-/// A number greater than zero, `0.{head}{tail} × 10^exponent`. The order of the members makes the derived
-/// order that of the numbers.
+/// A number greater than zero, `0.{head}{tail} × 10^exponent`. The order of the members makes the
+/// derived order that of the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Magnitude {
     exponent: i64,
@@ -34,22 +35,28 @@ impl Number {
     /// Reads a number as JSON writes it; `None` if it is none.
     /// <https://www.rfc-editor.org/rfc/rfc8259#section-6>
     pub fn parse(text: &str) -> Option<Self> {
-        let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (is_negative, text) = text
+            .strip_prefix('-')
+            .map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
             None => (text, 0),
         };
         let point = mantissa.split_once('.');
-        let (whole, fraction) = point.map_or((mantissa, None), |(whole, fraction)| (whole, Some(fraction)));
+        let (whole, fraction) = point.map_or((mantissa, None), |(whole, fraction)| {
+            (whole, Some(fraction))
+        });
         let has_leading_zero = whole.len() > 1 && whole.starts_with('0');
         if has_leading_zero || !are_digits(whole) || !fraction.is_none_or(are_digits) {
             return None;
         }
-        Some(match Magnitude::of(whole, fraction.unwrap_or_default(), exponent) {
-            None => Self::Zero,
-            Some(magnitude) if is_negative => Self::Negative(Reverse(magnitude)),
-            Some(magnitude) => Self::Positive(magnitude),
-        })
+        Some(
+            match Magnitude::of(whole, fraction.unwrap_or_default(), exponent) {
+                None => Self::Zero,
+                Some(magnitude) if is_negative => Self::Negative(Reverse(magnitude)),
+                Some(magnitude) => Self::Positive(magnitude),
+            },
+        )
     }
 }
 
@@ -64,11 +71,19 @@ impl Magnitude {
             head = head * 10 + u64::from(significant.next().unwrap_or(b'0') - b'0');
         }
         let mut tail: Vec<u8> = significant.collect();
-        let kept = tail.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+        let kept = tail
+            .iter()
+            .rposition(|digit| *digit != b'0')
+            .map_or(0, |last| last + 1);
         tail.truncate(kept);
-        let exponent =
-            exponent.saturating_add_unsigned(whole.len() as u64).saturating_sub_unsigned(zeros as u64);
-        Some(Self { exponent, head, tail: tail.into_boxed_slice() })
+        let exponent = exponent
+            .saturating_add_unsigned(whole.len() as u64)
+            .saturating_sub_unsigned(zeros as u64);
+        Some(Self {
+            exponent,
+            head,
+            tail: tail.into_boxed_slice(),
+        })
     }
 }
 
@@ -85,9 +100,11 @@ fn parse_exponent(text: &str) -> Option<i64> {
     if !are_digits(digits) {
         return None;
     }
-    let value = digits
-        .bytes()
-        .fold(0_i64, |value, digit| value.saturating_mul(10).saturating_add(i64::from(digit - b'0')));
+    let value = digits.bytes().fold(0_i64, |value, digit| {
+        value
+            .saturating_mul(10)
+            .saturating_add(i64::from(digit - b'0'))
+    });
     Some(value * sign)
 }
 
@@ -108,7 +125,14 @@ mod tests {
 
     #[test]
     fn a_number_is_what_it_says_however_it_is_written() {
-        for same in ["1", "1.0", "10e-1", "0.1e1", "1E+0", "100000000000000000000000e-23"] {
+        for same in [
+            "1",
+            "1.0",
+            "10e-1",
+            "0.1e1",
+            "1E+0",
+            "100000000000000000000000e-23",
+        ] {
             check("1", same, Ordering::Equal);
         }
         for zero in ["0", "-0", "0.000", "0e999999", "-0.0E-99999999999999999999"] {
@@ -119,12 +143,28 @@ mod tests {
     #[test]
     fn nothing_is_rounded() {
         check("9007199254740993", "9007199254740992", Ordering::Greater);
-        check("12345678901234567890", "12345678901234567891", Ordering::Less);
+        check(
+            "12345678901234567890",
+            "12345678901234567891",
+            Ordering::Less,
+        );
         check("99999999999999999999", "1e20", Ordering::Less);
         check("-99999999999999999999", "-1e20", Ordering::Greater);
-        check("0.1", "0.1000000000000000055511151231257827", Ordering::Less);
-        check("123456789012345678901234", "123456789012345678901234.0", Ordering::Equal);
-        check("123456789012345678900", "12345678901234567890", Ordering::Greater);
+        check(
+            "0.1",
+            "0.1000000000000000055511151231257827",
+            Ordering::Less,
+        );
+        check(
+            "123456789012345678901234",
+            "123456789012345678901234.0",
+            Ordering::Equal,
+        );
+        check(
+            "123456789012345678900",
+            "12345678901234567890",
+            Ordering::Greater,
+        );
     }
 
     #[test]
@@ -139,9 +179,10 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_none() {
-        for text in
-            ["", "-", "+1", "01", ".5", "5.", "1e", "1e+", "0x1", " 1", "1 ", "NaN", "1e1.5", "--1", "१"]
-        {
+        for text in [
+            "", "-", "+1", "01", ".5", "5.", "1e", "1e+", "0x1", " 1", "1 ", "NaN", "1e1.5", "--1",
+            "१",
+        ] {
             assert_eq!(Number::parse(text), None, "{text:?}");
         }
     }

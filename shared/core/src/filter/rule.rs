@@ -9,8 +9,8 @@ const ALL_TYPES: &str = "All";
 /// A subscription's filter. The default lets every event through.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Types let through; none, or the entry `All`, means every type. Compared exactly, case included: Event
-    /// Grid asks for an "exact match" of type names.
+    /// Types let through; none, or the entry `All`, means every type. Compared exactly, case
+    /// included: Event Grid asks for an "exact match" of type names.
     /// <https://learn.microsoft.com/azure/event-grid/subscription-creation-schema#filter-object>
     pub included_event_types: Vec<String>,
     /// The beginning of the subject; empty means any. No wildcards.
@@ -19,7 +19,8 @@ pub struct Filter {
     pub subject_ends_with: String,
     /// Whether case matters in the two subject rules. Event Grid's default is that it does not.
     pub is_subject_case_sensitive: bool,
-    /// The advanced filters, all of which must hold. [`FilterSet`](super::FilterSet) looks at them.
+    /// The advanced filters, all of which must hold. [`FilterSet`](super::FilterSet) looks at
+    /// them.
     pub advanced: Vec<Condition>,
     /// Whether the advanced filters look into arrays.
     pub arrays: bool,
@@ -37,7 +38,8 @@ pub struct Condition {
 impl Filter {
     /// Whether type and subject are let through. A missing subject counts as an empty one.
     pub(super) fn includes(&self, event: &Event) -> bool {
-        self.includes_type(event.event_type()) && self.includes_subject(event.subject().unwrap_or_default())
+        self.includes_type(event.event_type())
+            && self.includes_subject(event.subject().unwrap_or_default())
     }
 
     /// Whether every type is let through.
@@ -47,7 +49,11 @@ impl Filter {
     }
 
     fn includes_type(&self, event_type: &str) -> bool {
-        self.includes_all_types() || self.included_event_types.iter().any(|included| included == event_type)
+        self.includes_all_types()
+            || self
+                .included_event_types
+                .iter()
+                .any(|included| included == event_type)
     }
 
     fn includes_subject(&self, subject: &str) -> bool {
@@ -55,7 +61,8 @@ impl Filter {
         if self.is_subject_case_sensitive {
             return subject.starts_with(start.as_str()) && subject.ends_with(end.as_str());
         }
-        begins_with(folded(subject), folded(start)) && begins_with(folded(subject).rev(), folded(end).rev())
+        begins_with(folded(subject), folded(start))
+            && begins_with(folded(subject).rev(), folded(end).rev())
     }
 }
 
@@ -65,7 +72,9 @@ fn folded(text: &str) -> impl DoubleEndedIterator<Item = char> {
 }
 
 fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item = char>) -> bool {
-    start.into_iter().all(|expected| text.next() == Some(expected))
+    start
+        .into_iter()
+        .all(|expected| text.next() == Some(expected))
 }
 
 #[cfg(test)]
@@ -76,8 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn event(event_type: &str, subject: Option<&str>) -> Event {
-        let mut json =
-            serde_json::json!({"specversion": "1.0", "id": "1", "source": "/s", "type": event_type});
+        let mut json = serde_json::json!({"specversion": "1.0", "id": "1", "source": "/s", "type": event_type});
         if let Some(subject) = subject {
             json["subject"] = subject.into();
         }
@@ -86,10 +94,19 @@ mod tests {
 
     fn by_type(types: &[&str], event_type: &str) -> bool {
         let included_event_types = types.iter().map(|&text| text.to_owned()).collect();
-        Filter { included_event_types, ..Filter::default() }.includes(&event(event_type, None))
+        Filter {
+            included_event_types,
+            ..Filter::default()
+        }
+        .includes(&event(event_type, None))
     }
 
-    fn by_subject(start: &str, end: &str, is_subject_case_sensitive: bool, subject: Option<&str>) -> bool {
+    fn by_subject(
+        start: &str,
+        end: &str,
+        is_subject_case_sensitive: bool,
+        subject: Option<&str>,
+    ) -> bool {
         let filter = Filter {
             subject_begins_with: start.to_owned(),
             subject_ends_with: end.to_owned(),

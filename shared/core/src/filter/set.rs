@@ -1,5 +1,5 @@
-//! The filters of a topic together: every event is looked at once, and every question asked of it once,
-//! however many filters ask the same.
+//! The filters of a topic together: every event is looked at once, and every question asked of it
+//! once, however many filters ask the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,14 +76,23 @@ impl FilterSet {
                 let next = places.len();
                 let (key, has_arrays) = places.entry(key.0.clone()).or_insert((next, false));
                 *has_arrays |= filter.arrays;
-                // An equal test of the same value has the same answer, if both look into arrays or neither
-                // does.
-                questions.push(*asked.entry((*key, filter.arrays, test)).or_insert_with(|| {
-                    set.questions.push(Question { filter: Arc::clone(filter), condition, key: *key });
-                    set.questions.len() - 1
-                }));
+                // An equal test of the same value has the same answer, if both look into arrays or
+                // neither does.
+                questions.push(
+                    *asked.entry((*key, filter.arrays, test)).or_insert_with(|| {
+                        set.questions.push(Question {
+                            filter: Arc::clone(filter),
+                            condition,
+                            key: *key,
+                        });
+                        set.questions.len() - 1
+                    }),
+                );
             }
-            set.filters.push(Prepared { filter: Arc::clone(filter), questions: questions.into() });
+            set.filters.push(Prepared {
+                filter: Arc::clone(filter),
+                questions: questions.into(),
+            });
         }
         set.keys = places.len();
         for (place, (index, has_arrays)) in places {
@@ -98,12 +107,19 @@ impl FilterSet {
             return;
         }
         for event_type in &filter.included_event_types {
-            self.of_type.entry(event_type.clone()).or_default().push(position);
+            self.of_type
+                .entry(event_type.clone())
+                .or_default()
+                .push(position);
         }
     }
 
     fn look_up(&mut self, place: Place, index: usize, has_arrays: bool) {
-        let slot = |is_extension| Slot { index, is_extension, has_arrays };
+        let slot = |is_extension| Slot {
+            index,
+            is_extension,
+            has_arrays,
+        };
         match place {
             Place::Attribute(attribute) => self.attributes.push((attribute, index)),
             Place::Member(path) => self.members.insert(&path, slot(false)),
@@ -111,8 +127,9 @@ impl FilterSet {
         }
     }
 
-    /// Matches every event with every filter that may let its type through. An event's text is read only if a
-    /// filter gets as far as its keys, and only if those are not among the attributes that were read before.
+    /// Matches every event with every filter that may let its type through. An event's text is read
+    /// only if a filter gets as far as its keys, and only if those are not among the attributes
+    /// that were read before.
     pub fn matches(&self, events: &[Event]) -> Matches {
         let mut passed = vec![false; self.filters.len() * events.len()];
         let mut is_passing = vec![false; self.filters.len()];
@@ -127,8 +144,16 @@ impl FilterSet {
                 }
             }
         }
-        let passing = is_passing.iter().enumerate().filter(|(_, is)| **is).map(|(position, _)| position);
-        Matches { events: events.len(), passed, passing: passing.collect() }
+        let passing = is_passing
+            .iter()
+            .enumerate()
+            .filter(|(_, is)| **is)
+            .map(|(position, _)| position);
+        Matches {
+            events: events.len(),
+            passed,
+            passing: passing.collect(),
+        }
     }
 
     fn passes<'e>(&self, prepared: &Prepared, event: &'e Event, values: &mut Values<'e>) -> bool {
@@ -139,14 +164,21 @@ impl FilterSet {
         if !values.is_read && !prepared.questions.is_empty() {
             self.read(event, values);
         }
-        prepared.questions.iter().all(|question| match values.answers[*question] {
-            Some(answer) => answer,
-            None => self.ask(*question, values),
-        })
+        prepared
+            .questions
+            .iter()
+            .all(|question| match values.answers[*question] {
+                Some(answer) => answer,
+                None => self.ask(*question, values),
+            })
     }
 
     fn ask(&self, question: usize, values: &mut Values<'_>) -> bool {
-        let Question { filter, condition, key } = &self.questions[question];
+        let Question {
+            filter,
+            condition,
+            key,
+        } = &self.questions[question];
         let test = &filter.advanced[*condition].test;
         let answer = test.passes(values.by_key[*key].as_ref(), filter.arrays);
         values.answers[question] = Some(answer);
@@ -164,7 +196,8 @@ impl FilterSet {
         if !self.members.is_empty()
             && let Ok(text) = std::str::from_utf8(event.json())
         {
-            self.members.read(text, &mut |index, value| values.fill(index, value));
+            self.members
+                .read(text, &mut |index, value| values.fill(index, value));
         }
     }
 }
@@ -178,8 +211,14 @@ impl Matches {
     /// The events that the filter at this position lets through, by their positions, in order.
     pub fn of(&self, position: usize) -> impl Iterator<Item = u32> {
         let start = position.saturating_mul(self.events);
-        let row = self.passed.get(start..start.saturating_add(self.events)).unwrap_or_default();
-        (0..).zip(row).filter(|(_, passed)| **passed).map(|(number, _)| number)
+        let row = self
+            .passed
+            .get(start..start.saturating_add(self.events))
+            .unwrap_or_default();
+        (0..)
+            .zip(row)
+            .filter(|(_, passed)| **passed)
+            .map(|(number, _)| number)
     }
 }
 

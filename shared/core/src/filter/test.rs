@@ -11,8 +11,8 @@ use super::value::{Value, fold};
 
 /// The test of a value.
 ///
-/// Of several values that are named, one that fits is enough. A negation holds where its opposite does not:
-/// also where the key is missing, or its value has another type.
+/// Of several values that are named, one that fits is enough. A negation holds where its opposite
+/// does not: also where the key is missing, or its value has another type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Test {
     /// A number, which …
@@ -96,13 +96,15 @@ impl Hash for Part {
 }
 
 impl Test {
-    /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is enough,
-    /// and for a negation one that fits its opposite is too much.
+    /// Whether the value is what is asked for. With `arrays`, one element of an array that fits is
+    /// enough, and for a negation one that fits its opposite is too much.
     pub(super) fn passes(&self, value: Option<&Value<'_>>, arrays: bool) -> bool {
         match self {
             Self::Null => value.is_none(),
             Self::NotNull => value.is_some(),
-            Self::Bool(expected) => value.is_some_and(|value| value.bools(arrays).contains(expected)),
+            Self::Bool(expected) => {
+                value.is_some_and(|value| value.bools(arrays).contains(expected))
+            }
             Self::Number(test) => value.is_some_and(|value| test.finds(value.numbers(arrays))),
             Self::NotNumber(test) => !value.is_some_and(|value| test.finds(value.numbers(arrays))),
             Self::Text(test) => value.is_some_and(|value| test.finds(value.texts(arrays))),
@@ -116,7 +118,9 @@ impl NumberTest {
     fn finds(&self, numbers: &[Number]) -> bool {
         let (least, greatest) = (numbers.first(), numbers.last());
         match self {
-            Self::In(values) => values.iter().any(|value| numbers.binary_search(value).is_ok()),
+            Self::In(values) => values
+                .iter()
+                .any(|value| numbers.binary_search(value).is_ok()),
             Self::Within(ranges) => ranges.iter().any(|(low, high)| {
                 let from = numbers.partition_point(|number| number < low);
                 numbers.get(from).is_some_and(|number| number <= high)
@@ -133,19 +137,25 @@ impl TextTest {
     /// Whether one of the texts, which are in order, is what is asked for.
     fn finds(&self, texts: &[Cow<'_, str>]) -> bool {
         match self {
-            Self::In(values) => {
-                values.iter().any(|value| texts.binary_search_by(|text| (**text).cmp(&value.0)).is_ok())
-            }
+            Self::In(values) => values.iter().any(|value| {
+                texts
+                    .binary_search_by(|text| (**text).cmp(&value.0))
+                    .is_ok()
+            }),
             Self::BeginsWith(values) => values.iter().any(|value| {
                 let from = texts.partition_point(|text| **text < *value.0);
-                texts.get(from).is_some_and(|text| text.starts_with(&*value.0))
+                texts
+                    .get(from)
+                    .is_some_and(|text| text.starts_with(&*value.0))
             }),
-            Self::EndsWith(values) => {
-                values.iter().any(|value| texts.iter().any(|text| text.ends_with(&*value.0)))
-            }
-            Self::Contains(parts) => {
-                parts.iter().any(|part| texts.iter().any(|text| part.0.find(text.as_bytes()).is_some()))
-            }
+            Self::EndsWith(values) => values
+                .iter()
+                .any(|value| texts.iter().any(|text| text.ends_with(&*value.0))),
+            Self::Contains(parts) => parts.iter().any(|part| {
+                texts
+                    .iter()
+                    .any(|text| part.0.find(text.as_bytes()).is_some())
+            }),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Filters on events: every operator, as Event Grid's page describes it, and all of them against a naive
-//! reference.
+//! Filters on events: every operator, as Event Grid's page describes it, and all of them against a
+//! naive reference.
 
 mod documented;
 mod operators;
@@ -17,7 +17,11 @@ use crate::model::Schema;
 
 /// A CloudEvent with this data, `?` standing for none.
 fn event(data: &str) -> Event {
-    let data = if data == "?" { String::new() } else { format!(r#","data":{data}"#) };
+    let data = if data == "?" {
+        String::new()
+    } else {
+        format!(r#","data":{data}"#)
+    };
     let json = format!(
         r#"{{"specversion":"1.0","id":"Id-1","source":"/Source","type":"Order.Paid","subject":"/EU/1",
             "count":5{data}}}"#
@@ -35,7 +39,11 @@ fn passes(schema: Schema, filter: Value, event: &Event) -> bool {
 fn all_filters_must_hold_besides_type_and_subject() {
     let check = |filter: Value, expected: bool| {
         assert_eq!(
-            passes(Schema::CloudEvents, filter.clone(), &event(r#"{"a":5,"b":"x"}"#)),
+            passes(
+                Schema::CloudEvents,
+                filter.clone(),
+                &event(r#"{"a":5,"b":"x"}"#)
+            ),
             expected,
             "{filter}"
         );
@@ -52,8 +60,14 @@ fn all_filters_must_hold_besides_type_and_subject() {
         }),
         true,
     );
-    check(json!({ "advancedFilters": [five], "includedEventTypes": ["Order.Sent"] }), false);
-    check(json!({ "advancedFilters": [five], "subjectBeginsWith": "/us/" }), false);
+    check(
+        json!({ "advancedFilters": [five], "includedEventTypes": ["Order.Sent"] }),
+        false,
+    );
+    check(
+        json!({ "advancedFilters": [five], "subjectBeginsWith": "/us/" }),
+        false,
+    );
 }
 
 #[test]
@@ -101,15 +115,23 @@ fn the_event_s_own_members_are_keys() {
         subject: "s".into(),
     };
     let custom = Event::enveloped(Bytes::from(r#"{"id":7,"a":{"B":"c"}}"#), Arc::new(envelope));
-    for (key, value) in
-        [("id", "I"), ("topic", "/topics/X"), ("eventType", "t"), ("dataVersion", "2.0"), ("data.a.B", "C")]
-    {
+    for (key, value) in [
+        ("id", "I"),
+        ("topic", "/topics/X"),
+        ("eventType", "t"),
+        ("dataVersion", "2.0"),
+        ("data.a.B", "C"),
+    ] {
         check(Schema::Custom, &custom, key, value);
     }
     let there = json!({ "advancedFilters": [{ "operatorType": "IsNotNull", "key": "data" }] });
     assert!(passes(Schema::Custom, there, &custom));
-    let missing = json!({ "advancedFilters": [{ "operatorType": "IsNullOrUndefined", "key": "data.a.b" }] });
-    assert!(passes(Schema::EventGrid, missing, &grid), "names in the data mind the case");
+    let missing =
+        json!({ "advancedFilters": [{ "operatorType": "IsNullOrUndefined", "key": "data.a.b" }] });
+    assert!(
+        passes(Schema::EventGrid, missing, &grid),
+        "names in the data mind the case"
+    );
 }
 
 #[test]
@@ -122,32 +144,66 @@ fn an_extension_is_the_same_in_either_content_mode() {
     };
     let check = |count: &str, condition: Value, expected: bool| {
         let filter = json!({ "advancedFilters": [condition] });
-        assert_eq!(passes(Schema::CloudEvents, filter, &with(count)), expected, "{condition} {count}");
+        assert_eq!(
+            passes(Schema::CloudEvents, filter, &with(count)),
+            expected,
+            "{condition} {count}"
+        );
     };
     for count in ["5", "\"5\""] {
-        check(count, json!({ "operatorType": "NumberIn", "key": "count", "values": [5] }), true);
+        check(
+            count,
+            json!({ "operatorType": "NumberIn", "key": "count", "values": [5] }),
+            true,
+        );
         check(
             count,
             json!({ "operatorType": "StringBeginsWith", "key": "count", "values": ["5", "1"] }),
             true,
         );
-        check(count, json!({ "operatorType": "StringNotIn", "key": "count", "values": ["5"] }), false);
-        check(count, json!({ "operatorType": "BoolEquals", "key": "count", "value": true }), false);
+        check(
+            count,
+            json!({ "operatorType": "StringNotIn", "key": "count", "values": ["5"] }),
+            false,
+        );
+        check(
+            count,
+            json!({ "operatorType": "BoolEquals", "key": "count", "value": true }),
+            false,
+        );
     }
     for flag in ["true", "\"true\""] {
-        check(flag, json!({ "operatorType": "BoolEquals", "key": "flag", "value": true }), true);
-        check(flag, json!({ "operatorType": "StringIn", "key": "flag", "values": ["TRUE"] }), true);
+        check(
+            flag,
+            json!({ "operatorType": "BoolEquals", "key": "flag", "value": true }),
+            true,
+        );
+        check(
+            flag,
+            json!({ "operatorType": "StringIn", "key": "flag", "values": ["TRUE"] }),
+            true,
+        );
     }
-    check("null", json!({ "operatorType": "IsNullOrUndefined", "key": "count" }), true);
-    check("5", json!({ "operatorType": "IsNullOrUndefined", "key": "other" }), true);
+    check(
+        "null",
+        json!({ "operatorType": "IsNullOrUndefined", "key": "count" }),
+        true,
+    );
+    check(
+        "5",
+        json!({ "operatorType": "IsNullOrUndefined", "key": "other" }),
+        true,
+    );
 }
 
 #[test]
 fn odd_data_neither_matches_by_accident_nor_breaks_anything() {
-    let filter =
-        json!({ "advancedFilters": [{ "operatorType": "StringIn", "key": "data.a.b", "values": ["x"] }] });
+    let filter = json!({ "advancedFilters": [{ "operatorType": "StringIn", "key": "data.a.b", "values": ["x"] }] });
     let check = |data: &str, expected: bool| {
-        assert_eq!(passes(Schema::CloudEvents, filter.clone(), &event(data)), expected);
+        assert_eq!(
+            passes(Schema::CloudEvents, filter.clone(), &event(data)),
+            expected
+        );
     };
     check("?", false);
     check("[]", false);
@@ -155,7 +211,14 @@ fn odd_data_neither_matches_by_accident_nor_breaks_anything() {
     check(r#"{"a":{"b":"y"},"a":{"b":"x"}}"#, true);
     check(r#"{"a":{"b":"x"},"a":{"b":"y"}}"#, false);
     check(r#"{"\ud800":1,"a":{"\udc00":"\ud800","b":"x"}}"#, true);
-    check(&format!(r#"{{"deep":{}1{},"a":{{"b":"x"}}}}"#, "[".repeat(97), "]".repeat(97)), true);
+    check(
+        &format!(
+            r#"{{"deep":{}1{},"a":{{"b":"x"}}}}"#,
+            "[".repeat(97),
+            "]".repeat(97)
+        ),
+        true,
+    );
     let many: Vec<String> = (0..100_000).map(|n| format!("\"m{n}\":{n}")).collect();
     check(&format!(r#"{{{},"a":{{"b":"x"}}}}"#, many.join(",")), true);
 }
@@ -167,7 +230,10 @@ fn events_of_one_request_do_not_see_each_other() {
         &serde_json::from_value(json!({ "advancedFilters": [condition] })).unwrap(),
         Schema::CloudEvents,
     );
-    let all = compile_filter(&serde_json::from_value(json!({})).unwrap(), Schema::CloudEvents);
+    let all = compile_filter(
+        &serde_json::from_value(json!({})).unwrap(),
+        Schema::CloudEvents,
+    );
     let set = FilterSet::of([wanted, all].map(|filter| Arc::new(filter.unwrap())));
     let events = [r#"{"a":1}"#, "{}", r#"{"a":2}"#, r#"{"a":1}"#, "?"].map(event);
     let matches = set.matches(&events);

@@ -5,7 +5,8 @@ use std::slice;
 
 use super::Number;
 
-/// The value under a key. There is none where the key is missing or null: no operator tells the two apart.
+/// The value under a key. There is none where the key is missing or null: no operator tells the two
+/// apart.
 #[derive(Debug)]
 pub(super) enum Value<'e> {
     /// A string, folded.
@@ -14,9 +15,9 @@ pub(super) enum Value<'e> {
     Number(Number),
     /// A boolean.
     Bool(bool),
-    /// An extension attribute of a CloudEvent. In binary mode it is text whatever its type, so it is taken as
-    /// every type that its canonical text can be read as, and passes the same filters in either mode.
-    /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
+    /// An extension attribute of a CloudEvent. In binary mode it is text whatever its type, so it
+    /// is taken as every type that its canonical text can be read as, and passes the same
+    /// filters in either mode. <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#type-system>
     Attribute(Box<Elements<'e>>),
     /// An array's elements. Only filters that ask for it look into arrays.
     Array(Box<Elements<'e>>),
@@ -42,14 +43,20 @@ impl<'e> Value<'e> {
     pub(super) fn attribute(text: Cow<'e, str>) -> Self {
         let numbers = Number::parse(&text).into_iter().collect();
         let bools = text.parse().into_iter().collect();
-        Self::Attribute(Box::new(Elements { texts: vec![fold_cow(text)], numbers, bools }))
+        Self::Attribute(Box::new(Elements {
+            texts: vec![fold_cow(text)],
+            numbers,
+            bools,
+        }))
     }
 
     /// The strings in it, in order. With `arrays`, those of an array too.
     pub(super) fn texts(&self, arrays: bool) -> &[Cow<'e, str>] {
         match self {
             Self::Text(text) => slice::from_ref(text),
-            _ => self.elements(arrays).map_or(&[], |elements| &elements.texts),
+            _ => self
+                .elements(arrays)
+                .map_or(&[], |elements| &elements.texts),
         }
     }
 
@@ -57,7 +64,9 @@ impl<'e> Value<'e> {
     pub(super) fn numbers(&self, arrays: bool) -> &[Number] {
         match self {
             Self::Number(number) => slice::from_ref(number),
-            _ => self.elements(arrays).map_or(&[], |elements| &elements.numbers),
+            _ => self
+                .elements(arrays)
+                .map_or(&[], |elements| &elements.numbers),
         }
     }
 
@@ -65,7 +74,9 @@ impl<'e> Value<'e> {
     pub(super) fn bools(&self, arrays: bool) -> &[bool] {
         match self {
             Self::Bool(bool) => slice::from_ref(bool),
-            _ => self.elements(arrays).map_or(&[], |elements| &elements.bools),
+            _ => self
+                .elements(arrays)
+                .map_or(&[], |elements| &elements.bools),
         }
     }
 
@@ -79,8 +90,8 @@ impl<'e> Value<'e> {
 }
 
 impl<'e> Elements<'e> {
-    /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event Grid doesn't
-    /// support filtering on an array of objects".
+    /// Takes one element. What is neither a string nor a number nor a boolean is ignored: "Event
+    /// Grid doesn't support filtering on an array of objects".
     pub(super) fn push(&mut self, value: Value<'e>) {
         match value {
             Value::Text(text) => self.texts.push(text),
@@ -100,8 +111,8 @@ impl<'e> Elements<'e> {
     }
 }
 
-/// The text in lower case, character by character, so that what begins with, ends with or contains a part
-/// still does. Text that is in lower case already, nearly all there is, is not copied.
+/// The text in lower case, character by character, so that what begins with, ends with or contains
+/// a part still does. Text that is in lower case already, nearly all there is, is not copied.
 pub(super) fn fold(text: &str) -> Cow<'_, str> {
     let is_folded = |b: u8| b.is_ascii() && !b.is_ascii_uppercase();
     if text.bytes().all(is_folded) {
@@ -137,6 +148,9 @@ mod tests {
     #[test]
     fn text_in_lower_case_is_not_copied() {
         assert!(matches!(fold("order-17"), Cow::Borrowed(_)));
-        assert!(matches!(fold_cow(Cow::Borrowed("order-17")), Cow::Borrowed(_)));
+        assert!(matches!(
+            fold_cow(Cow::Borrowed("order-17")),
+            Cow::Borrowed(_)
+        ));
     }
 }

@@ -8,7 +8,9 @@ use crate::attempt::batch::refuses_content;
 use crate::attempt::decide::is_expired;
 use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
-use crate::model::{Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName};
+use crate::model::{
+    Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName,
+};
 
 /// Events of one subscription that wait for, or are in, the same attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +31,8 @@ pub struct Delivery {
     pub last: Option<LastAttempt>,
     /// Whether any attempt had no answer in time, so that one may have come late.
     pub timed_out: bool,
-    /// The creation of the subscription, and of its topic, that they were accepted for; `None` where an older
-    /// program accepted them.
+    /// The creation of the subscription, and of its topic, that they were accepted for; `None`
+    /// where an older program accepted them.
     pub identity: Option<Identity>,
     /// The number of deliveries of posthaste that they came through before they were accepted.
     pub hops: Hops,
@@ -52,8 +54,8 @@ pub struct LastAttempt {
     /// Whether an authority said that the host name does not exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub name_was_unknown: bool,
-    /// Whether no connection came about in time, so that nothing was sent. An older program drops this member
-    /// and takes the failure for an ordinary timeout.
+    /// Whether no connection came about in time, so that nothing was sent. An older program drops
+    /// this member and takes the failure for an ordinary timeout.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_unconnected: bool,
 }
@@ -61,8 +63,8 @@ pub struct LastAttempt {
 /// One event of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key of this event towards this subscription, the same over all retries; `webhook-id` is made from
-    /// it.
+    /// The key of this event towards this subscription, the same over all retries; `webhook-id` is
+    /// made from it.
     pub key: String,
     /// The time at which it expires. Fixed when it was accepted.
     pub expires_at: Timestamp,
@@ -76,8 +78,8 @@ pub struct Entry {
     pub payload: Payload,
 }
 
-/// Marks of an event that is not an ordinary one. An older program knows `notice` and `replayed` only, and
-/// drops the others with the next retry.
+/// Marks of an event that is not an ordinary one. An older program knows `notice` and `replayed`
+/// only, and drops the others with the next retry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marks {
     /// A failure notice: if it cannot be delivered, there is no notice about it.
@@ -88,7 +90,8 @@ pub struct Marks {
     pub resent: bool,
     /// The id of the replay that sends it again; `None` where an older program replayed it.
     pub run: Option<String>,
-    /// The `webhook-id` under which it was sent before, and is sent again; `None` where its key makes one.
+    /// The `webhook-id` under which it was sent before, and is sent again; `None` where its key
+    /// makes one.
     pub webhook_id: Option<String>,
     /// The dead letter that it was made of; `None` where it was made of the delivery log.
     pub letter: Option<LetterPlace>,
@@ -110,13 +113,13 @@ pub struct DeadLetter {
     pub reason: DeadLetterReason,
     /// The delivery, as it stood after its last attempt.
     pub delivery: Delivery,
-    /// The trouble with the dead-letter bucket; `None` until it first refuses the dead letter. If only the
-    /// notices are missing, the trouble with those.
+    /// The trouble with the dead-letter bucket; `None` until it first refuses the dead letter. If
+    /// only the notices are missing, the trouble with those.
     pub storage: Option<StorageTrouble>,
     /// The object that it lies in already, where only the notice about it is missing.
     pub object: Option<String>,
-    /// Whether it was dropped, as its subscription asks, and only the notice about it is missing. It is not
-    /// written to the bucket.
+    /// Whether it was dropped, as its subscription asks, and only the notice about it is missing.
+    /// It is not written to the bucket.
     pub dropped: bool,
 }
 
@@ -132,14 +135,20 @@ pub struct StorageTrouble {
 impl StorageTrouble {
     /// The trouble with one failure more.
     pub fn once_more(before: Option<Self>, now: Timestamp) -> Self {
-        let before = before.unwrap_or(Self { since: now, failures: 0 });
-        Self { failures: before.failures.saturating_add(1), ..before }
+        let before = before.unwrap_or(Self {
+            since: now,
+            failures: 0,
+        });
+        Self {
+            failures: before.failures.saturating_add(1),
+            ..before
+        }
     }
 }
 
 impl DeadLetter {
-    /// The outcome of the last attempt. Without a finished attempt, an event that expired was held until
-    /// then, and one that a function failed on again and again was cut short each time.
+    /// The outcome of the last attempt. Without a finished attempt, an event that expired was held
+    /// until then, and one that a function failed on again and again was cut short each time.
     pub fn last_outcome(&self) -> Option<OutcomeName> {
         let unfinished = match self.reason {
             DeadLetterReason::TimeToLiveExceeded => Some(OutcomeName::Probation),
@@ -158,11 +167,14 @@ impl DeadLetter {
 impl LastAttempt {
     /// The way it ended, whenever that was: the same for attempts that ended alike.
     pub fn kind(self) -> Self {
-        Self { at: Timestamp::EPOCH, ..self }
+        Self {
+            at: Timestamp::EPOCH,
+            ..self
+        }
     }
 
-    /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer, and what
-    /// was not sent gets none.
+    /// Whether the endpoint did not answer in time, so that it may answer late: a 408 is an answer,
+    /// and what was not sent gets none.
     pub fn had_no_answer_in_time(self) -> bool {
         self.outcome == OutcomeName::TimedOut && self.status.is_none() && !self.was_unconnected
     }
@@ -204,11 +216,13 @@ impl Delivery {
 
     /// Whether its events were accepted for this creation of their subscription.
     pub fn is_for(&self, subscription: &Subscription) -> bool {
-        subscription.created.accepted(self.identity, self.published_at)
+        subscription
+            .created
+            .accepted(self.identity, self.published_at)
     }
 
-    /// The same, as a record says it that may be an old one: only equal identities are sure. Events without
-    /// an identity are judged by their time.
+    /// The same, as a record says it that may be an old one: only equal identities are sure. Events
+    /// without an identity are judged by their time.
     pub fn is_surely_for(&self, subscription: &Subscription) -> bool {
         match self.identity {
             Some(_) => subscription.created.identity() == self.identity,
@@ -216,15 +230,19 @@ impl Delivery {
         }
     }
 
-    /// Whether it was tried before, or waited for something: its endpoint may not be well, also where the
-    /// worker that has it now knows nothing of that.
+    /// Whether it was tried before, or waited for something: its endpoint may not be well, also
+    /// where the worker that has it now knows nothing of that.
     pub fn has_waited(&self) -> bool {
         self.attempts > 0 || self.not_before > self.published_at
     }
 
     /// The time at which the first of its events expires.
     pub fn expires_first(&self) -> Timestamp {
-        self.events.iter().map(|entry| entry.expires_at).min().unwrap_or(self.published_at)
+        self.events
+            .iter()
+            .map(|entry| entry.expires_at)
+            .min()
+            .unwrap_or(self.published_at)
     }
 
     /// Whether one of its events has expired.
@@ -238,9 +256,9 @@ impl Delivery {
     }
 }
 
-/// The `MessageGroupId` of a subscription's messages: at most 129 characters would be one too many for SQS,
-/// so the names' limit of 64 bytes each is what keeps this within 128 but for two names of full length, whose
-/// last character is cut; groups need not be unique.
+/// The `MessageGroupId` of a subscription's messages: at most 129 characters would be one too many
+/// for SQS, so the names' limit of 64 bytes each is what keeps this within 128 but for two names of
+/// full length, whose last character is cut; groups need not be unique.
 pub fn group(topic: &TopicName, subscription: &SubscriptionName) -> String {
     let mut group = format!("{}.{}", topic.folded_text(), subscription.folded_text());
     group.truncate(crate::model::limits::SQS_GROUP_ID_CHARS_MAX);
@@ -254,7 +272,10 @@ mod tests {
     #[test]
     fn a_group_id_never_breaks_the_limit_of_sqs() {
         let long = "x".repeat(64);
-        let group = group(&TopicName::parse(&long).unwrap(), &SubscriptionName::parse(&long).unwrap());
+        let group = group(
+            &TopicName::parse(&long).unwrap(),
+            &SubscriptionName::parse(&long).unwrap(),
+        );
         assert_eq!(group.len(), 128);
     }
 }

@@ -13,7 +13,8 @@ pub enum DeliveryLogMode {
     Off,
     /// Attempts and changes, without the payloads of events.
     Attempts,
-    /// Attempts and changes, and the payload of each event once per delivery, so that it can be sent again.
+    /// Attempts and changes, and the payload of each event once per delivery, so that it can be
+    /// sent again.
     #[default]
     Payloads,
 }
@@ -48,7 +49,11 @@ mod tests {
     fn a_mode_keeps_more_than_the_one_before() {
         let check = |name, expected| {
             let mode = DeliveryLogMode::parse(name);
-            assert_eq!(mode.map(|mode| (mode.keeps_attempts(), mode.keeps_payloads())), expected, "{name}");
+            assert_eq!(
+                mode.map(|mode| (mode.keeps_attempts(), mode.keeps_payloads())),
+                expected,
+                "{name}"
+            );
         };
         check("off", Some((false, false)));
         check("attempts", Some((true, false)));

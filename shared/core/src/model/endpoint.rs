@@ -27,8 +27,8 @@ pub enum EndpointUrlError {
     TooLong(usize),
 }
 
-/// An absolute `http` or `https` URL with a host and without credentials or a fragment. Whether plain `http`
-/// and its port and address are allowed is decided when it is used, by
+/// An absolute `http` or `https` URL with a host and without credentials or a fragment. Whether
+/// plain `http` and its port and address are allowed is decided when it is used, by
 /// [`AddressPolicy`](crate::model::AddressPolicy).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EndpointUrl(Arc<Parsed>);
@@ -52,8 +52,8 @@ pub struct Link {
 }
 
 impl EndpointUrl {
-    /// Parses an endpoint URL that is being written. One that was stored before there was a limit may be
-    /// longer.
+    /// Parses an endpoint URL that is being written. One that was stored before there was a limit
+    /// may be longer.
     pub fn parse_written(text: &str) -> Result<Self, EndpointUrlError> {
         if text.len() > URL_BYTES_MAX {
             return Err(EndpointUrlError::TooLong(text.len()));
@@ -100,7 +100,10 @@ impl EndpointUrl {
     /// Whether its query holds an access token, so that no cache on the way may store its requests.
     /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#32-uri-query-parameter>
     pub fn has_access_token(&self) -> bool {
-        self.0.url.query_pairs().any(|(name, _)| name == "access_token")
+        self.0
+            .url
+            .query_pairs()
+            .any(|(name, _)| name == "access_token")
     }
 
     /// The link it belongs to.
@@ -117,7 +120,11 @@ fn link_of(url: &Url) -> Link {
         // An http(s) URL always has a host; the parser refuses one without.
         None => "".into(),
     };
-    Link { is_tls: url.scheme() == "https", host, port: url.port_or_known_default().unwrap_or(443) }
+    Link {
+        is_tls: url.scheme() == "https",
+        host,
+        port: url.port_or_known_default().unwrap_or(443),
+    }
 }
 
 impl fmt::Debug for EndpointUrl {
@@ -147,25 +154,39 @@ mod tests {
         let check = |url: &str, link: &str| {
             assert_eq!(EndpointUrl::parse(url).unwrap().link().to_string(), link);
         };
-        check("https://Billing.Example.com/hooks?a=b", "https://billing.example.com:443");
+        check(
+            "https://Billing.Example.com/hooks?a=b",
+            "https://billing.example.com:443",
+        );
         check("http://127.0.0.1:9000", "http://127.0.0.1:9000");
         check("https://[2001:db8::1]/x", "https://[2001:db8::1]:443");
     }
 
     #[test]
     fn a_url_that_is_written_has_a_limit_and_one_that_is_stored_has_not() {
-        let of =
-            |bytes: usize| format!("https://a.example/{}", "x".repeat(bytes - "https://a.example/".len()));
+        let of = |bytes: usize| {
+            format!(
+                "https://a.example/{}",
+                "x".repeat(bytes - "https://a.example/".len())
+            )
+        };
         assert!(EndpointUrl::parse_written(&of(URL_BYTES_MAX)).is_ok());
         let long = of(URL_BYTES_MAX + 1);
-        assert_eq!(EndpointUrl::parse_written(&long), Err(EndpointUrlError::TooLong(URL_BYTES_MAX + 1)));
+        assert_eq!(
+            EndpointUrl::parse_written(&long),
+            Err(EndpointUrlError::TooLong(URL_BYTES_MAX + 1))
+        );
         assert!(EndpointUrl::parse(&long).is_ok());
     }
 
     #[test]
     fn an_access_token_is_a_parameter_of_that_name() {
         let check = |url: &str, expected: bool| {
-            assert_eq!(EndpointUrl::parse(url).unwrap().has_access_token(), expected, "{url}");
+            assert_eq!(
+                EndpointUrl::parse(url).unwrap().has_access_token(),
+                expected,
+                "{url}"
+            );
         };
         check("https://a.example/x?p=q&access_token=t", true);
         check("https://a.example/x?access%5Ftoken=t", true);

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Reads the digits of exactly `N` bytes: small letters only, so that the same bytes always have the same
-/// text.
+/// Reads the digits of exactly `N` bytes: small letters only, so that the same bytes always have
+/// the same text.
 pub(crate) fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if pairs.len() != N || !rest.is_empty() {

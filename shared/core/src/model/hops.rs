@@ -1,6 +1,6 @@
-//! Hops: how many deliveries of posthaste an event came through. A delivery says one more than its events
-//! have, and a publish request that says [`HOPS_MAX`] or more is refused, so that endpoints that form a loop
-//! end it by themselves. A receiver that drops the header is not protected.
+//! Hops: how many deliveries of posthaste an event came through. A delivery says one more than its
+//! events have, and a publish request that says [`HOPS_MAX`] or more is refused, so that endpoints
+//! that form a loop end it by themselves. A receiver that drops the header is not protected.
 
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,9 @@ use crate::model::limits::HOPS_MAX;
 pub const HOPS_HEADER: &str = "posthaste-hops";
 
 /// The number of deliveries of posthaste that an event came through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Hops(u8);
 
@@ -46,7 +48,11 @@ impl Hops {
             // More digits than fit are more hops than are taken.
             most = most.max(Self(text.parse().unwrap_or(u8::MAX)));
         }
-        if most.0 >= HOPS_MAX { Err(HopsError::Loop) } else { Ok(most) }
+        if most.0 >= HOPS_MAX {
+            Err(HopsError::Loop)
+        } else {
+            Ok(most)
+        }
     }
 
     /// Whether these are the events of a producer.
@@ -94,6 +100,9 @@ mod tests {
 
     #[test]
     fn a_delivery_is_one_more() {
-        assert_eq!([0, 7, 255].map(|hops| Hops::new(hops).next().get()), [1, 8, 255]);
+        assert_eq!(
+            [0, 7, 255].map(|hops| Hops::new(hops).next().get()),
+            [1, 8, 255]
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! Identity of topics and subscriptions: each creation under a name has a random one, so that a subscription
-//! that was deleted and created again never receives what was accepted for the old one. Identities are
-//! compared for equality. Times are compared only where one side has no identity of its own: messages and
-//! records of older programs.
+//! Identity of topics and subscriptions: each creation under a name has a random one, so that a
+//! subscription that was deleted and created again never receives what was accepted for the old
+//! one. Identities are compared for equality. Times are compared only where one side has no
+//! identity of its own: messages and records of older programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::{CREATED_AGAIN_MARGIN, SubscriptionName, Timestamp, hex};
 
-/// Random bytes of one creation. Only the creations under one name are ever compared, so that 48 bits
-/// suffice.
+/// Random bytes of one creation. Only the creations under one name are ever compared, so that 48
+/// bits suffice.
 pub const CREATION_ID_BYTES: usize = 6;
 
 /// A random value that one creation of a topic or of a subscription has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CreationId([u8; CREATION_ID_BYTES]);
 
-/// The creation of a topic together with that of a subscription on it: 24 hexadecimal digits, the topic's
-/// first.
+/// The creation of a topic together with that of a subscription on it: 24 hexadecimal digits, the
+/// topic's first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The topic's creation.
@@ -34,14 +34,15 @@ pub struct Identity {
 pub struct Creation {
     /// Random.
     pub id: CreationId,
-    /// The time of the creation. `None` where the topic or subscription is older than its identity: it was
-    /// created by an older program, or an older program dropped the identity with a write.
+    /// The time of the creation. `None` where the topic or subscription is older than its
+    /// identity: it was created by an older program, or an older program dropped the identity
+    /// with a write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
 }
 
-/// The creations of a topic and its subscriptions as its record has them. Empty in records of older programs,
-/// which pass the member over and drop it when they write.
+/// The creations of a topic and its subscriptions as its record has them. Empty in records of older
+/// programs, which pass the member over and drop it when they write.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Creations {
     /// The topic's.
@@ -78,7 +79,10 @@ impl Identity {
     /// Reads 24 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (topic, subscription) = text.split_at_checked(2 * CREATION_ID_BYTES)?;
-        Some(Self { topic: CreationId::parse(topic)?, subscription: CreationId::parse(subscription)? })
+        Some(Self {
+            topic: CreationId::parse(topic)?,
+            subscription: CreationId::parse(subscription)?,
+        })
     }
 }
 
@@ -88,8 +92,8 @@ impl Creations {
         *self == Self::default()
     }
 
-    /// The creations after a write: what was there before keeps its creation, and gets one if it has none;
-    /// what is new gets one with its time.
+    /// The creations after a write: what was there before keeps its creation, and gets one if it
+    /// has none; what is new gets one with its time.
     #[must_use]
     pub fn after_write<'a>(
         &self,
@@ -100,30 +104,44 @@ impl Creations {
     ) -> Self {
         let mut creation = |present: Option<&Creation>, is_new: bool| match present {
             Some(present) if !is_new => *present,
-            _ => Creation { id: random(), at: is_new.then_some(now) },
+            _ => Creation {
+                id: random(),
+                at: is_new.then_some(now),
+            },
         };
         let topic = creation(self.topic.as_ref(), is_new_topic);
         let named = subscriptions
             .map(|(name, is_new)| (name.clone(), creation(self.subscriptions.get(name), is_new)));
-        Self { subscriptions: named.collect(), topic: Some(topic) }
+        Self {
+            subscriptions: named.collect(),
+            topic: Some(topic),
+        }
     }
 }
 
 impl Created {
     /// A subscription and a topic without identities, as settings alone make them.
-    pub const UNKNOWN: Self = Self { topic: None, subscription: None, topic_at: Timestamp::EPOCH };
+    pub const UNKNOWN: Self = Self {
+        topic: None,
+        subscription: None,
+        topic_at: Timestamp::EPOCH,
+    };
 
     /// The identity that messages carry; `None` where the topic's record has none yet.
     pub fn identity(&self) -> Option<Identity> {
-        Some(Identity { topic: self.topic?.id, subscription: self.subscription?.id })
+        Some(Identity {
+            topic: self.topic?.id,
+            subscription: self.subscription?.id,
+        })
     }
 
-    /// Whether events that were accepted at `accepted_at` for the subscription of this identity were accepted
-    /// for this creation of it.
+    /// Whether events that were accepted at `accepted_at` for the subscription of this identity
+    /// were accepted for this creation of it.
     pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
         let subscription = identity.map(|identity| identity.subscription);
         let at = self.subscription.and_then(|creation| creation.at);
-        self.topic_accepted(identity, accepted_at) && is_of(self.subscription, at, subscription, accepted_at)
+        self.topic_accepted(identity, accepted_at)
+            && is_of(self.subscription, at, subscription, accepted_at)
     }
 
     /// The same of the topic alone.
@@ -133,9 +151,9 @@ impl Created {
     }
 }
 
-/// Whether what was accepted at this time for the creation `id` was accepted for this one, which took place
-/// at `at`. A creation that is older than its identity may have had another one before an older program
-/// dropped it.
+/// Whether what was accepted at this time for the creation `id` was accepted for this one, which
+/// took place at `at`. A creation that is older than its identity may have had another one before
+/// an older program dropped it.
 fn is_of(
     own: Option<Creation>,
     at: Option<Timestamp>,
@@ -200,7 +218,10 @@ impl<'de> Deserialize<'de> for Identity {
 }
 
 #[cfg(test)]
-#[expect(clippy::unnecessary_wraps, reason = "the helpers make what the fields hold")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the helpers make what the fields hold"
+)]
 mod tests {
     use super::*;
     use std::time::Duration;
@@ -212,17 +233,26 @@ mod tests {
     }
 
     fn identity(topic: u8, subscription: u8) -> Option<Identity> {
-        Some(Identity { topic: id(topic), subscription: id(subscription) })
+        Some(Identity {
+            topic: id(topic),
+            subscription: id(subscription),
+        })
     }
 
     /// A creation that has had its identity from its beginning.
     fn born(byte: u8, at: Timestamp) -> Option<Creation> {
-        Some(Creation { id: id(byte), at: Some(at) })
+        Some(Creation {
+            id: id(byte),
+            at: Some(at),
+        })
     }
 
     /// A creation that was there before its identity.
     fn adopted(byte: u8) -> Option<Creation> {
-        Some(Creation { id: id(byte), at: None })
+        Some(Creation {
+            id: id(byte),
+            at: None,
+        })
     }
 
     #[test]
@@ -230,16 +260,29 @@ mod tests {
         let written = identity(0xa1, 0x0b);
         let text = r#""a1a1a1a1a1a10b0b0b0b0b0b""#;
         assert_eq!(serde_json::to_string(&written).unwrap(), text);
-        assert_eq!(serde_json::from_str::<Option<Identity>>(text).unwrap(), written);
+        assert_eq!(
+            serde_json::from_str::<Option<Identity>>(text).unwrap(),
+            written
+        );
         let digits = text.trim_matches('"');
-        for bad in ["", &digits[1..], &digits.to_uppercase(), &digits.replace('b', "g"), &"ü".repeat(12)] {
+        for bad in [
+            "",
+            &digits[1..],
+            &digits.to_uppercase(),
+            &digits.replace('b', "g"),
+            &"ü".repeat(12),
+        ] {
             assert_eq!(Identity::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn what_was_accepted_for_another_creation_is_told_by_its_identity_whatever_the_clocks_say() {
-        let created = Created { topic: born(1, AT), subscription: born(2, AT), topic_at: AT };
+        let created = Created {
+            topic: born(1, AT),
+            subscription: born(2, AT),
+            topic_at: AT,
+        };
         assert_eq!(created.identity(), identity(1, 2));
         for accepted_at in [Timestamp::EPOCH, AT, AT + Duration::from_hours(1)] {
             assert!(created.accepted(identity(1, 2), accepted_at));
@@ -256,27 +299,94 @@ mod tests {
         let before = Timestamp::from_millis(AT.as_millis() - 60_001);
         let early = Timestamp::EPOCH;
         let check = |created: Created, identity| {
-            assert_eq!([just, before].map(|at| created.accepted(identity, at)), [true, false], "{created:?}");
+            assert_eq!(
+                [just, before].map(|at| created.accepted(identity, at)),
+                [true, false],
+                "{created:?}"
+            );
         };
-        check(Created { topic: born(1, early), subscription: born(2, AT), topic_at: early }, None);
-        check(Created { topic: born(1, AT), subscription: born(2, early), topic_at: AT }, None);
-        check(Created { topic: None, subscription: None, topic_at: AT }, None);
+        check(
+            Created {
+                topic: born(1, early),
+                subscription: born(2, AT),
+                topic_at: early,
+            },
+            None,
+        );
+        check(
+            Created {
+                topic: born(1, AT),
+                subscription: born(2, early),
+                topic_at: AT,
+            },
+            None,
+        );
+        check(
+            Created {
+                topic: None,
+                subscription: None,
+                topic_at: AT,
+            },
+            None,
+        );
         // The record lost its identities to an older program.
-        check(Created { topic: None, subscription: None, topic_at: AT }, identity(1, 2));
-        check(Created { topic: adopted(3), subscription: adopted(4), topic_at: AT }, identity(1, 2));
-        check(Created { topic: adopted(3), subscription: born(2, AT), topic_at: early }, None);
+        check(
+            Created {
+                topic: None,
+                subscription: None,
+                topic_at: AT,
+            },
+            identity(1, 2),
+        );
+        check(
+            Created {
+                topic: adopted(3),
+                subscription: adopted(4),
+                topic_at: AT,
+            },
+            identity(1, 2),
+        );
+        check(
+            Created {
+                topic: adopted(3),
+                subscription: born(2, AT),
+                topic_at: early,
+            },
+            None,
+        );
     }
 
     #[test]
     fn a_record_that_lost_its_identities_still_receives_what_was_accepted_with_them() {
         let later = AT + Duration::from_hours(1);
-        let lost = Created { topic: None, subscription: None, topic_at: AT };
+        let lost = Created {
+            topic: None,
+            subscription: None,
+            topic_at: AT,
+        };
         assert_eq!(lost.identity(), None);
-        let adopted = Created { topic: adopted(3), subscription: adopted(4), topic_at: AT };
-        for created in [lost, adopted, Created { topic: born(1, AT), ..adopted }] {
+        let adopted = Created {
+            topic: adopted(3),
+            subscription: adopted(4),
+            topic_at: AT,
+        };
+        for created in [
+            lost,
+            adopted,
+            Created {
+                topic: born(1, AT),
+                ..adopted
+            },
+        ] {
             assert!(created.accepted(identity(1, 2), later), "{created:?}");
         }
-        assert!(!Created { subscription: born(5, AT), ..adopted }.accepted(identity(1, 2), later));
+        assert!(
+            !Created {
+                subscription: born(5, AT),
+                ..adopted
+            }
+            .accepted(identity(1, 2), later)
+        );
     }
 
     #[test]
@@ -287,16 +397,30 @@ mod tests {
             next += 1;
             id(next)
         };
-        let first = Creations::default().after_write(true, [(&names[0], true)].into_iter(), AT, &mut random);
-        assert_eq!((first.topic, first.subscriptions[&names[0]]), (born(1, AT), born(2, AT).unwrap()));
+        let first = Creations::default().after_write(
+            true,
+            [(&names[0], true)].into_iter(),
+            AT,
+            &mut random,
+        );
+        assert_eq!(
+            (first.topic, first.subscriptions[&names[0]]),
+            (born(1, AT), born(2, AT).unwrap())
+        );
         let later = AT + Duration::from_hours(1);
-        // The second one was there without an identity. The third one takes the name of one that is gone.
+        // The second one was there without an identity. The third one takes the name of one that is
+        // gone.
         let mut stale = first.clone();
-        stale.subscriptions.insert(names[2].clone(), born(9, AT).unwrap());
+        stale
+            .subscriptions
+            .insert(names[2].clone(), born(9, AT).unwrap());
         let given = [(&names[0], false), (&names[1], false), (&names[2], true)];
         let second = stale.after_write(false, given.into_iter(), later, &mut random);
         assert_eq!(second.topic, born(1, AT));
-        let creations: Vec<_> = names.iter().map(|name| Some(second.subscriptions[name])).collect();
+        let creations: Vec<_> = names
+            .iter()
+            .map(|name| Some(second.subscriptions[name]))
+            .collect();
         assert_eq!(creations, [born(2, AT), adopted(3), born(4, later)]);
         let none = second.after_write(true, std::iter::empty(), later, &mut random);
         assert_eq!((none.topic, none.subscriptions.len()), (born(5, later), 0));

@@ -1,8 +1,9 @@
-//! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to them for
-//! a while or at a time of their own. Pure: times are arguments.
+//! Temporary entities: topics and subscriptions that go by themselves, when nothing has happened to
+//! them for a while or at a time of their own. Pure: times are arguments.
 //!
-//! What happens to an entity is noted now and then in an object of its own, never on every event: so a
-//! deletion waits for as much longer as two notes may be apart, and comes late rather than early.
+//! What happens to an entity is noted now and then in an object of its own, never on every event:
+//! so a deletion waits for as much longer as two notes may be apart, and comes late rather than
+//! early.
 
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
 /// The most notes that one process writes in one idle time.
 const NOTES_PER_IDLE_TIME: u32 = 4;
 
-/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the shortest
-/// idle time (5 min) the subscription then stays for 20 minutes after a retry was scheduled, also where the
-/// queue is slow. What waits longer is found in the object store.
+/// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the
+/// shortest idle time (5 min) the subscription then stays for 20 minutes after a retry was
+/// scheduled, also where the queue is slow. What waits longer is found in the object store.
 const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
 /// The lifetime of a subscription.
@@ -34,7 +35,8 @@ impl Lifetime {
     }
 }
 
-/// The time that is noted for a subscription when events begin to wait for it in the queue, or until `due`.
+/// The time that is noted for a subscription when events begin to wait for it in the queue, or
+/// until `due`.
 pub fn wait_noted_at(due: Timestamp) -> Timestamp {
     due + WAIT_NOTED_AHEAD
 }
@@ -44,14 +46,14 @@ pub fn is_worth_noting(idle: Duration, noted: Option<Timestamp>, at: Timestamp) 
     noted.is_none_or(|noted| at >= noted + idle / NOTES_PER_IDLE_TIME)
 }
 
-/// Whether an entity is idle for which `noted` is the last note of activity. What was not noted came at most
-/// a quarter of the idle time later.
+/// Whether an entity is idle for which `noted` is the last note of activity. What was not noted
+/// came at most a quarter of the idle time later.
 pub fn is_idle(idle: Duration, noted: Timestamp, now: Timestamp) -> bool {
     now >= noted + idle + idle / NOTES_PER_IDLE_TIME
 }
 
-/// The same for a program whose last outage ended at `awake_since`: no time before that counts as idle, nor
-/// the time in which the queue attempts what was due in it.
+/// The same for a program whose last outage ended at `awake_since`: no time before that counts as
+/// idle, nor the time in which the queue attempts what was due in it.
 pub fn is_idle_since(
     idle: Duration,
     noted: Timestamp,
@@ -78,7 +80,15 @@ mod tests {
     #[test]
     fn a_subscription_is_gone_from_its_time_on() {
         let check = |ends_at, expected| {
-            assert_eq!(Lifetime { ends_at, ..Lifetime::default() }.is_over(NOW), expected, "{ends_at:?}");
+            assert_eq!(
+                Lifetime {
+                    ends_at,
+                    ..Lifetime::default()
+                }
+                .is_over(NOW),
+                expected,
+                "{ends_at:?}"
+            );
         };
         check(None, false);
         check(Some(NOW + Duration::from_millis(1)), false);
@@ -88,7 +98,8 @@ mod tests {
 
     #[test]
     fn activity_is_noted_at_most_four_times_in_an_idle_time() {
-        let check = |noted, expected| assert_eq!(is_worth_noting(IDLE, noted, NOW), expected, "{noted:?}");
+        let check =
+            |noted, expected| assert_eq!(is_worth_noting(IDLE, noted, NOW), expected, "{noted:?}");
         check(None, true);
         check(Some(ago(120)), true);
         check(Some(ago(119)), false);
@@ -97,7 +108,8 @@ mod tests {
 
     #[test]
     fn an_entity_is_idle_when_what_was_not_noted_is_old_enough_too() {
-        let check = |secs, expected| assert_eq!(is_idle(IDLE, ago(secs), NOW), expected, "{secs} s");
+        let check =
+            |secs, expected| assert_eq!(is_idle(IDLE, ago(secs), NOW), expected, "{secs} s");
         check(480, false);
         check(599, false);
         check(600, true);
@@ -112,7 +124,10 @@ mod tests {
             // A note that is young enough is not written again.
             let noted = wait_noted_at(ago(noted_before_secs));
             assert!(!is_worth_noting(idle, Some(noted), wait_noted_at(NOW)));
-            assert!(!is_idle(idle, noted, NOW + Duration::from_mins(20)), "{noted_before_secs} s");
+            assert!(
+                !is_idle(idle, noted, NOW + Duration::from_mins(20)),
+                "{noted_before_secs} s"
+            );
         }
     }
 

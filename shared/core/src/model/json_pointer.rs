@@ -1,5 +1,5 @@
-//! JSON pointers (RFC 6901) into a JSON text. The value is a slice of the text: nothing around it is decoded
-//! or kept.
+//! JSON pointers (RFC 6901) into a JSON text. The value is a slice of the text: nothing around it
+//! is decoded or kept.
 
 mod step;
 
@@ -32,7 +32,11 @@ impl JsonPointer {
             return Err(JsonPointerError::Length(text.len()));
         }
         let steps = text.strip_prefix('/').ok_or(JsonPointerError::Slash)?;
-        steps.split('/').map(unescape).collect::<Result<_, _>>().map(Self)
+        steps
+            .split('/')
+            .map(unescape)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// The pointer to a member of the event itself.
@@ -40,8 +44,8 @@ impl JsonPointer {
         Self(vec![name.to_owned()])
     }
 
-    /// The JSON of the value this leads to; `None` where there is none. Of members of the same name the last
-    /// one counts, as for most parsers.
+    /// The JSON of the value this leads to; `None` where there is none. Of members of the same name
+    /// the last one counts, as for most parsers.
     pub fn find<'a>(&self, json: &'a [u8]) -> Option<&'a str> {
         let mut value = std::str::from_utf8(json).ok()?;
         for name in &self.0 {
@@ -51,7 +55,8 @@ impl JsonPointer {
     }
 }
 
-/// The text of a JSON string; `None` for another value, or one that is no Unicode (a lone surrogate).
+/// The text of a JSON string; `None` for another value, or one that is no Unicode (a lone
+/// surrogate).
 pub fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if inner.as_bytes().contains(&b'\\') {
@@ -61,7 +66,11 @@ pub fn string(json: &str) -> Option<Cow<'_, str>> {
 }
 
 fn unescape(step: &str) -> Result<String, JsonPointerError> {
-    if step.split('~').skip(1).all(|tail| tail.starts_with(['0', '1'])) {
+    if step
+        .split('~')
+        .skip(1)
+        .all(|tail| tail.starts_with(['0', '1']))
+    {
         Ok(step.replace("~1", "/").replace("~0", "~"))
     } else {
         Err(JsonPointerError::Tilde)
@@ -78,7 +87,11 @@ mod tests {
         "k\"l": 6, " ": 7, "m~n": 8, "twice": 1, "twice": 2, "deep": {"\ud800": 9, "n": 1.00 } , "\u006fne": true }"#;
 
     fn check(pointer: &str, expected: Option<&str>) {
-        assert_eq!(JsonPointer::parse(pointer).unwrap().find(JSON.as_bytes()), expected, "{pointer}");
+        assert_eq!(
+            JsonPointer::parse(pointer).unwrap().find(JSON.as_bytes()),
+            expected,
+            "{pointer}"
+        );
     }
 
     #[test]
@@ -98,7 +111,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_found() {
-        for pointer in ["/nothing", "/foo/2", "/foo/-", "/foo/00", "/foo/+1", "/foo/bar", "/foo/0/0", "//x"] {
+        for pointer in [
+            "/nothing", "/foo/2", "/foo/-", "/foo/00", "/foo/+1", "/foo/bar", "/foo/0/0", "//x",
+        ] {
             check(pointer, None);
         }
         check("/foo/18446744073709551616", None);
@@ -113,14 +128,18 @@ mod tests {
 
     #[test]
     fn what_is_no_pointer_is_refused() {
-        let check = |text: &str, error| assert_eq!(JsonPointer::parse(text).err(), Some(error), "{text}");
+        let check =
+            |text: &str, error| assert_eq!(JsonPointer::parse(text).err(), Some(error), "{text}");
         check("", JsonPointerError::Slash);
         check("data/id", JsonPointerError::Slash);
         check("$.data", JsonPointerError::Slash);
         check("/a~", JsonPointerError::Tilde);
         check("/a~2b", JsonPointerError::Tilde);
         check("/~ä", JsonPointerError::Tilde);
-        check(&format!("/{}", "a".repeat(JSON_POINTER_BYTES_MAX)), JsonPointerError::Length(513));
+        check(
+            &format!("/{}", "a".repeat(JSON_POINTER_BYTES_MAX)),
+            JsonPointerError::Length(513),
+        );
     }
 
     #[test]

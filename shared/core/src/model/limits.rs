@@ -28,8 +28,8 @@ pub const SQS_GROUP_ID_CHARS_MAX: usize = 128;
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html>
 pub const SQS_IN_FLIGHT_MAX: u64 = 120_000;
 
-/// Longest time for which SQS keeps a message, and the time that our queues keep theirs (14 days). It counts
-/// from when the message was first sent, also after it has moved to a redrive queue.
+/// Longest time for which SQS keeps a message, and the time that our queues keep theirs (14 days).
+/// It counts from when the message was first sent, also after it has moved to a redrive queue.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html>
 pub const SQS_RETENTION: Duration = Duration::from_hours(14 * 24);
 
@@ -42,8 +42,8 @@ pub const MAX_RECEIVE_COUNT: u32 = 50;
 
 // --- Addresses ---
 
-/// Longest path and query of a request, and longest URL of an endpoint, in bytes: what all clients and
-/// proxies can be relied on to take.
+/// Longest path and query of a request, and longest URL of an endpoint, in bytes: what all clients
+/// and proxies can be relied on to take.
 pub const URL_BYTES_MAX: usize = 2_048;
 
 /// Longest id of a replay that is looked for, in bytes; those that are made are shorter.
@@ -76,8 +76,8 @@ pub const ADVANCED_FILTER_VALUES_MAX: usize = 25;
 /// <https://learn.microsoft.com/azure/event-grid/event-filtering#limitations>
 pub const ADVANCED_FILTER_VALUE_CHARS_MAX: usize = 512;
 
-/// Most significant digits of a decimal in an advanced filter: as many as a double keeps of any decimal.
-/// Integers have 64 bits.
+/// Most significant digits of a decimal in an advanced filter: as many as a double keeps of any
+/// decimal. Integers have 64 bits.
 pub const ADVANCED_FILTER_DECIMAL_DIGITS_MAX: usize = 15;
 
 /// Longest key of an advanced filter, in characters. Event Grid names no limit.
@@ -96,32 +96,35 @@ pub const EVENT_BYTES_MAX: usize = 1_000_000;
 /// <https://learn.microsoft.com/azure/event-grid/quotas-limits>
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
-/// Deepest nesting of arrays and objects in an event, the event itself counted. Inside every envelope of ours
-/// it still reads with the 128 levels at which `serde_json` and most other parsers stop.
+/// Deepest nesting of arrays and objects in an event, the event itself counted. Inside every
+/// envelope of ours it still reads with the 128 levels at which `serde_json` and most other parsers
+/// stop.
 pub const EVENT_DEPTH_MAX: usize = 100;
 
-/// Most custom events in one publish request. Events of the other schemas have members that they must have,
-/// and so take enough of [`REQUEST_BYTES_MAX`]; custom ones may be two bytes long, and what lies around them
-/// a hundred times that.
+/// Most custom events in one publish request. Events of the other schemas have members that they
+/// must have, and so take enough of [`REQUEST_BYTES_MAX`]; custom ones may be two bytes long, and
+/// what lies around them a hundred times that.
 pub const CUSTOM_EVENTS_PER_REQUEST_MAX: usize = 10_000;
 
-/// Most bytes that a topic may add to the custom events of one request, all of them together. A mapping may
-/// set three kilobytes around an event of two bytes, and each copy of the event takes them again. With this
-/// bound a request is at most five times its largest body, and [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events have
-/// 400 bytes each.
+/// Most bytes that a topic may add to the custom events of one request, all of them together. A
+/// mapping may set three kilobytes around an event of two bytes, and each copy of the event takes
+/// them again. With this bound a request is at most five times its largest body, and
+/// [`CUSTOM_EVENTS_PER_REQUEST_MAX`] events have 400 bytes each.
 pub const CUSTOM_ENVELOPES_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
 
 /// Longest source field of an input mapping, in bytes.
 pub const SOURCE_FIELD_BYTES_MAX: usize = 256;
 
-/// Most objects that a source field of an input mapping leads through, each of which is read once more.
+/// Most objects that a source field of an input mapping leads through, each of which is read once
+/// more.
 pub const SOURCE_FIELD_LEVELS_MAX: usize = 10;
 
-/// Longest text that an input mapping finds in a custom event, or sets, in bytes. Six of them, with every
-/// byte escaped, still leave room for the largest event in a message.
+/// Longest text that an input mapping finds in a custom event, or sets, in bytes. Six of them, with
+/// every byte escaped, still leave room for the largest event in a message.
 pub const MAPPED_VALUE_BYTES_MAX: usize = 1024;
 
-/// Largest management request body, in bytes. A subscription with every member at its limit is far smaller.
+/// Largest management request body, in bytes. A subscription with every member at its limit is far
+/// smaller.
 pub const MANAGE_REQUEST_BYTES_MAX: usize = 1_048_576;
 
 /// Most mistakes that are named in what a user wrote at once. A person corrects these first.
@@ -133,58 +136,59 @@ pub const UNBATCHED_EVENTS_PER_MESSAGE_MAX: usize = 10;
 /// Without batching, preferred bytes of one delivery message: what SQS bills as one request.
 pub const UNBATCHED_MESSAGE_BYTES_PREFERRED: usize = SQS_BILLED_CHUNK_BYTES;
 
-/// How much earlier than its subscription an event may have been accepted and still be for it, where one of
-/// the two has no identity: two machines' clocks may differ, and so may what a message and a record call the
-/// same moment.
+/// How much earlier than its subscription an event may have been accepted and still be for it,
+/// where one of the two has no identity: two machines' clocks may differ, and so may what a message
+/// and a record call the same moment.
 pub const CREATED_AGAIN_MARGIN: Duration = Duration::from_mins(1);
 
-/// Number of deliveries of posthaste from which a publish request with such events is refused: its endpoints
-/// form a loop.
+/// Number of deliveries of posthaste from which a publish request with such events is refused: its
+/// endpoints form a loop.
 pub const HOPS_MAX: u8 = 8;
 
-/// Room kept in a delivery message for its envelope and for the state that later attempts add, in bytes.
-/// Event entries carry theirs besides ([`ENTRY_OVERHEAD_BYTES`]).
+/// Room kept in a delivery message for its envelope and for the state that later attempts add, in
+/// bytes. Event entries carry theirs besides ([`ENTRY_OVERHEAD_BYTES`]).
 pub const ENVELOPE_BYTES_RESERVED: usize = 2_048;
 
 /// Bytes that one event's key, expiry and punctuation take in a delivery message, at most.
 pub const ENTRY_OVERHEAD_BYTES: usize = 160;
 
-/// An event whose copies in the fan-out of one request would exceed this many bytes in all is stored once
-/// and referenced.
+/// An event whose copies in the fan-out of one request would exceed this many bytes in all is
+/// stored once and referenced.
 pub const INLINE_FAN_OUT_BYTES_MAX: usize = 4 * SQS_MESSAGE_BYTES_MAX;
 
-/// The time for which a referenced payload is kept (longer than any message can live: 14 days of queue
-/// retention).
+/// The time for which a referenced payload is kept (longer than any message can live: 14 days of
+/// queue retention).
 pub const PAYLOAD_KEPT: Duration = Duration::from_hours(360);
 
 /// Longest idempotency key, in bytes. The draft leaves it to the server; other APIs take 255.
 /// <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
-/// Largest event that is taken out of a dead letter: an accepted one of [`EVENT_BYTES_MAX`] with all that a
-/// topic and a conversion add. Percent-encoding makes three bytes of one, and each of an envelope's six texts
-/// may become six times as long in JSON; the rest is names and fixed values.
-pub const RESTORED_EVENT_BYTES_MAX: usize = 3 * EVENT_BYTES_MAX + 6 * 6 * MAPPED_VALUE_BYTES_MAX + 1024;
+/// Largest event that is taken out of a dead letter: an accepted one of [`EVENT_BYTES_MAX`] with
+/// all that a topic and a conversion add. Percent-encoding makes three bytes of one, and each of an
+/// envelope's six texts may become six times as long in JSON; the rest is names and fixed values.
+pub const RESTORED_EVENT_BYTES_MAX: usize =
+    3 * EVENT_BYTES_MAX + 6 * 6 * MAPPED_VALUE_BYTES_MAX + 1024;
 
-/// Most bytes of headers that a CloudEvent in binary mode may take; one with more travels in structured mode.
-/// nginx and Apache refuse a header of more than 8 KiB, Node.js a head of more than 16 KiB.
-/// <https://nginx.org/en/docs/http/ngx_http_core_module.html#large_client_header_buffers>
+/// Most bytes of headers that a CloudEvent in binary mode may take; one with more travels in
+/// structured mode. nginx and Apache refuse a header of more than 8 KiB, Node.js a head of more
+/// than 16 KiB. <https://nginx.org/en/docs/http/ngx_http_core_module.html#large_client_header_buffers>
 /// <https://httpd.apache.org/docs/2.4/mod/core.html#limitrequestfieldsize>
 pub const BINARY_HEADERS_BYTES_MAX: usize = 8 * 1024;
 
 /// The time for which a request's idempotency key is remembered after it was published.
 pub const IDEMPOTENCY_KEPT: Duration = Duration::from_hours(24);
 
-/// How long a request keeps its idempotency key to itself while it is published: longer than a function on
-/// AWS may run (75 s), so that only a crash leaves one behind.
+/// How long a request keeps its idempotency key to itself while it is published: longer than a
+/// function on AWS may run (75 s), so that only a crash leaves one behind.
 pub const IDEMPOTENCY_CLAIM_LENGTH: Duration = Duration::from_secs(90);
 
-/// How far the clocks of two workers may be apart before a time that one wrote means nothing to the other:
-/// far more than clocks that are kept by NTP are.
+/// How far the clocks of two workers may be apart before a time that one wrote means nothing to the
+/// other: far more than clocks that are kept by NTP are.
 pub const IDEMPOTENCY_CLOCK_SKEW: Duration = Duration::from_mins(5);
 
-/// The time between the end of an idempotency key and its deletion. A request that claims the key in that
-/// time still finds it, so that no key is deleted while a request claims it.
+/// The time between the end of an idempotency key and its deletion. A request that claims the key
+/// in that time still finds it, so that no key is deleted while a request claims it.
 pub const IDEMPOTENCY_SWEPT_AFTER: Duration = Duration::from_hours(1);
 
 // --- Delivery ---
@@ -193,14 +197,16 @@ pub const IDEMPOTENCY_SWEPT_AFTER: Duration = Duration::from_hours(1);
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const DELIVERY_ATTEMPTS_MAX: u16 = 30;
 
-/// Longest time to live a subscription may ask for, and the default, in minutes (Event Grid: a day).
-/// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
+/// Longest time to live a subscription may ask for, and the default, in minutes (Event Grid: a
+/// day). <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const EVENT_TIME_TO_LIVE_MINUTES_MAX: u32 = 1440;
 
-/// Most steps in a retry schedule; the last one repeats, so more than the attempts would never be used.
+/// Most steps in a retry schedule; the last one repeats, so more than the attempts would never be
+/// used.
 pub const SCHEDULE_STEPS_MAX: usize = DELIVERY_ATTEMPTS_MAX as usize;
 
-/// Longest wait one step of a retry schedule may ask for: beyond the longest time to live it has no use.
+/// Longest wait one step of a retry schedule may ask for: beyond the longest time to live it has no
+/// use.
 pub const SCHEDULE_STEP_MAX: Duration = Duration::from_hours(24);
 
 /// Longest and default time an endpoint has to answer.
@@ -209,15 +215,15 @@ pub const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_mins(1);
 /// Default time an endpoint has to answer (Event Grid: 30 seconds).
 pub const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Least and most requests a second that a subscription may bound itself to: one a minute, and more than any
-/// worker sends.
+/// Least and most requests a second that a subscription may bound itself to: one a minute, and more
+/// than any worker sends.
 pub const REQUESTS_PER_SECOND_MIN: f64 = 0.02;
 
 /// See [`REQUESTS_PER_SECOND_MIN`].
 pub const REQUESTS_PER_SECOND_MAX: f64 = 100_000.0;
 
-/// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents names no
-/// time).
+/// How long an endpoint may take to consent by calling back (Event Grid: ten minutes; CloudEvents
+/// names no time).
 /// <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
 pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 
@@ -225,8 +231,8 @@ pub const HANDSHAKE_WINDOW: Duration = Duration::from_mins(10);
 /// <https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4>
 pub const DNS_NAME_BYTES_MAX: usize = 253;
 
-/// Longest time an endpoint has to answer a handshake's request, whatever it has for events: whoever writes
-/// the subscription waits for it, and on AWS manage has 30 s.
+/// Longest time an endpoint has to answer a handshake's request, whatever it has for events:
+/// whoever writes the subscription waits for it, and on AWS manage has 30 s.
 pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
 /// Longest wait that an endpoint may ask for by `Retry-After` for one event: the longest step of
@@ -240,13 +246,13 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 /// Shortest pause that all workers learn of. A shorter one is kept by the worker that was asked.
 pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
 
-/// How long after its timeout an endpoint's answer still takes an event out of the retry queue (Event Grid: 3
-/// minutes).
+/// How long after its timeout an endpoint's answer still takes an event out of the retry queue
+/// (Event Grid: 3 minutes).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const LATE_ANSWER_MAX: Duration = Duration::from_mins(3);
 
-/// Most requests that go on after their timeout, in all: each holds a connection, and a body that was not
-/// read yet.
+/// Most requests that go on after their timeout, in all: each holds a connection, and a body that
+/// was not read yet.
 pub const LATE_ANSWERS_MAX: usize = 512;
 
 /// Most of them to one link, so that one endpoint that hangs cannot take all.
@@ -259,12 +265,12 @@ pub const LATE_NOTE_KEPT: Duration = Duration::from_hours(48);
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
 pub const EVENTS_PER_BATCH_MAX: u32 = 5000;
 
-/// Most events in one batch whose receiver may name those that failed: a report of all of them, at some 60
-/// bytes each with an id of usual length, still fits into [`RESPONSE_BODY_BYTES_MAX`].
+/// Most events in one batch whose receiver may name those that failed: a report of all of them, at
+/// some 60 bytes each with an id of usual length, still fits into [`RESPONSE_BODY_BYTES_MAX`].
 pub const ACKNOWLEDGED_EVENTS_MAX: u32 = 1000;
 
-/// How long a bucket must be allowed to refuse a dead letter before it is dropped: one failed put is no
-/// outage.
+/// How long a bucket must be allowed to refuse a dead letter before it is dropped: one failed put
+/// is no outage.
 pub const DEAD_LETTER_GIVE_UP_MIN: Duration = Duration::from_mins(5);
 
 /// Largest preferred batch size, in kilobytes of 1024 bytes (Event Grid).
@@ -292,13 +298,15 @@ pub const DELIVERY_HEADERS_MAX: usize = 10;
 /// <https://learn.microsoft.com/azure/event-grid/delivery-properties>
 pub const DELIVERY_HEADER_VALUE_BYTES_MAX: usize = 4096;
 
-/// Longest name of a custom header, in bytes. HTTP has no bound; servers refuse a head of a few kilobytes.
+/// Longest name of a custom header, in bytes. HTTP has no bound; servers refuse a head of a few
+/// kilobytes.
 pub const DELIVERY_HEADER_NAME_BYTES_MAX: usize = 128;
 
 /// Longest JSON pointer into an event, in bytes: as long as Event Grid lets a filter's values be.
 pub const JSON_POINTER_BYTES_MAX: usize = 512;
 
-/// The time for which the old signing secrets sign beside a new one, when the rotation does not say.
+/// The time for which the old signing secrets sign beside a new one, when the rotation does not
+/// say.
 pub const ROTATION_OVERLAP_DEFAULT: Duration = Duration::from_hours(24);
 
 /// Longest such time: a secret that is still in use after a week was not rotated.
@@ -312,24 +320,25 @@ pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_mins(5);
 /// Longest such time: what SQS can delay.
 pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// Largest dead-letter object that is gathered from more than one message, in bytes. In base64, which takes a
-/// third more, it still fits into the 6 MB in which a Lambda function answers, so that manage can show every
-/// object.
+/// Largest dead-letter object that is gathered from more than one message, in bytes. In base64,
+/// which takes a third more, it still fits into the 6 MB in which a Lambda function answers, so
+/// that manage can show every object.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const DEAD_LETTER_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
-/// Largest failure notice, in bytes of its JSON (under 256 KB). One that would be larger has not the
-/// data of the event it is about.
+/// Largest failure notice, in bytes of its JSON (under 256 KB). One that would be larger has not
+/// the data of the event it is about.
 pub const NOTICE_BYTES_MAX: usize = 256_000;
 
-/// Most characters of each attribute in a notice about an event whose attributes alone are too long for one.
+/// Most characters of each attribute in a notice about an event whose attributes alone are too long
+/// for one.
 pub const NOTICE_TEXT_CHARS_MAX: usize = 1_024;
 
 /// Largest parked or held object that is gathered before the next one is begun, in bytes.
 pub const PARKED_OBJECT_BYTES_PREFERRED: usize = 4 * 1024 * 1024;
 
-/// Most deliveries in one held object: as many as wake releases of one subscription in one pass, so that none
-/// has to be written again when a part of it goes out.
+/// Most deliveries in one held object: as many as wake releases of one subscription in one pass, so
+/// that none has to be written again when a part of it goes out.
 pub const HELD_PER_OBJECT_MAX: usize = 200;
 
 // --- Replay ---
@@ -337,7 +346,8 @@ pub const HELD_PER_OBJECT_MAX: usize = 200;
 /// Events per second at which a replay goes when its request does not say.
 pub const REPLAY_RATE_DEFAULT: u32 = 100;
 
-/// Most events per second that a replay may ask for: what one run of `wake` can read and send in its minute.
+/// Most events per second that a replay may ask for: what one run of `wake` can read and send in
+/// its minute.
 pub const REPLAY_RATE_MAX: u32 = 1000;
 
 /// Most event types that a replay may name.
@@ -354,11 +364,12 @@ pub const REPLAY_KEPT: Duration = Duration::from_hours(30 * 24);
 
 // --- The stack on AWS ---
 
-/// The time after which the owner of a state counts as gone, if it has not said since that it works on it.
+/// The time after which the owner of a state counts as gone, if it has not said since that it works
+/// on it.
 pub const STATE_OWNER_LIVES: Duration = Duration::from_mins(10);
 
-/// The time after which an owner says again that it works on its state: two tries before it counts as gone.
-/// Each is a PUT of S3, so $0.045 a month.
+/// The time after which an owner says again that it works on its state: two tries before it counts
+/// as gone. Each is a PUT of S3, so $0.045 a month.
 pub const STATE_OWNER_RENEWED: Duration = Duration::from_mins(5);
 
 // --- Delivery log ---
@@ -367,7 +378,8 @@ pub const STATE_OWNER_RENEWED: Duration = Duration::from_mins(5);
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
 pub const RECORDS_MESSAGE_BYTES_MAX: usize = 900_000;
 
-/// Most characters of an event's id, source, type or subject in the delivery log. Longer ones are cut.
+/// Most characters of an event's id, source, type or subject in the delivery log. Longer ones are
+/// cut.
 pub const LOG_TEXT_CHARS_MAX: usize = 1_024;
 
 /// Bytes of an answer's body that the delivery log keeps.
@@ -376,34 +388,35 @@ pub const LOG_ANSWER_BYTES_MAX: usize = 256;
 /// Largest payload in the delivery log, in bytes. Of a larger one it keeps the reference.
 pub const LOG_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most records that a look-up by an id answers. An event has one for each attempt and subscription; ids that
-/// repeat without end must not fill the memory.
+/// Most records that a look-up by an id answers. An event has one for each attempt and
+/// subscription; ids that repeat without end must not fill the memory.
 pub const LOG_LOOK_UP_RECORDS_MAX: usize = 1_000;
 
-/// Most records in one row group of the log's files. Measured: smaller ones make a look-up read more ranges,
-/// larger ones make it read more bytes.
+/// Most records in one row group of the log's files. Measured: smaller ones make a look-up read
+/// more ranges, larger ones make it read more bytes.
 pub const LOG_ROW_GROUP_RECORDS_MAX: usize = 50_000;
 
-/// Bytes of payloads and other long texts in one row group before the next one is begun: what a merge holds
-/// in memory.
+/// Bytes of payloads and other long texts in one row group before the next one is begun: what a
+/// merge holds in memory.
 pub const LOG_ROW_GROUP_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Largest file that a merge makes, in bytes, but for its last row group.
 pub const LOG_FILE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// Largest object in the delivery log's store, in bytes: a file that a merge makes, with its last row group.
+/// Largest object in the delivery log's store, in bytes: a file that a merge makes, with its last
+/// row group.
 pub const LOG_OBJECT_BYTES_MAX: u64 = LOG_FILE_BYTES_MAX + LOG_ROW_GROUP_BYTES_MAX as u64;
 
-/// Most bytes of the files that one merge of the delivery log reads. Small records take 50 bytes of a file
-/// and 48 of memory while they are merged, so it takes up to 130 MB for them.
+/// Most bytes of the files that one merge of the delivery log reads. Small records take 50 bytes of
+/// a file and 48 of memory while they are merged, so it takes up to 130 MB for them.
 pub const LOG_MERGE_BYTES_MAX: u64 = LOG_FILE_BYTES_MAX;
 
-/// Most files that one merge of the delivery log reads, each through an open file: Lambda allows 1,024.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+/// Most files that one merge of the delivery log reads, each through an open file: Lambda allows
+/// 1,024. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const LOG_MERGE_FILES_MAX: usize = 200;
 
-/// Time after the end of an hour of the delivery log until its files are merged into one: longer than records
-/// wait for others (60 s on AWS) and than one invocation takes (2 min).
+/// Time after the end of an hour of the delivery log until its files are merged into one: longer
+/// than records wait for others (60 s on AWS) and than one invocation takes (2 min).
 pub const LOG_HOUR_CLOSED_AFTER: Duration = Duration::from_mins(5);
 
 /// Time for which the embedded delivery log is kept by default.
@@ -417,14 +430,14 @@ pub const LOG_RETENTION_MAX: Duration = Duration::from_hours(3650 * 24);
 /// Share of the disk that the embedded delivery log takes at most by default, in per cent.
 pub const LOG_DISK_PERCENT_DEFAULT: u64 = 5;
 
-/// Bytes of the embedded delivery log that are kept although the disk is nearly full: to delete them would
-/// free next to nothing.
+/// Bytes of the embedded delivery log that are kept although the disk is nearly full: to delete
+/// them would free next to nothing.
 pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
 
-/// Bytes of a disk that the embedded delivery log leaves free: four times what the queues keep for the work
-/// that empties them. So the log stops long before events are refused.
+/// Bytes of a disk that the embedded delivery log leaves free: four times what the queues keep for
+/// the work that empties them. So the log stops long before events are refused.
 pub const LOG_DISK_FREE_MIN: u64 = 128 * 1024 * 1024;
 
-/// Most bytes of records that wait in the embedded queue, and never more than the log may take: two hours of
-/// 100 deliveries a second with payloads of 1 KiB.
+/// Most bytes of records that wait in the embedded queue, and never more than the log may take: two
+/// hours of 100 deliveries a second with payloads of 1 KiB.
 pub const RECORDS_WAITING_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -3,9 +3,9 @@
 
 use crate::model::limits::{SOURCE_FIELD_BYTES_MAX, SOURCE_FIELD_LEVELS_MAX};
 
-/// The places of Event Grid's members in a custom event. A member that is not mapped is made when the event
-/// is accepted: a new id, the topic's own path, the time, [`EVENT_TYPE_DEFAULT`], and an empty subject and
-/// version.
+/// The places of Event Grid's members in a custom event. A member that is not mapped is made when
+/// the event is accepted: a new id, the topic's own path, the time, [`EVENT_TYPE_DEFAULT`], and an
+/// empty subject and version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InputMapping {
     /// `id`.
@@ -22,11 +22,12 @@ pub struct InputMapping {
     pub data_version: Mapped,
 }
 
-/// The type of a custom event whose topic maps none. Event Grid has no default for it; ours looks like the
-/// types of our own notices.
+/// The type of a custom event whose topic maps none. Event Grid has no default for it; ours looks
+/// like the types of our own notices.
 pub const EVENT_TYPE_DEFAULT: &str = "dev.posthaste.custom";
 
-/// A member with a source, a constant, or both: then the constant stands for events that lack the source.
+/// A member with a source, a constant, or both: then the constant stands for events that lack the
+/// source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mapped {
     /// The place in the event.
@@ -35,8 +36,8 @@ pub struct Mapped {
     pub default: Option<Box<str>>,
 }
 
-/// The name of a member of the event, or with dots the way to one in nested objects. A member whose name
-/// itself has a dot comes before a way.
+/// The name of a member of the event, or with dots the way to one in nested objects. A member whose
+/// name itself has a dot comes before a way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceField(Box<str>);
 
@@ -52,7 +53,10 @@ impl SourceField {
     /// Accepts a name that is not empty and within the limits.
     pub fn parse(text: &str) -> Result<Self, SourceFieldError> {
         let levels = text.split('.').count();
-        if text.is_empty() || text.len() > SOURCE_FIELD_BYTES_MAX || levels > SOURCE_FIELD_LEVELS_MAX {
+        if text.is_empty()
+            || text.len() > SOURCE_FIELD_BYTES_MAX
+            || levels > SOURCE_FIELD_LEVELS_MAX
+        {
             return Err(SourceFieldError);
         }
         Ok(Self(text.into()))
@@ -70,7 +74,8 @@ mod tests {
 
     #[test]
     fn a_source_field_is_short_and_not_empty() {
-        let check = |text: &str, is_taken: bool| assert_eq!(SourceField::parse(text).is_ok(), is_taken);
+        let check =
+            |text: &str, is_taken: bool| assert_eq!(SourceField::parse(text).is_ok(), is_taken);
         check("id", true);
         check("order.id", true);
         check(".", true);

@@ -113,7 +113,10 @@ mod tests {
     #[test]
     fn names_are_letters_digits_and_hyphens() {
         for good in ["a", "Orders", "0", "a-", "billing-2", &"x".repeat(64)] {
-            assert_eq!(TopicName::parse(good).map(|name| name.to_string()), Ok(good.to_owned()));
+            assert_eq!(
+                TopicName::parse(good).map(|name| name.to_string()),
+                Ok(good.to_owned())
+            );
         }
         for bad in ["", "-a", "a.b", "a/b", "ä", "a b", "a\r\n", &"x".repeat(65)] {
             assert_eq!(TopicName::parse(bad), Err(NameError::Form(bad.to_owned())));
@@ -122,6 +125,9 @@ mod tests {
 
     #[test]
     fn malformed_is_reserved_in_any_case() {
-        assert_eq!(SubscriptionName::parse("MalFormed"), Err(NameError::Reserved("MalFormed".to_owned())));
+        assert_eq!(
+            SubscriptionName::parse("MalFormed"),
+            Err(NameError::Reserved("MalFormed".to_owned()))
+        );
     }
 }

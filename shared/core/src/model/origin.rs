@@ -1,5 +1,5 @@
-//! The origin of requests: the value of `WebHook-Request-Origin` and `Origin` in every request to an
-//! endpoint, handshakes included.
+//! The origin of requests: the value of `WebHook-Request-Origin` and `Origin` in every request to
+//! an endpoint, handshakes included.
 //! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#412-webhook-request-origin>
 
 use http::header::HeaderValue;
@@ -18,7 +18,10 @@ pub struct OriginError;
 /// Reads a DNS name: letters, digits and hyphens between full stops.
 pub fn parse(text: &str) -> Result<HeaderValue, OriginError> {
     let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        !label.is_empty()
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
     if text.len() > DNS_NAME_BYTES_MAX || !text.split('.').all(is_label) {
         return Err(OriginError);
@@ -26,9 +29,12 @@ pub fn parse(text: &str) -> Result<HeaderValue, OriginError> {
     HeaderValue::from_str(text).map_err(|_| OriginError)
 }
 
-/// The origin of a system without a setting for it: the name under which it is reached, where that is known.
+/// The origin of a system without a setting for it: the name under which it is reached, where that
+/// is known.
 pub fn of_public_url(url: Option<&Url>) -> HeaderValue {
-    url.and_then(Url::host_str).and_then(|host| parse(host).ok()).unwrap_or(DEFAULT)
+    url.and_then(Url::host_str)
+        .and_then(|host| parse(host).ok())
+        .unwrap_or(DEFAULT)
 }
 
 #[cfg(test)]
@@ -37,13 +43,22 @@ mod tests {
 
     #[test]
     fn an_origin_is_a_dns_name() {
-        let check = |text: &str, expected: bool| assert_eq!(parse(text).is_ok(), expected, "{text}");
+        let check =
+            |text: &str, expected: bool| assert_eq!(parse(text).is_ok(), expected, "{text}");
         check("posthaste", true);
         check("events-1.Example.com", true);
         check(&"a".repeat(253), true);
-        for bad in
-            ["", ".", "a..b", "a.", "https://a.example", "a.example:443", "a b", "münchen.example", "a\r\nb"]
-        {
+        for bad in [
+            "",
+            ".",
+            "a..b",
+            "a.",
+            "https://a.example",
+            "a.example:443",
+            "a b",
+            "münchen.example",
+            "a\r\nb",
+        ] {
             check(bad, false);
         }
         check(&"a".repeat(254), false);

@@ -1,5 +1,5 @@
-//! Ownership of a state bucket: one stack at a time works on it. Two would share its queues, and each would
-//! deliver by settings of its own.
+//! Ownership of a state bucket: one stack at a time works on it. Two would share its queues, and
+//! each would deliver by settings of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,10 +34,12 @@ pub enum Claim {
 pub struct LivingOwner(pub StateOwner);
 
 impl StateOwner {
-    /// Whether `stack` may work on a state with this owner. A clock that is wrong by a while counts as one
-    /// that is right: an owner seen in the near future lives.
+    /// Whether `stack` may work on a state with this owner. A clock that is wrong by a while counts
+    /// as one that is right: an owner seen in the near future lives.
     pub fn claim(owner: Option<&Self>, stack: &str, now: Timestamp) -> Result<Claim, LivingOwner> {
-        let Some(owner) = owner else { return Ok(Claim::Due) };
+        let Some(owner) = owner else {
+            return Ok(Claim::Due);
+        };
         let age = now.since(owner.seen_at).max(owner.seen_at.since(now));
         match owner.stack == stack {
             true if age < STATE_OWNER_RENEWED => Ok(Claim::Current),
@@ -56,7 +58,10 @@ mod tests {
     const SEEN_AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     fn owner() -> StateOwner {
-        StateOwner { stack: "old".to_owned(), seen_at: SEEN_AT }
+        StateOwner {
+            stack: "old".to_owned(),
+            seen_at: SEEN_AT,
+        }
     }
 
     fn after(age: Duration) -> Timestamp {
@@ -76,8 +81,14 @@ mod tests {
         assert_eq!(claim(after(just_alive)), Err(LivingOwner(owner())));
         assert_eq!(claim(after(gone)), Ok(Claim::Due));
         // Its clock is ahead.
-        assert_eq!(claim(Timestamp::from_millis(SEEN_AT.as_millis() - 1)), Err(LivingOwner(owner())));
-        assert_eq!(claim(Timestamp::from_millis(SEEN_AT.as_millis() - 600_000)), Ok(Claim::Due));
+        assert_eq!(
+            claim(Timestamp::from_millis(SEEN_AT.as_millis() - 1)),
+            Err(LivingOwner(owner()))
+        );
+        assert_eq!(
+            claim(Timestamp::from_millis(SEEN_AT.as_millis() - 600_000)),
+            Ok(Claim::Due)
+        );
     }
 
     #[test]

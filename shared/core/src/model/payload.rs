@@ -18,7 +18,8 @@ pub enum Payload {
         key: String,
         /// The size in bytes.
         bytes: usize,
-        /// The digest of the text as it was stored; `None` in messages of a version that did not have it.
+        /// The digest of the text as it was stored; `None` in messages of a version that did not
+        /// have it.
         digest: Option<PayloadDigest>,
     },
 }
@@ -59,7 +60,8 @@ impl Payload {
         match self {
             Self::Inline(json) => json == read,
             Self::Stored { bytes, digest, .. } => {
-                read.len() == *bytes && digest.is_none_or(|digest| digest == PayloadDigest::of(read))
+                read.len() == *bytes
+                    && digest.is_none_or(|digest| digest == PayloadDigest::of(read))
             }
         }
     }
@@ -91,18 +93,33 @@ mod tests {
     fn a_digest_is_written_as_sha256sum_writes_it_and_read_back() {
         let digest = PayloadDigest::of(b"abc");
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!((digest.to_string(), PayloadDigest::parse(text)), (text.to_owned(), Some(digest)));
-        for bad in ["", &text[1..], &text.to_uppercase(), &text.replace('b', "g"), &"ü".repeat(32)] {
+        assert_eq!(
+            (digest.to_string(), PayloadDigest::parse(text)),
+            (text.to_owned(), Some(digest))
+        );
+        for bad in [
+            "",
+            &text[1..],
+            &text.to_uppercase(),
+            &text.replace('b', "g"),
+            &"ü".repeat(32),
+        ] {
             assert_eq!(PayloadDigest::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn what_is_read_must_be_what_was_stored() {
-        let stored = |digest| Payload::Stored { key: "payloads/1/x".to_owned(), bytes: 3, digest };
+        let stored = |digest| Payload::Stored {
+            key: "payloads/1/x".to_owned(),
+            bytes: 3,
+            digest,
+        };
         for digest in [None, Some(PayloadDigest::of(b"abc"))] {
             assert!(stored(digest).is(b"abc"));
-            assert!(!stored(digest).is(b"ab") && !stored(digest).is(b"abcd") && !stored(digest).is(b""));
+            assert!(
+                !stored(digest).is(b"ab") && !stored(digest).is(b"abcd") && !stored(digest).is(b"")
+            );
         }
         assert!(!stored(Some(PayloadDigest::of(b"abc"))).is(b"abd"));
     }

@@ -1,7 +1,7 @@
-//! Publish URLs of this installation. An endpoint that is one of them publishes again what is delivered to
-//! it, so it is refused when it is written. Only what the installation knows of itself is found: the address
-//! it listens on and the URLs it was given. Another name of the same place is not found, and a loop through
-//! that ends by its [`crate::model::hops`].
+//! Publish URLs of this installation. An endpoint that is one of them publishes again what is
+//! delivered to it, so it is refused when it is written. Only what the installation knows of itself
+//! is found: the address it listens on and the URLs it was given. Another name of the same place is
+//! not found, and a loop through that ends by its [`crate::model::hops`].
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -45,8 +45,8 @@ impl PublishUrls {
         self
     }
 
-    /// Adds the publish URLs of a server that listens on this address. If it listens on every address of the
-    /// machine, only those of loopback are known.
+    /// Adds the publish URLs of a server that listens on this address. If it listens on every
+    /// address of the machine, only those of loopback are known.
     #[must_use]
     pub fn listening_on(mut self, address: SocketAddr) -> Self {
         self.0.push(Base::Address(address));
@@ -55,7 +55,11 @@ impl PublishUrls {
 
     /// Refuses an endpoint that is one of them. The scheme and the query do not matter.
     pub fn check(&self, endpoint: &EndpointUrl) -> Result<(), OwnPublishUrl> {
-        if self.0.iter().any(|base| base.has(endpoint.url())) { Err(OwnPublishUrl) } else { Ok(()) }
+        if self.0.iter().any(|base| base.has(endpoint.url())) {
+            Err(OwnPublishUrl)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -69,14 +73,17 @@ impl Base {
             }
             Self::Address(address) => {
                 endpoint.port_or_known_default() == Some(address.port())
-                    && loopback_or_literal(endpoint).iter().any(|target| reaches(*target, address.ip()))
+                    && loopback_or_literal(endpoint)
+                        .iter()
+                        .any(|target| reaches(*target, address.ip()))
                     && is_publish_path("/", endpoint.path())
             }
         }
     }
 }
 
-/// The host without the full stop that ends an absolute name. The parser has put names into lower case.
+/// The host without the full stop that ends an absolute name. The parser has put names into lower
+/// case.
 fn host(url: &Url) -> Option<Host<&str>> {
     Some(match url.host()? {
         Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name)),
@@ -86,7 +93,8 @@ fn host(url: &Url) -> Option<Host<&str>> {
 
 /// Whether both have one port. Behind the default ports of both schemes there is one server.
 fn has_same_port(one: &Url, other: &Url) -> bool {
-    one.port_or_known_default() == other.port_or_known_default() || one.port().or(other.port()).is_none()
+    one.port_or_known_default() == other.port_or_known_default()
+        || one.port().or(other.port()).is_none()
 }
 
 /// The addresses of a host that need no resolver: its own, or loopback for `localhost` names.
@@ -101,7 +109,8 @@ fn loopback_or_literal(url: &Url) -> Vec<IpAddr> {
     }
 }
 
-/// Whether a connection to `target` reaches a server that listens on `listening`, on the machine itself.
+/// Whether a connection to `target` reaches a server that listens on `listening`, on the machine
+/// itself.
 fn reaches(target: IpAddr, listening: IpAddr) -> bool {
     // A connection to the unspecified address goes to loopback.
     let target = match target.to_canonical() {
@@ -124,11 +133,19 @@ fn is_publish_path(base: &str, path: &str) -> bool {
         let (wanted, found) = (pattern.split('/'), rest.split('/'));
         wanted.clone().count() == found.clone().count()
             && wanted.zip(found).all(|(wanted, found)| {
-                if wanted.starts_with('{') { !found.is_empty() } else { wanted == found }
+                if wanted.starts_with('{') {
+                    !found.is_empty()
+                } else {
+                    wanted == found
+                }
             })
     };
     let rest = path.strip_prefix(base);
-    rest.is_some_and(|rest| [EVENTS_PATH, API_EVENTS_PATH].iter().any(|pattern| is_like(pattern, rest)))
+    rest.is_some_and(|rest| {
+        [EVENTS_PATH, API_EVENTS_PATH]
+            .iter()
+            .any(|pattern| is_like(pattern, rest))
+    })
 }
 
 #[cfg(test)]
@@ -137,7 +154,12 @@ mod tests {
 
     fn check(urls: &PublishUrls, endpoint: &str, is_own: bool) {
         let endpoint = EndpointUrl::parse(endpoint).unwrap();
-        assert_eq!(urls.check(&endpoint).is_err(), is_own, "{urls:?} {}", endpoint.as_str());
+        assert_eq!(
+            urls.check(&endpoint).is_err(),
+            is_own,
+            "{urls:?} {}",
+            endpoint.as_str()
+        );
     }
 
     fn under(base: &str) -> PublishUrls {
@@ -150,15 +172,35 @@ mod tests {
 
     #[test]
     fn nothing_is_refused_where_nothing_is_known() {
-        check(&PublishUrls::default(), "https://a.example/topics/orders/events", false);
-        check(&PublishUrls::default().under(None), "https://a.example/topics/orders/events", false);
+        check(
+            &PublishUrls::default(),
+            "https://a.example/topics/orders/events",
+            false,
+        );
+        check(
+            &PublishUrls::default().under(None),
+            "https://a.example/topics/orders/events",
+            false,
+        );
     }
 
     #[test]
     fn every_publish_path_of_every_topic_is_one_and_no_other_path() {
-        for path in ["topics/orders/events", "topics/Other/api/events", "topics/orders/events?a=b"] {
-            check(&under("https://a.example"), &format!("https://a.example/{path}"), true);
-            check(&listening_on("127.0.0.1:8080"), &format!("http://127.0.0.1:8080/{path}"), true);
+        for path in [
+            "topics/orders/events",
+            "topics/Other/api/events",
+            "topics/orders/events?a=b",
+        ] {
+            check(
+                &under("https://a.example"),
+                &format!("https://a.example/{path}"),
+                true,
+            );
+            check(
+                &listening_on("127.0.0.1:8080"),
+                &format!("http://127.0.0.1:8080/{path}"),
+                true,
+            );
         }
         for path in [
             "",
@@ -171,24 +213,47 @@ mod tests {
             "Topics/orders/events",
             "hooks/topics/orders/events",
         ] {
-            check(&under("https://a.example"), &format!("https://a.example/{path}"), false);
-            check(&listening_on("127.0.0.1:8080"), &format!("http://127.0.0.1:8080/{path}"), false);
+            check(
+                &under("https://a.example"),
+                &format!("https://a.example/{path}"),
+                false,
+            );
+            check(
+                &listening_on("127.0.0.1:8080"),
+                &format!("http://127.0.0.1:8080/{path}"),
+                false,
+            );
         }
     }
 
     #[test]
     fn a_public_url_may_have_a_path() {
         for base in ["https://a.example/base", "https://a.example/base/"] {
-            check(&under(base), "https://a.example/base/topics/orders/events", true);
-            check(&under(base), "https://a.example/topics/orders/events", false);
-            check(&under(base), "https://a.example/basement/topics/orders/events", false);
+            check(
+                &under(base),
+                "https://a.example/base/topics/orders/events",
+                true,
+            );
+            check(
+                &under(base),
+                "https://a.example/topics/orders/events",
+                false,
+            );
+            check(
+                &under(base),
+                "https://a.example/basement/topics/orders/events",
+                false,
+            );
         }
     }
 
     #[test]
     fn hosts_are_compared_without_case_final_dot_default_port_and_scheme() {
         let path = "topics/orders/events";
-        for base in ["https://Hooks.Example.com", "https://hooks.example.com.:443/"] {
+        for base in [
+            "https://Hooks.Example.com",
+            "https://hooks.example.com.:443/",
+        ] {
             for same in [
                 "https://hooks.example.com",
                 "https://HOOKS.example.COM:443",
@@ -198,13 +263,19 @@ mod tests {
             ] {
                 check(&under(base), &format!("{same}/{path}"), true);
             }
-            for other in
-                ["https://hooks.example.com:8443", "https://example.com", "https://a.hooks.example.com"]
-            {
+            for other in [
+                "https://hooks.example.com:8443",
+                "https://example.com",
+                "https://a.hooks.example.com",
+            ] {
                 check(&under(base), &format!("{other}/{path}"), false);
             }
         }
-        check(&under("https://[2001:DB8::1]:8443"), &format!("https://[2001:db8:0::1]:8443/{path}"), true);
+        check(
+            &under("https://[2001:DB8::1]:8443"),
+            &format!("https://[2001:db8:0::1]:8443/{path}"),
+            true,
+        );
     }
 
     #[test]
@@ -220,14 +291,44 @@ mod tests {
             check_all(listening, other, false);
         };
         let localhost = ["localhost:8080", "LocalHost.:8080", "api.localhost:8080"];
-        let v4 = ["127.0.0.1:8080", "0x7f.1:8080", "0.0.0.0:8080", "[::ffff:127.0.0.1]:8080"];
+        let v4 = [
+            "127.0.0.1:8080",
+            "0x7f.1:8080",
+            "0.0.0.0:8080",
+            "[::ffff:127.0.0.1]:8080",
+        ];
         let v6 = ["[::1]:8080", "[::]:8080"];
         known("127.0.0.1:8080", &[&localhost[..], &v4].concat(), &v6);
-        known("127.0.0.1:8080", &[], &["127.0.0.1:9000", "127.0.0.1", "127.0.0.2:8080", "a.example:8080"]);
+        known(
+            "127.0.0.1:8080",
+            &[],
+            &[
+                "127.0.0.1:9000",
+                "127.0.0.1",
+                "127.0.0.2:8080",
+                "a.example:8080",
+            ],
+        );
         known("[::1]:8080", &[&localhost[..], &v6].concat(), &v4);
-        known("0.0.0.0:8080", &[&localhost[..], &v4, &["127.0.0.2:8080"]].concat(), &v6);
-        known("[::]:8080", &[&localhost[..], &v4, &v6].concat(), &["10.0.0.5:8080", "localhost:8081"]);
-        known("10.0.0.5:8080", &["10.0.0.5:8080"], &["10.0.0.6:8080", "127.0.0.1:8080", "localhost:8080"]);
-        known("127.0.0.1:80", &["localhost", "127.0.0.1:80"], &["localhost:443"]);
+        known(
+            "0.0.0.0:8080",
+            &[&localhost[..], &v4, &["127.0.0.2:8080"]].concat(),
+            &v6,
+        );
+        known(
+            "[::]:8080",
+            &[&localhost[..], &v4, &v6].concat(),
+            &["10.0.0.5:8080", "localhost:8081"],
+        );
+        known(
+            "10.0.0.5:8080",
+            &["10.0.0.5:8080"],
+            &["10.0.0.6:8080", "127.0.0.1:8080", "localhost:8080"],
+        );
+        known(
+            "127.0.0.1:80",
+            &["localhost", "127.0.0.1:80"],
+            &["localhost:443"],
+        );
     }
 }

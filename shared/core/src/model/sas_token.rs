@@ -1,5 +1,5 @@
-//! Event Grid's shared access signatures, `r={resource}&e={expiry}&s={signature}`: a publish key lends its
-//! right to whoever holds the token, until it expires.
+//! Event Grid's shared access signatures, `r={resource}&e={expiry}&s={signature}`: a publish key
+//! lends its right to whoever holds the token, until it expires.
 //! <https://learn.microsoft.com/azure/event-grid/authenticate-with-access-keys-shared-access-signatures>
 
 use std::fmt;
@@ -13,8 +13,8 @@ use url::{Url, form_urlencoded};
 
 use crate::model::{Secret, Timestamp, TopicName};
 
-/// How .NET writes the expiry, and JavaScript after it; Java writes no leading zeros, which the same form
-/// takes.
+/// How .NET writes the expiry, and JavaScript after it; Java writes no leading zeros, which the
+/// same form takes.
 const US_FORM: &str = "%m/%d/%Y %I:%M:%S %p";
 
 /// The form that Python writes when a `datetime` is made into text.
@@ -34,40 +34,56 @@ impl<'a> SasToken<'a> {
     pub fn parse(text: &'a str) -> Option<Self> {
         let (signed, _) = text.rsplit_once("&s=")?;
         let member = |wanted: &str| {
-            let mut found = form_urlencoded::parse(text.as_bytes()).filter(|(name, _)| name == wanted);
-            found.next().filter(|_| found.next().is_none()).map(|(_, value)| value.into_owned())
+            let mut found =
+                form_urlencoded::parse(text.as_bytes()).filter(|(name, _)| name == wanted);
+            found
+                .next()
+                .filter(|_| found.next().is_none())
+                .map(|(_, value)| value.into_owned())
         };
         // A plus that was not escaped has become a space.
         let signature = STANDARD.decode(member("s")?.replace(' ', "+")).ok()?;
         let (resource, expires_at) = (Url::parse(&member("r")?).ok()?, expiry(&member("e")?)?);
-        Some(Self { signed, signature, resource, expires_at })
+        Some(Self {
+            signed,
+            signature,
+            resource,
+            expires_at,
+        })
     }
 
-    /// Whether it opens this topic at this time: signed with this key, for the topic's own path, and not
-    /// expired. The signature is compared in constant time.
+    /// Whether it opens this topic at this time: signed with this key, for the topic's own path,
+    /// and not expired. The signature is compared in constant time.
     ///
-    /// The resource's host is not looked at. Only the topic's own keys sign for it, so a token says nothing
-    /// of other servers; and behind a proxy or in Lambda this program does not know by which name its
-    /// producers call it.
+    /// The resource's host is not looked at. Only the topic's own keys sign for it, so a token says
+    /// nothing of other servers; and behind a proxy or in Lambda this program does not know by
+    /// which name its producers call it.
     pub fn opens(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
         self.is_signed_for(key, topic) && now < self.expires_at
     }
 
-    /// Whether it opened this topic until its time was over. Only a caller that got it from the key's owner
-    /// learns this.
+    /// Whether it opened this topic until its time was over. Only a caller that got it from the
+    /// key's owner learns this.
     pub fn has_expired(&self, key: &Secret, topic: &TopicName, now: Timestamp) -> bool {
         self.is_signed_for(key, topic) && now >= self.expires_at
     }
 
     fn is_signed_for(&self, key: &Secret, topic: &TopicName) -> bool {
         let Some(mac) = keyed(key) else { return false };
-        mac.chain_update(self.signed).verify_slice(&self.signature).is_ok() && self.is_for(topic)
+        mac.chain_update(self.signed)
+            .verify_slice(&self.signature)
+            .is_ok()
+            && self.is_for(topic)
     }
 
-    /// Whether the resource is where events of this topic are published. A proxy may have a path in front of
-    /// ours.
+    /// Whether the resource is where events of this topic are published. A proxy may have a path in
+    /// front of ours.
     fn is_for(&self, topic: &TopicName) -> bool {
-        let path = self.resource.path().trim_end_matches('/').to_ascii_lowercase();
+        let path = self
+            .resource
+            .path()
+            .trim_end_matches('/')
+            .to_ascii_lowercase();
         ["events", "api/events"]
             .iter()
             .any(|end| path.ends_with(&format!("/topics/{}/{end}", topic.folded())))
@@ -75,7 +91,8 @@ impl<'a> SasToken<'a> {
 }
 
 impl fmt::Debug for SasToken<'_> {
-    /// Shows neither the signed text nor the signature, because anybody who reads a token may use it.
+    /// Shows neither the signed text nor the signature, because anybody who reads a token may use
+    /// it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }
@@ -83,7 +100,10 @@ impl fmt::Debug for SasToken<'_> {
 
 /// The keyed state; `None` for a key that is not base64, which signs nothing.
 fn keyed(key: &Secret) -> Option<Hmac<Sha256>> {
-    let key = STANDARD.decode(key.expose()).ok().filter(|key| !key.is_empty())?;
+    let key = STANDARD
+        .decode(key.expose())
+        .ok()
+        .filter(|key| !key.is_empty())?;
     Hmac::<Sha256>::new_from_slice(&key).ok()
 }
 
@@ -95,7 +115,9 @@ fn expiry(text: &str) -> Option<Timestamp> {
         return utc(time, 0);
     }
     let (civil, east_secs) = offset(&text)?;
-    let time = ISO_FORMS.iter().find_map(|form| DateTime::strptime(form, civil).ok())?;
+    let time = ISO_FORMS
+        .iter()
+        .find_map(|form| DateTime::strptime(form, civil).ok())?;
     utc(time, east_secs)
 }
 
@@ -105,12 +127,21 @@ fn offset(text: &str) -> Option<(&str, i64)> {
         return Some((civil, 0));
     }
     let time_at = text.find([' ', 'T'])?;
-    let Some(sign_at) = text.rfind(['+', '-']).filter(|at| *at > time_at) else { return Some((text, 0)) };
+    let Some(sign_at) = text.rfind(['+', '-']).filter(|at| *at > time_at) else {
+        return Some((text, 0));
+    };
     let (civil, written) = text.split_at(sign_at);
     let (hours, minutes) = written[1..].split_once(':')?;
     let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
     let east_secs = (hours.min(99) * 60 + minutes.min(99)) * 60;
-    Some((civil, if written.starts_with('-') { -east_secs } else { east_secs }))
+    Some((
+        civil,
+        if written.starts_with('-') {
+            -east_secs
+        } else {
+            east_secs
+        },
+    ))
 }
 
 fn utc(time: DateTime, east_secs: i64) -> Option<Timestamp> {
@@ -137,7 +168,10 @@ mod tests {
     fn token(resource: &str, expiry: &str) -> String {
         let signed = format!("r={}&e={}", encode(resource), encode(expiry));
         let mac = keyed(&Secret::new(KEY)).unwrap().chain_update(&signed);
-        format!("{signed}&s={}", encode(&STANDARD.encode(mac.finalize().into_bytes())))
+        format!(
+            "{signed}&s={}",
+            encode(&STANDARD.encode(mac.finalize().into_bytes()))
+        )
     }
 
     fn opens(token: &str, key: &str) -> bool {
@@ -146,7 +180,11 @@ mod tests {
     }
 
     fn check(resource: &str, expiry: &str, expected: bool) {
-        assert_eq!(opens(&token(resource, expiry), KEY), expected, "{resource} {expiry}");
+        assert_eq!(
+            opens(&token(resource, expiry), KEY),
+            expected,
+            "{resource} {expiry}"
+        );
     }
 
     const HERE: &str = "http://127.0.0.1:8080/topics/orders/events?apiVersion=2018-01-01";
@@ -166,20 +204,33 @@ mod tests {
         let topic = TopicName::parse("Orders").unwrap();
         let check = |token: &str, key: &str, expected: bool| {
             let token = SasToken::parse(token).unwrap();
-            assert_eq!(token.has_expired(&Secret::new(key), &topic, now()), expected);
+            assert_eq!(
+                token.has_expired(&Secret::new(key), &topic, now()),
+                expected
+            );
         };
         let past = token(HERE, "2026-11-21 20:00:00");
         check(&past, KEY, true);
         check(&past, "b3RoZXI=", false);
         check(&past.replace("2026", "2025"), KEY, false);
         check(&token(HERE, LATER), KEY, false);
-        check(&token("https://a.example/topics/other/events", "2026-11-21 20:00:00"), KEY, false);
+        check(
+            &token(
+                "https://a.example/topics/other/events",
+                "2026-11-21 20:00:00",
+            ),
+            KEY,
+            false,
+        );
     }
 
     #[test]
     fn debug_shows_no_secret() {
         let token = token(HERE, LATER);
-        assert_eq!(format!("{:?}", SasToken::parse(&token).unwrap()), "[redacted]");
+        assert_eq!(
+            format!("{:?}", SasToken::parse(&token).unwrap()),
+            "[redacted]"
+        );
     }
 
     #[test]
@@ -197,14 +248,22 @@ mod tests {
         ] {
             check(HERE, later, later != "2026-11-21 20:00:00.000001");
         }
-        for past in
-            ["2026-11-21 20:00:00", "11/21/2026 8:00:00 PM", "2026-11-21T21:00:00+01:00", "1/2/1960 3:4:5 AM"]
-        {
+        for past in [
+            "2026-11-21 20:00:00",
+            "11/21/2026 8:00:00 PM",
+            "2026-11-21T21:00:00+01:00",
+            "1/2/1960 3:4:5 AM",
+        ] {
             check(HERE, past, false);
         }
-        for never in
-            ["", "later", "1795341600", "2026-13-01 00:00:00", "2027-01-01 00:00:00+x:00", "2027-01-01"]
-        {
+        for never in [
+            "",
+            "later",
+            "1795341600",
+            "2026-13-01 00:00:00",
+            "2027-01-01 00:00:00+x:00",
+            "2027-01-01",
+        ] {
             check(HERE, never, false);
         }
     }

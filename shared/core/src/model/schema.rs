@@ -13,7 +13,8 @@ pub enum Schema {
     CloudEvents,
     /// Azure Event Grid's own schema.
     EventGrid,
-    /// Any JSON object. An input mapping says what in it is its id, type, subject, time and version.
+    /// Any JSON object. An input mapping says what in it is its id, type, subject, time and
+    /// version.
     Custom,
 }
 
@@ -56,7 +57,11 @@ mod tests {
     #[test]
     fn events_are_converted_where_event_grid_converts_them() {
         let check = |input: Schema, expected: [bool; 3]| {
-            assert_eq!(Schema::ALL.map(|output| input.converts_to(output)), expected, "{input:?}");
+            assert_eq!(
+                Schema::ALL.map(|output| input.converts_to(output)),
+                expected,
+                "{input:?}"
+            );
         };
         check(Schema::CloudEvents, [true, false, false]);
         check(Schema::EventGrid, [true, true, false]);

@@ -1,5 +1,5 @@
-//! Text that must not leak: its `Debug` is redacted and it is compared in constant time; and the digest of a
-//! key, for a program that must recognise a key and need not know it.
+//! Text that must not leak: its `Debug` is redacted and it is compared in constant time; and the
+//! digest of a key, for a program that must recognise a key and need not know it.
 
 use std::fmt;
 
@@ -41,8 +41,8 @@ pub const ADMIN_KEY_CHARS_MIN: usize = 16;
 /// Bytes of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 
-/// The SHA-256 digest of a key: enough to recognise the key, and not to learn it if it is random. The default
-/// is all zeroes, the digest of no key that is known.
+/// The SHA-256 digest of a key: enough to recognise the key, and not to learn it if it is random.
+/// The default is all zeroes, the digest of no key that is known.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyDigest([u8; DIGEST_BYTES]);
 
@@ -52,8 +52,9 @@ impl KeyDigest {
         Self(Sha256::digest(key.as_bytes()).into())
     }
 
-    /// Reads 64 hexadecimal digits, in any case, as `sha256sum` writes them. `None` for anything else, and
-    /// for the digest of nothing, which is what a shell makes of a variable that is not set.
+    /// Reads 64 hexadecimal digits, in any case, as `sha256sum` writes them. `None` for anything
+    /// else, and for the digest of nothing, which is what a shell makes of a variable that is
+    /// not set.
     pub fn parse(text: &str) -> Option<Self> {
         let digest = Self(hex::parse(&text.to_ascii_lowercase())?);
         (digest != Self::of("")).then_some(digest)
@@ -89,7 +90,10 @@ mod tests {
             let digest = KeyDigest::parse(text).unwrap();
             assert!(digest.is_of("abc"));
             assert!(
-                !digest.is_of("abd") && !digest.is_of("") && !digest.is_of("abc\n") && !digest.is_of(OF_ABC)
+                !digest.is_of("abd")
+                    && !digest.is_of("")
+                    && !digest.is_of("abc\n")
+                    && !digest.is_of(OF_ABC)
             );
         }
         assert_eq!(KeyDigest::parse(OF_ABC).unwrap(), KeyDigest::of("abc"));
@@ -99,7 +103,14 @@ mod tests {
     fn what_is_no_digest_of_a_key_is_refused() {
         let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         let with_a_newline = format!("{OF_ABC}\n");
-        for text in ["", "abc", &OF_ABC[1..], &OF_ABC.replace('b', "g"), &with_a_newline, of_nothing] {
+        for text in [
+            "",
+            "abc",
+            &OF_ABC[1..],
+            &OF_ABC.replace('b', "g"),
+            &with_a_newline,
+            of_nothing,
+        ] {
             assert!(KeyDigest::parse(text).is_none(), "{text}");
         }
     }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// A point in time: whole milliseconds since 1970-01-01T00:00:00Z. Never negative.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(u64);
 
@@ -40,7 +42,8 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// Whole minutes since the epoch, rounded up: the minute in which this point has certainly come.
+    /// Whole minutes since the epoch, rounded up: the minute in which this point has certainly
+    /// come.
     pub const fn minute_rounded_up(self) -> u64 {
         self.0.div_ceil(60_000)
     }
@@ -58,7 +61,9 @@ impl Timestamp {
     /// Parses an RFC 3339 date-time, with any offset.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         let parsed: jiff::Timestamp = text.parse().map_err(|_| TimeError::NotATimestamp)?;
-        u64::try_from(parsed.as_millisecond()).map(Self).map_err(|_| TimeError::NotATimestamp)
+        u64::try_from(parsed.as_millisecond())
+            .map(Self)
+            .map_err(|_| TimeError::NotATimestamp)
     }
 
     /// The time in UTC in a form of `strftime`, as object keys need it.
@@ -81,7 +86,10 @@ impl Timestamp {
 impl std::ops::Add<Duration> for Timestamp {
     type Output = Self;
     fn add(self, length: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_add(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -97,15 +105,20 @@ pub fn millis(length: Duration) -> f64 {
     (length.as_secs_f64() * 100_000.0).round() / 100.0
 }
 
-/// Parses an ISO 8601 duration; a day is 24 hours. Weeks, months and years are refused, because their length
-/// depends on the calendar or on habit. A negative duration is refused.
+/// Parses an ISO 8601 duration; a day is 24 hours. Weeks, months and years are refused, because
+/// their length depends on the calendar or on habit. A negative duration is refused.
 pub fn parse_duration(text: &str) -> Result<Duration, TimeError> {
     let span: jiff::Span = text.parse().map_err(|_| TimeError::NotADuration)?;
-    if !text.starts_with('P') || span.get_weeks() != 0 || span.get_months() != 0 || span.get_years() != 0 {
+    if !text.starts_with('P')
+        || span.get_weeks() != 0
+        || span.get_months() != 0
+        || span.get_years() != 0
+    {
         return Err(TimeError::NotADuration);
     }
-    let length =
-        span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| TimeError::NotADuration)?;
+    let length = span
+        .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
+        .map_err(|_| TimeError::NotADuration)?;
     Duration::try_from(length).map_err(|_| TimeError::NotADuration)
 }
 
@@ -117,8 +130,8 @@ pub fn format_duration(length: Duration) -> String {
         .minutes(secs / 60 % 60)
         .seconds(secs % 60)
         .milliseconds(length.subsec_millis());
-    // No program of ours waits longer than a span can hold (about 20,000 years); one that did would be shown
-    // so.
+    // No program of ours waits longer than a span can hold (about 20,000 years); one that did would
+    // be shown so.
     let span = time_of_day.try_days(secs / 86_400).unwrap_or(time_of_day);
     span.to_string()
 }
@@ -155,7 +168,9 @@ mod tests {
 
     #[test]
     fn durations_of_unclear_length_are_refused() {
-        for text in ["", "10", "P1M", "P1Y", "P1W", "-PT1S", "PT-1S", "1h", "PT", "P"] {
+        for text in [
+            "", "10", "P1M", "P1Y", "P1W", "-PT1S", "PT-1S", "1h", "PT", "P",
+        ] {
             assert_eq!(parse_duration(text), Err(TimeError::NotADuration), "{text}");
         }
     }
@@ -164,7 +179,11 @@ mod tests {
     fn durations_are_written_as_people_write_them() {
         let check = |secs: f64, text: &str| {
             assert_eq!(format_duration(Duration::from_secs_f64(secs)), text);
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(secs)), "{text}");
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_secs_f64(secs)),
+                "{text}"
+            );
         };
         check(10.0, "PT10S");
         check(5400.0, "PT1H30M");

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
-    ContentMode, Created, Creation, DeliveryLogMode, EndpointUrl, Identity, InputMapping, Lifetime, Schema,
-    Secret, SubscriptionName, Timestamp, TopicName,
+    ContentMode, Created, Creation, DeliveryLogMode, EndpointUrl, Identity, InputMapping, Lifetime,
+    Schema, Secret, SubscriptionName, Timestamp, TopicName,
 };
 use crate::pressure::Tier;
 use crate::word::display_the_word;
@@ -21,10 +21,11 @@ use crate::word::display_the_word;
 pub struct Topic {
     /// The topic's name.
     pub name: TopicName,
-    /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`] where only
-    /// settings are known.
+    /// When it was made: what tells it from one of its name that was deleted. [`Timestamp::EPOCH`]
+    /// where only settings are known.
     pub created_at: Timestamp,
-    /// The topic's identity; `None` if an older program wrote its record, or only settings are known.
+    /// The topic's identity; `None` if an older program wrote its record, or only settings are
+    /// known.
     pub creation: Option<Creation>,
     /// The schema of the events it accepts.
     pub input_schema: Schema,
@@ -53,12 +54,13 @@ pub struct Subscription {
     pub topic: TopicName,
     /// The subscription's name.
     pub name: SubscriptionName,
-    /// The creation of this subscription, to tell it from others of its name. [`Created::UNKNOWN`] if only
-    /// settings are known.
+    /// The creation of this subscription, to tell it from others of its name. [`Created::UNKNOWN`]
+    /// if only settings are known.
     pub created: Created,
     /// The endpoint that its events go to.
     pub endpoint: EndpointUrl,
-    /// The endpoint that its events go to while the first one, or its link, is in Retry. The two differ.
+    /// The endpoint that its events go to while the first one, or its link, is in Retry. The two
+    /// differ.
     pub fallback: Option<EndpointUrl>,
     /// The time that the endpoint has to answer.
     pub timeout: Duration,
@@ -80,13 +82,15 @@ pub struct Subscription {
     pub signing: Vec<SigningSecret>,
     /// The time for which it exists.
     pub lifetime: Lifetime,
-    /// How much the delivery log keeps of its topic's deliveries. `None` is the installation's default.
+    /// How much the delivery log keeps of its topic's deliveries. `None` is the installation's
+    /// default.
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: Status,
     /// The time until which the endpoint may consent while it is [`Status::Pending`].
     pub pending_until: Option<Timestamp>,
-    /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever is less.
+    /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever
+    /// is less.
     pub rate: Option<Rate>,
 }
 
@@ -116,8 +120,8 @@ pub enum Status {
     Paused,
     /// The endpoint did not agree: new events pass by, and those that waited before go on waiting.
     Failed,
-    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are dead-lettered
-    /// with `EndpointGone`.
+    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are
+    /// dead-lettered with `EndpointGone`.
     Disabled,
 }
 
@@ -141,15 +145,19 @@ impl Subscription {
         std::iter::once(&self.endpoint).chain(&self.fallback)
     }
 
-    /// Texts that must not be shown: the signing secrets, those included that have ended, and the values of
-    /// the headers that it adds.
+    /// Texts that must not be shown: the signing secrets, those included that have ended, and the
+    /// values of the headers that it adds.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let signing = self.signing.iter().map(|secret| secret.text().expose());
-        signing.chain(self.delivery_headers.iter().filter_map(DeliveryHeader::fixed_text))
+        signing.chain(
+            self.delivery_headers
+                .iter()
+                .filter_map(DeliveryHeader::fixed_text),
+        )
     }
 
-    /// Whether its events are delivered at this time. An endpoint that has not consented by its deadline
-    /// counts as failed; no write is needed for that.
+    /// Whether its events are delivered at this time. An endpoint that has not consented by its
+    /// deadline counts as failed; no write is needed for that.
     pub fn status_at(&self, now: Timestamp) -> Status {
         match (self.status, self.pending_until) {
             (Status::Pending, Some(until)) if until <= now => Status::Failed,
@@ -166,7 +174,11 @@ impl Topic {
 
     /// Whether it is this creation of the topic that accepted what has this identity, at that time.
     pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
-        let created = Created { topic: self.creation, subscription: None, topic_at: self.created_at };
+        let created = Created {
+            topic: self.creation,
+            subscription: None,
+            topic_at: self.created_at,
+        };
         created.topic_accepted(identity, accepted_at)
     }
 }
@@ -188,13 +200,14 @@ impl TopicKeys {
         self
     }
 
-    /// The most privileged tier whose key is `offered`, or `None`. Every key is compared, in constant time.
+    /// The most privileged tier whose key is `offered`, or `None`. Every key is compared, in
+    /// constant time.
     pub fn tier_of(&self, offered: &str) -> Option<Tier> {
         self.tier_where(|key| key.matches(offered))
     }
 
-    /// The most privileged tier one of whose keys passes `opens`. Every key is asked, so that the time of the
-    /// answer does not tell which one it was.
+    /// The most privileged tier one of whose keys passes `opens`. Every key is asked, so that the
+    /// time of the answer does not tell which one it was.
     pub fn tier_where(&self, opens: impl Fn(&Secret) -> bool) -> Option<Tier> {
         let opened = self.0.iter().map(|(tier, key)| opens(key).then_some(*tier));
         opened.fold(None, most_privileged)

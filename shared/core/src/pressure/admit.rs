@@ -24,14 +24,16 @@ pub enum Admission {
     },
 }
 
-/// Decides about one producer. Without a state, or with one that could not be read, nothing is under
-/// pressure.
+/// Decides about one producer. Without a state, or with one that could not be read, nothing is
+/// under pressure.
 ///
-/// A stale state neither refuses anybody for ever nor lets a flood in. It delays by the tarpit's first step
-/// every producer that it would have refused, or delayed by more than the base that each acknowledgement
-/// waits.
+/// A stale state neither refuses anybody for ever nor lets a flood in. It delays by the tarpit's
+/// first step every producer that it would have refused, or delayed by more than the base that each
+/// acknowledgement waits.
 pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp) -> Admission {
-    let Some(state) = state else { return Admission::Accept };
+    let Some(state) = state else {
+        return Admission::Accept;
+    };
     let rest = delay(state.base_ms);
     match admit_fresh(state, tier) {
         _ if state.is_forgotten(now) => rest,
@@ -40,29 +42,38 @@ pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp) -> Admis
     }
 }
 
-/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`. `None` where
-/// there is nothing to tell. A client that was delayed or refused learns the level and on whose account.
-pub fn pressure_header(state: Option<&PressureState>, tier: Tier, admission: &Admission) -> Option<String> {
+/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`.
+/// `None` where there is nothing to tell. A client that was delayed or refused learns the level and
+/// on whose account.
+pub fn pressure_header(
+    state: Option<&PressureState>,
+    tier: Tier,
+    admission: &Admission,
+) -> Option<String> {
     let state = state?;
     let wait = match admission {
         Admission::Accept => "delay=0".to_owned(),
         Admission::Delay(delay) => format!("delay={}", secs_rounded_up(*delay)),
-        Admission::Refuse { retry_after, .. } => format!("retry-after={}", secs_rounded_up(*retry_after)),
+        Admission::Refuse { retry_after, .. } => {
+            format!("retry-after={}", secs_rounded_up(*retry_after))
+        }
     };
     match (pressing(state, tier, admission), admission) {
-        (Some(pressing), _) => {
-            Some(format!("{}; resource={}; {wait}", pressing.effective_level(), pressing.resource))
-        }
+        (Some(pressing), _) => Some(format!(
+            "{}; resource={}; {wait}",
+            pressing.effective_level(),
+            pressing.resource
+        )),
         (None, Admission::Delay(_)) => Some(format!("{}; {wait}", state.level())),
         (None, Admission::Accept | Admission::Refuse { .. }) => None,
     }
 }
 
-/// The resource behind an answer: the one that refuses the producer, or for whose tarpit it waits. A producer
-/// that may go on at once hears of the one under the highest pressure.
+/// The resource behind an answer: the one that refuses the producer, or for whose tarpit it waits.
+/// A producer that may go on at once hears of the one under the highest pressure.
 ///
-/// `None` at Normal, and where a wait only runs out. Where a stale state delays instead of refusing, it is
-/// the resource that would have refused.
+/// `None` at Normal, and where a wait only runs out. Where a stale state delays instead of
+/// refusing, it is the resource that would have refused.
 pub fn pressing<'a>(
     state: &'a PressureState,
     tier: Tier,
@@ -77,13 +88,20 @@ pub fn pressing<'a>(
 
 fn admit_fresh(state: &PressureState, tier: Tier) -> Admission {
     if let Some(refusing) = state.refusing(tier) {
-        return Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: refusing.resource };
+        return Admission::Refuse {
+            retry_after: REFUSED_RETRY_AFTER,
+            resource: refusing.resource,
+        };
     }
     delay(state.tarpit_ms)
 }
 
 fn delay(ms: u64) -> Admission {
-    if ms == 0 { Admission::Accept } else { Admission::Delay(Duration::from_millis(ms)) }
+    if ms == 0 {
+        Admission::Accept
+    } else {
+        Admission::Delay(Duration::from_millis(ms))
+    }
 }
 
 fn secs_rounded_up(length: Duration) -> u64 {

@@ -1,9 +1,10 @@
-//! Requests that go on where the tarpit only advises to wait: one per topic, tier and delay, in each process.
-//! `admit` decides the answer to the others.
+//! Requests that go on where the tarpit only advises to wait: one per topic, tier and delay, in
+//! each process. `admit` decides the answer to the others.
 //!
-//! No acknowledgement is held there, and the processes of a fleet share nothing, so none of them can know who
-//! has waited already. A place that becomes free once per delay slows down what would stop otherwise. Each
-//! tier has its own place, so that an import which does not wait takes nothing from those who do.
+//! No acknowledgement is held there, and the processes of a fleet share nothing, so none of them
+//! can know who has waited already. A place that becomes free once per delay slows down what would
+//! stop otherwise. Each tier has its own place, so that an import which does not wait takes nothing
+//! from those who do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use super::Tier;
 use crate::model::TopicName;
 
-/// Most places that a process remembers, some 100 bytes each. Whoever wants one more while all of those are
-/// taken waits too.
+/// Most places that a process remembers, some 100 bytes each. Whoever wants one more while all of
+/// those are taken waits too.
 pub const ADVISED_PLACES_MAX: usize = 3 * 1024;
 
 /// The places of topics under the tarpit. Times are monotonic.
@@ -24,8 +25,8 @@ pub struct Places {
 impl Places {
     /// Takes the place of a topic's tier for this delay, and answers whether it was free.
     ///
-    /// A producer that finds it taken is asked to come back after `delay`. So the place is free again by
-    /// then, also where the delay was longer when it was taken.
+    /// A producer that finds it taken is asked to come back after `delay`. So the place is free
+    /// again by then, also where the delay was longer when it was taken.
     pub fn take(&mut self, topic: &TopicName, tier: Tier, delay: Duration, now: Duration) -> bool {
         let (place, next) = ((topic.folded(), tier), now.saturating_add(delay));
         if let Some(free_at) = self.free_at.get_mut(&place) {
@@ -78,10 +79,21 @@ mod tests {
 
     #[test]
     fn who_comes_back_when_it_was_told_goes_on_again_and_again() {
-        assert_eq!(taken(&[(0, 10), (1, 10), (11, 10), (12, 10), (22, 10)]), [0, 11, 22]);
+        assert_eq!(
+            taken(&[(0, 10), (1, 10), (11, 10), (12, 10), (22, 10)]),
+            [0, 11, 22]
+        );
         // Also while the delay grows and shrinks.
         assert_eq!(
-            taken(&[(0, 10), (1, 15), (16, 20), (17, 25), (42, 55), (43, 5), (48, 5)]),
+            taken(&[
+                (0, 10),
+                (1, 15),
+                (16, 20),
+                (17, 25),
+                (42, 55),
+                (43, 5),
+                (48, 5)
+            ]),
             [0, 16, 42, 48]
         );
     }
@@ -95,16 +107,32 @@ mod tests {
     #[test]
     fn each_topic_has_a_place_of_its_own_in_any_case() {
         let mut places = Places::default();
-        let mut take =
-            |name| places.take(&topic(name), Tier::Standard, Duration::from_secs(10), Duration::ZERO);
-        assert_eq!(["a", "b", "A", "B"].map(&mut take), [true, true, false, false]);
+        let mut take = |name| {
+            places.take(
+                &topic(name),
+                Tier::Standard,
+                Duration::from_secs(10),
+                Duration::ZERO,
+            )
+        };
+        assert_eq!(
+            ["a", "b", "A", "B"].map(&mut take),
+            [true, true, false, false]
+        );
     }
 
     #[test]
     fn each_tier_has_a_place_of_its_own() {
         let mut places = Places::default();
-        let mut take = |tier| places.take(&topic("a"), tier, Duration::from_secs(10), Duration::ZERO);
-        let asked = [Tier::Bulk, Tier::Bulk, Tier::Standard, Tier::Internal, Tier::Internal];
+        let mut take =
+            |tier| places.take(&topic("a"), tier, Duration::from_secs(10), Duration::ZERO);
+        let asked = [
+            Tier::Bulk,
+            Tier::Bulk,
+            Tier::Standard,
+            Tier::Internal,
+            Tier::Internal,
+        ];
         assert_eq!(asked.map(&mut take), [true, false, true, true, false]);
     }
 
@@ -112,7 +140,12 @@ mod tests {
     fn a_place_that_is_given_back_is_free_at_once() {
         let mut places = Places::default();
         let take = |places: &mut Places| {
-            places.take(&topic("a"), Tier::Bulk, Duration::from_secs(10), Duration::ZERO)
+            places.take(
+                &topic("a"),
+                Tier::Bulk,
+                Duration::from_secs(10),
+                Duration::ZERO,
+            )
         };
         assert!(take(&mut places) && !take(&mut places));
         places.give_back(&topic("A"), Tier::Standard);
@@ -126,10 +159,18 @@ mod tests {
         let mut places = Places::default();
         let mut take = |at: usize, secs| {
             let topic = topic(&format!("t{at}"));
-            places.take(&topic, Tier::Standard, Duration::from_secs(10), Duration::from_secs(secs))
+            places.take(
+                &topic,
+                Tier::Standard,
+                Duration::from_secs(10),
+                Duration::from_secs(secs),
+            )
         };
         assert!((0..ADVISED_PLACES_MAX).all(|at| take(at, 0)));
-        assert_eq!([take(ADVISED_PLACES_MAX, 9), take(ADVISED_PLACES_MAX, 10)], [false, true]);
+        assert_eq!(
+            [take(ADVISED_PLACES_MAX, 9), take(ADVISED_PLACES_MAX, 10)],
+            [false, true]
+        );
         assert_eq!(places.free_at.len(), 1);
     }
 }

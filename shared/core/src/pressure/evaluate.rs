@@ -6,23 +6,24 @@ use std::time::Duration;
 use super::state::millis;
 use super::transition::transitions;
 use super::{
-    Actions, Level, Measure, PressureSettings, PressureState, Readings, Resource, ResourceState, Row,
-    STATE_FORGOTTEN_AFTER, Space, Thresholds, Tier, Transition, table,
+    Actions, Level, Measure, PressureSettings, PressureState, Readings, Resource, ResourceState,
+    Row, STATE_FORGOTTEN_AFTER, Space, Thresholds, Tier, Transition, table,
 };
 use crate::model::Timestamp;
 
-/// A row that acts only while the drain is slow goes on until the drain time is below this part of the
-/// threshold at which it began. The tarpit that begins with it makes the drain time shorter by itself, so
-/// that it must be well below.
+/// A row that acts only while the drain is slow goes on until the drain time is below this part of
+/// the threshold at which it began. The tarpit that begins with it makes the drain time shorter by
+/// itself, so that it must be well below.
 const SLOW_DRAIN_ENDS_BELOW_PART: u64 = 2;
 
 /// The level a reading leads to.
 ///
-/// Every border has its hysteresis, so that a reading which flaps around one threshold changes nothing after
-/// the first time: High lasts until below *medium*, and whatever is not Normal lasts, as Medium, until below
-/// *normal*. Exchange behaves so (its later versions publish the two downward borders by name, `HighToMedium`
-/// and `MediumToLow`). Letting High survive below *medium* was rejected: the level would then depend on
-/// whether a poll happened to fall between the two thresholds.
+/// Every border has its hysteresis, so that a reading which flaps around one threshold changes
+/// nothing after the first time: High lasts until below *medium*, and whatever is not Normal lasts,
+/// as Medium, until below *normal*. Exchange behaves so (its later versions publish the two
+/// downward borders by name, `HighToMedium` and `MediumToLow`). Letting High survive below *medium*
+/// was rejected: the level would then depend on whether a poll happened to fall between the two
+/// thresholds.
 pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Level {
     if reading >= thresholds.high {
         Level::High
@@ -37,9 +38,9 @@ pub fn next_level(previous: Level, reading: u64, thresholds: Thresholds) -> Leve
 
 /// The state after a poll, and what changed since the state before was written, however long ago.
 ///
-/// A resource that cannot be read keeps its level with the history frozen, and is left out once that has
-/// lasted as long as makes a state forgotten. A state that is stale itself is continued with the tarpit at
-/// its first step.
+/// A resource that cannot be read keeps its level with the history frozen, and is left out once
+/// that has lasted as long as makes a state forgotten. A state that is stale itself is continued
+/// with the tarpit at its first step.
 pub fn evaluate(
     previous: &PressureState,
     readings: &Readings,
@@ -48,7 +49,8 @@ pub fn evaluate(
 ) -> (PressureState, Vec<Transition>) {
     let state = if settings.enable_resource_monitoring {
         let mut state = polled(&continued(previous, settings, now), readings, settings, now);
-        state.next_tarpit_ms = Some(polled(&state, readings, settings, now + settings.interval).tarpit_ms);
+        state.next_tarpit_ms =
+            Some(polled(&state, readings, settings, now + settings.interval).tarpit_ms);
         state
     } else {
         PressureState::unmonitored(now)
@@ -64,10 +66,15 @@ fn polled(
     settings: &PressureSettings,
     now: Timestamp,
 ) -> PressureState {
-    let poll = Poll { readings, settings, now };
+    let poll = Poll {
+        readings,
+        settings,
+        now,
+    };
     let rows = table(settings.profile).iter();
-    let resources: Vec<ResourceState> =
-        rows.filter_map(|row| poll.step(row, previous.resource(row.resource))).collect();
+    let resources: Vec<ResourceState> = rows
+        .filter_map(|row| poll.step(row, previous.resource(row.resource)))
+        .collect();
     PressureState {
         tarpit_ms: millis(poll.tarpit(previous.tarpit(), &resources)),
         base_ms: millis(settings.tarpit.base),
@@ -79,7 +86,11 @@ fn polled(
 }
 
 /// The state to go on from, by its age.
-fn continued(previous: &PressureState, settings: &PressureSettings, now: Timestamp) -> PressureState {
+fn continued(
+    previous: &PressureState,
+    settings: &PressureSettings,
+    now: Timestamp,
+) -> PressureState {
     let age = previous.age(now);
     let mut state = previous.clone();
     if age > STATE_FORGOTTEN_AFTER {
@@ -102,19 +113,27 @@ impl Poll<'_> {
         row.throttles && (!row.needs_slow_drain || self.drains_slowly(previous))
     }
 
-    /// Whether the drain is slow for a row that acts only then: from the drain time's normal threshold on,
-    /// and where the row presses already, until below half of it. An unknown drain time is taken to be slow,
-    /// which is the safe side.
+    /// Whether the drain is slow for a row that acts only then: from the drain time's normal
+    /// threshold on, and where the row presses already, until below half of it. An unknown
+    /// drain time is taken to be slow, which is the safe side.
     fn drains_slowly(&self, previous: Option<&ResourceState>) -> bool {
-        let row = table(self.settings.profile).iter().find(|row| row.resource == Resource::DrainTime);
-        let Some((drain_time, thresholds)) = row.and_then(|row| self.measured(row)) else { return true };
+        let row = table(self.settings.profile)
+            .iter()
+            .find(|row| row.resource == Resource::DrainTime);
+        let Some((drain_time, thresholds)) = row.and_then(|row| self.measured(row)) else {
+            return true;
+        };
         let presses = previous.is_some_and(|p| p.effective_level() > Level::Normal);
-        let part = if presses { SLOW_DRAIN_ENDS_BELOW_PART } else { 1 };
+        let part = if presses {
+            SLOW_DRAIN_ENDS_BELOW_PART
+        } else {
+            1
+        };
         drain_time.saturating_mul(part) >= thresholds.normal
     }
 
-    /// A row's reading and thresholds. A disk that became too small for its formula counts as unreadable
-    /// here; at the start it was refused.
+    /// A row's reading and thresholds. A disk that became too small for its formula counts as
+    /// unreadable here; at the start it was refused.
     fn measured(&self, row: &Row) -> Option<(u64, Thresholds)> {
         let thresholds = self.settings.thresholds_of(row, self.readings).ok()??;
         Some((self.readings.of(row.resource)?, thresholds))
@@ -122,16 +141,28 @@ impl Poll<'_> {
 
     fn step(&self, row: &Row, previous: Option<&ResourceState>) -> Option<ResourceState> {
         let Some((reading, thresholds)) = self.measured(row) else {
-            return previous.filter(|p| self.now.since(p.read_at) <= STATE_FORGOTTEN_AFTER).cloned();
+            return previous
+                .filter(|p| self.now.since(p.read_at) <= STATE_FORGOTTEN_AFTER)
+                .cloned();
         };
-        let level = next_level(previous.map_or(Level::Normal, |p| p.level), reading, thresholds);
+        let level = next_level(
+            previous.map_or(Level::Normal, |p| p.level),
+            reading,
+            thresholds,
+        );
         let acts = self.acts(row, previous);
         let presses = acts && level > Level::Normal;
-        let polls = if presses { previous.map_or(0, |p| p.polls).saturating_add(1) } else { 0 };
+        let polls = if presses {
+            previous.map_or(0, |p| p.polls).saturating_add(1)
+        } else {
+            0
+        };
         let mut state = ResourceState {
             resource: row.resource,
             level,
-            since: previous.filter(|p| p.level == level).map_or(self.now, |p| p.since),
+            since: previous
+                .filter(|p| p.level == level)
+                .map_or(self.now, |p| p.since),
             reading,
             read_at: self.now,
             thresholds,
@@ -139,7 +170,10 @@ impl Poll<'_> {
             watched_only: !row.throttles,
             tarpits: presses && actions(row, level).tarpit,
             polls,
-            history_depth: self.settings.history_depth_of(row).filter(|_| row.throttles),
+            history_depth: self
+                .settings
+                .history_depth_of(row)
+                .filter(|_| row.throttles),
             in_flight: self.is_share_in_flight(row),
             refused_from: None,
             measures: BTreeSet::new(),
@@ -152,26 +186,31 @@ impl Poll<'_> {
     }
 
     fn is_share_in_flight(&self, row: &Row) -> bool {
-        row.resource == Resource::DatabaseDisk && matches!(self.readings.database, Some(Space::InFlight(_)))
+        row.resource == Resource::DatabaseDisk
+            && matches!(self.readings.database, Some(Space::InFlight(_)))
     }
 
-    /// The tiers to refuse: those that the level refuses once the history has passed, and those refused
-    /// already, since a tier is accepted again only at Normal.
+    /// The tiers to refuse: those that the level refuses once the history has passed, and those
+    /// refused already, since a tier is accepted again only at Normal.
     fn refused_from(
         &self,
         row: &Row,
         state: &ResourceState,
         previous: Option<&ResourceState>,
     ) -> Option<Tier> {
-        let passed = self.settings.history_depth_of(row).is_none_or(|depth| state.polls >= depth);
+        let passed = self
+            .settings
+            .history_depth_of(row)
+            .is_none_or(|depth| state.polls >= depth);
         let due = actions(row, state.level).refuse_from.filter(|_| passed);
         let before = previous.and_then(|p| p.refused_from);
         due.into_iter().chain(before).min()
     }
 
-    /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step with every
-    /// poll under pressure and down by a step with every one without. Where a resource that presses could not
-    /// be read, it stays. At its end is the base, which every acknowledgement waits.
+    /// The tarpit ends when refusing the usual producers begins; until then it goes up by a step
+    /// with every poll under pressure and down by a step with every one without. Where a
+    /// resource that presses could not be read, it stays. At its end is the base, which every
+    /// acknowledgement waits.
     fn tarpit(&self, previous: Duration, resources: &[ResourceState]) -> Duration {
         let tarpit = self.settings.tarpit;
         if resources.iter().any(|r| r.refuses(Tier::Standard)) {
@@ -180,18 +219,25 @@ impl Poll<'_> {
         let mut pressing = resources.iter().filter(|r| r.tarpits).peekable();
         if pressing.peek().is_none() {
             let shorter = previous.saturating_sub(tarpit.step);
-            return if shorter < tarpit.start { tarpit.base } else { shorter.min(tarpit.max) };
+            return if shorter < tarpit.start {
+                tarpit.base
+            } else {
+                shorter.min(tarpit.max)
+            };
         }
         if pressing.any(|r| r.read_at == self.now) {
-            let longer =
-                if previous < tarpit.start { tarpit.start } else { previous.saturating_add(tarpit.step) };
+            let longer = if previous < tarpit.start {
+                tarpit.start
+            } else {
+                previous.saturating_add(tarpit.step)
+            };
             return longer.min(tarpit.max);
         }
         previous.clamp(tarpit.base, tarpit.max)
     }
 
-    /// The other measures. Dehydration, once begun, lasts until Normal: payloads that are in messages again
-    /// would bring the pressure back.
+    /// The other measures. Dehydration, once begun, lasts until Normal: payloads that are in
+    /// messages again would bring the pressure back.
     fn measures(
         &self,
         row: &Row,
@@ -199,11 +245,14 @@ impl Poll<'_> {
         previous: Option<&ResourceState>,
     ) -> BTreeSet<Measure> {
         let level = state.told_level();
-        let mut measures: BTreeSet<Measure> = actions(row, level).measures.iter().copied().collect();
+        let mut measures: BTreeSet<Measure> =
+            actions(row, level).measures.iter().copied().collect();
         if row.trims_above_normal && state.reading > state.thresholds.normal {
             measures.insert(Measure::TrimCaches);
         }
-        if level > Level::Normal && previous.is_some_and(|p| p.measures.contains(&Measure::Dehydrate)) {
+        if level > Level::Normal
+            && previous.is_some_and(|p| p.measures.contains(&Measure::Dehydrate))
+        {
             measures.insert(Measure::Dehydrate);
         }
         if row.resource.is_memory() && !self.settings.dehydrates_for_memory {
@@ -215,7 +264,11 @@ impl Poll<'_> {
 
 fn actions(row: &Row, level: Level) -> Actions {
     match level {
-        Level::Normal => Actions { tarpit: false, refuse_from: None, measures: &[] },
+        Level::Normal => Actions {
+            tarpit: false,
+            refuse_from: None,
+            measures: &[],
+        },
         Level::Medium => row.medium,
         Level::High => row.high,
     }

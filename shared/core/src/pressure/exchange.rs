@@ -1,9 +1,9 @@
 //! The settings of back pressure under Exchange's names: a flat map of keys as they stand in
-//! `EdgeTransport.exe.config`, with ours beside them in the same style. One reader for both hosts, whatever
-//! the format the map comes in.
+//! `EdgeTransport.exe.config`, with ours beside them in the same style. One reader for both hosts,
+//! whatever the format the map comes in.
 //!
-//! A key that is left out keeps the profile's default. An unknown key is refused, and so is one that has
-//! no counterpart here with any other value than the documents'.
+//! A key that is left out keeps the profile's default. An unknown key is refused, and so is one
+//! that has no counterpart here with any other value than the documents'.
 
 mod meaning;
 mod value;
@@ -41,7 +41,10 @@ pub enum ExchangeError {
 
 impl ExchangeSettings {
     /// Lays the entries over `settings`, a profile's defaults, and checks the result.
-    pub fn apply_to(&self, mut settings: PressureSettings) -> Result<PressureSettings, ExchangeError> {
+    pub fn apply_to(
+        &self,
+        mut settings: PressureSettings,
+    ) -> Result<PressureSettings, ExchangeError> {
         let (was_on, mut seen) = (settings.enable_resource_monitoring, BTreeSet::new());
         for (key, value) in &self.entries {
             meaning(key)?.set(key, value, &mut settings)?;
@@ -61,9 +64,9 @@ impl ExchangeError {
     /// The key at fault, if it is one alone.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Key(KeyError::Unknown(key) | KeyError::Twice(key) | KeyError::Value { key, .. }) => {
-                Some(key)
-            }
+            Self::Key(
+                KeyError::Unknown(key) | KeyError::Twice(key) | KeyError::Value { key, .. },
+            ) => Some(key),
             Self::Key(KeyError::SwitchedOff) => Some(keys::ENABLED),
             Self::Rule(error) => error.key(),
         }

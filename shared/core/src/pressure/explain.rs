@@ -86,6 +86,9 @@ mod tests {
     #[test]
     fn on_aws_no_disk_is_short() {
         let text = explain(&state(Resource::DatabaseDisk, true));
-        assert!(text.contains("in flight") && !text.contains("space"), "{text}");
+        assert!(
+            text.contains("in flight") && !text.contains("space"),
+            "{text}"
+        );
     }
 }

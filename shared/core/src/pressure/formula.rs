@@ -4,32 +4,45 @@ use super::keys::{self, ResourceKeys};
 use super::settings::GIB;
 use super::table::FORMULA_STEPS;
 use super::{
-    Bound, DiskConstants, PressureSettings, Readings, Resource, Row, SettingsError, Space, ThresholdRule,
-    ThresholdSettings, Thresholds, Usage, rule, table,
+    Bound, DiskConstants, PressureSettings, Readings, Resource, Row, SettingsError, Space,
+    ThresholdRule, ThresholdSettings, Thresholds, Usage, rule, table,
 };
 
-/// The highest share of memory the process may take, in per cent (`PercentagePrivateBytesUsedHighThreshold`).
+/// The highest share of memory the process may take, in per cent
+/// (`PercentagePrivateBytesUsedHighThreshold`).
 const PROCESS_MEMORY_PERCENT: u64 = 75;
 
 /// The most memory the process may take on the largest machine.
 const PROCESS_MEMORY_BYTES_MAX: u64 = 1024 * GIB;
 
-/// The high threshold of the share of messages in flight, which on AWS stand for the database's disk, in per
-/// cent (`PercentageInFlightUsedHighThreshold`).
+/// The high threshold of the share of messages in flight, which on AWS stand for the database's
+/// disk, in per cent (`PercentageInFlightUsedHighThreshold`).
 const IN_FLIGHT_HIGH: u64 = 75;
 
 impl PressureSettings {
-    /// The thresholds of a row: as set, or else as its rule says. `None` where the rule needs a reading that
-    /// is not there.
-    pub fn thresholds_of(&self, row: &Row, readings: &Readings) -> Result<Option<Thresholds>, SettingsError> {
-        if row.resource == Resource::DatabaseDisk && matches!(readings.database, Some(Space::InFlight(_))) {
+    /// The thresholds of a row: as set, or else as its rule says. `None` where the rule needs a
+    /// reading that is not there.
+    pub fn thresholds_of(
+        &self,
+        row: &Row,
+        readings: &Readings,
+    ) -> Result<Option<Thresholds>, SettingsError> {
+        if row.resource == Resource::DatabaseDisk
+            && matches!(readings.database, Some(Space::InFlight(_)))
+        {
             return self.thresholds_in_flight().map(Some);
         }
-        let set = self.thresholds.get(&row.resource).copied().unwrap_or_default();
+        let set = self
+            .thresholds
+            .get(&row.resource)
+            .copied()
+            .unwrap_or_default();
         let thresholds = match (row.thresholds, set.high) {
             (ThresholdRule::Fixed(fixed), _) => Some(set.over(fixed)),
             (_, Some(high)) => Some(set.below(high)),
-            (rule, None) => self.high_by(rule, row.resource, readings)?.map(|high| set.below(high)),
+            (rule, None) => self
+                .high_by(rule, row.resource, readings)?
+                .map(|high| set.below(high)),
         };
         if let Some(thresholds) = thresholds {
             check(row.resource, row.resource.keys(), thresholds)?;
@@ -37,20 +50,29 @@ impl PressureSettings {
         Ok(thresholds)
     }
 
-    /// The share of a disk, in per cent, below which no level of it is above Normal, where database and
-    /// journal both lie on it. `None` if nothing is measured, or the disk is too small for its formula.
+    /// The share of a disk, in per cent, below which no level of it is above Normal, where database
+    /// and journal both lie on it. `None` if nothing is measured, or the disk is too small for
+    /// its formula.
     pub fn calm_disk_percent(&self, disk: Usage) -> Option<u64> {
-        let readings =
-            Readings { database: Some(Space::Disk(disk)), log_disk: Some(disk), ..Readings::default() };
-        let is_of_disk = |row: &&Row| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk);
+        let readings = Readings {
+            database: Some(Space::Disk(disk)),
+            log_disk: Some(disk),
+            ..Readings::default()
+        };
+        let is_of_disk =
+            |row: &&Row| matches!(row.resource, Resource::DatabaseDisk | Resource::LogDisk);
         let rows = table(self.profile).iter().filter(is_of_disk);
         let normal = |row| Some(self.thresholds_of(row, &readings).ok()??.normal);
-        rows.filter_map(normal).min().filter(|_| self.enable_resource_monitoring)
+        rows.filter_map(normal)
+            .min()
+            .filter(|_| self.enable_resource_monitoring)
     }
 
     /// The thresholds of the share of messages in flight. Those of a disk say nothing about it.
     pub(super) fn thresholds_in_flight(&self) -> Result<Thresholds, SettingsError> {
-        let thresholds = self.in_flight.below(self.in_flight.high.unwrap_or(IN_FLIGHT_HIGH));
+        let thresholds = self
+            .in_flight
+            .below(self.in_flight.high.unwrap_or(IN_FLIGHT_HIGH));
         check(Resource::DatabaseDisk, keys::IN_FLIGHT, thresholds)?;
         Ok(thresholds)
     }
@@ -66,38 +88,53 @@ impl PressureSettings {
             (ThresholdRule::DatabaseDisk, Some(Space::Disk(disk))) => {
                 self.disk_high(resource, disk).map(Some)
             }
-            (ThresholdRule::LogDisk, _) => {
-                readings.log_disk.map(|disk| self.disk_high(resource, disk)).transpose()
-            }
-            (ThresholdRule::ProcessMemory, _) => {
-                Ok(readings.memory.and_then(|memory| process_high(memory.total)))
-            }
+            (ThresholdRule::LogDisk, _) => readings
+                .log_disk
+                .map(|disk| self.disk_high(resource, disk))
+                .transpose(),
+            (ThresholdRule::ProcessMemory, _) => Ok(readings
+                .memory
+                .and_then(|memory| process_high(memory.total))),
             (ThresholdRule::DatabaseDisk | ThresholdRule::Fixed(_), _) => Ok(None),
         }
     }
 
     fn disk_high(&self, resource: Resource, disk: Usage) -> Result<u64, SettingsError> {
-        let DiskConstants { database_bytes, log_bytes_max, checkpoint_depth_bytes } = self.disk;
+        let DiskConstants {
+            database_bytes,
+            log_bytes_max,
+            checkpoint_depth_bytes,
+        } = self.disk;
         let (reserve_bytes, reserve_key) = match resource {
-            Resource::LogDisk => {
-                (log_bytes_max.min(checkpoint_depth_bytes.saturating_mul(3)), keys::CHECKPOINT_DEPTH)
-            }
+            Resource::LogDisk => (
+                log_bytes_max.min(checkpoint_depth_bytes.saturating_mul(3)),
+                keys::CHECKPOINT_DEPTH,
+            ),
             _ => (database_bytes, keys::DATABASE_RESERVE),
         };
-        let high = Usage { used: disk.total.saturating_sub(reserve_bytes), total: disk.total }.percent();
-        high.and_then(with_room_below).ok_or(SettingsError::DiskTooSmall {
-            resource,
-            disk_bytes: disk.total,
-            reserve_bytes,
-            reserve_key,
-        })
+        let high = Usage {
+            used: disk.total.saturating_sub(reserve_bytes),
+            total: disk.total,
+        }
+        .percent();
+        high.and_then(with_room_below)
+            .ok_or(SettingsError::DiskTooSmall {
+                resource,
+                disk_bytes: disk.total,
+                reserve_bytes,
+                reserve_key,
+            })
     }
 }
 
 impl ThresholdSettings {
     /// The thresholds that are set, in place of a table's.
     fn over(self, fixed: Thresholds) -> Thresholds {
-        let Self { normal, medium, high } = self;
+        let Self {
+            normal,
+            medium,
+            high,
+        } = self;
         Thresholds::new(
             normal.unwrap_or(fixed.normal),
             medium.unwrap_or(fixed.medium),
@@ -109,14 +146,24 @@ impl ThresholdSettings {
     fn below(self, high: u64) -> Thresholds {
         let (to_medium, to_normal) = FORMULA_STEPS;
         let medium = self.medium.unwrap_or(high.saturating_sub(to_medium));
-        let normal = self.normal.unwrap_or(medium.saturating_sub(to_normal - to_medium));
+        let normal = self
+            .normal
+            .unwrap_or(medium.saturating_sub(to_normal - to_medium));
         Thresholds::new(normal, medium, high)
     }
 }
 
 /// Thresholds are in order, and a share is at most everything.
-fn check(resource: Resource, keys: ResourceKeys, thresholds: Thresholds) -> Result<(), SettingsError> {
-    let Thresholds { normal, medium, high } = thresholds;
+fn check(
+    resource: Resource,
+    keys: ResourceKeys,
+    thresholds: Thresholds,
+) -> Result<(), SettingsError> {
+    let Thresholds {
+        normal,
+        medium,
+        high,
+    } = thresholds;
     rule::number(keys.normal, normal, Bound::Min(1))?;
     rule::number(keys.medium, medium, Bound::AtLeast(keys.normal, normal))?;
     rule::number(keys.high, high, Bound::AtLeast(keys.medium, medium))?;
@@ -128,7 +175,11 @@ fn check(resource: Resource, keys: ResourceKeys, thresholds: Thresholds) -> Resu
 
 /// The smaller of 75 % and 1 TB, as a share of the memory, rounded down.
 fn process_high(total_bytes: u64) -> Option<u64> {
-    let share = Usage { used: PROCESS_MEMORY_BYTES_MAX, total: total_bytes }.percent()?;
+    let share = Usage {
+        used: PROCESS_MEMORY_BYTES_MAX,
+        total: total_bytes,
+    }
+    .percent()?;
     with_room_below(share.min(PROCESS_MEMORY_PERCENT))
 }
 
@@ -147,8 +198,14 @@ mod tests {
 
     fn disks(database: u64, log: u64) -> Readings {
         Readings {
-            database: Some(Space::Disk(Usage { used: 0, total: database })),
-            log_disk: Some(Usage { used: 0, total: log }),
+            database: Some(Space::Disk(Usage {
+                used: 0,
+                total: database,
+            })),
+            log_disk: Some(Usage {
+                used: 0,
+                total: log,
+            }),
             ..Readings::default()
         }
     }
@@ -156,7 +213,11 @@ mod tests {
     fn disk_thresholds(database: u64, log: u64) -> [Option<Thresholds>; 2] {
         let readings = disks(database, log);
         let rows = table(Profile::Scaled);
-        [3, 4].map(|i| PressureSettings::default().thresholds_of(&rows[i], &readings).unwrap())
+        [3, 4].map(|i| {
+            PressureSettings::default()
+                .thresholds_of(&rows[i], &readings)
+                .unwrap()
+        })
     }
 
     #[test]
@@ -171,7 +232,10 @@ mod tests {
     #[test]
     fn a_disk_too_small_for_a_formula_is_refused_unless_its_thresholds_are_set() {
         let mut settings = PressureSettings::default();
-        assert_eq!(settings.validate_machine(&disks(600 * MIB, 2 * GIB)), Ok(()));
+        assert_eq!(
+            settings.validate_machine(&disks(600 * MIB, 2 * GIB)),
+            Ok(())
+        );
         let small = disks(600 * MIB, 1152 * MIB);
         assert_eq!(
             settings.validate_machine(&small).unwrap_err().to_string(),
@@ -179,7 +243,11 @@ mod tests {
              high = floor(100*(size - 1207959552)/size), which must give at least 5; \
              set PercentageDatabaseLoggingDiskSpaceUsedHighThreshold, or a smaller DatabaseCheckPointDepthMax"
         );
-        let set = ThresholdSettings { normal: Some(50), medium: Some(60), high: Some(70) };
+        let set = ThresholdSettings {
+            normal: Some(50),
+            medium: Some(60),
+            high: Some(70),
+        };
         settings.thresholds.insert(Resource::LogDisk, set);
         assert_eq!(settings.validate_machine(&small), Ok(()));
         assert_eq!(settings.validate_machine(&Readings::default()), Ok(()));
@@ -187,26 +255,52 @@ mod tests {
 
     #[test]
     fn a_disk_is_calm_below_the_lower_of_its_normal_thresholds() {
-        let disk = Usage { used: 0, total: 100 * GIB };
+        let disk = Usage {
+            used: 0,
+            total: 100 * GIB,
+        };
         let mut settings = PressureSettings::default();
         assert_eq!(settings.calm_disk_percent(disk), Some(94));
-        let set = ThresholdSettings { high: Some(80), ..ThresholdSettings::default() };
+        let set = ThresholdSettings {
+            high: Some(80),
+            ..ThresholdSettings::default()
+        };
         settings.thresholds.insert(Resource::DatabaseDisk, set);
         assert_eq!(settings.calm_disk_percent(disk), Some(76));
-        assert_eq!(settings.calm_disk_percent(Usage { used: 0, total: MIB }), Some(76));
+        assert_eq!(
+            settings.calm_disk_percent(Usage {
+                used: 0,
+                total: MIB
+            }),
+            Some(76)
+        );
         settings.enable_resource_monitoring = false;
         assert_eq!(settings.calm_disk_percent(disk), None);
     }
 
     #[test]
     fn the_process_may_take_three_quarters_of_the_memory_or_one_terabyte() {
-        assert_eq!([GIB, 2 * TIB, 100 * TIB, 0].map(process_high), [Some(75), Some(50), None, None]);
+        assert_eq!(
+            [GIB, 2 * TIB, 100 * TIB, 0].map(process_high),
+            [Some(75), Some(50), None, None]
+        );
     }
 
     /// The thresholds of the database's disk of 100 GiB, whose formula gives 99, with these set.
-    fn set(normal: Option<u64>, medium: Option<u64>, high: Option<u64>) -> Result<Thresholds, String> {
+    fn set(
+        normal: Option<u64>,
+        medium: Option<u64>,
+        high: Option<u64>,
+    ) -> Result<Thresholds, String> {
         let mut settings = PressureSettings::default();
-        settings.thresholds.insert(Resource::DatabaseDisk, ThresholdSettings { normal, medium, high });
+        settings.thresholds.insert(
+            Resource::DatabaseDisk,
+            ThresholdSettings {
+                normal,
+                medium,
+                high,
+            },
+        );
         let readings = disks(100 * GIB, 100 * GIB);
         let found = settings.thresholds_of(&table(Profile::Scaled)[3], &readings);
         found.map(Option::unwrap).map_err(|error| error.to_string())
@@ -216,42 +310,79 @@ mod tests {
     fn each_threshold_left_to_a_formula_is_two_less_than_the_next_higher() {
         assert_eq!(set(None, None, None), Ok(Thresholds::new(95, 97, 99)));
         assert_eq!(set(None, None, Some(80)), Ok(Thresholds::new(76, 78, 80)));
-        assert_eq!(set(None, Some(50), Some(80)), Ok(Thresholds::new(48, 50, 80)));
+        assert_eq!(
+            set(None, Some(50), Some(80)),
+            Ok(Thresholds::new(48, 50, 80))
+        );
         assert_eq!(set(None, Some(90), None), Ok(Thresholds::new(88, 90, 99)));
         assert_eq!(set(Some(10), None, None), Ok(Thresholds::new(10, 97, 99)));
         let (normal, medium) = (
             "PercentageDatabaseDiskSpaceUsedNormalThreshold",
             "PercentageDatabaseDiskSpaceUsedMediumThreshold",
         );
-        assert_eq!(set(None, None, Some(4)), Err(format!("{normal} is 0; expected at least 1")));
-        assert_eq!(set(Some(98), None, None), Err(format!("{medium} is 97; expected at least {normal}, 98")));
+        assert_eq!(
+            set(None, None, Some(4)),
+            Err(format!("{normal} is 0; expected at least 1"))
+        );
+        assert_eq!(
+            set(Some(98), None, None),
+            Err(format!("{medium} is 97; expected at least {normal}, 98"))
+        );
     }
 
-    /// Thresholds of the share in flight from these settings of its own, beside a disk's high threshold of 98
-    /// per cent.
-    fn in_flight(normal: Option<u64>, medium: Option<u64>, high: Option<u64>) -> Result<Thresholds, String> {
+    /// Thresholds of the share in flight from these settings of its own, beside a disk's high
+    /// threshold of 98 per cent.
+    fn in_flight(
+        normal: Option<u64>,
+        medium: Option<u64>,
+        high: Option<u64>,
+    ) -> Result<Thresholds, String> {
         let mut settings = PressureSettings {
-            in_flight: ThresholdSettings { normal, medium, high },
+            in_flight: ThresholdSettings {
+                normal,
+                medium,
+                high,
+            },
             ..PressureSettings::default()
         };
-        let disk = ThresholdSettings { high: Some(98), ..ThresholdSettings::default() };
+        let disk = ThresholdSettings {
+            high: Some(98),
+            ..ThresholdSettings::default()
+        };
         settings.thresholds.insert(Resource::DatabaseDisk, disk);
         let row = &table(Profile::Scaled)[3];
         let on_disk = settings.thresholds_of(row, &disks(100 * GIB, 100 * GIB));
         assert_eq!(on_disk, Ok(Some(Thresholds::new(94, 96, 98))));
-        let readings = Readings { database: Some(Space::InFlight(0)), ..Readings::default() };
-        let found = settings.thresholds_of(row, &readings).map_err(|error| error.to_string());
-        assert_eq!(settings.validate().map_err(|error| error.to_string()).err(), found.clone().err());
+        let readings = Readings {
+            database: Some(Space::InFlight(0)),
+            ..Readings::default()
+        };
+        let found = settings
+            .thresholds_of(row, &readings)
+            .map_err(|error| error.to_string());
+        assert_eq!(
+            settings.validate().map_err(|error| error.to_string()).err(),
+            found.clone().err()
+        );
         found.map(Option::unwrap)
     }
 
     #[test]
     fn the_share_in_flight_has_thresholds_of_its_own() {
         assert_eq!(in_flight(None, None, None), Ok(Thresholds::new(71, 73, 75)));
-        assert_eq!(in_flight(None, None, Some(80)), Ok(Thresholds::new(76, 78, 80)));
-        assert_eq!(in_flight(Some(60), Some(70), None), Ok(Thresholds::new(60, 70, 75)));
+        assert_eq!(
+            in_flight(None, None, Some(80)),
+            Ok(Thresholds::new(76, 78, 80))
+        );
+        assert_eq!(
+            in_flight(Some(60), Some(70), None),
+            Ok(Thresholds::new(60, 70, 75))
+        );
         let high = "PercentageInFlightUsedHighThreshold";
-        assert_eq!(in_flight(None, None, Some(101)), Err(format!("{high} is 101; expected at most 100")));
+        assert_eq!(
+            in_flight(None, None, Some(101)),
+            Err(format!("{high} is 101; expected at most 100"))
+        );
         let medium = "PercentageInFlightUsedMediumThreshold";
         assert_eq!(
             in_flight(None, Some(80), None),

@@ -1,5 +1,5 @@
-//! The names under which an operator finds each setting: Exchange's where it has one, ours in the same style.
-//! Errors and the file of settings speak of them.
+//! The names under which an operator finds each setting: Exchange's where it has one, ours in the
+//! same style. Errors and the file of settings speak of them.
 
 use super::Resource;
 
@@ -56,20 +56,28 @@ macro_rules! thresholds {
     };
 }
 
-/// The keys of the share of messages in flight, which on AWS takes the place of the database's disk.
+/// The keys of the share of messages in flight, which on AWS takes the place of the database's
+/// disk.
 pub(super) const IN_FLIGHT: ResourceKeys = thresholds!("PercentageInFlightUsed", None);
 
 impl Resource {
     /// The keys of this resource.
     pub(super) const fn keys(self) -> ResourceKeys {
         match self {
-            Self::SubmissionQueue => thresholds!("SubmissionQueue", Some("SubmissionQueueHistoryDepth")),
-            Self::VersionBuckets => thresholds!("VersionBuckets", Some("VersionBucketsHistoryDepth")),
+            Self::SubmissionQueue => {
+                thresholds!("SubmissionQueue", Some("SubmissionQueueHistoryDepth"))
+            }
+            Self::VersionBuckets => {
+                thresholds!("VersionBuckets", Some("VersionBucketsHistoryDepth"))
+            }
             Self::BatchPoints => thresholds!("BatchPoint", Some("BatchPointHistoryDepth")),
             Self::DatabaseDisk => thresholds!("PercentageDatabaseDiskSpaceUsed", None),
             Self::LogDisk => thresholds!("PercentageDatabaseLoggingDiskSpaceUsed", None),
             Self::ProcessMemory => {
-                thresholds!("PercentagePrivateBytesUsed", Some("PrivateBytesHistoryDepth"))
+                thresholds!(
+                    "PercentagePrivateBytesUsed",
+                    Some("PrivateBytesHistoryDepth")
+                )
             }
             Self::SystemMemory => ResourceKeys {
                 normal: MEMORY_LIMIT,

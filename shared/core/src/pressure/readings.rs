@@ -76,7 +76,9 @@ impl Readings {
 
 /// 100·part/whole, rounded down as the documents do.
 fn percent(part: u64, whole: u64) -> Option<u64> {
-    (u128::from(part) * 100).checked_div(u128::from(whole)).map(|p| u64::try_from(p).unwrap_or(u64::MAX))
+    (u128::from(part) * 100)
+        .checked_div(u128::from(whole))
+        .map(|p| u64::try_from(p).unwrap_or(u64::MAX))
 }
 
 /// The memory of the drain rate: a change shows to two thirds after this time.
@@ -87,10 +89,10 @@ const BACKLOG_WAIT: Duration = REPORTED_WAIT_MIN;
 
 /// The speed at which the delivery queue drains, smoothed over about ten seconds.
 ///
-/// Only a time in which something waited throughout measures the rate. One in which the queue was empty
-/// meanwhile shows how much arrived, not how much could be delivered: taken for the rate, the trickle of a
-/// quiet hour would make the first thousand events after it look like an hour's backlog. So the rate counts
-/// once a backlog has shown it, until the queue is empty.
+/// Only a time in which something waited throughout measures the rate. One in which the queue was
+/// empty meanwhile shows how much arrived, not how much could be delivered: taken for the rate, the
+/// trickle of a quiet hour would make the first thousand events after it look like an hour's
+/// backlog. So the rate counts once a backlog has shown it, until the queue is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DrainRate {
     /// The rate, or as long as no backlog has shown it a lower bound.
@@ -103,17 +105,31 @@ pub struct DrainRate {
 impl DrainRate {
     /// Takes one poll in and answers the drain time in whole seconds.
     ///
-    /// `settled` messages were settled in the `elapsed` time since the last poll; `oldest_wait` is the
-    /// longest `now − notBefore` among those received since. Nothing visible drains in no time. As long as no
-    /// backlog has shown the rate, the drain time is as long as nothing at all was settled.
-    pub fn update(&mut self, visible: u64, settled: u64, oldest_wait: Duration, elapsed: Duration) -> u64 {
+    /// `settled` messages were settled in the `elapsed` time since the last poll; `oldest_wait` is
+    /// the longest `now − notBefore` among those received since. Nothing visible drains in no
+    /// time. As long as no backlog has shown the rate, the drain time is as long as nothing at
+    /// all was settled.
+    pub fn update(
+        &mut self,
+        visible: u64,
+        settled: u64,
+        oldest_wait: Duration,
+        elapsed: Duration,
+    ) -> u64 {
         let before = std::mem::replace(&mut self.visible, visible);
         if !elapsed.is_zero() {
             let waited_throughout = settled < before || oldest_wait >= elapsed.min(BACKLOG_WAIT);
-            self.measure(as_f64(settled) / elapsed.as_secs_f64(), waited_throughout, elapsed);
+            self.measure(
+                as_f64(settled) / elapsed.as_secs_f64(),
+                waited_throughout,
+                elapsed,
+            );
         }
-        self.stalled =
-            if before > 0 && settled == 0 { self.stalled.saturating_add(elapsed) } else { Duration::ZERO };
+        self.stalled = if before > 0 && settled == 0 {
+            self.stalled.saturating_add(elapsed)
+        } else {
+            Duration::ZERO
+        };
         if visible == 0 {
             self.is_shown = false;
             return 0;
@@ -133,7 +149,8 @@ impl DrainRate {
     fn measure(&mut self, now: f64, waited_throughout: bool, elapsed: Duration) {
         let known = self.per_second;
         self.per_second = match known {
-            // What was known before this backlog counts only where nothing at all shows how fast it is.
+            // What was known before this backlog counts only where nothing at all shows how fast it
+            // is.
             Some(rate) if waited_throughout && (self.is_shown || now <= 0.0) => {
                 let weight = 1.0 - (-elapsed.as_secs_f64() / RATE_MEMORY.as_secs_f64()).exp();
                 Some(rate + weight * (now - rate))
@@ -177,7 +194,15 @@ mod tests {
 
     #[test]
     fn a_backlog_takes_as_long_as_the_measured_rate_says() {
-        check(&[(10_000, 200, 0), (10_000, 200, 0), (5000, 200, 0), (0, 10_000, 0)], &[0, 100, 50, 0]);
+        check(
+            &[
+                (10_000, 200, 0),
+                (10_000, 200, 0),
+                (5000, 200, 0),
+                (0, 10_000, 0),
+            ],
+            &[0, 100, 50, 0],
+        );
     }
 
     #[test]
@@ -190,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_burst_after_a_trickle_is_no_backlog_until_it_turns_out_to_be_one() {
-        // One event every two seconds, for a minute; then three thousand at once, for a fleet that takes 1000
-        // a second.
+        // One event every two seconds, for a minute; then three thousand at once, for a fleet that
+        // takes 1000 a second.
         let mut polls = [[(0, 1, 0), (1, 0, 0)]; 15].concat();
         polls.extend([(3000, 1, 0), (1000, 2000, 2), (0, 1000, 2)]);
         let drain: Vec<_> = [[0; 30].as_slice(), &[0, 2, 0]].concat();
@@ -205,7 +230,14 @@ mod tests {
     #[test]
     fn what_one_backlog_showed_says_nothing_about_the_next() {
         check(
-            &[(100, 0, 0), (98, 2, 2), (0, 98, 2), (3000, 0, 0), (1000, 2000, 2), (0, 1000, 0)],
+            &[
+                (100, 0, 0),
+                (98, 2, 2),
+                (0, 98, 2),
+                (3000, 0, 0),
+                (1000, 2000, 2),
+                (0, 1000, 0),
+            ],
             &[0, 98, 0, 0, 2, 0],
         );
     }
@@ -219,13 +251,18 @@ mod tests {
     fn a_queue_that_stops_draining_soon_counts_as_slow() {
         let mut drain = DrainRate::default();
         drain.update(1000, 2000, Duration::ZERO, POLL);
-        let times: Vec<u64> = (0..30).map(|_| drain.update(1000, 0, Duration::ZERO, POLL)).collect();
+        let times: Vec<u64> = (0..30)
+            .map(|_| drain.update(1000, 0, Duration::ZERO, POLL))
+            .collect();
         assert_eq!((times[0], times[10], times[20], times[29]), (1, 9, 66, 403));
     }
 
     #[test]
     fn what_was_received_late_counts_while_anything_is_visible() {
-        check(&[(10, 1000, 45), (10, 1000, 45), (0, 1000, 45)], &[45, 45, 0]);
+        check(
+            &[(10, 1000, 45), (10, 1000, 45), (0, 1000, 45)],
+            &[45, 45, 0],
+        );
     }
 
     #[test]
@@ -237,10 +274,27 @@ mod tests {
 
     #[test]
     fn shares_are_rounded_down() {
-        assert_eq!(Usage { used: 999, total: 1000 }.percent(), Some(99));
-        assert_eq!(Usage { used: u64::MAX, total: u64::MAX }.percent(), Some(100));
+        assert_eq!(
+            Usage {
+                used: 999,
+                total: 1000
+            }
+            .percent(),
+            Some(99)
+        );
+        assert_eq!(
+            Usage {
+                used: u64::MAX,
+                total: u64::MAX
+            }
+            .percent(),
+            Some(100)
+        );
         assert_eq!(Usage { used: 0, total: 0 }.percent(), None);
-        let aws = Readings { database: Some(Space::InFlight(87_599)), ..Readings::default() };
+        let aws = Readings {
+            database: Some(Space::InFlight(87_599)),
+            ..Readings::default()
+        };
         assert_eq!(aws.of(Resource::DatabaseDisk), Some(72));
     }
 

@@ -1,15 +1,15 @@
-//! Relief: the measures that cost something each time, and are due now: trimming caches, forgetting names.
-//! The other two have no moment of their own: publish asks whether to dehydrate, and an alarm looks at the
-//! level.
+//! Relief: the measures that cost something each time, and are due now: trimming caches, forgetting
+//! names. The other two have no moment of their own: publish asks whether to dehydrate, and an
+//! alarm looks at the level.
 
 use std::time::Duration;
 
 use super::{Measure, PressureState};
 
-/// The rest of a measure before it is carried out again. If it ran at every poll, two seconds apart, each
-/// request of a backlog would open its connection and look up its name again: that would slow the very drain
-/// that it is to speed up. Thirty seconds is as long as a name is kept anyway, and fills no cache to speak
-/// of.
+/// The rest of a measure before it is carried out again. If it ran at every poll, two seconds
+/// apart, each request of a backlog would open its connection and look up its name again: that
+/// would slow the very drain that it is to speed up. Thirty seconds is as long as a name is kept
+/// anyway, and fills no cache to speak of.
 pub const RELIEF_EVERY: Duration = Duration::from_secs(30);
 
 /// The measures to carry out now.
@@ -36,7 +36,8 @@ impl Due {
 }
 
 impl Relief {
-    /// The measures due at `now`, a time of a clock that never goes back. They count as done from then on.
+    /// The measures due at `now`, a time of a clock that never goes back. They count as done from
+    /// then on.
     pub fn due(&mut self, state: &PressureState, now: Duration) -> Due {
         Due {
             trim_caches: state.asks_for(Measure::TrimCaches) && begin(&mut self.trimmed_at, now),
@@ -59,19 +60,40 @@ mod tests {
     use crate::model::Timestamp;
     use crate::pressure::{PressureSettings, Readings, Usage, evaluate};
 
-    const NOTHING: Due = Due { trim_caches: false, flush_dns: false };
-    const TRIM: Due = Due { trim_caches: true, flush_dns: false };
-    const BOTH: Due = Due { trim_caches: true, flush_dns: true };
+    const NOTHING: Due = Due {
+        trim_caches: false,
+        flush_dns: false,
+    };
+    const TRIM: Due = Due {
+        trim_caches: true,
+        flush_dns: false,
+    };
+    const BOTH: Due = Due {
+        trim_caches: true,
+        flush_dns: true,
+    };
 
-    /// Polls of the monitor, each so many seconds after the first with so much of the memory used, and what
-    /// is due at each.
+    /// Polls of the monitor, each so many seconds after the first with so much of the memory used,
+    /// and what is due at each.
     fn check(polls: &[(u64, u64, Due)]) {
         let settings = PressureSettings::default();
         let (mut state, mut relief) = (PressureState::normal(Timestamp::EPOCH), Relief::default());
         for &(secs, used, expected) in polls {
-            let readings = Readings { memory: Some(Usage { used, total: 100 }), ..Readings::default() };
-            (state, _) = evaluate(&state, &readings, &settings, Timestamp::from_millis(secs * 1000));
-            assert_eq!(relief.due(&state, Duration::from_secs(secs)), expected, "at {secs} s with {used} %");
+            let readings = Readings {
+                memory: Some(Usage { used, total: 100 }),
+                ..Readings::default()
+            };
+            (state, _) = evaluate(
+                &state,
+                &readings,
+                &settings,
+                Timestamp::from_millis(secs * 1000),
+            );
+            assert_eq!(
+                relief.due(&state, Duration::from_secs(secs)),
+                expected,
+                "at {secs} s with {used} %"
+            );
         }
     }
 
@@ -96,7 +118,10 @@ mod tests {
 
     #[test]
     fn each_measure_has_a_beginning_of_its_own() {
-        let flush = Due { trim_caches: false, flush_dns: true };
+        let flush = Due {
+            trim_caches: false,
+            flush_dns: true,
+        };
         check(&[
             (0, 92, TRIM),
             (10, 94, flush),
@@ -109,6 +134,12 @@ mod tests {
 
     #[test]
     fn one_that_ends_and_begins_anew_rests_all_the_same() {
-        check(&[(0, 92, TRIM), (2, 80, NOTHING), (4, 92, NOTHING), (6, 80, NOTHING), (30, 92, TRIM)]);
+        check(&[
+            (0, 92, TRIM),
+            (2, 80, NOTHING),
+            (4, 92, NOTHING),
+            (6, 80, NOTHING),
+            (30, 92, TRIM),
+        ]);
     }
 }

@@ -57,14 +57,16 @@ impl Resource {
         }
     }
 
-    /// The unit of its reading and thresholds, in words. What stands for the database's disk on AWS has
-    /// another: [`ResourceState::unit`](super::ResourceState::unit).
+    /// The unit of its reading and thresholds, in words. What stands for the database's disk on AWS
+    /// has another: [`ResourceState::unit`](super::ResourceState::unit).
     pub const fn unit(self) -> &'static str {
         match self {
             Self::SubmissionQueue | Self::DeadLetterBacklog => "messages",
             Self::VersionBuckets => "publishes",
             Self::BatchPoints => "batch points",
-            Self::DatabaseDisk | Self::LogDisk | Self::ProcessMemory | Self::SystemMemory => "percent",
+            Self::DatabaseDisk | Self::LogDisk | Self::ProcessMemory | Self::SystemMemory => {
+                "percent"
+            }
             Self::DrainTime => "seconds",
         }
     }
@@ -92,7 +94,9 @@ impl fmt::Display for Resource {
 }
 
 /// The level to which a resource is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Not overused.
@@ -121,9 +125,11 @@ impl fmt::Display for Level {
     }
 }
 
-/// The privilege of a producer under pressure, the most privileged first. A later one is refused earlier, so
-/// "refused from `standard`" means `standard` and `bulk`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The privilege of a producer under pressure, the most privileged first. A later one is refused
+/// earlier, so "refused from `standard`" means `standard` and `bulk`.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// May publish at Medium.
@@ -153,8 +159,8 @@ impl Tier {
         Self::ALL.into_iter().find(|tier| tier.as_str() == text)
     }
 
-    /// The tier of a producer that may be of this one and says that it is of `declared`: it can step back
-    /// behind others, never before them.
+    /// The tier of a producer that may be of this one and says that it is of `declared`: it can
+    /// step back behind others, never before them.
     #[must_use]
     pub fn stepping_back(self, declared: Option<Self>) -> Self {
         declared.map_or(self, |declared| declared.max(self))
@@ -171,11 +177,12 @@ impl fmt::Display for Tier {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// The submission queue acts only while it also drains slowly, because a fleet drains 10,000 messages in
-    /// a second.
+    /// The submission queue acts only while it also drains slowly, because a fleet drains 10,000
+    /// messages in a second.
     #[default]
     Scaled,
-    /// The documents' rows to the letter. Our own two rows are watched and logged, but refuse no producer.
+    /// The documents' rows to the letter. Our own two rows are watched and logged, but refuse no
+    /// producer.
     Exchange2013,
     /// The same with the version buckets of the German page (80 / 120 / 200), which is older.
     Exchange2013German,

@@ -1,5 +1,5 @@
-//! The rules that a setting must keep, and the words for a broken one: the key, its value, and what is
-//! expected.
+//! The rules that a setting must keep, and the words for a broken one: the key, its value, and what
+//! is expected.
 
 use std::fmt;
 use std::time::Duration;
@@ -71,8 +71,8 @@ pub enum SettingsError {
     /// A history for a resource that refuses at once.
     #[error("{0}: has no history depth, because it refuses producers at once")]
     NoHistory(Resource),
-    /// A state that would be stale before its successor is there, or that never gets stale before it is
-    /// forgotten.
+    /// A state that would be stale before its successor is there, or that never gets stale before
+    /// it is forgotten.
     #[error(
         "stale after {stale:?}, expected more than {}, {interval:?}, and less than {STATE_FORGOTTEN_AFTER:?}",
         keys::INTERVAL
@@ -112,8 +112,20 @@ impl SettingsError {
     }
 }
 
-pub(super) fn number(key: &'static str, value: u64, expected: Bound<u64>) -> Result<(), SettingsError> {
-    if expected.holds(&value) { Ok(()) } else { Err(SettingsError::Number { key, value, expected }) }
+pub(super) fn number(
+    key: &'static str,
+    value: u64,
+    expected: Bound<u64>,
+) -> Result<(), SettingsError> {
+    if expected.holds(&value) {
+        Ok(())
+    } else {
+        Err(SettingsError::Number {
+            key,
+            value,
+            expected,
+        })
+    }
 }
 
 pub(super) fn length(
@@ -121,5 +133,13 @@ pub(super) fn length(
     value: Duration,
     expected: Bound<Duration>,
 ) -> Result<(), SettingsError> {
-    if expected.holds(&value) { Ok(()) } else { Err(SettingsError::Length { key, value, expected }) }
+    if expected.holds(&value) {
+        Ok(())
+    } else {
+        Err(SettingsError::Length {
+            key,
+            value,
+            expected,
+        })
+    }
 }

@@ -5,14 +5,15 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::{
-    Bound, Profile, Readings, Resource, Row, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS, SettingsError,
-    keys, rule, table,
+    Bound, Profile, Readings, Resource, Row, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS,
+    SettingsError, keys, rule, table,
 };
 
 pub(super) const MIB: u64 = 1024 * 1024;
 pub(super) const GIB: u64 = 1024 * MIB;
 
-/// Shortest and longest time between two polls. Three of the longest pass before a state is forgotten.
+/// Shortest and longest time between two polls. Three of the longest pass before a state is
+/// forgotten.
 const INTERVAL: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(4);
 
 /// Shortest and longest time that a batch may take messages.
@@ -24,8 +25,8 @@ pub const TARPIT_LIMIT: Duration = Duration::from_mins(5);
 /// The tarpit: how long acknowledgements wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TarpitSettings {
-    /// The wait of every acknowledgement, also at Normal (`SMTPBaseThrottlingDelayInterval`). The others are
-    /// as long as they say, never added to it.
+    /// The wait of every acknowledgement, also at Normal (`SMTPBaseThrottlingDelayInterval`). The
+    /// others are as long as they say, never added to it.
     pub base: Duration,
     /// The wait after the first poll under pressure (`SMTPStartThrottlingDelayInterval`).
     pub start: Duration,
@@ -47,8 +48,9 @@ pub struct DiskConstants {
     pub checkpoint_depth_bytes: u64,
 }
 
-/// Thresholds as an operator sets them. What is left out follows from the row of the table: it stands there,
-/// or its formula gives the high one, and each lower one is 2 less than the next higher.
+/// Thresholds as an operator sets them. What is left out follows from the row of the table: it
+/// stands there, or its formula gives the high one, and each lower one is 2 less than the next
+/// higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThresholdSettings {
     /// The normal threshold: below it the level goes back to Normal.
@@ -83,7 +85,8 @@ pub struct PressureSettings {
     pub profile: Profile,
     /// Thresholds that take the place of the table's or a formula's.
     pub thresholds: BTreeMap<Resource, ThresholdSettings>,
-    /// Thresholds of the share of messages in flight, which on AWS takes the place of the database's disk.
+    /// Thresholds of the share of messages in flight, which on AWS takes the place of the
+    /// database's disk.
     pub in_flight: ThresholdSettings,
     /// History depths that take the place of the table's, in polls.
     pub history_depths: BTreeMap<Resource, u32>,
@@ -119,19 +122,32 @@ impl Default for PressureSettings {
 impl Default for TarpitSettings {
     fn default() -> Self {
         let secs = Duration::from_secs;
-        Self { base: Duration::ZERO, start: secs(10), step: secs(5), max: secs(55) }
+        Self {
+            base: Duration::ZERO,
+            start: secs(10),
+            step: secs(5),
+            max: secs(55),
+        }
     }
 }
 
 impl Default for BatchPointSettings {
     fn default() -> Self {
-        Self { uses_cost: true, batch_size: 40, batch_timeout: Duration::from_millis(100) }
+        Self {
+            uses_cost: true,
+            batch_size: 40,
+            batch_timeout: Duration::from_millis(100),
+        }
     }
 }
 
 impl Default for DiskConstants {
     fn default() -> Self {
-        Self { database_bytes: 500 * MIB, log_bytes_max: 5 * GIB, checkpoint_depth_bytes: 384 * MIB }
+        Self {
+            database_bytes: 500 * MIB,
+            log_bytes_max: 5 * GIB,
+            checkpoint_depth_bytes: 384 * MIB,
+        }
     }
 }
 
@@ -146,48 +162,80 @@ impl PressureSettings {
         self.tarpit.validate()?;
         self.disk.validate()?;
         self.batch_points.validate()?;
-        self.history_depths.iter().try_for_each(|(resource, depth)| check_depth(*resource, *depth))?;
+        self.history_depths
+            .iter()
+            .try_for_each(|(resource, depth)| check_depth(*resource, *depth))?;
         self.thresholds_in_flight()?;
         self.validate_machine(&Readings::default())
     }
 
     /// Checks that polls are as often as a host can have them.
     pub fn validate_interval(&self, range: RangeInclusive<Duration>) -> Result<(), SettingsError> {
-        rule::length(keys::INTERVAL, self.interval, Bound::Within(*range.start(), *range.end()))
+        rule::length(
+            keys::INTERVAL,
+            self.interval,
+            Bound::Within(*range.start(), *range.end()),
+        )
     }
 
-    /// Checks what depends on the machine as a first poll found it: whether its disks are large enough for
-    /// their formulas, and whether the thresholds that were set fit those that follow from its disks and
-    /// memory.
+    /// Checks what depends on the machine as a first poll found it: whether its disks are large
+    /// enough for their formulas, and whether the thresholds that were set fit those that
+    /// follow from its disks and memory.
     pub fn validate_machine(&self, readings: &Readings) -> Result<(), SettingsError> {
-        table(self.profile).iter().try_for_each(|row| self.thresholds_of(row, readings).map(drop))
+        table(self.profile)
+            .iter()
+            .try_for_each(|row| self.thresholds_of(row, readings).map(drop))
     }
 
-    /// The rows whose thresholds do not fit what was read, each with the rule: a disk may shrink while the
-    /// program runs.
+    /// The rows whose thresholds do not fit what was read, each with the rule: a disk may shrink
+    /// while the program runs.
     pub fn misfits(&self, readings: &Readings) -> Vec<(Resource, SettingsError)> {
         let rows = table(self.profile).iter();
-        rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?))).collect()
+        rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?)))
+            .collect()
     }
 
     /// The age from which a state is stale.
     pub fn stale_after(&self) -> Duration {
-        self.stale_after.unwrap_or(self.interval.saturating_mul(STATE_STALE_AFTER_POLLS))
+        self.stale_after
+            .unwrap_or(self.interval.saturating_mul(STATE_STALE_AFTER_POLLS))
     }
 
     /// The history depth of a row, in polls.
     pub fn history_depth_of(&self, row: &Row) -> Option<u32> {
         let depth = row.history_depth?;
-        Some(self.history_depths.get(&row.resource).copied().unwrap_or(depth))
+        Some(
+            self.history_depths
+                .get(&row.resource)
+                .copied()
+                .unwrap_or(depth),
+        )
     }
 }
 
 impl TarpitSettings {
     fn validate(self) -> Result<(), SettingsError> {
-        let Self { base, start, step, max } = self;
-        rule::length(keys::TARPIT_START, start, Bound::MoreThan(keys::TARPIT_BASE, base))?;
-        rule::length(keys::TARPIT_STEP, step, Bound::Min(Duration::from_millis(1)))?;
-        rule::length(keys::TARPIT_MAX, max, Bound::AtLeast(keys::TARPIT_START, start))?;
+        let Self {
+            base,
+            start,
+            step,
+            max,
+        } = self;
+        rule::length(
+            keys::TARPIT_START,
+            start,
+            Bound::MoreThan(keys::TARPIT_BASE, base),
+        )?;
+        rule::length(
+            keys::TARPIT_STEP,
+            step,
+            Bound::Min(Duration::from_millis(1)),
+        )?;
+        rule::length(
+            keys::TARPIT_MAX,
+            max,
+            Bound::AtLeast(keys::TARPIT_START, start),
+        )?;
         rule::length(keys::TARPIT_MAX, max, Bound::Max(TARPIT_LIMIT))
     }
 }
@@ -196,7 +244,11 @@ impl DiskConstants {
     fn validate(self) -> Result<(), SettingsError> {
         rule::number(keys::DATABASE_RESERVE, self.database_bytes, Bound::Min(1))?;
         rule::number(keys::LOG_RESERVE_MAX, self.log_bytes_max, Bound::Min(1))?;
-        rule::number(keys::CHECKPOINT_DEPTH, self.checkpoint_depth_bytes, Bound::Min(1))
+        rule::number(
+            keys::CHECKPOINT_DEPTH,
+            self.checkpoint_depth_bytes,
+            Bound::Min(1),
+        )
     }
 }
 
@@ -230,10 +282,15 @@ mod tests {
         assert_eq!(PressureSettings::default().validate(), Ok(()));
     }
 
-    /// The rule that these thresholds of the submission queue (2000, 4000, 10,000 where none is given) break.
+    /// The rule that these thresholds of the submission queue (2000, 4000, 10,000 where none is
+    /// given) break.
     fn check(thresholds: [Option<u64>; 3], expected: &str) {
         let [normal, medium, high] = thresholds;
-        let set = ThresholdSettings { normal, medium, high };
+        let set = ThresholdSettings {
+            normal,
+            medium,
+            high,
+        };
         let text = rule(|s| assert_eq!(s.thresholds.insert(Resource::SubmissionQueue, set), None));
         assert_eq!(text, expected, "{thresholds:?}");
     }
@@ -252,12 +309,19 @@ mod tests {
             [Some(1), Some(3), Some(2)],
             "SubmissionQueueHighThreshold is 2; expected at least SubmissionQueueMediumThreshold, 3",
         );
-        check([Some(0), None, None], "SubmissionQueueNormalThreshold is 0; expected at least 1");
+        check(
+            [Some(0), None, None],
+            "SubmissionQueueNormalThreshold is 0; expected at least 1",
+        );
     }
 
     #[test]
     fn nonsense_is_refused_with_the_rule_it_breaks() {
-        let over = ThresholdSettings { normal: Some(90), medium: Some(95), high: Some(101) };
+        let over = ThresholdSettings {
+            normal: Some(90),
+            medium: Some(95),
+            high: Some(101),
+        };
         assert_eq!(
             rule(|s| assert_eq!(s.thresholds.insert(Resource::ProcessMemory, over), None)),
             "PercentagePrivateBytesUsedHighThreshold is 101; expected at most 100"
@@ -278,7 +342,10 @@ mod tests {
             rule(|s| s.stale_after = Some(Duration::from_secs(2))),
             "stale after 2s, expected more than ResourceMonitoringInterval, 2s, and less than 900s"
         );
-        assert_eq!(rule(|s| s.batch_points.batch_size = 0), "BatchPointBatchSize is 0; expected at least 1");
+        assert_eq!(
+            rule(|s| s.batch_points.batch_size = 0),
+            "BatchPointBatchSize is 0; expected at least 1"
+        );
         assert_eq!(
             rule(|s| s.batch_points.batch_timeout = Duration::ZERO),
             "BatchPointBatchTimeout is 0ns; expected 1ms to 60s"
@@ -312,7 +379,10 @@ mod tests {
 
     #[test]
     fn the_longest_interval_keeps_every_rule() {
-        let settings = PressureSettings { interval: *INTERVAL.end(), ..PressureSettings::default() };
+        let settings = PressureSettings {
+            interval: *INTERVAL.end(),
+            ..PressureSettings::default()
+        };
         assert_eq!(settings.validate(), Ok(()));
     }
 }

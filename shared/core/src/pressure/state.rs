@@ -1,5 +1,5 @@
-//! The state that the monitor writes and the producers' side reads: `pressure.json`, versioned. `evaluate`
-//! and `admit` decide what follows from it.
+//! The state that the monitor writes and the producers' side reads: `pressure.json`, versioned.
+//! `evaluate` and `admit` decide what follows from it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,11 +15,12 @@ pub const STATE_STALE_AFTER_POLLS: u32 = 3;
 /// Age from which a state on AWS is stale. The schedule starts the monitor there once a minute.
 pub const STATE_STALE_AFTER_AWS: Duration = Duration::from_secs(150);
 
-/// Age from which a state counts as Normal: the monitor has stopped, and producers must not be held for ever.
+/// Age from which a state counts as Normal: the monitor has stopped, and producers must not be held
+/// for ever.
 pub const STATE_FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
 
-/// The most changes that wait in a state for their notices: each resource three times, and some to spare.
-/// Every publisher reads the state, so it must stay small. A change takes some 400 bytes.
+/// The most changes that wait in a state for their notices: each resource three times, and some to
+/// spare. Every publisher reads the state, so it must stay small. A change takes some 400 bytes.
 pub const UNTOLD_MAX: usize = 32;
 
 /// The unit of a share of messages in flight.
@@ -40,8 +41,8 @@ pub struct PressureState {
     pub base_ms: u64,
     /// The wait while the state is stale: the tarpit's first step, in milliseconds.
     pub first_step_ms: u64,
-    /// The age at which the state is stale, in milliseconds: its writer knows when the next one should be
-    /// there.
+    /// The age at which the state is stale, in milliseconds: its writer knows when the next one
+    /// should be there.
     pub stale_after_ms: u64,
     /// The wait of acknowledgements after the next poll if it finds the same, in milliseconds. An
     /// older program does not say so.
@@ -75,11 +76,11 @@ pub struct ResourceState {
     pub read_at: Timestamp,
     /// The thresholds it was held against.
     pub thresholds: Thresholds,
-    /// Whether its level has consequences for producers. In the profile `scaled` the submission queue's has
-    /// none while it drains fast. A row that refuses no producer never has any.
+    /// Whether its level has consequences for producers. In the profile `scaled` the submission
+    /// queue's has none while it drains fast. A row that refuses no producer never has any.
     pub acts: bool,
-    /// Whether the row refuses no producer in its profile: its level is logged, told and alarmed about, and
-    /// no more.
+    /// Whether the row refuses no producer in its profile: its level is logged, told and alarmed
+    /// about, and no more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watched_only: bool,
     /// Whether acknowledgements wait on its account.
@@ -87,24 +88,27 @@ pub struct ResourceState {
     pub tarpits: bool,
     /// The number of polls in a row at which it acted at a level other than Normal.
     pub polls: u32,
-    /// The number of them after which producers are refused; `None` where that is at once, or never.
+    /// The number of them after which producers are refused; `None` where that is at once, or
+    /// never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_depth: Option<u32>,
-    /// Whether the reading is a share of the messages that a queue can have in flight, in the place of a
-    /// disk.
+    /// Whether the reading is a share of the messages that a queue can have in flight, in the
+    /// place of a disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_flight: bool,
-    /// The most privileged tier that is refused on its account, and with it every less privileged one.
+    /// The most privileged tier that is refused on its account, and with it every less privileged
+    /// one.
     pub refused_from: Option<Tier>,
     /// The other measures that are taken on its account.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub measures: BTreeSet<Measure>,
 }
 
-/// A change of one resource in one poll: of its level, or of whether producers are refused on its account.
+/// A change of one resource in one poll: of its level, or of whether producers are refused on its
+/// account.
 ///
-/// A change waits for its notice in the state itself, so that one write holds both the poll and the news of
-/// it.
+/// A change waits for its notice in the state itself, so that one write holds both the poll and the
+/// news of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureChange {
@@ -118,13 +122,15 @@ pub struct PressureChange {
     pub current: Level,
     /// Whether producers are refused on its account who were not before.
     pub refusal_began: bool,
-    /// The highest level after the poll of all resources whose level has consequences for producers.
+    /// The highest level after the poll of all resources whose level has consequences for
+    /// producers.
     pub overall: Level,
     /// The wait of acknowledgements after the poll, in milliseconds.
     pub tarpit_ms: u64,
     /// The tiers that are refused after the poll, on whose account ever.
     pub refused_tiers: Vec<Tier>,
-    /// The resource after the poll; `None` if it could not be read for so long that it is forgotten.
+    /// The resource after the poll; `None` if it could not be read for so long that it is
+    /// forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ResourceState>,
 }
@@ -147,11 +153,15 @@ impl PressureState {
 
     /// The state when resources are not watched.
     pub fn unmonitored(at: Timestamp) -> Self {
-        Self { monitored: false, ..Self::normal(at) }
+        Self {
+            monitored: false,
+            ..Self::normal(at)
+        }
     }
 
-    /// Whether pressure is so far away that a monitor may look less often: every resource was read by this
-    /// poll and is below half of its threshold for Normal, and nothing of an earlier pressure lasts.
+    /// Whether pressure is so far away that a monitor may look less often: every resource was read
+    /// by this poll and is below half of its threshold for Normal, and nothing of an earlier
+    /// pressure lasts.
     pub fn is_calm(&self) -> bool {
         let is_calm = |r: &ResourceState| {
             r.level == Level::Normal
@@ -168,28 +178,34 @@ impl PressureState {
 
     /// The highest level that has consequences for producers.
     pub fn level(&self) -> Level {
-        self.resources.iter().map(ResourceState::effective_level).max().unwrap_or_default()
+        self.resources
+            .iter()
+            .map(ResourceState::effective_level)
+            .max()
+            .unwrap_or_default()
     }
 
-    /// The time since which the highest level lasts: when the first of its resources reached it. `None` at
-    /// Normal.
+    /// The time since which the highest level lasts: when the first of its resources reached it.
+    /// `None` at Normal.
     pub fn since(&self) -> Option<Timestamp> {
         self.highest().map(|r| r.since).min()
     }
 
-    /// The resource under the highest pressure; the first of the table where there are several. `None` at
-    /// Normal.
+    /// The resource under the highest pressure; the first of the table where there are several.
+    /// `None` at Normal.
     pub fn worst(&self) -> Option<&ResourceState> {
         self.highest().next()
     }
 
     fn highest(&self) -> impl Iterator<Item = &ResourceState> {
         let level = self.level();
-        self.resources.iter().filter(move |r| level > Level::Normal && r.effective_level() == level)
+        self.resources
+            .iter()
+            .filter(move |r| level > Level::Normal && r.effective_level() == level)
     }
 
-    /// The resource for which acknowledgements wait, the one under the highest pressure of several. `None`
-    /// where the wait only runs out.
+    /// The resource for which acknowledgements wait, the one under the highest pressure of several.
+    /// `None` where the wait only runs out.
     pub fn tarpitting(&self) -> Option<&ResourceState> {
         worst_of(self.resources.iter().filter(|r| r.tarpits))
     }
@@ -206,7 +222,10 @@ impl PressureState {
 
     /// The tiers that are refused, the most privileged first.
     pub fn refused_tiers(&self) -> Vec<Tier> {
-        Tier::ALL.into_iter().filter(|tier| self.refusing(*tier).is_some()).collect()
+        Tier::ALL
+            .into_iter()
+            .filter(|tier| self.refusing(*tier).is_some())
+            .collect()
     }
 
     /// Whether the monitor has missed polls until only the tarpit's first step is left of its word.
@@ -220,8 +239,8 @@ impl PressureState {
         self.monitored && self.age(now) > STATE_FORGOTTEN_AFTER
     }
 
-    /// The age. A clock that runs behind the monitor's shows a state from the future; its distance counts the
-    /// same.
+    /// The age. A clock that runs behind the monitor's shows a state from the future; its distance
+    /// counts the same.
     pub(super) fn age(&self, now: Timestamp) -> Duration {
         now.since(self.at).max(self.at.since(now))
     }
@@ -231,8 +250,8 @@ impl PressureState {
         Duration::from_millis(self.tarpit_ms)
     }
 
-    /// The wait after the next poll if it finds the same; `None` where the state's writer did not say
-    /// so.
+    /// The wait after the next poll if it finds the same; `None` where the state's writer did not
+    /// say so.
     pub fn next_tarpit(&self) -> Option<Duration> {
         self.next_tarpit_ms.map(Duration::from_millis)
     }
@@ -256,7 +275,11 @@ impl PressureState {
 impl ResourceState {
     /// The unit of reading and thresholds, in words.
     pub const fn unit(&self) -> &'static str {
-        if self.in_flight { IN_FLIGHT_UNIT } else { self.resource.unit() }
+        if self.in_flight {
+            IN_FLIGHT_UNIT
+        } else {
+            self.resource.unit()
+        }
     }
 
     /// The level as far as it has consequences for producers: Normal while the row does not act.
@@ -264,12 +287,18 @@ impl ResourceState {
         if self.acts { self.level } else { Level::Normal }
     }
 
-    /// The level that operators see in logs, notices and gauges, also that of a row which is only watched.
+    /// The level that operators see in logs, notices and gauges, also that of a row which is only
+    /// watched.
     pub fn told_level(&self) -> Level {
-        if self.watched_only { self.level } else { self.effective_level() }
+        if self.watched_only {
+            self.level
+        } else {
+            self.effective_level()
+        }
     }
 
-    /// Whether the history after which producers are refused has passed; `None` where there is none.
+    /// Whether the history after which producers are refused has passed; `None` where there is
+    /// none.
     pub fn history_passed(&self) -> Option<bool> {
         self.history_depth.map(|depth| self.polls >= depth)
     }
@@ -282,10 +311,19 @@ impl ResourceState {
 
 /// The resource under the highest pressure; the first where several are.
 fn worst_of<'a>(resources: impl Iterator<Item = &'a ResourceState>) -> Option<&'a ResourceState> {
-    resources.reduce(|worst, r| if r.effective_level() > worst.effective_level() { r } else { worst })
+    resources.reduce(|worst, r| {
+        if r.effective_level() > worst.effective_level() {
+            r
+        } else {
+            worst
+        }
+    })
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_zero(ms: &u64) -> bool {
     *ms == 0
 }

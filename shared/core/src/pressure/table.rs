@@ -1,13 +1,13 @@
-//! The one table of back pressure: resource → thresholds, history depth, and what happens at Medium and at
-//! High.
+//! The one table of back pressure: resource → thresholds, history depth, and what happens at Medium
+//! and at High.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Profile, Resource, Tier};
 
-/// The distance of the medium and the normal threshold of a formula, and of the memory's limit, from the high
-/// one, in per cent.
+/// The distance of the medium and the normal threshold of a formula, and of the memory's limit,
+/// from the high one, in per cent.
 pub(super) const FORMULA_STEPS: (u64, u64) = (2, 4);
 
 /// The three thresholds of a resource, in its own unit.
@@ -25,7 +25,11 @@ pub struct Thresholds {
 impl Thresholds {
     /// The three, lowest first.
     pub const fn new(normal: u64, medium: u64, high: u64) -> Self {
-        Self { normal, medium, high }
+        Self {
+            normal,
+            medium,
+            high,
+        }
     }
 }
 
@@ -34,13 +38,14 @@ impl Thresholds {
 pub enum ThresholdRule {
     /// Thresholds that stand in the table.
     Fixed(Thresholds),
-    /// A formula of the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium 2 less,
-    /// normal 4 less. On AWS, where it is a share of the messages in flight, 71 / 73 / 75 unless set
-    /// otherwise.
+    /// A formula of the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium
+    /// 2 less, normal 4 less. On AWS, where it is a share of the messages in flight, 71 / 73 /
+    /// 75 unless set otherwise.
     DatabaseDisk,
     /// The same with min(5 GB, 3·384 MB) in the place of the 500 MB.
     LogDisk,
-    /// A formula of the memory's size: high = the smaller of 75 % and 1 TB, medium 2 less, normal 4 less.
+    /// A formula of the memory's size: high = the smaller of 75 % and 1 TB, medium 2 less, normal 4
+    /// less.
     ProcessMemory,
 }
 
@@ -48,8 +53,8 @@ pub enum ThresholdRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// Give memory of caches back. It stands for Exchange's forced garbage collection, which Rust has no use
-    /// for.
+    /// Give memory of caches back. It stands for Exchange's forced garbage collection, which Rust
+    /// has no use for.
     TrimCaches,
     /// Forget resolved names.
     FlushDns,
@@ -64,8 +69,8 @@ pub enum Measure {
 pub struct Actions {
     /// Whether acknowledgements wait, longer with every poll.
     pub tarpit: bool,
-    /// The most privileged tier that is refused, and with it every less privileged one: once the history has
-    /// passed, or at once where there is none.
+    /// The most privileged tier that is refused, and with it every less privileged one: once the
+    /// history has passed, or at once where there is none.
     pub refuse_from: Option<Tier>,
     /// The other measures, taken at once and as long as the level lasts.
     pub measures: &'static [Measure],
@@ -78,9 +83,11 @@ pub struct Row {
     pub resource: Resource,
     /// The thresholds of the resource.
     pub thresholds: ThresholdRule,
-    /// The number of polls in a row, none of them Normal, after which producers are refused; `None`: at once.
+    /// The number of polls in a row, none of them Normal, after which producers are refused;
+    /// `None`: at once.
     pub history_depth: Option<u32>,
-    /// Whether caches are trimmed as soon as the reading is above the normal threshold, whatever the level.
+    /// Whether caches are trimmed as soon as the reading is above the normal threshold, whatever
+    /// the level.
     pub trims_above_normal: bool,
     /// Whether it turns producers away. A row that does not is watched, logged and alarmed about.
     pub throttles: bool,
@@ -92,16 +99,32 @@ pub struct Row {
     pub high: Actions,
 }
 
-const NOTHING: Actions = Actions { tarpit: false, refuse_from: None, measures: &[] };
+const NOTHING: Actions = Actions {
+    tarpit: false,
+    refuse_from: None,
+    measures: &[],
+};
 
 /// Refuse `standard` and `bulk`.
-const REFUSE_MOST: Actions = Actions { refuse_from: Some(Tier::Standard), ..NOTHING };
+const REFUSE_MOST: Actions = Actions {
+    refuse_from: Some(Tier::Standard),
+    ..NOTHING
+};
 
 /// Refuse everybody.
-const REFUSE_ALL: Actions = Actions { refuse_from: Some(Tier::Internal), ..NOTHING };
+const REFUSE_ALL: Actions = Actions {
+    refuse_from: Some(Tier::Internal),
+    ..NOTHING
+};
 
-const TARPIT_THEN_REFUSE_MOST: Actions = Actions { tarpit: true, ..REFUSE_MOST };
-const TARPIT_THEN_REFUSE_ALL: Actions = Actions { tarpit: true, ..REFUSE_ALL };
+const TARPIT_THEN_REFUSE_MOST: Actions = Actions {
+    tarpit: true,
+    ..REFUSE_MOST
+};
+const TARPIT_THEN_REFUSE_ALL: Actions = Actions {
+    tarpit: true,
+    ..REFUSE_ALL
+};
 
 const BASE: Row = Row {
     resource: Resource::SubmissionQueue,
@@ -116,7 +139,10 @@ const BASE: Row = Row {
 
 const SUBMISSION_QUEUE: Row = Row {
     history_depth: Some(300),
-    medium: Actions { measures: &[Measure::TrimCaches], ..TARPIT_THEN_REFUSE_MOST },
+    medium: Actions {
+        measures: &[Measure::TrimCaches],
+        ..TARPIT_THEN_REFUSE_MOST
+    },
     high: Actions {
         measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
         ..TARPIT_THEN_REFUSE_ALL
@@ -140,26 +166,45 @@ const BATCH_POINTS: Row = Row {
     ..VERSION_BUCKETS
 };
 
-const DATABASE_DISK: Row =
-    Row { resource: Resource::DatabaseDisk, thresholds: ThresholdRule::DatabaseDisk, ..BASE };
+const DATABASE_DISK: Row = Row {
+    resource: Resource::DatabaseDisk,
+    thresholds: ThresholdRule::DatabaseDisk,
+    ..BASE
+};
 
-const LOG_DISK: Row = Row { resource: Resource::LogDisk, thresholds: ThresholdRule::LogDisk, ..BASE };
+const LOG_DISK: Row = Row {
+    resource: Resource::LogDisk,
+    thresholds: ThresholdRule::LogDisk,
+    ..BASE
+};
 
 const PROCESS_MEMORY: Row = Row {
     resource: Resource::ProcessMemory,
     thresholds: ThresholdRule::ProcessMemory,
     history_depth: Some(30),
     trims_above_normal: true,
-    medium: Actions { measures: &[Measure::TrimCaches], ..REFUSE_MOST },
-    high: Actions { measures: &[Measure::TrimCaches], ..REFUSE_ALL },
+    medium: Actions {
+        measures: &[Measure::TrimCaches],
+        ..REFUSE_MOST
+    },
+    high: Actions {
+        measures: &[Measure::TrimCaches],
+        ..REFUSE_ALL
+    },
     ..BASE
 };
 
 const SYSTEM_MEMORY: Row = Row {
     resource: Resource::SystemMemory,
     thresholds: ThresholdRule::Fixed(Thresholds::new(90, 92, 94)),
-    medium: Actions { measures: &[Measure::TrimCaches], ..REFUSE_MOST },
-    high: Actions { measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate], ..REFUSE_ALL },
+    medium: Actions {
+        measures: &[Measure::TrimCaches],
+        ..REFUSE_MOST
+    },
+    high: Actions {
+        measures: &[Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate],
+        ..REFUSE_ALL
+    },
     ..BASE
 };
 
@@ -167,8 +212,15 @@ const DEAD_LETTER_BACKLOG: Row = Row {
     resource: Resource::DeadLetterBacklog,
     thresholds: ThresholdRule::Fixed(Thresholds::new(1000, 2000, 4000)),
     history_depth: Some(300),
-    medium: Actions { measures: &[Measure::Alarm], ..NOTHING },
-    high: Actions { measures: &[Measure::Alarm], refuse_from: Some(Tier::Bulk), ..NOTHING },
+    medium: Actions {
+        measures: &[Measure::Alarm],
+        ..NOTHING
+    },
+    high: Actions {
+        measures: &[Measure::Alarm],
+        refuse_from: Some(Tier::Bulk),
+        ..NOTHING
+    },
     ..BASE
 };
 
@@ -182,7 +234,10 @@ const DRAIN_TIME: Row = Row {
 };
 
 const SCALED: [Row; 9] = [
-    Row { needs_slow_drain: true, ..SUBMISSION_QUEUE },
+    Row {
+        needs_slow_drain: true,
+        ..SUBMISSION_QUEUE
+    },
     VERSION_BUCKETS,
     BATCH_POINTS,
     DATABASE_DISK,

@@ -16,9 +16,13 @@ const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);
 const GIB: u64 = 1024 * 1024 * 1024;
 
-/// Readings with everything at rest: a disk of 100 GiB (95 / 97 / 99 and 94 / 96 / 98) and 100 GiB of memory.
+/// Readings with everything at rest: a disk of 100 GiB (95 / 97 / 99 and 94 / 96 / 98) and 100 GiB
+/// of memory.
 fn at_rest() -> Readings {
-    let idle = Usage { used: 0, total: 100 * GIB };
+    let idle = Usage {
+        used: 0,
+        total: 100 * GIB,
+    };
     Readings {
         visible: Some(0),
         version_buckets: Some(0),
@@ -32,12 +36,18 @@ fn at_rest() -> Readings {
     }
 }
 
-/// The same with one resource at a reading in its own unit. The submission queue is seen with a slow drain.
+/// The same with one resource at a reading in its own unit. The submission queue is seen with a
+/// slow drain.
 fn reading(resource: Resource, value: u64) -> Readings {
-    let share = Usage { used: value * GIB, total: 100 * GIB };
+    let share = Usage {
+        used: value * GIB,
+        total: 100 * GIB,
+    };
     let mut readings = at_rest();
     match resource {
-        Resource::SubmissionQueue => (readings.visible, readings.drain_secs) = (Some(value), Some(30)),
+        Resource::SubmissionQueue => {
+            (readings.visible, readings.drain_secs) = (Some(value), Some(30))
+        }
         Resource::VersionBuckets => readings.version_buckets = Some(value),
         Resource::BatchPoints => readings.batch_points = Some(value),
         Resource::DatabaseDisk => readings.database = Some(Space::Disk(share)),
@@ -74,7 +84,8 @@ impl Trace {
         self.now = self.now + POLL;
         let (state, transitions) = evaluate(&self.state, readings, &self.settings, self.now);
         self.state = state;
-        self.log.extend(transitions.iter().map(|t| (t.resource, t.log_ids())));
+        self.log
+            .extend(transitions.iter().map(|t| (t.resource, t.log_ids())));
         self.changes.extend(transitions);
         &self.state
     }
@@ -88,7 +99,9 @@ impl Trace {
 
     /// The tarpit in seconds after each of so many polls.
     fn tarpits(&mut self, count: u32, readings: &Readings) -> Vec<u64> {
-        (0..count).map(|_| self.poll(readings).tarpit().as_secs()).collect()
+        (0..count)
+            .map(|_| self.poll(readings).tarpit().as_secs())
+            .collect()
     }
 
     fn admit(&self, tier: Tier) -> Admission {
@@ -97,7 +110,10 @@ impl Trace {
 }
 
 fn exchange() -> PressureSettings {
-    PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() }
+    PressureSettings {
+        profile: Profile::Exchange2013,
+        ..PressureSettings::default()
+    }
 }
 
 /// A tier's answer in one letter: accepted `a`, delayed `d` by 10 s, by 55 s `D`, refused `r`.
@@ -111,37 +127,85 @@ fn letter(admission: Admission) -> char {
     }
 }
 
-/// The answers to internal, standard and bulk after the first poll at a reading, and when the history has
-/// passed.
+/// The answers to internal, standard and bulk after the first poll at a reading, and when the
+/// history has passed.
 fn heard(settings: &PressureSettings, resource: Resource, value: u64, history: u32) -> [String; 2] {
     let readings = reading(resource, value);
     let after = |polls| {
         let mut trace = Trace::new(settings.clone());
         trace.polls(polls, &readings);
-        Tier::ALL.map(|tier| letter(trace.admit(tier))).into_iter().collect()
+        Tier::ALL
+            .map(|tier| letter(trace.admit(tier)))
+            .into_iter()
+            .collect()
     };
     [after(1), after(history)]
 }
 
 #[test]
 fn every_resource_does_at_every_level_what_the_table_says() {
-    // Resource, history depth, then reading, heard at once and heard after the history: Normal, Medium, High.
+    // Resource, history depth, then reading, heard at once and heard after the history: Normal,
+    // Medium, High.
     type Case = (Resource, u32, [(u64, &'static str, &'static str); 3]);
-    let queue = [(3999, "aaa", "aaa"), (4000, "ddd", "arr"), (10_000, "ddd", "rrr")];
+    let queue = [
+        (3999, "aaa", "aaa"),
+        (4000, "ddd", "arr"),
+        (10_000, "ddd", "rrr"),
+    ];
     let cases: [Case; 9] = [
         (Resource::SubmissionQueue, 300, queue),
-        (Resource::VersionBuckets, 10, [(1999, "aaa", "aaa"), (2000, "ddd", "arr"), (2500, "ddd", "rrr")]),
-        (Resource::BatchPoints, 300, [(1999, "aaa", "aaa"), (2000, "ddd", "arr"), (4000, "ddd", "rrr")]),
-        (Resource::DatabaseDisk, 1, [(96, "aaa", "aaa"), (97, "arr", "arr"), (99, "rrr", "rrr")]),
-        (Resource::LogDisk, 1, [(95, "aaa", "aaa"), (96, "arr", "arr"), (98, "rrr", "rrr")]),
-        (Resource::ProcessMemory, 30, [(72, "aaa", "aaa"), (73, "aaa", "arr"), (75, "aaa", "rrr")]),
-        (Resource::SystemMemory, 1, [(91, "aaa", "aaa"), (92, "arr", "arr"), (94, "rrr", "rrr")]),
+        (
+            Resource::VersionBuckets,
+            10,
+            [
+                (1999, "aaa", "aaa"),
+                (2000, "ddd", "arr"),
+                (2500, "ddd", "rrr"),
+            ],
+        ),
+        (
+            Resource::BatchPoints,
+            300,
+            [
+                (1999, "aaa", "aaa"),
+                (2000, "ddd", "arr"),
+                (4000, "ddd", "rrr"),
+            ],
+        ),
+        (
+            Resource::DatabaseDisk,
+            1,
+            [(96, "aaa", "aaa"), (97, "arr", "arr"), (99, "rrr", "rrr")],
+        ),
+        (
+            Resource::LogDisk,
+            1,
+            [(95, "aaa", "aaa"), (96, "arr", "arr"), (98, "rrr", "rrr")],
+        ),
+        (
+            Resource::ProcessMemory,
+            30,
+            [(72, "aaa", "aaa"), (73, "aaa", "arr"), (75, "aaa", "rrr")],
+        ),
+        (
+            Resource::SystemMemory,
+            1,
+            [(91, "aaa", "aaa"), (92, "arr", "arr"), (94, "rrr", "rrr")],
+        ),
         (
             Resource::DeadLetterBacklog,
             300,
-            [(1999, "aaa", "aaa"), (2000, "aaa", "aaa"), (4000, "aaa", "aar")],
+            [
+                (1999, "aaa", "aaa"),
+                (2000, "aaa", "aaa"),
+                (4000, "aaa", "aar"),
+            ],
         ),
-        (Resource::DrainTime, 30, [(59, "aaa", "aaa"), (60, "ddd", "arr"), (300, "ddd", "rrr")]),
+        (
+            Resource::DrainTime,
+            30,
+            [(59, "aaa", "aaa"), (60, "ddd", "arr"), (300, "ddd", "rrr")],
+        ),
     ];
     assert_eq!(cases.map(|case| case.0), Resource::ALL);
     for (resource, history, levels) in cases {
@@ -155,42 +219,92 @@ fn every_resource_does_at_every_level_what_the_table_says() {
 #[test]
 fn one_poll_before_the_history_has_passed_nobody_is_refused() {
     for row in table(Profile::Scaled) {
-        let (Some(depth), ThresholdRule::Fixed(thresholds)) = (row.history_depth, row.thresholds) else {
+        let (Some(depth), ThresholdRule::Fixed(thresholds)) = (row.history_depth, row.thresholds)
+        else {
             continue;
         };
         let mut trace = Trace::new(PressureSettings::default());
         let readings = reading(row.resource, thresholds.high);
-        assert_eq!(trace.polls(depth - 1, &readings).refused_tiers(), [], "{}", row.resource);
-        assert!(!trace.poll(&readings).refused_tiers().is_empty(), "{}", row.resource);
+        assert_eq!(
+            trace.polls(depth - 1, &readings).refused_tiers(),
+            [],
+            "{}",
+            row.resource
+        );
+        assert!(
+            !trace.poll(&readings).refused_tiers().is_empty(),
+            "{}",
+            row.resource
+        );
     }
 }
 
 #[test]
 fn a_profile_has_one_row_per_resource_in_order() {
-    for profile in [Profile::Scaled, Profile::Exchange2013, Profile::Exchange2013German] {
+    for profile in [
+        Profile::Scaled,
+        Profile::Exchange2013,
+        Profile::Exchange2013German,
+    ] {
         assert_eq!(table(profile).map(|row| row.resource), Resource::ALL);
     }
-    let german = PressureSettings { profile: Profile::Exchange2013German, ..PressureSettings::default() };
-    assert_eq!(heard(&german, Resource::VersionBuckets, 119, 10), ["aaa", "aaa"]);
-    assert_eq!(heard(&german, Resource::VersionBuckets, 120, 10), ["ddd", "arr"]);
-    assert_eq!(heard(&german, Resource::VersionBuckets, 200, 10), ["ddd", "rrr"]);
+    let german = PressureSettings {
+        profile: Profile::Exchange2013German,
+        ..PressureSettings::default()
+    };
+    assert_eq!(
+        heard(&german, Resource::VersionBuckets, 119, 10),
+        ["aaa", "aaa"]
+    );
+    assert_eq!(
+        heard(&german, Resource::VersionBuckets, 120, 10),
+        ["ddd", "arr"]
+    );
+    assert_eq!(
+        heard(&german, Resource::VersionBuckets, 200, 10),
+        ["ddd", "rrr"]
+    );
 }
 
 #[test]
 fn our_own_rows_turn_nobody_away_in_the_documents_profile() {
-    assert_eq!(heard(&exchange(), Resource::DrainTime, 300, 30), ["aaa", "aaa"]);
-    assert_eq!(heard(&exchange(), Resource::DeadLetterBacklog, 4000, 300), ["aaa", "aaa"]);
-    for (resource, value) in [(Resource::DeadLetterBacklog, 4000), (Resource::DrainTime, 300)] {
+    assert_eq!(
+        heard(&exchange(), Resource::DrainTime, 300, 30),
+        ["aaa", "aaa"]
+    );
+    assert_eq!(
+        heard(&exchange(), Resource::DeadLetterBacklog, 4000, 300),
+        ["aaa", "aaa"]
+    );
+    for (resource, value) in [
+        (Resource::DeadLetterBacklog, 4000),
+        (Resource::DrainTime, 300),
+    ] {
         let mut trace = Trace::new(exchange());
         let state = trace.poll(&reading(resource, value)).clone();
         let seen = state.resource(resource).unwrap();
         // Their level is seen, logged and alarmed about, and counts for nobody else.
-        assert_eq!((seen.level, seen.told_level(), seen.acts), (Level::High, Level::High, false));
-        assert_eq!(state.asks_for(Measure::Alarm), resource == Resource::DeadLetterBacklog);
-        assert_eq!((state.level(), state.since(), state.worst()), (Level::Normal, None, None));
-        assert_eq!(pressure_header(Some(&state), Tier::Bulk, &trace.admit(Tier::Bulk)), None);
+        assert_eq!(
+            (seen.level, seen.told_level(), seen.acts),
+            (Level::High, Level::High, false)
+        );
+        assert_eq!(
+            state.asks_for(Measure::Alarm),
+            resource == Resource::DeadLetterBacklog
+        );
+        assert_eq!(
+            (state.level(), state.since(), state.worst()),
+            (Level::Normal, None, None)
+        );
+        assert_eq!(
+            pressure_header(Some(&state), Tier::Bulk, &trace.admit(Tier::Bulk)),
+            None
+        );
         trace.poll(&at_rest());
-        assert_eq!(trace.log, [vec![PRESSURE_ROSE], vec![PRESSURE_FELL]].map(|ids| (resource, ids)));
+        assert_eq!(
+            trace.log,
+            [vec![PRESSURE_ROSE], vec![PRESSURE_FELL]].map(|ids| (resource, ids))
+        );
     }
 }
 

@@ -41,13 +41,20 @@ impl Transition {
     }
 }
 
-/// The changes between two states, in the order of the table. The first is the one that was written before,
-/// however old it is: an operator who heard of it hears what became of it.
+/// The changes between two states, in the order of the table. The first is the one that was written
+/// before, however old it is: an operator who heard of it hears what became of it.
 pub(super) fn transitions(written: &PressureState, state: &PressureState) -> Vec<Transition> {
-    Resource::ALL.into_iter().filter_map(|resource| transition(written, state, resource)).collect()
+    Resource::ALL
+        .into_iter()
+        .filter_map(|resource| transition(written, state, resource))
+        .collect()
 }
 
-fn transition(written: &PressureState, state: &PressureState, resource: Resource) -> Option<Transition> {
+fn transition(
+    written: &PressureState,
+    state: &PressureState,
+    resource: Resource,
+) -> Option<Transition> {
     let (before, after) = (written.resource(resource), state.resource(resource));
     let level = |r: Option<&ResourceState>| r.map_or(Level::Normal, ResourceState::told_level);
     let refused = |r: Option<&ResourceState>| r.is_some_and(|r| r.refused_from.is_some());
@@ -62,7 +69,12 @@ fn transition(written: &PressureState, state: &PressureState, resource: Resource
 
 impl PressureChange {
     fn new(transition: Transition, state: &PressureState) -> Self {
-        let Transition { resource, previous, current, refusal_began } = transition;
+        let Transition {
+            resource,
+            previous,
+            current,
+            refusal_began,
+        } = transition;
         Self {
             at: state.at,
             resource,
@@ -78,11 +90,13 @@ impl PressureChange {
 }
 
 impl PressureState {
-    /// Takes in the changes that wait for a notice: those from `before`, and those of this poll. Answers how
-    /// many of the oldest were dropped because there are too many.
+    /// Takes in the changes that wait for a notice: those from `before`, and those of this poll.
+    /// Answers how many of the oldest were dropped because there are too many.
     #[must_use]
     pub fn carry(&mut self, before: &[PressureChange], transitions: &[Transition]) -> usize {
-        let news = transitions.iter().map(|transition| PressureChange::new(*transition, self));
+        let news = transitions
+            .iter()
+            .map(|transition| PressureChange::new(*transition, self));
         let mut untold: Vec<_> = before.iter().cloned().chain(news).collect();
         let dropped = untold.len().saturating_sub(UNTOLD_MAX);
         untold.drain(..dropped);
@@ -99,10 +113,19 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
     fn rise(resource: Resource) -> Transition {
-        Transition { resource, previous: Level::Normal, current: Level::Medium, refusal_began: false }
+        Transition {
+            resource,
+            previous: Level::Normal,
+            current: Level::Medium,
+            refusal_began: false,
+        }
     }
 
-    fn state(at: Timestamp, before: &[PressureChange], transitions: &[Transition]) -> (PressureState, usize) {
+    fn state(
+        at: Timestamp,
+        before: &[PressureChange],
+        transitions: &[Transition],
+    ) -> (PressureState, usize) {
         let mut state = PressureState::normal(at);
         let dropped = state.carry(before, transitions);
         (state, dropped)
@@ -110,11 +133,23 @@ mod tests {
 
     #[test]
     fn what_was_not_told_goes_before_what_is_new() {
-        let (first, _) = state(NOW, &[], &[rise(Resource::DrainTime), rise(Resource::LogDisk)]);
+        let (first, _) = state(
+            NOW,
+            &[],
+            &[rise(Resource::DrainTime), rise(Resource::LogDisk)],
+        );
         let later = NOW + std::time::Duration::from_secs(2);
         let (second, dropped) = state(later, &first.untold, &[rise(Resource::BatchPoints)]);
-        let told: Vec<_> = second.untold.iter().map(|change| (change.resource, change.at)).collect();
-        let expected = [(Resource::DrainTime, NOW), (Resource::LogDisk, NOW), (Resource::BatchPoints, later)];
+        let told: Vec<_> = second
+            .untold
+            .iter()
+            .map(|change| (change.resource, change.at))
+            .collect();
+        let expected = [
+            (Resource::DrainTime, NOW),
+            (Resource::LogDisk, NOW),
+            (Resource::BatchPoints, later),
+        ];
         assert_eq!((told, dropped), (expected.to_vec(), 0));
     }
 
@@ -125,7 +160,11 @@ mod tests {
             let at = Timestamp::from_millis(poll);
             before = state(at, &before, &[rise(Resource::DrainTime)]).0.untold;
         }
-        let (state, dropped) = state(NOW, &before, &[rise(Resource::DrainTime), rise(Resource::LogDisk)]);
+        let (state, dropped) = state(
+            NOW,
+            &before,
+            &[rise(Resource::DrainTime), rise(Resource::LogDisk)],
+        );
         assert_eq!((state.untold.len(), dropped), (UNTOLD_MAX, 2));
         assert_eq!(state.untold[0].at, Timestamp::from_millis(2));
         assert_eq!(state.untold[UNTOLD_MAX - 1].resource, Resource::LogDisk);
@@ -149,6 +188,9 @@ mod tests {
         let mut json: serde_json::Value = serde_json::from_slice(&full.render()).unwrap();
         json["unheardOf"] = 1.into();
         json["untold"][0]["unheardOf"] = "x".into();
-        assert_eq!(PressureState::parse(json.to_string().as_bytes()).unwrap(), full);
+        assert_eq!(
+            PressureState::parse(json.to_string().as_bytes()).unwrap(),
+            full
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A held folder's part of a pass: what it may send is reserved before its turn begins, of the room in the
-//! pass as of what its link may have, so that the folders beside it do not send the same.
+//! A held folder's part of a pass: what it may send is reserved before its turn begins, of the room
+//! in the pass as of what its link may have, so that the folders beside it do not send the same.
 
 use crate::circuit::Target;
 use crate::model::{HELD_PER_OBJECT_MAX, Timestamp};
@@ -47,13 +47,19 @@ pub enum NextTurn {
 impl Permission {
     /// A permission for which no endpoint is asked.
     pub fn without_target(release: Release) -> Self {
-        Self { release, target: None, in_run_max: usize::MAX }
+        Self {
+            release,
+            target: None,
+            in_run_max: usize::MAX,
+        }
     }
 
     /// The number of a folder's deliveries that may be sent now.
     fn allowed(&self, folder: &HeldFolder, links: &LinkShares) -> usize {
         let left_in_run = self.in_run_max.saturating_sub(folder.released);
-        links.allowed(self.release, self.target.as_ref()).min(left_in_run)
+        links
+            .allowed(self.release, self.target.as_ref())
+            .min(left_in_run)
     }
 }
 
@@ -71,8 +77,17 @@ impl Allotment {
         links.reserve(permission.release, permission.target.as_ref(), allowed);
         // How many have expired is not known before they are read.
         let has_expired = expired_by.is_some_and(|now| folder.has_expired(now));
-        let room = Amount { deliveries: if has_expired { max } else { allowed }, ..room };
-        Self { folder, room, allowed, expired_by, permission }
+        let room = Amount {
+            deliveries: if has_expired { max } else { allowed },
+            ..room
+        };
+        Self {
+            folder,
+            room,
+            allowed,
+            expired_by,
+            permission,
+        }
     }
 
     /// Tells whether one delivery goes as a probe.
@@ -80,18 +95,28 @@ impl Allotment {
         matches!(self.permission.release, Release::Probe(_))
     }
 
-    /// Ends the turn, and gives back what is left of it. `released` counts those that had not expired.
-    /// Answers the folder, and whether it has another turn.
+    /// Ends the turn, and gives back what is left of it. `released` counts those that had not
+    /// expired. Answers the folder, and whether it has another turn.
     pub fn end(
         mut self,
         released: usize,
         is_refused: bool,
         links: &mut LinkShares,
     ) -> (HeldFolder, NextTurn) {
-        let Permission { release, target, .. } = &self.permission;
-        links.give_back(*release, target.as_ref(), self.allowed.saturating_sub(released));
+        let Permission {
+            release, target, ..
+        } = &self.permission;
+        links.give_back(
+            *release,
+            target.as_ref(),
+            self.allowed.saturating_sub(released),
+        );
         self.folder.released += released;
-        let next = if is_refused { NextTurn::Stop } else { self.next(links) };
+        let next = if is_refused {
+            NextTurn::Stop
+        } else {
+            self.next(links)
+        };
         (self.folder, next)
     }
 
@@ -102,9 +127,15 @@ impl Allotment {
             Release::Probe(_) => self.permission.allowed(&self.folder, links) > 0,
             Release::Nothing => false,
         };
-        let has_expired = self.expired_by.is_some_and(|now| self.folder.has_expired(now));
+        let has_expired = self
+            .expired_by
+            .is_some_and(|now| self.folder.has_expired(now));
         let goes_on = (has_more && !self.folder.is_empty()) || has_expired;
-        if goes_on { NextTurn::Again } else { NextTurn::Done }
+        if goes_on {
+            NextTurn::Again
+        } else {
+            NextTurn::Done
+        }
     }
 }
 
@@ -116,18 +147,32 @@ mod tests {
     use crate::circuit::Probed;
 
     const NOW: Timestamp = Timestamp::from_millis(1_772_856_300_000);
-    const PROBE: Release = Release::Probe(Probed { link: true, subscription: false });
+    const PROBE: Release = Release::Probe(Probed {
+        link: true,
+        subscription: false,
+    });
 
     fn folder(minute: &str) -> HeldFolder {
         let mut folders = Vec::new();
-        HeldFolder::sort_page(vec![format!("held/orders.one/{minute}/x.json")], false, &mut folders);
+        HeldFolder::sort_page(
+            vec![format!("held/orders.one/{minute}/x.json")],
+            false,
+            &mut folders,
+        );
         folders.remove(0)
     }
 
     fn reserve(release: Release, minute: &str, room: usize, links: &mut LinkShares) -> Allotment {
         let target = Some(Target::parse("https://a.example:443 orders.one").unwrap());
-        let permission = Permission { release, target, in_run_max: 300 };
-        let room = Amount { deliveries: room, objects: 8 };
+        let permission = Permission {
+            release,
+            target,
+            in_run_max: 300,
+        };
+        let room = Amount {
+            deliveries: room,
+            objects: 8,
+        };
         Allotment::reserve(folder(minute), permission, room, links, Some(NOW))
     }
 
@@ -157,7 +202,11 @@ mod tests {
             let mut links = LinkShares::default();
             let allotment = reserve(release, minute, 500, &mut links);
             let (folder, next) = allotment.end(released, is_refused, &mut links);
-            assert_eq!((folder.released, next), (released, expected), "{release:?} {minute} {released}");
+            assert_eq!(
+                (folder.released, next),
+                (released, expected),
+                "{release:?} {minute} {released}"
+            );
         };
         let (past, later) = ("20200101T0000Z", "20300101T0000Z");
         check(Release::All, later, 200, false, NextTurn::Again);

@@ -1,6 +1,6 @@
-//! The folders of held objects, one for each subscription. A run finds them by a list that skips most of the
-//! objects in each, so that a backlog of one subscription costs one request and not one for every thousand
-//! objects.
+//! The folders of held objects, one for each subscription. A run finds them by a list that skips
+//! most of the objects in each, so that a backlog of one subscription costs one request and not one
+//! for every thousand objects.
 
 use std::collections::VecDeque;
 
@@ -25,15 +25,22 @@ pub struct HeldFolder {
 
 impl HeldFolder {
     fn new(name: &str, key: String) -> Self {
-        Self { name: name.to_owned(), keys: VecDeque::from([key]), released: 0, more_after: None }
+        Self {
+            name: name.to_owned(),
+            keys: VecDeque::from([key]),
+            released: 0,
+            more_after: None,
+        }
     }
 
-    /// Sorts a page of keys into folders. Answers the name of the last folder where the list goes on, for
-    /// more of that may follow. Keys of no folder are passed over.
+    /// Sorts a page of keys into folders. Answers the name of the last folder where the list goes
+    /// on, for more of that may follow. Keys of no folder are passed over.
     pub fn sort_page(keys: Vec<String>, has_more: bool, folders: &mut Vec<Self>) -> Option<String> {
         let last_key = keys.last().cloned().filter(|_| has_more);
         for key in keys {
-            let Some(name) = layout::held_folder(&key) else { continue };
+            let Some(name) = layout::held_folder(&key) else {
+                continue;
+            };
             match folders.last_mut().filter(|folder| folder.name == name) {
                 Some(folder) => folder.add(key),
                 None => folders.push(Self::new(name, key.clone())),
@@ -55,7 +62,9 @@ impl HeldFolder {
 
     /// Tells whether something in it has expired, as far as is known.
     pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.keys.front().map_or(self.more_after.is_some(), |key| is_expired(key, now))
+        self.keys
+            .front()
+            .map_or(self.more_after.is_some(), |key| is_expired(key, now))
     }
 
     /// Takes the wanted keys out: all, or those whose first event has expired by a time.
@@ -67,7 +76,9 @@ impl HeldFolder {
 
     /// Puts back wanted keys whose objects were not used up.
     pub fn give_back(&mut self, keys: VecDeque<String>) {
-        keys.into_iter().rev().for_each(|key| self.keys.push_front(key));
+        keys.into_iter()
+            .rev()
+            .for_each(|key| self.keys.push_front(key));
     }
 
     /// Puts one of the next keys in front, by a number that was drawn.
@@ -92,14 +103,15 @@ impl HeldFolder {
     }
 }
 
-/// Rotates folders, so that in every turn another one comes first and none has all the room there is.
+/// Rotates folders, so that in every turn another one comes first and none has all the room there
+/// is.
 pub fn rotate(folders: &mut VecDeque<HeldFolder>, turn: u64) {
     let count = u64::try_from(folders.len().max(1)).unwrap_or(u64::MAX);
     folders.rotate_left(usize::try_from(turn % count).unwrap_or(0));
 }
 
-/// Tells whether the first event of a held object has expired. A key that is none of ours counts as expired,
-/// so that its object is looked at and reported.
+/// Tells whether the first event of a held object has expired. A key that is none of ours counts as
+/// expired, so that its object is looked at and reported.
 fn is_expired(key: &str, now: Timestamp) -> bool {
     layout::held_expiry_minute(key).is_none_or(|minute| minute <= now.minute())
 }
@@ -119,31 +131,62 @@ mod tests {
     #[test]
     fn a_page_is_sorted_into_folders_of_which_the_last_may_have_more() {
         let mut folders = Vec::new();
-        let keys = owned(&["held/a.b/1/x", "held/a.b/1/y", "held/foreign", "held/a.c/1/x"]);
-        assert_eq!(HeldFolder::sort_page(keys, true, &mut folders).as_deref(), Some("a.c"));
-        let shape = |folder: &HeldFolder| (folder.name.clone(), folder.keys.len(), folder.more_after.clone());
+        let keys = owned(&[
+            "held/a.b/1/x",
+            "held/a.b/1/y",
+            "held/foreign",
+            "held/a.c/1/x",
+        ]);
+        assert_eq!(
+            HeldFolder::sort_page(keys, true, &mut folders).as_deref(),
+            Some("a.c")
+        );
+        let shape = |folder: &HeldFolder| {
+            (
+                folder.name.clone(),
+                folder.keys.len(),
+                folder.more_after.clone(),
+            )
+        };
         let shapes: Vec<_> = folders.iter().map(shape).collect();
-        assert_eq!(shapes, [("a.b".into(), 2, None), ("a.c".into(), 1, Some("held/a.c/1/x".into()))]);
+        assert_eq!(
+            shapes,
+            [
+                ("a.b".into(), 2, None),
+                ("a.c".into(), 1, Some("held/a.c/1/x".into()))
+            ]
+        );
     }
 
     #[test]
     fn of_a_long_folder_a_few_keys_are_kept_and_the_others_listed_later() {
-        let keys: Vec<_> = (0..2 * KEYS_KEPT_MAX).map(|n| format!("held/a.b/{n:04}/x")).collect();
+        let keys: Vec<_> = (0..2 * KEYS_KEPT_MAX)
+            .map(|n| format!("held/a.b/{n:04}/x"))
+            .collect();
         for has_more in [false, true] {
             let mut folders = Vec::new();
             HeldFolder::sort_page(keys.clone(), has_more, &mut folders);
             let last = keys[KEYS_KEPT_MAX - 1].clone();
-            assert_eq!((folders[0].keys.len(), folders[0].more_after.clone()), (KEYS_KEPT_MAX, Some(last)));
+            assert_eq!(
+                (folders[0].keys.len(), folders[0].more_after.clone()),
+                (KEYS_KEPT_MAX, Some(last))
+            );
         }
     }
 
     #[test]
     fn keys_that_have_expired_are_in_front_and_go_by_themselves() {
-        let keys =
-            owned(&["held/a.b/20260307T0404Z/x", "held/a.b/20260307T0405Z/x", "held/a.b/20260307T0406Z/x"]);
+        let keys = owned(&[
+            "held/a.b/20260307T0404Z/x",
+            "held/a.b/20260307T0405Z/x",
+            "held/a.b/20260307T0406Z/x",
+        ]);
         let mut folders = Vec::new();
         HeldFolder::sort_page(keys.clone(), false, &mut folders);
-        let (mut folder, now) = (folders.remove(0), Timestamp::parse("2026-03-07T04:05:30Z").unwrap());
+        let (mut folder, now) = (
+            folders.remove(0),
+            Timestamp::parse("2026-03-07T04:05:30Z").unwrap(),
+        );
         assert!(folder.has_expired(now));
         let expired = folder.take_wanted(Some(now));
         assert_eq!((expired.len(), folder.has_expired(now)), (2, false));

@@ -1,5 +1,5 @@
-//! The walk through all that is parked for subscriptions that an operator forced. One walk serves all
-//! requests, in pages, a bounded part in each run; a request remembers how far it came.
+//! The walk through all that is parked for subscriptions that an operator forced. One walk serves
+//! all requests, in pages, a bounded part in each run; a request remembers how far it came.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,8 @@ use crate::stored::layout;
 /// Most pages of what is parked that are walked through in one run.
 const PAGES_MAX: usize = 20;
 
-/// The minutes before an object is due in which it is left to the ordinary release, which runs beside this
-/// one and would send it as well.
+/// The minutes before an object is due in which it is left to the ordinary release, which runs
+/// beside this one and would send it as well.
 const LEFT_BEFORE_DUE_MINUTES: u64 = 1;
 
 /// A subscription whose parked deliveries are to be sent.
@@ -50,9 +50,19 @@ enum End {
 impl ForcedWalk {
     /// A walk for these subscriptions, from where the one begins that is least far.
     pub fn begin(folders: Vec<ForcedFolder>) -> Self {
-        let reached = folders.iter().map(|folder| folder.after.clone()).min().flatten();
+        let reached = folders
+            .iter()
+            .map(|folder| folder.after.clone())
+            .min()
+            .flatten();
         let end = folders.is_empty().then_some(End::Through);
-        Self { folders, next_after: reached.clone(), reached, end, ..Self::default() }
+        Self {
+            folders,
+            next_after: reached.clone(),
+            reached,
+            end,
+            ..Self::default()
+        }
     }
 
     /// Tells whether there may be more to send in this run.
@@ -60,8 +70,8 @@ impl ForcedWalk {
         self.end.is_none()
     }
 
-    /// Turns to the next page. Answers the key after which it is to be listed, `None` for the start; or
-    /// nothing, where the walk has ended.
+    /// Turns to the next page. Answers the key after which it is to be listed, `None` for the
+    /// start; or nothing, where the walk has ended.
     pub fn turn_page(&mut self) -> Option<Option<String>> {
         if self.pages > 0 && self.next_after.is_none() {
             self.end = Some(End::Through);
@@ -79,9 +89,14 @@ impl ForcedWalk {
     /// The next page. Objects that are due soon are left out.
     pub fn add_page(&mut self, keys: Vec<String>, next_after: Option<String>, now: Timestamp) {
         let left_through = now.minute() + LEFT_BEFORE_DUE_MINUTES;
-        let is_later = |key: &str| layout::parked_due_minute(key).is_some_and(|due| due > left_through);
+        let is_later =
+            |key: &str| layout::parked_due_minute(key).is_some_and(|due| due > left_through);
         let is_forced = |key: &str| self.folders.iter().any(|folder| folder.asks_for(key));
-        self.keys = keys.iter().filter(|key| is_later(key) && is_forced(key)).cloned().collect();
+        self.keys = keys
+            .iter()
+            .filter(|key| is_later(key) && is_forced(key))
+            .cloned()
+            .collect();
         self.pages += 1;
         (self.listed, self.next_after) = (keys, next_after);
     }
@@ -109,7 +124,12 @@ impl ForcedWalk {
         };
         let first_left = refused.or(self.keys.front());
         let is_done = |key: &&String| first_left.is_none_or(|left| *key < left);
-        self.listed.iter().take_while(is_done).last().cloned().or_else(|| self.reached.clone())
+        self.listed
+            .iter()
+            .take_while(is_done)
+            .last()
+            .cloned()
+            .or_else(|| self.reached.clone())
     }
 }
 
@@ -134,15 +154,26 @@ mod tests {
     }
 
     fn forced(name: &str, after: Option<String>) -> ForcedFolder {
-        ForcedFolder { name: name.to_owned(), after }
+        ForcedFolder {
+            name: name.to_owned(),
+            after,
+        }
     }
 
     #[test]
     fn of_a_page_only_what_is_forced_and_not_due_soon_is_sent() {
-        let mut walk = ForcedWalk::begin(vec![forced("a.b", Some(key(1_003, "a.b"))), forced("a.c", None)]);
+        let mut walk = ForcedWalk::begin(vec![
+            forced("a.b", Some(key(1_003, "a.b"))),
+            forced("a.c", None),
+        ]);
         assert_eq!(walk.turn_page(), Some(None));
-        let keys =
-            [key(1_001, "a.c"), key(1_002, "a.c"), key(1_003, "a.b"), key(1_003, "a.d"), key(1_004, "a.b")];
+        let keys = [
+            key(1_001, "a.c"),
+            key(1_002, "a.c"),
+            key(1_003, "a.b"),
+            key(1_003, "a.d"),
+            key(1_004, "a.b"),
+        ];
         walk.add_page(keys.to_vec(), None, NOW);
         assert_eq!(walk.keys, [key(1_002, "a.c"), key(1_004, "a.b")]);
     }

@@ -1,8 +1,8 @@
 //! Held deliveries: which of them go back to the queue now, and how many.
 //!
-//! Each subscription's lie in a folder of their own, those that expire first in front. How often a folder is
-//! looked at, and how what may go is paced, is wake's matter; what becomes of a delivery that goes is decided
-//! by deliver.
+//! Each subscription's lie in a folder of their own, those that expire first in front. How often a
+//! folder is looked at, and how what may go is paced, is wake's matter; what becomes of a delivery
+//! that goes is decided by deliver.
 
 use crate::attempt::{Batching, Rate};
 use crate::circuit::{CircuitDecision, Probed, RECOVERED_KNOWN_FOR};
@@ -11,8 +11,8 @@ use crate::model::{Status, Timestamp};
 /// The number of times that what goes in a pass doubles; after that it is more than a pass has.
 const DOUBLINGS_MAX: u32 = 10;
 
-/// The held deliveries of a subscription that are released. Those whose time is over go whatever it says:
-/// deliver gives them up.
+/// The held deliveries of a subscription that are released. Those whose time is over go whatever it
+/// says: deliver gives them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// All of them, as fast as passes go.
@@ -69,23 +69,34 @@ fn release_to(standing: Standing, now: Timestamp) -> Release {
     }
 }
 
-/// Most deliveries that go to an active subscription in a run, of which there is one a minute: as many as it
-/// may send in one. More would be parked again, and would take the room that others have a use for.
+/// Most deliveries that go to an active subscription in a run, of which there is one a minute: as
+/// many as it may send in one. More would be parked again, and would take the room that others have
+/// a use for.
 pub fn at_rate(rate: Option<Rate>, batching: Batching) -> usize {
-    let events = if batching.enabled { batching.events_max.max(1) } else { 1 };
+    let events = if batching.enabled {
+        batching.events_max.max(1)
+    } else {
+        1
+    };
     let requests = |rate: Rate| usize::try_from(rate.requests_per_minute()).unwrap_or(usize::MAX);
     rate.map_or(usize::MAX, |rate| requests(rate).saturating_mul(events))
 }
 
-/// Tells whether an endpoint recovered a moment ago: what is held for it begins to go one by one in every
-/// run, because the ramp of its first seconds may be over before wake looks.
+/// Tells whether an endpoint recovered a moment ago: what is held for it begins to go one by one in
+/// every run, because the ramp of its first seconds may be over before wake looks.
 fn is_new(standing: Standing, now: Timestamp) -> bool {
-    standing.recovering_since.is_some_and(|since| now < since + RECOVERED_KNOWN_FOR)
+    standing
+        .recovering_since
+        .is_some_and(|since| now < since + RECOVERED_KNOWN_FOR)
 }
 
 impl Standing {
     /// The standing of an endpoint that is well, or does not matter.
-    pub const WELL: Self = Self { gate: CircuitDecision::Open, recovering_since: None, passes: 0 };
+    pub const WELL: Self = Self {
+        gate: CircuitDecision::Open,
+        recovering_since: None,
+        passes: 0,
+    };
 }
 
 #[cfg(test)]
@@ -93,8 +104,14 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
-    const RAMP: CircuitDecision = CircuitDecision::Ramp { at_once: 8, until: NOW };
-    const PROBED: Probed = Probed { link: true, subscription: false };
+    const RAMP: CircuitDecision = CircuitDecision::Ramp {
+        at_once: 8,
+        until: NOW,
+    };
+    const PROBED: Probed = Probed {
+        link: true,
+        subscription: false,
+    };
     const GATES: [CircuitDecision; 5] = [
         CircuitDecision::Open,
         RAMP,
@@ -104,7 +121,10 @@ mod tests {
     ];
 
     fn standing(gate: CircuitDecision) -> Standing {
-        Standing { gate, ..Standing::WELL }
+        Standing {
+            gate,
+            ..Standing::WELL
+        }
     }
 
     #[test]
@@ -120,7 +140,13 @@ mod tests {
         }
         check(
             Some(Status::Active),
-            [Release::All, Release::AtMost(8), Release::Probe(PROBED), Release::Nothing, Release::Nothing],
+            [
+                Release::All,
+                Release::AtMost(8),
+                Release::Probe(PROBED),
+                Release::Nothing,
+                Release::Nothing,
+            ],
         );
     }
 
@@ -128,8 +154,16 @@ mod tests {
     fn what_recovered_a_moment_ago_gets_twice_as_many_in_each_pass() {
         let check = |ago_secs: u64, passes, expected| {
             let since = Timestamp::from_millis(NOW.as_millis() - ago_secs * 1000);
-            let standing = Standing { recovering_since: Some(since), passes, ..Standing::WELL };
-            assert_eq!(release(Some(Status::Active), standing, NOW), expected, "{ago_secs} {passes}");
+            let standing = Standing {
+                recovering_since: Some(since),
+                passes,
+                ..Standing::WELL
+            };
+            assert_eq!(
+                release(Some(Status::Active), standing, NOW),
+                expected,
+                "{ago_secs} {passes}"
+            );
         };
         check(60, 0, Release::AtMost(1));
         check(60, 1, Release::AtMost(2));
@@ -141,8 +175,16 @@ mod tests {
     #[test]
     fn a_rate_bounds_a_run_by_the_events_of_a_minutes_requests() {
         let check = |per_minute: Option<u32>, enabled, expected| {
-            let batching = Batching { enabled, events_max: 10, ..Batching::default() };
-            assert_eq!(at_rate(per_minute.and_then(Rate::per_minute), batching), expected, "{per_minute:?}");
+            let batching = Batching {
+                enabled,
+                events_max: 10,
+                ..Batching::default()
+            };
+            assert_eq!(
+                at_rate(per_minute.and_then(Rate::per_minute), batching),
+                expected,
+                "{per_minute:?}"
+            );
         };
         check(None, true, usize::MAX);
         check(Some(1), false, 1);

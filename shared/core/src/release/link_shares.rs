@@ -1,5 +1,5 @@
-//! Released deliveries by link: a link that is probed gets one delivery in a run, and one that recovers a few
-//! in a pass, over all of its subscriptions.
+//! Released deliveries by link: a link that is probed gets one delivery in a run, and one that
+//! recovers a few in a pass, over all of its subscriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,8 @@ impl LinkShares {
         self.passes.get(target.link()).copied().unwrap_or_default()
     }
 
-    /// Deliveries that may go to a target now; `None` is a subscription that no endpoint is asked for.
+    /// Deliveries that may go to a target now; `None` is a subscription that no endpoint is asked
+    /// for.
     pub fn allowed(&self, release: Release, target: Option<&Target>) -> usize {
         match (release, target) {
             (Release::Nothing, _) => 0,
@@ -46,7 +47,9 @@ impl LinkShares {
 
     /// Reserves deliveries for a target, so that others on the link may have their turn meanwhile.
     pub fn reserve(&mut self, release: Release, target: Option<&Target>, count: usize) {
-        let Some(target) = target.filter(|_| count > 0) else { return };
+        let Some(target) = target.filter(|_| count > 0) else {
+            return;
+        };
         *self.in_pass.entry(target.link().clone()).or_default() += count;
         if let Release::Probe(probed) = release {
             self.probed.insert(asked(probed, target));
@@ -55,8 +58,14 @@ impl LinkShares {
 
     /// Takes back reserved deliveries that were not sent.
     pub fn give_back(&mut self, release: Release, target: Option<&Target>, unsent: usize) {
-        let Some(target) = target.filter(|_| unsent > 0) else { return };
-        let left = self.in_pass.remove(target.link()).unwrap_or_default().saturating_sub(unsent);
+        let Some(target) = target.filter(|_| unsent > 0) else {
+            return;
+        };
+        let left = self
+            .in_pass
+            .remove(target.link())
+            .unwrap_or_default()
+            .saturating_sub(unsent);
         if left > 0 {
             self.in_pass.insert(target.link().clone(), left);
         }
@@ -69,7 +78,11 @@ impl LinkShares {
 
 /// The target that a probe asks: the link, for all of its subscriptions, or the subscription alone.
 fn asked(probed: Probed, target: &Target) -> Target {
-    if probed.link { Target::Link(target.link().clone()) } else { target.clone() }
+    if probed.link {
+        Target::Link(target.link().clone())
+    } else {
+        target.clone()
+    }
 }
 
 #[cfg(test)]
@@ -78,8 +91,14 @@ mod tests {
 
     use super::*;
 
-    const OF_LINK: Release = Release::Probe(Probed { link: true, subscription: false });
-    const OF_SUBSCRIPTION: Release = Release::Probe(Probed { link: false, subscription: true });
+    const OF_LINK: Release = Release::Probe(Probed {
+        link: true,
+        subscription: false,
+    });
+    const OF_SUBSCRIPTION: Release = Release::Probe(Probed {
+        link: false,
+        subscription: true,
+    });
 
     fn targets() -> [Target; 3] {
         let text = [
@@ -95,7 +114,11 @@ mod tests {
         let check = |release, expected| {
             let (mut links, targets) = (LinkShares::default(), targets());
             links.reserve(release, Some(&targets[0]), 1);
-            assert_eq!(targets.map(|target| links.allowed(release, Some(&target))), expected, "{release:?}");
+            assert_eq!(
+                targets.map(|target| links.allowed(release, Some(&target))),
+                expected,
+                "{release:?}"
+            );
         };
         check(OF_LINK, [0, 0, 1]);
         check(OF_SUBSCRIPTION, [0, 1, 1]);
@@ -121,7 +144,14 @@ mod tests {
         };
         assert_eq!((allowed(&links), links.passes(&two)), ([1, 1, 4], 0));
         links.begin_pass();
-        assert_eq!((allowed(&links), links.passes(&two), links.passes(&elsewhere)), ([4, 4, 4], 1, 0));
+        assert_eq!(
+            (
+                allowed(&links),
+                links.passes(&two),
+                links.passes(&elsewhere)
+            ),
+            ([4, 4, 4], 1, 0)
+        );
     }
 
     proptest! {

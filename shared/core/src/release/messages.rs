@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::model::{Delivery, Timestamp};
 use crate::stored::delivery::{parse_delivery, render_delivery};
 
-/// Puts the messages in front that have an expired event, and answers how many they are. The order is kept
-/// otherwise. A message that cannot be read has no such event: it goes when its turn comes.
+/// Puts the messages in front that have an expired event, and answers how many they are. The order
+/// is kept otherwise. A message that cannot be read has no such event: it goes when its turn comes.
 pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize) {
     let has_expired =
         |message: &Bytes| parse_delivery(message).is_ok_and(|delivery| delivery.has_expired(now));
@@ -16,12 +16,16 @@ pub fn expired_first(messages: Vec<Bytes>, now: Timestamp) -> (Vec<Bytes>, usize
     (expired, count)
 }
 
-/// A message as it goes back, and its group: due from now on, because the time that it spent in the store
-/// must not read as a slow drain. One that cannot be read goes as it is: deliver keeps it byte for byte.
+/// A message as it goes back, and its group: due from now on, because the time that it spent in the
+/// store must not read as a slow drain. One that cannot be read goes as it is: deliver keeps it
+/// byte for byte.
 pub fn requeued(message: &Bytes, now: Timestamp) -> (Bytes, Option<String>) {
     match parse_delivery(message) {
         Ok(delivery) => {
-            let delivery = Delivery { not_before: now, ..delivery };
+            let delivery = Delivery {
+                not_before: now,
+                ..delivery
+            };
             (render_delivery(&delivery), Some(delivery.group()))
         }
         Err(_) => (message.clone(), None),
@@ -40,7 +44,10 @@ mod tests {
 
     fn message(expires_at: Timestamp) -> Bytes {
         let mut delivery = parse_delivery(&Bytes::from_static(MESSAGE)).unwrap();
-        delivery.events.iter_mut().for_each(|entry| entry.expires_at = expires_at);
+        delivery
+            .events
+            .iter_mut()
+            .for_each(|entry| entry.expires_at = expires_at);
         render_delivery(&delivery)
     }
 

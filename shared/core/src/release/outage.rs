@@ -1,23 +1,29 @@
-//! Outages of wake, seen by how far apart two runs begin. Deliveries that were due in an outage were not
-//! attempted, so no time before its end counts as idle.
+//! Outages of wake, seen by how far apart two runs begin. Deliveries that were due in an outage
+//! were not attempted, so no time before its end counts as idle.
 
 use std::time::Duration;
 
 use crate::model::Timestamp;
 
-/// Runs that begin further apart than this have an outage between them. It is less than the queue's longest
-/// delay, for which a wait is noted ahead, so that idleness is never confused with a shorter gap.
+/// Runs that begin further apart than this have an outage between them. It is less than the queue's
+/// longest delay, for which a wait is noted ahead, so that idleness is never confused with a
+/// shorter gap.
 pub const OUTAGE_MIN: Duration = Duration::from_mins(10);
 
-/// The end of the last known outage, for a run that begins now. `last_began` is the beginning of the run
-/// before, `known` the end of an outage that it knew of; a time in the future is from a clock that was ahead.
+/// The end of the last known outage, for a run that begins now. `last_began` is the beginning of
+/// the run before, `known` the end of an outage that it knew of; a time in the future is from a
+/// clock that was ahead.
 pub fn awake_since(
     last_began: Option<Timestamp>,
     known: Option<Timestamp>,
     began: Timestamp,
 ) -> Option<Timestamp> {
     let was_asleep = last_began.is_some_and(|last| began > last + OUTAGE_MIN);
-    if was_asleep { Some(began) } else { known.map(|since| since.min(began)) }
+    if was_asleep {
+        Some(began)
+    } else {
+        known.map(|since| since.min(began))
+    }
 }
 
 #[cfg(test)]

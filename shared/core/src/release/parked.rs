@@ -1,28 +1,29 @@
-//! The list of parked objects, oldest first: where a run begins, and what it remembers for the next.
+//! The list of parked objects, oldest first: where a run begins, and what it remembers for the
+//! next.
 //!
-//! Every object that is released leaves a delete marker in a versioned bucket, for a day or two, and a
-//! listing must walk past all of them: at a million it takes minutes. A list that begins where something may
-//! still lie walks past none. The due minute of a new object is never before the minute in which it was
-//! written, so what was found empty stays empty.
+//! Every object that is released leaves a delete marker in a versioned bucket, for a day or two,
+//! and a listing must walk past all of them: at a million it takes minutes. A list that begins
+//! where something may still lie walks past none. The due minute of a new object is never before
+//! the minute in which it was written, so what was found empty stays empty.
 
 use std::time::Duration;
 
 use crate::model::Timestamp;
 use crate::stored::{Checkpoint, layout};
 
-/// How far before the open minute a list begins: as much as the clocks of two workers may be apart, and an
-/// object be written late.
+/// How far before the open minute a list begins: as much as the clocks of two workers may be apart,
+/// and an object be written late.
 const STEP_BACK_MINUTES: u64 = 10;
 
-/// Time between two scans of what lies before the list's beginning, for objects that were written later
-/// still.
+/// Time between two scans of what lies before the list's beginning, for objects that were written
+/// later still.
 const SCAN_EVERY: Duration = Duration::from_hours(24);
 
 /// Time after which a scan that did not come to its end is tried again.
 const SCAN_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
-/// Minutes after its due minute at which a parked object is late. deliver's note keeps its subscription for
-/// longer.
+/// Minutes after its due minute at which a parked object is late. deliver's note keeps its
+/// subscription for longer.
 const LATE_MINUTES: u64 = 5;
 
 /// One run's way through the list.
@@ -34,17 +35,20 @@ pub struct ParkedWalk {
     /// The oldest minute of what must be tried again.
     retry_from: Option<u64>,
     scan_at: Option<Timestamp>,
-    /// The last object that was looked at under pressure for what has expired; `None` once all were.
+    /// The last object that was looked at under pressure for what has expired; `None` once all
+    /// were.
     pub expired_to: Option<String>,
 }
 
 impl ParkedWalk {
-    /// The way of a run that begins now, from what the last one left. A minute that has not come yet is from
-    /// a clock that was ahead.
+    /// The way of a run that begins now, from what the last one left. A minute that has not come
+    /// yet is from a clock that was ahead.
     pub fn resume(checkpoint: &Checkpoint, began: Timestamp) -> Self {
         Self {
             began,
-            reached: checkpoint.open_from_minute.map(|minute| minute.min(began.minute())),
+            reached: checkpoint
+                .open_from_minute
+                .map(|minute| minute.min(began.minute())),
             retry_from: None,
             scan_at: checkpoint.scan_at,
             expired_to: checkpoint.expired_to.clone(),
@@ -53,13 +57,15 @@ impl ParkedWalk {
 
     /// The key after which the list begins; `None` for its start.
     pub fn begins_after(&self) -> Option<String> {
-        self.reached.map(|minute| layout::parked_before(minute.saturating_sub(STEP_BACK_MINUTES)))
+        self.reached
+            .map(|minute| layout::parked_before(minute.saturating_sub(STEP_BACK_MINUTES)))
     }
 
-    /// Tells whether what lies before the beginning must be scanned. A time that is further off than any that
-    /// is ever set is from a clock that was ahead.
+    /// Tells whether what lies before the beginning must be scanned. A time that is further off
+    /// than any that is ever set is from a clock that was ahead.
     pub fn is_scan_due(&self) -> bool {
-        self.scan_at.is_none_or(|at| at <= self.began || at > self.began + SCAN_EVERY)
+        self.scan_at
+            .is_none_or(|at| at <= self.began || at > self.began + SCAN_EVERY)
     }
 
     /// A scan begins. Until [`Self::end_scan`] it counts as not done.
@@ -79,7 +85,10 @@ impl ParkedWalk {
 
     /// Notes that these objects were tried, and everything before them.
     pub fn tried(&mut self, keys: &[String]) {
-        let last = keys.iter().rev().find_map(|key| layout::parked_due_minute(key));
+        let last = keys
+            .iter()
+            .rev()
+            .find_map(|key| layout::parked_due_minute(key));
         self.reached = self.reached.max(last);
     }
 
@@ -91,7 +100,10 @@ impl ParkedWalk {
 
     /// The part of the checkpoint that the next run resumes from; the other members are empty.
     pub fn checkpoint(self) -> Checkpoint {
-        let open_from = |reached: u64| self.retry_from.map_or(reached, |minute| minute.min(reached));
+        let open_from = |reached: u64| {
+            self.retry_from
+                .map_or(reached, |minute| minute.min(reached))
+        };
         Checkpoint {
             open_from_minute: self.reached.map(open_from),
             scan_at: self.scan_at,
@@ -101,13 +113,14 @@ impl ParkedWalk {
     }
 }
 
-/// Tells whether the minute of a parked object has come. A key that is none of ours counts as due, so that
-/// its object is looked at and reported instead of holding up the list.
+/// Tells whether the minute of a parked object has come. A key that is none of ours counts as due,
+/// so that its object is looked at and reported instead of holding up the list.
 pub fn is_due(key: &str, now: Timestamp) -> bool {
     layout::parked_due_minute(key).is_none_or(|minute| minute <= now.minute())
 }
 
-/// Tells whether a parked object is released so late that the note which deliver made of its wait is old.
+/// Tells whether a parked object is released so late that the note which deliver made of its wait
+/// is old.
 pub fn is_late(key: &str, now: Timestamp) -> bool {
     layout::parked_due_minute(key).is_some_and(|due| now.minute() >= due + LATE_MINUTES)
 }
@@ -129,7 +142,8 @@ mod tests {
     /// The minute in which the list of the next run begins.
     fn next_begins(walk: &ParkedWalk, now: u64) -> Option<u64> {
         let next = ParkedWalk::resume(&walk.clone().checkpoint(), at(now));
-        next.begins_after().map(|key| layout::parked_due_minute(&key).unwrap())
+        next.begins_after()
+            .map(|key| layout::parked_due_minute(&key).unwrap())
     }
 
     #[test]
@@ -149,7 +163,10 @@ mod tests {
     #[test]
     fn the_start_is_scanned_once_a_day_and_after_an_hour_where_that_failed() {
         let check = |scan_at: Option<u64>, expected| {
-            let checkpoint = Checkpoint { scan_at: scan_at.map(at), ..Checkpoint::default() };
+            let checkpoint = Checkpoint {
+                scan_at: scan_at.map(at),
+                ..Checkpoint::default()
+            };
             let mut walk = ParkedWalk::resume(&checkpoint, at(10_000));
             assert_eq!(walk.is_scan_due(), expected, "{scan_at:?}");
             walk.begin_scan();
@@ -169,19 +186,30 @@ mod tests {
     fn an_object_is_due_from_its_minute_on_and_late_five_minutes_later() {
         let check = |minute, expected| {
             let (key, now) = (key(minute), at(1_000));
-            assert_eq!((is_due(&key, now), is_late(&key, now)), expected, "{minute}");
+            assert_eq!(
+                (is_due(&key, now), is_late(&key, now)),
+                expected,
+                "{minute}"
+            );
         };
         check(1_001, (false, false));
         check(1_000, (true, false));
         check(996, (true, false));
         check(995, (true, true));
-        assert_eq!((is_due("parked/x", at(1)), is_late("parked/x", at(1))), (true, false));
+        assert_eq!(
+            (is_due("parked/x", at(1)), is_late("parked/x", at(1))),
+            (true, false)
+        );
     }
 
-    /// One run: minutes since the last, of each object that is due how far back it lies and whether it stays,
-    /// and whether the run comes to the end.
+    /// One run: minutes since the last, of each object that is due how far back it lies and whether
+    /// it stays, and whether the run comes to the end.
     fn run() -> impl Strategy<Value = (u64, Vec<(u64, bool)>, bool)> {
-        (0_u64..300, prop::collection::vec((0_u64..400, any::<bool>()), 0..8), any::<bool>())
+        (
+            0_u64..300,
+            prop::collection::vec((0_u64..400, any::<bool>()), 0..8),
+            any::<bool>(),
+        )
     }
 
     proptest! {

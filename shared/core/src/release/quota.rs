@@ -27,7 +27,10 @@ pub struct Quota {
 impl Released {
     /// Deliveries, and the objects that they were of.
     pub fn amount(&self) -> Amount {
-        Amount { deliveries: self.sent, objects: self.objects }
+        Amount {
+            deliveries: self.sent,
+            objects: self.objects,
+        }
     }
 
     /// Counts more that was released.
@@ -44,13 +47,22 @@ impl Quota {
     #[must_use]
     pub fn at_most(self, deliveries: usize) -> Self {
         let deliveries = deliveries.min(self.max.deliveries);
-        Self { max: Amount { deliveries, ..self.max }, ..self }
+        Self {
+            max: Amount {
+                deliveries,
+                ..self.max
+            },
+            ..self
+        }
     }
 
     /// The rest when so much was released.
     #[must_use]
     pub fn after(self, released: &Released) -> Self {
-        Self { max: self.max.minus(released.amount()), ..self }
+        Self {
+            max: self.max.minus(released.amount()),
+            ..self
+        }
     }
 
     /// Tells whether more may be released after this.
@@ -75,7 +87,13 @@ mod tests {
     #[test]
     fn as_many_objects_are_read_as_are_likely_to_fit() {
         let check = |deliveries, max_objects, (objects, messages), expected| {
-            let quota = Quota { max: Amount { deliveries, objects: max_objects }, at_once: 8 };
+            let quota = Quota {
+                max: Amount {
+                    deliveries,
+                    objects: max_objects,
+                },
+                at_once: 8,
+            };
             assert_eq!(
                 quota.objects_to_read(objects, messages),
                 expected,

@@ -1,6 +1,6 @@
-//! Rest: wake does not look for work in minutes in which there can be none. A run that found nothing at all
-//! says until when that holds. Parked deliveries fall due by time alone, and what else makes work sends a
-//! signal first ([`crate::stored::WakeSignal`]).
+//! Rest: wake does not look for work in minutes in which there can be none. A run that found
+//! nothing at all says until when that holds. Parked deliveries fall due by time alone, and what
+//! else makes work sends a signal first ([`crate::stored::WakeSignal`]).
 
 use std::time::Duration;
 
@@ -9,27 +9,34 @@ use crate::stored::Checkpoint;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Longest rest. A delivery is parked for longer than the queue can delay it, so nothing that is parked after
-/// a run falls due sooner. A minute less, because the clocks of two workers may be apart. This also bounds
-/// how late work is found whose signal was lost, or that an older program made.
+/// Longest rest. A delivery is parked for longer than the queue can delay it, so nothing that is
+/// parked after a run falls due sooner. A minute less, because the clocks of two workers may be
+/// apart. This also bounds how late work is found whose signal was lost, or that an older program
+/// made.
 pub const REST_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64 - 60);
 
-/// The rest after a run that began at `began` and found nothing to do. `next_due` is the minute of the next
-/// parked object that it saw.
+/// The rest after a run that began at `began` and found nothing to do. `next_due` is the minute of
+/// the next parked object that it saw.
 pub fn rest_until(began: Timestamp, next_due: Option<u64>) -> Timestamp {
     let due = next_due.map(|minute| Timestamp::from_millis(minute.saturating_mul(MINUTE_MS)));
-    due.into_iter().chain([began + REST_MAX]).min().unwrap_or(began)
+    due.into_iter()
+        .chain([began + REST_MAX])
+        .min()
+        .unwrap_or(began)
 }
 
-/// Tells whether a run that begins now may end at once, by what the last one left. Before it does, the signal
-/// has to be read as well: see [`is_covered`].
+/// Tells whether a run that begins now may end at once, by what the last one left. Before it does,
+/// the signal has to be read as well: see [`is_covered`].
 pub fn may_rest(last: &Checkpoint, now: Timestamp) -> bool {
-    let (Some(began), Some(until)) = (last.began_at, last.rest_until) else { return false };
+    let (Some(began), Some(until)) = (last.began_at, last.rest_until) else {
+        return false;
+    };
     // Anything else is from a clock that was ahead.
     began <= now && now < until && until <= began + REST_MAX
 }
 
-/// Tells whether the last run saw all the work that a signal announced: it began after the signal's time.
+/// Tells whether the last run saw all the work that a signal announced: it began after the signal's
+/// time.
 pub fn is_covered(last: &Checkpoint, signalled_until: Timestamp) -> bool {
     last.began_at.is_some_and(|began| signalled_until < began)
 }
@@ -48,7 +55,11 @@ mod tests {
     }
 
     fn checkpoint(began: u64, until: Option<u64>) -> Checkpoint {
-        Checkpoint { began_at: Some(at(began)), rest_until: until.map(at), ..Checkpoint::default() }
+        Checkpoint {
+            began_at: Some(at(began)),
+            rest_until: until.map(at),
+            ..Checkpoint::default()
+        }
     }
 
     #[test]
@@ -64,7 +75,11 @@ mod tests {
     #[test]
     fn a_run_rests_within_the_time_that_the_last_one_gave_and_never_by_a_clock_that_was_ahead() {
         let check = |began, until, now, expected| {
-            assert_eq!(may_rest(&checkpoint(began, until), at(now)), expected, "{began} {until:?} {now}");
+            assert_eq!(
+                may_rest(&checkpoint(began, until), at(now)),
+                expected,
+                "{began} {until:?} {now}"
+            );
         };
         check(100, Some(114), 100, true);
         check(100, Some(114), 113, true);
@@ -79,7 +94,11 @@ mod tests {
     #[test]
     fn a_signal_is_covered_by_a_run_that_began_after_its_time() {
         let check = |began, signalled, expected| {
-            assert_eq!(is_covered(&checkpoint(began, None), at(signalled)), expected, "{began} {signalled}");
+            assert_eq!(
+                is_covered(&checkpoint(began, None), at(signalled)),
+                expected,
+                "{began} {signalled}"
+            );
         };
         check(100, 99, true);
         check(100, 100, false);

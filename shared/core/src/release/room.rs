@@ -1,5 +1,5 @@
-//! The room that the queue has for held deliveries, so that a backlog neither raises the pressure nor makes
-//! new deliveries wait behind it.
+//! The room that the queue has for held deliveries, so that a backlog neither raises the pressure
+//! nor makes new deliveries wait behind it.
 
 use super::speed::{Amount, Speed};
 use crate::model::Timestamp;
@@ -8,16 +8,16 @@ use crate::pressure::{PressureState, Resource};
 /// Most deliveries that are released between two looks at the queue, whatever it could take.
 pub(crate) const PASS_MAX: usize = 500;
 
-/// The part of the submission queue's normal threshold up to which released deliveries may fill it: one in so
-/// many.
+/// The part of the submission queue's normal threshold up to which released deliveries may fill it:
+/// one in so many.
 const NORMAL_DIVISOR: u64 = 2;
 
-/// The number that may be released while the count is above that. So a backlog gets through even where the
-/// queue is always as full and yet under no pressure.
+/// The number that may be released while the count is above that. So a backlog gets through even
+/// where the queue is always as full and yet under no pressure.
 const TRICKLE: usize = 50;
 
-/// The number of deliveries that may be released until the queue is counted again. A count is some seconds
-/// old, up to a minute on AWS. So a release is taken off the count and never added back.
+/// The number of deliveries that may be released until the queue is counted again. A count is some
+/// seconds old, up to a minute on AWS. So a release is taken off the count and never added back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
     counted_at: Option<Timestamp>,
@@ -25,8 +25,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// The number that may be released in the next pass, by this state of the pressure. If the queue is not
-    /// counted, as many as a pass may have.
+    /// The number that may be released in the next pass, by this state of the pressure. If the
+    /// queue is not counted, as many as a pass may have.
     pub fn in_pass(&mut self, state: Option<&PressureState>) -> usize {
         let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
             (self.counted_at, self.left) = (None, PASS_MAX);
@@ -40,12 +40,19 @@ impl Room {
         self.left.min(PASS_MAX)
     }
 
-    /// The part of `left`, which a run may still release, that the next pass may have at this speed.
-    pub fn for_pass(&mut self, left: Amount, speed: Speed, state: Option<&PressureState>) -> Amount {
+    /// The part of `left`, which a run may still release, that the next pass may have at this
+    /// speed.
+    pub fn for_pass(
+        &mut self,
+        left: Amount,
+        speed: Speed,
+        state: Option<&PressureState>,
+    ) -> Amount {
         match speed {
-            Speed::Full | Speed::Slow => {
-                Amount { deliveries: left.deliveries.min(self.in_pass(state)), ..left }
-            }
+            Speed::Full | Speed::Slow => Amount {
+                deliveries: left.deliveries.min(self.in_pass(state)),
+                ..left
+            },
             // It is less than any room.
             Speed::OneObject => left,
         }
@@ -65,14 +72,27 @@ mod tests {
     /// The state after a count of visible messages at this second.
     fn state(at_secs: u64, visible: u64) -> PressureState {
         let at = Timestamp::from_millis(at_secs * 1000);
-        let readings = Readings { visible: Some(visible), ..Readings::default() };
-        evaluate(&PressureState::normal(at), &readings, &PressureSettings::default(), at).0
+        let readings = Readings {
+            visible: Some(visible),
+            ..Readings::default()
+        };
+        evaluate(
+            &PressureState::normal(at),
+            &readings,
+            &PressureSettings::default(),
+            at,
+        )
+        .0
     }
 
     #[test]
     fn there_is_room_up_to_half_the_normal_threshold_a_pass_at_most_and_never_none() {
         let check = |visible, expected| {
-            assert_eq!(Room::default().in_pass(Some(&state(1, visible))), expected, "{visible}");
+            assert_eq!(
+                Room::default().in_pass(Some(&state(1, visible))),
+                expected,
+                "{visible}"
+            );
         };
         check(0, PASS_MAX);
         check(500, 500);
@@ -85,7 +105,13 @@ mod tests {
     fn what_was_released_since_the_queue_was_counted_is_taken_off() {
         let mut room = Room::default();
         let mut passes = Vec::new();
-        for state in [state(1, 100), state(1, 100), state(1, 100), state(3, 600), state(3, 600)] {
+        for state in [
+            state(1, 100),
+            state(1, 100),
+            state(1, 100),
+            state(3, 600),
+            state(3, 600),
+        ] {
             let pass = room.in_pass(Some(&state));
             room.take(pass);
             passes.push(pass);
@@ -96,7 +122,11 @@ mod tests {
     #[test]
     fn where_nobody_counts_every_pass_has_the_same_room() {
         let mut room = Room::default();
-        for state in [None, None, Some(PressureState::unmonitored(Timestamp::EPOCH))] {
+        for state in [
+            None,
+            None,
+            Some(PressureState::unmonitored(Timestamp::EPOCH)),
+        ] {
             assert_eq!(room.in_pass(state.as_ref()), PASS_MAX);
             room.take(PASS_MAX);
         }

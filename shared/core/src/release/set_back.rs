@@ -1,5 +1,5 @@
-//! A clock that is set back while deliveries are parked: none waits longer from now than it was to wait when
-//! it was parked.
+//! A clock that is set back while deliveries are parked: none waits longer from now than it was to
+//! wait when it was parked.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use crate::attempt::JITTER_MAX;
 use crate::model::{SCHEDULE_STEP_MAX, Timestamp};
 use crate::stored::{Checkpoint, SetBackScan, layout};
 
-/// Longest time for which a delivery is parked: the longest step of a schedule with its jitter. What an
-/// endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.
+/// Longest time for which a delivery is parked: the longest step of a schedule with its jitter.
+/// What an endpoint asks for by `Retry-After` and the wait for a turn of a rate are shorter.
 const PARKED_WAIT_MAX: Duration = SCHEDULE_STEP_MAX.saturating_add(JITTER_MAX);
 
-/// The least by which a clock counts as set back, in minutes: the clocks of two workers differ by less.
+/// The least by which a clock counts as set back, in minutes: the clocks of two workers differ by
+/// less.
 const SET_BACK_MIN_MINUTES: u64 = 2;
 
 const MINUTES_A_DAY: u64 = 24 * 60;
@@ -21,47 +22,71 @@ pub fn later_minute(now: Timestamp) -> u64 {
     now.minute() + SET_BACK_MIN_MINUTES
 }
 
-/// Tells whether everything that is parked must be scanned, by a run that begins `now` after one that began
-/// at `last`: the clock was set back since, or it is another day. That finds what a clock wrote that was
-/// ahead for less than a minute.
+/// Tells whether everything that is parked must be scanned, by a run that begins `now` after one
+/// that began at `last`: the clock was set back since, or it is another day. That finds what a
+/// clock wrote that was ahead for less than a minute.
 pub fn is_scan_due(last: Timestamp, now: Timestamp) -> bool {
     let is_set_back = last.minute() >= now.minute() + SET_BACK_MIN_MINUTES;
     is_set_back || last.minute() / MINUTES_A_DAY < now.minute() / MINUTES_A_DAY
 }
 
 impl SetBackScan {
-    /// The scan that a run does which begins now: a new one where one is due, or else the one that the last
-    /// run left.
+    /// The scan that a run does which begins now: a new one where one is due, or else the one that
+    /// the last run left.
     pub fn resume(checkpoint: &Checkpoint, began: Timestamp) -> Option<Self> {
-        let is_due = checkpoint.began_at.is_some_and(|last| is_scan_due(last, began));
-        if is_due { Some(Self::begin(began)) } else { checkpoint.look.clone() }
+        let is_due = checkpoint
+            .began_at
+            .is_some_and(|last| is_scan_due(last, began));
+        if is_due {
+            Some(Self::begin(began))
+        } else {
+            checkpoint.look.clone()
+        }
     }
 
     /// A scan that begins now.
     fn begin(now: Timestamp) -> Self {
-        Self { began_at: now, after: layout::parked_before(later_minute(now)), again_after: None }
+        Self {
+            began_at: now,
+            after: layout::parked_before(later_minute(now)),
+            again_after: None,
+        }
     }
 
-    /// The scan past a page, of which some objects may be left, the first of them after `left_after`. `None`
-    /// if all was looked at and none is left.
+    /// The scan past a page, of which some objects may be left, the first of them after
+    /// `left_after`. `None` if all was looked at and none is left.
     #[must_use]
     pub fn past_page(self, next_after: Option<String>, left_after: Option<String>) -> Option<Self> {
-        let Self { began_at, again_after, .. } = self;
+        let Self {
+            began_at,
+            again_after,
+            ..
+        } = self;
         let again_after = again_after.or(left_after);
         match next_after {
-            Some(after) => Some(Self { began_at, after, again_after }),
-            None => again_after.map(|after| Self { began_at, after, again_after: None }),
+            Some(after) => Some(Self {
+                began_at,
+                after,
+                again_after,
+            }),
+            None => again_after.map(|after| Self {
+                began_at,
+                after,
+                again_after: None,
+            }),
         }
     }
 }
 
-/// The key that a parked object gets instead, where it was parked by a clock that was ahead. It then waits
-/// from the beginning of the scan that found it as long as it was to wait, so that each try to move it finds
-/// the same key. Once that time is over it is due now: wake does not look at minutes that have gone.
+/// The key that a parked object gets instead, where it was parked by a clock that was ahead. It
+/// then waits from the beginning of the scan that found it as long as it was to wait, so that each
+/// try to move it finds the same key. Once that time is over it is due now: wake does not look at
+/// minutes that have gone.
 pub fn key_instead(key: &str, scan_began: Timestamp, now: Timestamp) -> Option<String> {
     let due = layout::parked_due_minute(key)?;
     let wait_max = PARKED_WAIT_MAX.as_secs().div_ceil(60) + 1;
-    let wait = layout::parked_at_minute(key).map_or(wait_max, |parked_at| due.saturating_sub(parked_at));
+    let wait =
+        layout::parked_at_minute(key).map_or(wait_max, |parked_at| due.saturating_sub(parked_at));
     let wait = wait.min(wait_max);
     if due < now.minute() + wait + SET_BACK_MIN_MINUTES {
         return None;
@@ -85,18 +110,35 @@ mod tests {
     fn check(parked_at: Option<&str>, due: &str, now: &str, expected: Option<&str>) {
         let minute = due.replace([':', '-'], "");
         let id = parked_at.map_or("x".to_owned(), |time| layout::parked_id(at(time), "x"));
-        let key = format!("parked/{}/orders.billing/{id}.json", minute.replace("00Z", "Z"));
+        let key = format!(
+            "parked/{}/orders.billing/{id}.json",
+            minute.replace("00Z", "Z")
+        );
         let instead = key_instead(&key, at(now), at(now));
         let due = instead.as_deref().and_then(layout::parked_due_minute);
-        assert_eq!(due, expected.map(|time| at(time).minute()), "{key} at {now}");
+        assert_eq!(
+            due,
+            expected.map(|time| at(time).minute()),
+            "{key} at {now}"
+        );
     }
 
     #[test]
     fn what_a_clock_parked_that_was_ahead_waits_as_long_from_now() {
         let parked_at = Some("2026-03-07T10:05:00Z");
         let due = "2026-03-07T10:25:00Z";
-        check(parked_at, due, "2026-03-07T04:05:00Z", Some("2026-03-07T04:25:00Z"));
-        check(parked_at, due, "2026-03-07T10:03:00Z", Some("2026-03-07T10:23:00Z"));
+        check(
+            parked_at,
+            due,
+            "2026-03-07T04:05:00Z",
+            Some("2026-03-07T04:25:00Z"),
+        );
+        check(
+            parked_at,
+            due,
+            "2026-03-07T10:03:00Z",
+            Some("2026-03-07T10:23:00Z"),
+        );
         // Clocks that differ a little are not set back, and what waits already is nearer.
         check(parked_at, due, "2026-03-07T10:04:00Z", None);
         check(parked_at, due, "2026-03-07T10:20:00Z", None);
@@ -108,18 +150,43 @@ mod tests {
         let now = "2026-03-07T04:05:00Z";
         check(None, "2026-03-08T04:05:00Z", now, None);
         check(None, "2026-03-08T04:12:00Z", now, None);
-        check(None, "2026-03-08T04:13:00Z", now, Some("2026-03-08T04:11:00Z"));
-        check(None, "2027-03-08T04:05:00Z", now, Some("2026-03-08T04:11:00Z"));
+        check(
+            None,
+            "2026-03-08T04:13:00Z",
+            now,
+            Some("2026-03-08T04:11:00Z"),
+        );
+        check(
+            None,
+            "2027-03-08T04:05:00Z",
+            now,
+            Some("2026-03-08T04:11:00Z"),
+        );
         // Nor does what two clocks wrote.
-        check(Some("2026-03-07T05:05:00Z"), "2027-03-08T04:05:00Z", now, Some("2026-03-08T04:11:00Z"));
-        check(Some("2028-03-07T05:05:00Z"), "2027-03-08T04:05:00Z", now, Some(now));
+        check(
+            Some("2026-03-07T05:05:00Z"),
+            "2027-03-08T04:05:00Z",
+            now,
+            Some("2026-03-08T04:11:00Z"),
+        );
+        check(
+            Some("2028-03-07T05:05:00Z"),
+            "2027-03-08T04:05:00Z",
+            now,
+            Some(now),
+        );
         assert_eq!(key_instead("parked/x", at(now), at(now)), None);
     }
 
     #[test]
     fn what_was_moved_stays_where_it_is() {
         let now = at("2026-03-07T04:05:00Z");
-        let moved = |due| format!("parked/{due}/orders.billing/{}.json", layout::parked_id(now, "x"));
+        let moved = |due| {
+            format!(
+                "parked/{due}/orders.billing/{}.json",
+                layout::parked_id(now, "x")
+            )
+        };
         assert_eq!(key_instead(&moved("20260307T0425Z"), now, now), None);
         assert_eq!(key_instead(&moved("20260308T0411Z"), now, now), None);
     }
@@ -129,7 +196,11 @@ mod tests {
         let key = "parked/20260307T1025Z/orders.billing/20260307T1005Z-a-b.json";
         let check = |now: &str, expected: &str| {
             let expected = format!("parked/{expected}/orders.billing/20260307T0405Z-a-b.json");
-            assert_eq!(key_instead(key, at("2026-03-07T04:05:00Z"), at(now)), Some(expected), "{now}");
+            assert_eq!(
+                key_instead(key, at("2026-03-07T04:05:00Z"), at(now)),
+                Some(expected),
+                "{now}"
+            );
         };
         check("2026-03-07T04:05:00Z", "20260307T0425Z");
         check("2026-03-07T04:25:59Z", "20260307T0425Z");
@@ -158,9 +229,16 @@ mod tests {
     #[test]
     fn a_scan_goes_on_page_by_page_and_then_at_what_could_not_be_moved() {
         let scan = SetBackScan::begin(at("2026-03-07T04:05:00Z"));
-        assert_eq!((&*scan.after, &scan.again_after), ("parked/20260307T0407Z", &None));
+        assert_eq!(
+            (&*scan.after, &scan.again_after),
+            ("parked/20260307T0407Z", &None)
+        );
         let key = |text: &str| Some(text.to_owned());
-        let scan = scan.past_page(key("b"), None).unwrap().past_page(key("c"), key("b")).unwrap();
+        let scan = scan
+            .past_page(key("b"), None)
+            .unwrap()
+            .past_page(key("c"), key("b"))
+            .unwrap();
         let scan = scan.past_page(key("d"), key("c")).unwrap();
         assert_eq!((&*scan.after, &scan.again_after), ("d", &key("b")));
         let scan = scan.past_page(None, None).unwrap();
@@ -171,10 +249,21 @@ mod tests {
     #[test]
     fn a_run_begins_a_scan_where_one_is_due_and_else_goes_on_with_the_last() {
         let (now, earlier) = (at("2026-03-07T04:05:00Z"), at("2026-03-07T04:04:00Z"));
-        let left = SetBackScan { after: "x".to_owned(), ..SetBackScan::begin(earlier) };
+        let left = SetBackScan {
+            after: "x".to_owned(),
+            ..SetBackScan::begin(earlier)
+        };
         let check = |began_at: Option<Timestamp>, expected| {
-            let checkpoint = Checkpoint { began_at, look: Some(left.clone()), ..Checkpoint::default() };
-            assert_eq!(SetBackScan::resume(&checkpoint, now), Some(expected), "{began_at:?}");
+            let checkpoint = Checkpoint {
+                began_at,
+                look: Some(left.clone()),
+                ..Checkpoint::default()
+            };
+            assert_eq!(
+                SetBackScan::resume(&checkpoint, now),
+                Some(expected),
+                "{began_at:?}"
+            );
         };
         check(None, left.clone());
         check(Some(earlier), left.clone());

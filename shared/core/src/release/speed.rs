@@ -1,17 +1,17 @@
-//! Release speed: how much of what waits in the object store goes back to the queue in a run of wake, by the
-//! pressure.
+//! Release speed: how much of what waits in the object store goes back to the queue in a run of
+//! wake, by the pressure.
 //!
-//! What was accepted is delivered before anything new is taken in (the documents' own rule), so pressure
-//! slows the release and never stops it. Only the submission queue and the drain time count: a full disk or a
-//! backlog of dead letters does not get better by holding deliveries back. What has expired goes at every
-//! speed.
+//! What was accepted is delivered before anything new is taken in (the documents' own rule), so
+//! pressure slows the release and never stops it. Only the submission queue and the drain time
+//! count: a full disk or a backlog of dead letters does not get better by holding deliveries back.
+//! What has expired goes at every speed.
 
 use crate::model::HELD_PER_OBJECT_MAX;
 use crate::pressure::{Level, PressureState, Resource};
 
-/// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the submission
-/// queue's normal threshold (2,000 messages by default) each, so that the release alone cannot keep the level
-/// up.
+/// Most parked deliveries of a run at Medium, and as many held or forced ones: a quarter of the
+/// submission queue's normal threshold (2,000 messages by default) each, so that the release alone
+/// cannot keep the level up.
 pub const SLOW_RUN_MAX: usize = 500;
 
 /// Minutes until each place has come first, and forced deliveries before held ones as well.
@@ -65,10 +65,16 @@ pub struct RunAccount {
     held: Amount,
 }
 
-/// Decides how fast wake releases. Without a state, or with one in which nothing acts, as fast as it can.
+/// Decides how fast wake releases. Without a state, or with one in which nothing acts, as fast as
+/// it can.
 pub fn speed(state: Option<&PressureState>) -> Speed {
     let level = |resource| Some(state?.resource(resource)?.effective_level());
-    match SLOWED_BY.into_iter().filter_map(level).max().unwrap_or_default() {
+    match SLOWED_BY
+        .into_iter()
+        .filter_map(level)
+        .max()
+        .unwrap_or_default()
+    {
         Level::Normal => Speed::Full,
         Level::Medium => Speed::Slow,
         Level::High => Speed::OneObject,
@@ -76,8 +82,8 @@ pub fn speed(state: Option<&PressureState>) -> Speed {
 }
 
 impl Speed {
-    /// The order of a run that begins in this minute. Where there is one object for all, each place comes
-    /// first in every second minute.
+    /// The order of a run that begins in this minute. Where there is one object for all, each place
+    /// comes first in every second minute.
     pub const fn order(self, minute: u64) -> Order {
         match self {
             Self::Full | Self::Slow => Order::Together,
@@ -86,15 +92,17 @@ impl Speed {
         }
     }
 
-    /// Tells whether forced deliveries come before held ones where there is one object for both. In turn, by
-    /// pairs of minutes, so that both come first in minutes in which they are before the parked ones.
+    /// Tells whether forced deliveries come before held ones where there is one object for both. In
+    /// turn, by pairs of minutes, so that both come first in minutes in which they are before
+    /// the parked ones.
     pub const fn forced_first(minute: u64) -> bool {
         (minute / 2).is_multiple_of(2)
     }
 
-    /// The turn of a run that begins in this minute. Of the subscriptions for which something is held,
-    /// another one comes first in every turn. Where there is one object for all, a turn lasts until held
-    /// deliveries have come first, so that no subscription always has the minutes in which others do.
+    /// The turn of a run that begins in this minute. Of the subscriptions for which something is
+    /// held, another one comes first in every turn. Where there is one object for all, a turn
+    /// lasts until held deliveries have come first, so that no subscription always has the
+    /// minutes in which others do.
     pub const fn turn(self, minute: u64) -> u64 {
         match self {
             Self::Full | Self::Slow => minute,
@@ -105,10 +113,16 @@ impl Speed {
 
 impl Amount {
     /// No bound.
-    pub const ALL: Self = Self { deliveries: usize::MAX, objects: usize::MAX };
+    pub const ALL: Self = Self {
+        deliveries: usize::MAX,
+        objects: usize::MAX,
+    };
 
     /// One object, of which no more goes than a held one has.
-    const ONE_OBJECT: Self = Self { deliveries: HELD_PER_OBJECT_MAX, objects: 1 };
+    const ONE_OBJECT: Self = Self {
+        deliveries: HELD_PER_OBJECT_MAX,
+        objects: 1,
+    };
 
     /// Tells whether nothing fits.
     pub const fn is_nothing(self) -> bool {
@@ -150,9 +164,10 @@ impl RunAccount {
         };
         match speed {
             Speed::Full => Amount::ALL,
-            Speed::Slow => {
-                Amount { deliveries: SLOW_RUN_MAX.saturating_sub(released.deliveries), ..Amount::ALL }
-            }
+            Speed::Slow => Amount {
+                deliveries: SLOW_RUN_MAX.saturating_sub(released.deliveries),
+                ..Amount::ALL
+            },
             Speed::OneObject => Amount::ONE_OBJECT.minus(self.parked.plus(self.held)),
         }
     }
@@ -165,14 +180,23 @@ mod tests {
     use crate::pressure::{PressureSettings, Profile, Readings, Space, Usage, evaluate};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
-    const FULL: Usage = Usage { used: 99, total: 100 };
+    const FULL: Usage = Usage {
+        used: 99,
+        total: 100,
+    };
 
     fn speed_of(readings: &Readings, settings: &PressureSettings) -> Speed {
-        speed(Some(&evaluate(&PressureState::normal(NOW), readings, settings, NOW).0))
+        speed(Some(
+            &evaluate(&PressureState::normal(NOW), readings, settings, NOW).0,
+        ))
     }
 
     fn queue(visible: u64, drain_secs: u64) -> Readings {
-        Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..Readings::default() }
+        Readings {
+            visible: Some(visible),
+            drain_secs: Some(drain_secs),
+            ..Readings::default()
+        }
     }
 
     #[test]
@@ -203,15 +227,26 @@ mod tests {
             ..queue(0, 0)
         };
         for profile in [Profile::Scaled, Profile::Exchange2013] {
-            let settings = PressureSettings { profile, ..PressureSettings::default() };
+            let settings = PressureSettings {
+                profile,
+                ..PressureSettings::default()
+            };
             let (state, _) = evaluate(&PressureState::normal(NOW), &readings, &settings, NOW);
-            assert_eq!((state.level(), speed(Some(&state))), (Level::High, Speed::Full), "{profile:?}");
+            assert_eq!(
+                (state.level(), speed(Some(&state))),
+                (Level::High, Speed::Full),
+                "{profile:?}"
+            );
         }
     }
 
     #[test]
     fn where_nothing_is_known_or_watched_it_is_as_fast_as_it_can_be() {
-        for state in [None, Some(PressureState::normal(NOW)), Some(PressureState::unmonitored(NOW))] {
+        for state in [
+            None,
+            Some(PressureState::normal(NOW)),
+            Some(PressureState::unmonitored(NOW)),
+        ] {
             assert_eq!(speed(state.as_ref()), Speed::Full);
         }
     }
@@ -219,14 +254,23 @@ mod tests {
     #[test]
     fn each_place_has_a_part_of_its_own_at_medium_and_all_share_one_object_at_high() {
         let mut account = RunAccount::default();
-        account.add(Waiting::Parked, Amount { deliveries: 120, objects: 1 });
+        account.add(
+            Waiting::Parked,
+            Amount {
+                deliveries: 120,
+                objects: 1,
+            },
+        );
         let left = |place, speed| account.left(place, speed);
         assert_eq!(left(Waiting::Parked, Speed::Full), Amount::ALL);
         assert_eq!(left(Waiting::Parked, Speed::Slow).deliveries, 380);
         assert_eq!(left(Waiting::Held, Speed::Slow).deliveries, 500);
         for place in [Waiting::Parked, Waiting::Held] {
             assert!(left(place, Speed::OneObject).is_nothing());
-            let one = Amount { deliveries: 200, objects: 1 };
+            let one = Amount {
+                deliveries: 200,
+                objects: 1,
+            };
             assert_eq!(RunAccount::default().left(place, Speed::OneObject), one);
         }
     }
@@ -244,10 +288,16 @@ mod tests {
             ]
         );
         for speed in [Speed::Full, Speed::Slow] {
-            assert_eq!([0, 1].map(|minute| speed.order(minute)), [Order::Together; 2]);
+            assert_eq!(
+                [0, 1].map(|minute| speed.order(minute)),
+                [Order::Together; 2]
+            );
             assert_eq!([0, 1, 7].map(|minute| speed.turn(minute)), [0, 1, 7]);
         }
         // In each of these minutes held deliveries come first, of all that waits.
-        assert_eq!([3, 7, 11].map(|minute| Speed::OneObject.turn(minute)), [0, 1, 2]);
+        assert_eq!(
+            [3, 7, 11].map(|minute| Speed::OneObject.turn(minute)),
+            [0, 1, 2]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The time of the last activity of a topic or subscription that is deleted when it is idle.
 //!
-//! Keys `activity/{topic}` and `activity/{topic}.{subscription}`. Version 1; written by publish, deliver and
-//! manage, read by wake, which deletes it together with the entity.
+//! Keys `activity/{topic}` and `activity/{topic}.{subscription}`. Version 1; written by publish,
+//! deliver and manage, read by wake, which deletes it together with the entity.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use super::format::{Format, FormatError};
 use super::keys::folder;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
-/// The prefix of the notes of when something last happened to a topic or subscription that goes when it is
-/// idle.
+/// The prefix of the notes of when something last happened to a topic or subscription that goes
+/// when it is idle.
 pub const ACTIVITY: &str = "activity/";
 
 /// The key of the last activity of a topic.
@@ -29,10 +29,13 @@ pub fn subscription_activities(topic: &TopicName) -> String {
     format!("{ACTIVITY}{}.", topic.folded())
 }
 
-const FORMAT: Format = Format { name: "a note of activity", newest: 1 };
+const FORMAT: Format = Format {
+    name: "a note of activity",
+    newest: 1,
+};
 
-/// The time of the last activity of an entity. A retry that is scheduled counts at its own time, which is
-/// ahead.
+/// The time of the last activity of an entity. A retry that is scheduled counts at its own time,
+/// which is ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityNote {
     at: Timestamp,
@@ -69,7 +72,13 @@ mod tests {
         let note = ActivityNote::new(Timestamp::from_millis(1_000_000_000));
         assert_eq!(note.render(), r#"{"v":1,"at":1000000000}"#);
         assert_eq!(ActivityNote::parse(&note.render()).unwrap(), note);
-        assert!(matches!(ActivityNote::parse(b""), Err(FormatError::Malformed(..))));
-        assert!(matches!(ActivityNote::parse(br#"{"v":2,"at":1}"#), Err(FormatError::Newer(2))));
+        assert!(matches!(
+            ActivityNote::parse(b""),
+            Err(FormatError::Malformed(..))
+        ));
+        assert!(matches!(
+            ActivityNote::parse(br#"{"v":2,"at":1}"#),
+            Err(FormatError::Newer(2))
+        ));
     }
 }

@@ -1,9 +1,10 @@
-//! Dead-letter objects: arrays of events in their schemas, each with members that say what became of it.
+//! Dead-letter objects: arrays of events in their schemas, each with members that say what became
+//! of it.
 //!
-//! Key `{TOPIC}/{SUBSCRIPTION}/{year}/{month}/{day}/{hour}/{uuid}.json` in the dead-letter bucket, names in
-//! upper case, date and time in UTC and unpadded, as Event Grid writes them. Without a version: members are
-//! only added. Written by deadletter; read by wake for replays, shown by manage, and read by users' programs.
-//! Objects stay as long as the bucket keeps them.
+//! Key `{TOPIC}/{SUBSCRIPTION}/{year}/{month}/{day}/{hour}/{uuid}.json` in the dead-letter bucket,
+//! names in upper case, date and time in UTC and unpadded, as Event Grid writes them. Without a
+//! version: members are only added. Written by deadletter; read by wake for replays, shown by
+//! manage, and read by users' programs. Objects stay as long as the bucket keeps them.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -18,16 +19,19 @@ mod restore;
 mod shown;
 
 pub use self::key::{
-    WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
-    written_at,
+    WrittenIn, dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of,
+    dead_letters_of_topic, written_at,
 };
 pub use self::period::Period;
-pub use self::restore::{NotDeadLetters, RestoreError, Restored, restore, restore_all, restore_logged};
+pub use self::restore::{
+    NotDeadLetters, RestoreError, Restored, restore, restore_all, restore_logged,
+};
 pub use self::shown::{ShownLetter, shown_letters};
 
-/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under `data`. An
-/// event that was never tried has no time of a last attempt, and no outcome unless it expired. Members of the
-/// event's own that have a name of the dead letter's are kept in one member beside them.
+/// The dead letter of `entry`, whose text is `event`. A custom event lies in its envelope, under
+/// `data`. An event that was never tried has no time of a last attempt, and no outcome unless it
+/// expired. Members of the event's own that have a name of the dead letter's are kept in one member
+/// beside them.
 pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
     let mut members = members(letter);
     if let Some(envelope) = &entry.envelope {
@@ -36,7 +40,10 @@ pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
     let Some(own) = set_aside(event, &Names::of(letter.delivery.schema).reserved()) else {
         return with_members(event, &members);
     };
-    members.push((ORIGINAL_ATTRIBUTES, serde_json::Value::from(own.members).to_string()));
+    members.push((
+        ORIGINAL_ATTRIBUTES,
+        serde_json::Value::from(own.members).to_string(),
+    ));
     with_members(&own.event, &members)
 }
 
@@ -129,7 +136,10 @@ mod tests {
     }
 
     fn check(letter: &DeadLetter, event: &'static str, expected: &str) {
-        assert_eq!(record(letter, &entry(None), &Bytes::from_static(event.as_bytes())), expected);
+        assert_eq!(
+            record(letter, &entry(None), &Bytes::from_static(event.as_bytes())),
+            expected
+        );
     }
 
     #[test]

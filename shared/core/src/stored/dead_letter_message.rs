@@ -1,8 +1,9 @@
-//! The message of a dead letter, in the dead-letter queue: a reason, perhaps trouble with the bucket, and the
-//! delivery's own message.
+//! The message of a dead letter, in the dead-letter queue: a reason, perhaps trouble with the
+//! bucket, and the delivery's own message.
 //!
-//! Version 1; written by deliver and deadletter, read by deadletter. Fixtures: `dead-letter-v1.json`,
-//! `dead-letter-v1-dropped.json`, `dead-letter-v1-identity.json`, `dead-letter-v1-object.json`.
+//! Version 1; written by deliver and deadletter, read by deadletter. Fixtures:
+//! `dead-letter-v1.json`, `dead-letter-v1-dropped.json`, `dead-letter-v1-identity.json`,
+//! `dead-letter-v1-object.json`.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,10 @@ use super::format::{Format, FormatError};
 use crate::attempt::DeadLetterReason;
 use crate::model::{DeadLetter, StorageTrouble};
 
-const FORMAT: Format = Format { name: "a dead-letter message", newest: WIRE_VERSION };
+const FORMAT: Format = Format {
+    name: "a dead-letter message",
+    newest: WIRE_VERSION,
+};
 
 #[derive(Serialize, Deserialize)]
 struct Head {
@@ -41,8 +45,19 @@ struct DeadLetterWire<'a> {
 pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
     let delivery = render_delivery(&letter.delivery);
     let mut body = Vec::with_capacity(delivery.len() + 256);
-    let DeadLetter { reason, storage, dropped, .. } = *letter;
-    let head = Head { v: 1, reason, storage, object: letter.object.clone(), dropped };
+    let DeadLetter {
+        reason,
+        storage,
+        dropped,
+        ..
+    } = *letter;
+    let head = Head {
+        v: 1,
+        reason,
+        storage,
+        object: letter.object.clone(),
+        dropped,
+    };
     put_open_object(&mut body, &head);
     body.extend_from_slice(b",\"delivery\":");
     body.extend_from_slice(&delivery);
@@ -52,10 +67,23 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
 
 /// Reads a dead-letter message. The events are slices of `body`.
 pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
-    let DeadLetterWire { head, delivery } = FORMAT.parse(body, |wire: &DeadLetterWire<'_>| wire.head.v)?;
-    let Head { reason, storage, object, dropped, .. } = head;
+    let DeadLetterWire { head, delivery } =
+        FORMAT.parse(body, |wire: &DeadLetterWire<'_>| wire.head.v)?;
+    let Head {
+        reason,
+        storage,
+        object,
+        dropped,
+        ..
+    } = head;
     let delivery = parse_delivery(&body.slice_ref(delivery.get().as_bytes()))?;
-    Ok(DeadLetter { reason, delivery, storage, object, dropped })
+    Ok(DeadLetter {
+        reason,
+        delivery,
+        storage,
+        object,
+        dropped,
+    })
 }
 
 #[cfg(test)]
@@ -73,7 +101,10 @@ mod tests {
         DeadLetter {
             reason: DeadLetterReason::TimeToLiveExceeded,
             delivery: delivery(),
-            storage: Some(StorageTrouble { since: Timestamp::from_millis(1_700_000_400_000), failures: 3 }),
+            storage: Some(StorageTrouble {
+                since: Timestamp::from_millis(1_700_000_400_000),
+                failures: 3,
+            }),
             object: None,
             dropped: false,
         }
@@ -81,46 +112,82 @@ mod tests {
 
     #[test]
     fn a_dead_letter_with_an_identity_is_written_as_its_fixture_and_read_back() {
-        let letter = DeadLetter { delivery: identified(), ..dead_letter() };
-        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_IDENTITY.trim_end());
+        let letter = DeadLetter {
+            delivery: identified(),
+            ..dead_letter()
+        };
+        assert_eq!(
+            render_dead_letter(&letter),
+            DEAD_LETTER_V1_IDENTITY.trim_end()
+        );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_IDENTITY.as_bytes()));
         assert_eq!(read.unwrap(), letter);
     }
 
     #[test]
     fn a_dead_letter_is_written_as_its_fixture_and_read_back() {
-        assert_eq!(render_dead_letter(&dead_letter()), DEAD_LETTER_V1.trim_end());
-        assert_eq!(parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1.as_bytes())).unwrap(), dead_letter());
+        assert_eq!(
+            render_dead_letter(&dead_letter()),
+            DEAD_LETTER_V1.trim_end()
+        );
+        assert_eq!(
+            parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1.as_bytes())).unwrap(),
+            dead_letter()
+        );
     }
 
     #[test]
     fn a_dead_letter_that_lies_in_its_object_is_written_as_its_fixture_and_read_back() {
         let object = Some("ORDERS/BILLING/2023/11/14/22/x.json".to_owned());
-        let letter = DeadLetter { object, storage: None, ..dead_letter() };
-        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_OBJECT.trim_end());
+        let letter = DeadLetter {
+            object,
+            storage: None,
+            ..dead_letter()
+        };
+        assert_eq!(
+            render_dead_letter(&letter),
+            DEAD_LETTER_V1_OBJECT.trim_end()
+        );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_OBJECT.as_bytes()));
         assert_eq!(read.unwrap(), letter);
     }
 
     #[test]
     fn a_dead_letter_that_was_dropped_is_written_as_its_fixture_and_read_back() {
-        let letter = DeadLetter { dropped: true, storage: None, ..dead_letter() };
-        assert_eq!(render_dead_letter(&letter), DEAD_LETTER_V1_DROPPED.trim_end());
+        let letter = DeadLetter {
+            dropped: true,
+            storage: None,
+            ..dead_letter()
+        };
+        assert_eq!(
+            render_dead_letter(&letter),
+            DEAD_LETTER_V1_DROPPED.trim_end()
+        );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_DROPPED.as_bytes()));
         assert_eq!(read.unwrap(), letter);
     }
 
     #[test]
     fn a_dead_letter_keeps_the_marks_of_its_events() {
-        let again = Marks { replayed: true, run: Some("r".to_owned()), ..Marks::default() };
+        let again = Marks {
+            replayed: true,
+            run: Some("r".to_owned()),
+            ..Marks::default()
+        };
         let mut letter = dead_letter();
         letter.delivery.events[0].marks = again;
-        assert_eq!(parse_dead_letter(&render_dead_letter(&letter)).unwrap(), letter);
+        assert_eq!(
+            parse_dead_letter(&render_dead_letter(&letter)).unwrap(),
+            letter
+        );
     }
 
     #[test]
     fn a_delivery_is_no_dead_letter_nor_the_other_way_round() {
-        assert!(matches!(parse_dead_letter(&render_delivery(&delivery())), Err(FormatError::Malformed(..))));
+        assert!(matches!(
+            parse_dead_letter(&render_delivery(&delivery())),
+            Err(FormatError::Malformed(..))
+        ));
         assert!(matches!(
             parse_delivery(&render_dead_letter(&dead_letter())),
             Err(FormatError::Malformed(..))

@@ -1,14 +1,14 @@
 //! The message of a delivery, in the queue and in parked and held objects.
 //!
-//! Versions 1 to 3. They differ in what may be in them: custom events are in version 2 and later, an identity
-//! and hops in version 3. Written by publish, deliver, wake and whatever publishes notices; read by deliver,
-//! wake and, from the redrive queue, by deadletter. Messages live for up to 14 days in queues, parked and
-//! held ones until they expire. Fixtures: `delivery-v1.json`, `delivery-v1-digest.json`,
-//! `delivery-v1-marks.json`, `delivery-v1-again.json`, `delivery-v1-letter.json`, `delivery-v2-custom.json`,
-//! `delivery-v3.json`; they are never edited.
+//! Versions 1 to 3. They differ in what may be in them: custom events are in version 2 and later,
+//! an identity and hops in version 3. Written by publish, deliver, wake and whatever publishes
+//! notices; read by deliver, wake and, from the redrive queue, by deadletter. Messages live for up
+//! to 14 days in queues, parked and held ones until they expire. Fixtures: `delivery-v1.json`,
+//! `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v1-again.json`,
+//! `delivery-v1-letter.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
 //!
-//! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte for byte
-//! under `MALFORMED/`.
+//! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte
+//! for byte under `MALFORMED/`.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -24,28 +24,31 @@ use super::format::{Format, FormatError};
 use crate::attempt::EventSize;
 use crate::events::Envelope;
 use crate::model::{
-    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest, Schema,
-    SubscriptionName, Timestamp, TopicName,
+    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest,
+    Schema, SubscriptionName, Timestamp, TopicName,
 };
 
 /// The newest version this program reads.
 pub const WIRE_VERSION: u32 = 3;
 
-/// The version of everything that the first program read. Members that it passes over are no reason for a
-/// newer one.
+/// The version of everything that the first program read. Members that it passes over are no reason
+/// for a newer one.
 const VERSION_1: u32 = 1;
 
-/// The version of messages with custom events, which the first program does not know: it gives them back for
-/// a newer reader, where it would put away what it cannot read under a version of its own.
+/// The version of messages with custom events, which the first program does not know: it gives them
+/// back for a newer reader, where it would put away what it cannot read under a version of its own.
 const VERSION_2: u32 = 2;
 
-/// The version of messages with an identity or with hops. An older program would pass both over and drop them
-/// with the first retry: it could then deliver to another creation of the subscription, or go round in a
-/// loop. So it gives such messages back until a newer one is there. What is around messages (parked objects,
-/// dead letters) need not change.
+/// The version of messages with an identity or with hops. An older program would pass both over and
+/// drop them with the first retry: it could then deliver to another creation of the subscription,
+/// or go round in a loop. So it gives such messages back until a newer one is there. What is around
+/// messages (parked objects, dead letters) need not change.
 const VERSION_3: u32 = 3;
 
-const FORMAT: Format = Format { name: "a delivery message", newest: WIRE_VERSION };
+const FORMAT: Format = Format {
+    name: "a delivery message",
+    newest: WIRE_VERSION,
+};
 
 /// Room for all of a message but its events.
 const HEAD_BYTES: usize = 512;
@@ -87,8 +90,8 @@ struct EntryWire<'a> {
     notice: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// Later than version 3, as are the next three: an older program passes them over, and still sees
-    /// `replayed`.
+    /// Later than version 3, as are the next three: an older program passes them over, and still
+    /// sees `replayed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     resent: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,15 +112,19 @@ struct EntryWire<'a> {
 struct PayloadWire {
     key: String,
     bytes: usize,
-    /// Later than version 1 itself: older messages do not have it, and older programs pass it over.
+    /// Later than version 1 itself: older messages do not have it, and older programs pass it
+    /// over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
 }
 
 /// Renders a delivery as the body of a message.
 pub fn render_delivery(delivery: &Delivery) -> Bytes {
-    let payloads: usize =
-        delivery.events.iter().map(|e| EventSize::of(&e.payload, e.envelope.as_deref()).message).sum();
+    let payloads: usize = delivery
+        .events
+        .iter()
+        .map(|e| EventSize::of(&e.payload, e.envelope.as_deref()).message)
+        .sum();
     let mut body = Vec::with_capacity(payloads + HEAD_BYTES);
     put_open_object(&mut body, &DeliveryWire::head_of(delivery));
     put_events(&mut body, &delivery.events);
@@ -127,12 +134,18 @@ pub fn render_delivery(delivery: &Delivery) -> Bytes {
 
 /// Reads a delivery message. The events are slices of `body`.
 pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
-    let delivery = FORMAT.parse(body, |wire: &DeliveryWire<'_>| wire.v)?.into_delivery(body)?;
+    let delivery = FORMAT
+        .parse(body, |wire: &DeliveryWire<'_>| wire.v)?
+        .into_delivery(body)?;
     if delivery.events.is_empty() {
         return Err(FORMAT.malformed("expected one event or more"));
     }
     let is_custom = delivery.schema == Schema::Custom;
-    if delivery.events.iter().any(|entry| entry.envelope.is_some() != is_custom) {
+    if delivery
+        .events
+        .iter()
+        .any(|entry| entry.envelope.is_some() != is_custom)
+    {
         return Err(FORMAT.malformed("expected an envelope around each custom event and no other"));
     }
     Ok(delivery)
@@ -218,7 +231,11 @@ impl PayloadWire {
                 .ok_or_else(|| FORMAT.malformed("sha256: expected 64 hexadecimal digits"))
         };
         let digest = self.sha256.map(parse).transpose()?;
-        Ok(Payload::Stored { key: self.key, bytes: self.bytes, digest })
+        Ok(Payload::Stored {
+            key: self.key,
+            bytes: self.bytes,
+            digest,
+        })
     }
 }
 
@@ -248,10 +265,24 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
         Payload::Inline(json) => (None, Some(json)),
         Payload::Stored { key, bytes, digest } => {
             let sha256 = digest.map(|digest| digest.to_string());
-            (Some(PayloadWire { key: key.clone(), bytes: *bytes, sha256 }), None)
+            (
+                Some(PayloadWire {
+                    key: key.clone(),
+                    bytes: *bytes,
+                    sha256,
+                }),
+                None,
+            )
         }
     };
-    let Marks { notice, replayed, resent, run, webhook_id, letter } = &entry.marks;
+    let Marks {
+        notice,
+        replayed,
+        resent,
+        run,
+        webhook_id,
+        letter,
+    } = &entry.marks;
     let head = EntryWire {
         key: Cow::Borrowed(&entry.key),
         expires_at: entry.expires_at,

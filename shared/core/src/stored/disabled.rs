@@ -1,7 +1,8 @@
-//! The request to notify a topic that an operator disabled a subscription: manage cannot write to the queue.
+//! The request to notify a topic that an operator disabled a subscription: manage cannot write to
+//! the queue.
 //!
-//! Key `telling/{topic}.{subscription}`; without a version. Written by manage, read and deleted by wake,
-//! which publishes the notice.
+//! Key `telling/{topic}.{subscription}`; without a version. Written by manage, read and deleted by
+//! wake, which publishes the notice.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use super::keys::folder;
 use crate::api::notice::Disabled;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
-/// The prefix of the marks of subscriptions that an operator disabled, each of which asks for a notice.
+/// The prefix of the marks of subscriptions that an operator disabled, each of which asks for a
+/// notice.
 pub const TELLING: &str = "telling/";
 
 /// The key of the mark that an operator disabled a subscription and its topic is to be notified.
@@ -46,7 +48,17 @@ impl DisabledMark {
 
     /// The notice that it asks for.
     pub fn notice(&self) -> Disabled<'_> {
-        let Self { topic, subscription, reason, since } = self;
-        Disabled { topic, subscription, reason, since: *since }
+        let Self {
+            topic,
+            subscription,
+            reason,
+            since,
+        } = self;
+        Disabled {
+            topic,
+            subscription,
+            reason,
+            since: *since,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The report of one process of deliver of how fast it drains the queue.
 //!
-//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old ones.
-//! Fixture: `drain-report-v1.json`.
+//! Key `drain/{uuid}.json`. Version 1; written by deliver, read by the monitor, which deletes old
+//! ones. Fixture: `drain-report-v1.json`.
 
 use std::time::Duration;
 
@@ -20,7 +20,10 @@ pub fn drain(instance: &str) -> String {
     format!("{DRAIN}{instance}.json")
 }
 
-const FORMAT: Format = Format { name: "a drain report", newest: WIRE_VERSION };
+const FORMAT: Format = Format {
+    name: "a drain report",
+    newest: WIRE_VERSION,
+};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,17 +68,36 @@ mod tests {
     #[test]
     fn a_report_is_written_as_its_fixture_and_read_back() {
         let [window, waited_max] = [10_250, 61_003].map(Duration::from_millis);
-        let report = DrainReport { settled: 420, window, waited_max };
+        let report = DrainReport {
+            settled: 420,
+            window,
+            waited_max,
+        };
         assert_eq!(render_drain_report(&report), DRAIN_REPORT_V1.trim_end());
-        assert_eq!(parse_drain_report(&Bytes::from_static(DRAIN_REPORT_V1.as_bytes())).unwrap(), report);
+        assert_eq!(
+            parse_drain_report(&Bytes::from_static(DRAIN_REPORT_V1.as_bytes())).unwrap(),
+            report
+        );
     }
 
     #[test]
     fn what_is_not_ours_is_told_from_what_is_newer() {
         let parse = |text: &'static str| parse_drain_report(&Bytes::from_static(text.as_bytes()));
-        for text in ["", "{", "[]", r#"{"v":1}"#, r#"{"v":1,"settled":-1,"windowMs":1,"waitedMaxMs":1}"#] {
-            assert!(matches!(parse(text), Err(FormatError::Malformed(..))), "{text}");
+        for text in [
+            "",
+            "{",
+            "[]",
+            r#"{"v":1}"#,
+            r#"{"v":1,"settled":-1,"windowMs":1,"waitedMaxMs":1}"#,
+        ] {
+            assert!(
+                matches!(parse(text), Err(FormatError::Malformed(..))),
+                "{text}"
+            );
         }
-        assert!(matches!(parse(r#"{"v":4,"rate":[]}"#), Err(FormatError::Newer(4))));
+        assert!(matches!(
+            parse(r#"{"v":4,"rate":[]}"#),
+            Err(FormatError::Newer(4))
+        ));
     }
 }

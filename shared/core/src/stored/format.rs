@@ -1,7 +1,7 @@
 //! Reading and writing that all persistent formats share.
 //!
-//! Bytes of a newer version and bytes that are not ours at all are two errors: the first are left to a newer
-//! program, the second are put aside or replaced.
+//! Bytes of a newer version and bytes that are not ours at all are two errors: the first are left
+//! to a newer program, the second are put aside or replaced.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -41,8 +41,8 @@ struct Versioned<T> {
 }
 
 impl Format {
-    /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be of a newer
-    /// version.
+    /// Reads bytes; `version` answers the version that they say. Bytes that cannot be read may be
+    /// of a newer version.
     pub(crate) fn parse<'a, T: Deserialize<'a>>(
         self,
         bytes: &'a [u8],
@@ -55,7 +55,11 @@ impl Format {
         };
         let value = value.map_err(|error| self.unreadable(bytes, error))?;
         let version = version(&value);
-        if version > self.newest { Err(FormatError::Newer(version)) } else { Ok(value) }
+        if version > self.newest {
+            Err(FormatError::Newer(version))
+        } else {
+            Ok(value)
+        }
     }
 
     /// Reads a value that [`Self::render`] wrote.
@@ -65,7 +69,10 @@ impl Format {
 
     /// Writes a value with the newest version in front.
     pub(super) fn render(self, value: &impl Serialize) -> Bytes {
-        render(&Versioned { v: self.newest, value })
+        render(&Versioned {
+            v: self.newest,
+            value,
+        })
     }
 
     /// The error of bytes that are JSON of the right version, but break another rule of the format.

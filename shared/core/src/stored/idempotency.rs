@@ -1,9 +1,9 @@
-//! Publishing at most once per key: what a producer may call its request, and what a request is to do about
-//! one of the same name before it.
+//! Publishing at most once per key: what a producer may call its request, and what a request is to
+//! do about one of the same name before it.
 //! <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>
 //!
-//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent. Read and
-//! written by publish by conditional put, deleted by wake when it is forgotten.
+//! Key `idempotency/{topic}/{digest}`; without a version: what cannot be read is as good as absent.
+//! Read and written by publish by conditional put, deleted by wake when it is forgotten.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::model::{
 /// The prefix of what is known of producers' idempotency keys.
 pub const IDEMPOTENCY: &str = "idempotency/";
 
-/// The key of the record of an idempotency key on this topic. `digest` is 64 hexadecimal digits, made of the
-/// key and of the time when the topic was created.
+/// The key of the record of an idempotency key on this topic. `digest` is 64 hexadecimal digits,
+/// made of the key and of the time when the topic was created.
 pub fn idempotency(topic: &TopicName, digest: &str) -> String {
     format!("{IDEMPOTENCY}{}/{digest}", topic.folded())
 }
@@ -50,10 +50,11 @@ pub struct IdempotencyRecord {
     state: State,
     /// The time until which it counts.
     until: Timestamp,
-    /// The id of the request that holds the key. No two requests write the same bytes: a store that
-    /// recognizes its own write by them would let both in.
+    /// The id of the request that holds the key. No two requests write the same bytes: a store
+    /// that recognizes its own write by them would let both in.
     holder: String,
-    /// The matches of the request that was published. Releases before this member neither write nor read it.
+    /// The matches of the request that was published. Releases before this member neither write
+    /// nor read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     matched: Option<Matched>,
 }
@@ -93,14 +94,18 @@ impl IdempotencyKey {
         let text = std::str::from_utf8(value)
             .ok()
             .filter(|_| is_visible && value.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
-        text.map(|text| Self(text.to_owned())).ok_or(IdempotencyKeyError)
+        text.map(|text| Self(text.to_owned()))
+            .ok_or(IdempotencyKeyError)
     }
 
-    /// The key of its record. Every topic has keys of its own, and so has a topic that is created again under
-    /// the name of a deleted one.
+    /// The key of its record. Every topic has keys of its own, and so has a topic that is created
+    /// again under the name of a deleted one.
     pub fn object(&self, topic: &Topic) -> String {
         let made = Sha256::new().chain_update(topic.created_at.as_millis().to_be_bytes());
-        idempotency(&topic.name, &hex::text(&made.chain_update(&self.0).finalize()))
+        idempotency(
+            &topic.name,
+            &hex::text(&made.chain_update(&self.0).finalize()),
+        )
     }
 }
 
@@ -111,7 +116,11 @@ impl RequestDigest {
         headers.sort_unstable();
         let mut digest = Sha256::new();
         // Lengths stand before texts, so that no two requests run together into the same.
-        for part in headers.iter().flat_map(|(name, value)| [name.as_bytes(), value]).chain([body]) {
+        for part in headers
+            .iter()
+            .flat_map(|(name, value)| [name.as_bytes(), value])
+            .chain([body])
+        {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
@@ -122,20 +131,34 @@ impl RequestDigest {
 impl IdempotencyRecord {
     /// A request claims the key.
     pub fn claimed(digest: RequestDigest, holder: String, now: Timestamp) -> Self {
-        Self { digest, state: State::Claimed, until: now + IDEMPOTENCY_CLAIM_LENGTH, holder, matched: None }
+        Self {
+            digest,
+            state: State::Claimed,
+            until: now + IDEMPOTENCY_CLAIM_LENGTH,
+            holder,
+            matched: None,
+        }
     }
 
     /// The record once its request was published.
     #[must_use]
     pub fn published(self, matched: Matched, now: Timestamp) -> Self {
         let (state, matched) = (State::Published, Some(matched));
-        Self { state, until: now + IDEMPOTENCY_KEPT, matched, ..self }
+        Self {
+            state,
+            until: now + IDEMPOTENCY_KEPT,
+            matched,
+            ..self
+        }
     }
 
     /// The record once its request failed, in whole or in part. The key is free at once.
     #[must_use]
     pub fn given_back(self) -> Self {
-        Self { until: Timestamp::EPOCH, ..self }
+        Self {
+            until: Timestamp::EPOCH,
+            ..self
+        }
     }
 
     /// Reads a record; `None` for other bytes, and the key is then as good as free.
@@ -148,8 +171,9 @@ impl IdempotencyRecord {
         render(self)
     }
 
-    /// Decides about a request with this digest. Workers' clocks differ a little. A time that is much further
-    /// off than any that is set comes from a clock that was far ahead, and blocks no request.
+    /// Decides about a request with this digest. Workers' clocks differ a little. A time that is
+    /// much further off than any that is set comes from a clock that was far ahead, and blocks
+    /// no request.
     pub fn decide(&self, digest: &RequestDigest, now: Timestamp) -> Claim {
         let longest = match self.state {
             State::Claimed => IDEMPOTENCY_CLAIM_LENGTH,
@@ -160,10 +184,12 @@ impl IdempotencyRecord {
         }
         match self.state {
             _ if self.digest != *digest => Claim::Reused,
-            State::Published => Claim::Repeated { matched: self.matched },
-            State::Claimed => {
-                Claim::InProgress { retry_after: self.until.since(now).min(IDEMPOTENCY_CLAIM_LENGTH) }
-            }
+            State::Published => Claim::Repeated {
+                matched: self.matched,
+            },
+            State::Claimed => Claim::InProgress {
+                retry_after: self.until.since(now).min(IDEMPOTENCY_CLAIM_LENGTH),
+            },
         }
     }
 
@@ -178,8 +204,13 @@ mod tests {
     use super::*;
     use crate::stored::topic::TopicRecord;
 
-    const MATCHED: Matched = Matched { events: 1, subscriptions: 2 };
-    const REPEATED: Claim = Claim::Repeated { matched: Some(MATCHED) };
+    const MATCHED: Matched = Matched {
+        events: 1,
+        subscriptions: 2,
+    };
+    const REPEATED: Claim = Claim::Repeated {
+        matched: Some(MATCHED),
+    };
 
     fn digest(body: &str) -> RequestDigest {
         RequestDigest::of([], body.as_bytes())
@@ -187,12 +218,22 @@ mod tests {
 
     #[test]
     fn a_key_is_visible_ascii_of_a_bounded_length() {
-        let check = |value: &[u8], expected: bool| assert_eq!(IdempotencyKey::parse(value).is_ok(), expected);
+        let check = |value: &[u8], expected: bool| {
+            assert_eq!(IdempotencyKey::parse(value).is_ok(), expected)
+        };
         check(b"8e03978e-40d5-43e8-bc93-6894a57f9324", true);
         check(b"\"quoted\"", true);
         check(&[b'~'; 255], true);
         check(&[b'~'; 256], false);
-        for bad in [&b""[..], b" ", b"a b", b"a\tb", b"\x7f", "ä".as_bytes(), b"\xff"] {
+        for bad in [
+            &b""[..],
+            b" ",
+            b"a b",
+            b"a\tb",
+            b"\x7f",
+            "ä".as_bytes(),
+            b"\xff",
+        ] {
             check(bad, false);
         }
     }
@@ -204,8 +245,13 @@ mod tests {
                 "v": 1, "name": name, "key1": "", "key2": "", "createdAt": created_at, "updatedAt": 0,
                 "settings": {},
             });
-            let topic = TopicRecord::parse(record.to_string().as_bytes()).unwrap().compile().unwrap();
-            IdempotencyKey::parse(key.as_bytes()).unwrap().object(&topic)
+            let topic = TopicRecord::parse(record.to_string().as_bytes())
+                .unwrap()
+                .compile()
+                .unwrap();
+            IdempotencyKey::parse(key.as_bytes())
+                .unwrap()
+                .object(&topic)
         };
         assert_eq!(
             object("a", "Orders", 1),
@@ -229,7 +275,10 @@ mod tests {
             assert!(all[..n].iter().all(|other| other != one), "{n}");
         }
         let (a, b) = (("a", &b"1"[..]), ("b", &b"2"[..]));
-        assert_eq!(RequestDigest::of([a, b], b""), RequestDigest::of([b, a], b""));
+        assert_eq!(
+            RequestDigest::of([a, b], b""),
+            RequestDigest::of([b, a], b"")
+        );
     }
 
     #[test]
@@ -238,11 +287,29 @@ mod tests {
         let claimed = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), at(0));
         let published = claimed.clone().published(MATCHED, at(10));
         let check = |record: &IdempotencyRecord, body: &str, now: u64, expected: Claim| {
-            assert_eq!(record.decide(&digest(body), at(now)), expected, "{record:?} {body} {now}");
+            assert_eq!(
+                record.decide(&digest(body), at(now)),
+                expected,
+                "{record:?} {body} {now}"
+            );
         };
         let secs = Duration::from_secs;
-        check(&claimed, "a", 0, Claim::InProgress { retry_after: secs(90) });
-        check(&claimed, "a", 89, Claim::InProgress { retry_after: secs(1) });
+        check(
+            &claimed,
+            "a",
+            0,
+            Claim::InProgress {
+                retry_after: secs(90),
+            },
+        );
+        check(
+            &claimed,
+            "a",
+            89,
+            Claim::InProgress {
+                retry_after: secs(1),
+            },
+        );
         check(&claimed, "b", 89, Claim::Reused);
         check(&claimed, "a", 90, Claim::Free);
         check(&claimed, "b", 90, Claim::Free);
@@ -264,7 +331,9 @@ mod tests {
             let found = [&claimed, &published].map(|record| record.decide(&digest(body), now));
             assert_eq!(found, expected, "{behind}");
         };
-        let in_progress = Claim::InProgress { retry_after: Duration::from_secs(90) };
+        let in_progress = Claim::InProgress {
+            retry_after: Duration::from_secs(90),
+        };
         for behind in [1, 30_000, 300_000] {
             check(behind, "a", [in_progress, REPEATED]);
             check(behind, "b", [Claim::Reused; 2]);
@@ -281,14 +350,22 @@ mod tests {
         };
         check(&claimed, 90 + 3599, false);
         check(&claimed, 90 + 3600, true);
-        check(&claimed.clone().published(MATCHED, at(0)), 86_400 + 3599, false);
+        check(
+            &claimed.clone().published(MATCHED, at(0)),
+            86_400 + 3599,
+            false,
+        );
         check(&claimed.published(MATCHED, at(0)), 86_400 + 3600, true);
     }
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let record = IdempotencyRecord::claimed(digest("a"), "h".to_owned(), Timestamp::from_millis(1));
-        assert_eq!(IdempotencyRecord::parse(&record.render()), Some(record.clone()));
+        let record =
+            IdempotencyRecord::claimed(digest("a"), "h".to_owned(), Timestamp::from_millis(1));
+        assert_eq!(
+            IdempotencyRecord::parse(&record.render()),
+            Some(record.clone())
+        );
         let text = String::from_utf8(record.render().to_vec()).unwrap();
         assert!(
             text.starts_with("{\"digest\":\"")
@@ -297,7 +374,10 @@ mod tests {
         );
         assert_eq!(IdempotencyRecord::parse(b"{}"), None);
         let published = record.published(MATCHED, Timestamp::from_millis(1));
-        assert_eq!(IdempotencyRecord::parse(&published.render()), Some(published));
+        assert_eq!(
+            IdempotencyRecord::parse(&published.render()),
+            Some(published)
+        );
     }
 
     #[test]
@@ -305,7 +385,10 @@ mod tests {
         let json = r#"{"digest":"d","state":"published","until":86400000,"holder":"h"}"#;
         let record = IdempotencyRecord::parse(json.as_bytes()).unwrap();
         let digest = RequestDigest("d".to_owned());
-        assert_eq!(record.decide(&digest, Timestamp::EPOCH), Claim::Repeated { matched: None });
+        assert_eq!(
+            record.decide(&digest, Timestamp::EPOCH),
+            Claim::Repeated { matched: None }
+        );
         assert_eq!(record.render(), json);
     }
 }

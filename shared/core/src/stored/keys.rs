@@ -7,11 +7,14 @@ pub fn folder(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{}.{}", topic.folded(), subscription.folded())
 }
 
-/// The topic and the subscription of a folder, as they are in keys: in lower case. `None` if it is not such a
-/// folder.
+/// The topic and the subscription of a folder, as they are in keys: in lower case. `None` if it is
+/// not such a folder.
 pub fn folder_owner(folder: &str) -> Option<(TopicName, SubscriptionName)> {
     let (topic, subscription) = folder.split_once('.')?;
-    Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
+    Some((
+        TopicName::parse(topic).ok()?,
+        SubscriptionName::parse(subscription).ok()?,
+    ))
 }
 
 /// An hour of a key, in UTC and unpadded.
@@ -33,9 +36,19 @@ pub(super) fn minute_key(minute: u64) -> String {
 pub(super) fn minute_of(minute: &str) -> Option<u64> {
     let digits = minute.strip_suffix('Z')?;
     let (date, time) = digits.split_once('T')?;
-    if date.len() != 8 || time.len() != 4 || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'T') {
+    if date.len() != 8
+        || time.len() != 4
+        || !digits.bytes().all(|b| b.is_ascii_digit() || b == b'T')
+    {
         return None;
     }
-    let text = format!("{}-{}-{}T{}:{}:00Z", &date[..4], &date[4..6], &date[6..], &time[..2], &time[2..]);
+    let text = format!(
+        "{}-{}-{}T{}:{}:00Z",
+        &date[..4],
+        &date[4..6],
+        &date[6..],
+        &time[..2],
+        &time[2..]
+    );
     Timestamp::parse(&text).ok().map(Timestamp::minute)
 }

@@ -1,7 +1,10 @@
-//! Keys of the state bucket and of the dead-letter bucket, in one list. Each format has its own in its file;
-//! objects without a form of ours, empty or kept byte for byte, have theirs here. Those have no version.
+//! Keys of the state bucket and of the dead-letter bucket, in one list. Each format has its own in
+//! its file; objects without a form of ours, empty or kept byte for byte, have theirs here. Those
+//! have no version.
 
-pub use super::activity::{ACTIVITY, subscription_activities, subscription_activity, topic_activity};
+pub use super::activity::{
+    ACTIVITY, subscription_activities, subscription_activity, topic_activity,
+};
 pub use super::dead_letter::{
     dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
 };
@@ -33,25 +36,26 @@ pub const RECORD_LEASE: &str = "leases/record.json";
 /// The lease that keeps `wake` from running twice at once.
 pub const WAKE_LEASE: &str = "leases/wake.json";
 
-/// The prefix of the notes that an endpoint acknowledged an event after the attempt had timed out, so that
-/// the event is not sent again: `late/{topic}.{subscription}/{event}`, empty. Written by deliver, listed by
-/// deliver and deadletter. deliver deletes it when the message is settled, and wake when it is older than
-/// [`LATE_NOTE_KEPT`](crate::model::LATE_NOTE_KEPT).
+/// The prefix of the notes that an endpoint acknowledged an event after the attempt had timed out,
+/// so that the event is not sent again: `late/{topic}.{subscription}/{event}`, empty. Written by
+/// deliver, listed by deliver and deadletter. deliver deletes it when the message is settled, and
+/// wake when it is older than [`LATE_NOTE_KEPT`](crate::model::LATE_NOTE_KEPT).
 pub const LATE: &str = "late/";
 
 /// The prefix of messages that cannot be read, in the dead-letter bucket, byte for byte:
 /// `MALFORMED/{year}/{month}/{day}/{hour}/{uuid}`. Written by deadletter; read by operators.
 pub const MALFORMED: &str = "MALFORMED/";
 
-/// The prefix of the texts of events that are too large for a message, or that are kept out of it under
-/// pressure: `payloads/{day}/{uuid}`, the event's bytes as they are. Written by publish and by wake
-/// (replays); read by deliver and deadletter through [`Payload::Stored`](crate::model::Payload::Stored);
-/// deleted by wake after [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT).
+/// The prefix of the texts of events that are too large for a message, or that are kept out of it
+/// under pressure: `payloads/{day}/{uuid}`, the event's bytes as they are. Written by publish and
+/// by wake (replays); read by deliver and deadletter through
+/// [`Payload::Stored`](crate::model::Payload::Stored); deleted by wake after
+/// [`PAYLOAD_KEPT`](crate::model::PAYLOAD_KEPT).
 pub const PAYLOADS: &str = "payloads/";
 
-/// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that a run of
-/// wake need not read every topic to find them: `temporary/{topic}`, empty. Written by manage; listed and
-/// deleted by wake.
+/// The prefix of the markers of topics that are temporary, or have temporary subscriptions, so that
+/// a run of wake need not read every topic to find them: `temporary/{topic}`, empty. Written by
+/// manage; listed and deleted by wake.
 pub const TEMPORARY: &str = "temporary/";
 
 /// The key of the mark that the parked deliveries of a subscription are to go out at once.
@@ -74,7 +78,8 @@ pub fn malformed(at: Timestamp, id: &str) -> String {
     format!("{MALFORMED}{}/{id}", hour_key(at))
 }
 
-/// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a UUID.
+/// A payload, under the day it was stored, so that old ones are found by their prefix. `id` is a
+/// UUID.
 pub fn payload(stored: Timestamp, id: &str) -> String {
     format!("{PAYLOADS}{}/{id}", day_key(stored))
 }
@@ -102,8 +107,8 @@ pub fn temporary_topic(key: &str) -> Option<TopicName> {
     TopicName::parse(key.strip_prefix(TEMPORARY)?).ok()
 }
 
-/// Whether a damaged object of this key may be deleted: its content is found out again, and it holds no
-/// event.
+/// Whether a damaged object of this key may be deleted: its content is found out again, and it
+/// holds no event.
 pub fn begins_anew(key: &str) -> bool {
     let whole = [RECORD_LEASE, WAKE_LEASE, WAKE_SIGNAL, PRESSURE_KEY];
     let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];
@@ -118,14 +123,26 @@ mod tests {
     fn a_payload_s_key_says_until_when_it_is_kept() {
         let until = |key: &str| payload_kept_until(key).map(|until| until.to_string());
         let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
-        assert_eq!(until(&payload(at, "x")), Some("2026-03-22T00:00:00.000Z".to_owned()));
-        for other in ["", "payloads/x", "payloads/20261/x", "parked/20260307/x", "payloads/2026ü07/x"] {
+        assert_eq!(
+            until(&payload(at, "x")),
+            Some("2026-03-22T00:00:00.000Z".to_owned())
+        );
+        for other in [
+            "",
+            "payloads/x",
+            "payloads/20261/x",
+            "parked/20260307/x",
+            "payloads/2026ü07/x",
+        ] {
             assert_eq!(until(other), None, "{other}");
         }
     }
 
     fn names() -> (TopicName, SubscriptionName) {
-        (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap())
+        (
+            TopicName::parse("Orders").unwrap(),
+            SubscriptionName::parse("Billing").unwrap(),
+        )
     }
 
     #[test]
@@ -137,30 +154,65 @@ mod tests {
             parked(at, &topic_name, &subscription, "x"),
             "parked/20260307T0406Z/orders.billing/x.json"
         );
-        assert_eq!(held(&topic_name, &subscription, at, "x"), "held/orders.billing/20260307T0406Z/x.json");
-        assert_eq!(forcing(&topic_name, &subscription), "forcing/orders.billing");
-        assert_eq!(telling(&topic_name, &subscription), "telling/orders.billing");
+        assert_eq!(
+            held(&topic_name, &subscription, at, "x"),
+            "held/orders.billing/20260307T0406Z/x.json"
+        );
+        assert_eq!(
+            forcing(&topic_name, &subscription),
+            "forcing/orders.billing"
+        );
+        assert_eq!(
+            telling(&topic_name, &subscription),
+            "telling/orders.billing"
+        );
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
         assert_eq!(drain("x"), "drain/x.json");
-        assert_eq!(rate(&topic_name, &subscription), "rates/orders.billing.json");
-        assert_eq!(dead_letter(&topic_name, &subscription, at, "x"), "ORDERS/BILLING/2026/3/7/4/x.json");
+        assert_eq!(
+            rate(&topic_name, &subscription),
+            "rates/orders.billing.json"
+        );
+        assert_eq!(
+            dead_letter(&topic_name, &subscription, at, "x"),
+            "ORDERS/BILLING/2026/3/7/4/x.json"
+        );
         assert_eq!(malformed(at, "x"), "MALFORMED/2026/3/7/4/x");
-        assert_eq!(resolved("ORDERS/BILLING/2026/3/7/4/x.json"), "resolved/ORDERS/BILLING/2026/3/7/4/x.json");
+        assert_eq!(
+            resolved("ORDERS/BILLING/2026/3/7/4/x.json"),
+            "resolved/ORDERS/BILLING/2026/3/7/4/x.json"
+        );
         assert_eq!(topic_activity(&topic_name), "activity/orders");
-        assert_eq!(subscription_activity(&topic_name, &subscription), "activity/orders.billing");
+        assert_eq!(
+            subscription_activity(&topic_name, &subscription),
+            "activity/orders.billing"
+        );
         assert_eq!(temporary(&topic_name), "temporary/orders");
-        assert_eq!(late(&topic_name, &subscription, "k-0"), "late/orders.billing/k-0");
+        assert_eq!(
+            late(&topic_name, &subscription, "k-0"),
+            "late/orders.billing/k-0"
+        );
     }
 
     #[test]
     fn keys_tell_whose_they_are() {
         let (topic_name, subscription) = names();
-        let owner =
-            dead_letter_owner(&dead_letter(&topic_name, &subscription, Timestamp::EPOCH, "x")).unwrap();
-        assert_eq!((owner.0.folded(), owner.1.folded()), (topic_name.folded(), subscription.folded()));
+        let owner = dead_letter_owner(&dead_letter(
+            &topic_name,
+            &subscription,
+            Timestamp::EPOCH,
+            "x",
+        ))
+        .unwrap();
+        assert_eq!(
+            (owner.0.folded(), owner.1.folded()),
+            (topic_name.folded(), subscription.folded())
+        );
         assert_eq!(dead_letter_owner("MALFORMED/2026/3/7/4/x"), None);
         assert_eq!(dead_letter_owner("ORDERS"), None);
-        assert_eq!(temporary_topic(&temporary(&topic_name)).unwrap().folded(), "orders");
+        assert_eq!(
+            temporary_topic(&temporary(&topic_name)).unwrap().folded(),
+            "orders"
+        );
         assert_eq!(temporary_topic("temporary/a.b"), None);
     }
 
@@ -171,14 +223,23 @@ mod tests {
         let held = held(&topic_name, &subscription, at, "x");
         assert_eq!(held_folder(&held), Some("orders.billing"));
         assert_eq!(held_expiry_minute(&held), Some(at.minute_rounded_up()));
-        assert_eq!(parked_folder(&parked(at, &topic_name, &subscription, "x")), Some("orders.billing"));
+        assert_eq!(
+            parked_folder(&parked(at, &topic_name, &subscription, "x")),
+            Some("orders.billing")
+        );
         let owner = folder_owner("orders.billing").unwrap();
-        assert_eq!((owner.0.folded(), owner.1.folded()), (topic_name.folded(), subscription.folded()));
+        assert_eq!(
+            (owner.0.folded(), owner.1.folded()),
+            (topic_name.folded(), subscription.folded())
+        );
         for foreign in ["held/", "held/x", "parked/x/y", "topics/a.json"] {
             assert_eq!(held_folder(foreign), None, "{foreign}");
             assert_eq!(held_expiry_minute(foreign), None, "{foreign}");
             assert_eq!(parked_folder(foreign), None, "{foreign}");
         }
-        assert_eq!((folder_owner("orders"), folder_owner("orders.")), (None, None));
+        assert_eq!(
+            (folder_owner("orders"), folder_owner("orders.")),
+            (None, None)
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! A lease that keeps two runs of a function apart: the time at which it lapses, and the checkpoint that a
-//! run leaves for the next. It has no version: a member that is missing has its default, and an object that
-//! cannot be read is replaced. Each has its own file: `wake_lease.rs` and `record_lease.rs`.
+//! A lease that keeps two runs of a function apart: the time at which it lapses, and the checkpoint
+//! that a run leaves for the next. It has no version: a member that is missing has its default, and
+//! an object that cannot be read is replaced. Each has its own file: `wake_lease.rs` and
+//! `record_lease.rs`.
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -14,8 +15,8 @@ use crate::model::Timestamp;
 pub struct StoredLease<C> {
     /// The time at which it lapses.
     pub lapses_at: Timestamp,
-    /// A UUID of the run that holds it, or held it last. No two runs write the same bytes, or a store that
-    /// recognizes its own write by them would let both in.
+    /// A UUID of the run that holds it, or held it last. No two runs write the same bytes, or a
+    /// store that recognizes its own write by them would let both in.
     #[serde(default)]
     pub holder: String,
     /// The checkpoint of the last run.

@@ -1,8 +1,9 @@
-//! Links and subscriptions that are not well, in [`LINK_SHARDS`](crate::circuit::LINK_SHARDS) objects.
+//! Links and subscriptions that are not well, in [`LINK_SHARDS`](crate::circuit::LINK_SHARDS)
+//! objects.
 //!
-//! Key `links/{shard}.json`, the shard being a hexadecimal digit. Version 1; read by deliver, wake and
-//! manage, written by deliver on a transition, by wake when notices were sent, and by manage when an operator
-//! acts; always by conditional put. Snapshots: `circuit/tests/snapshots`.
+//! Key `links/{shard}.json`, the shard being a hexadecimal digit. Version 1; read by deliver, wake
+//! and manage, written by deliver on a transition, by wake when notices were sent, and by manage
+//! when an operator acts; always by conditional put. Snapshots: `circuit/tests/snapshots`.
 
 use bytes::Bytes;
 
@@ -17,7 +18,10 @@ pub fn links(shard: usize) -> String {
     format!("{LINKS}{shard:x}.json")
 }
 
-const FORMAT: Format = Format { name: "a list of targets", newest: 1 };
+const FORMAT: Format = Format {
+    name: "a list of targets",
+    newest: 1,
+};
 
 impl Shard {
     /// Reads an object.

@@ -1,7 +1,8 @@
 //! The stack that works on a state bucket, so that another is refused.
 //!
-//! Key `owner.json`. Version 1; written by the monitor on AWS, when its stack is made and then every five
-//! minutes, and deleted with the stack; read by the monitor of another stack. Fixture: `owner-v1.json`.
+//! Key `owner.json`. Version 1; written by the monitor on AWS, when its stack is made and then
+//! every five minutes, and deleted with the stack; read by the monitor of another stack. Fixture:
+//! `owner-v1.json`.
 
 use bytes::Bytes;
 
@@ -11,7 +12,10 @@ use crate::model::StateOwner;
 /// The key of the owner's object.
 pub const OWNER: &str = "owner.json";
 
-const FORMAT: Format = Format { name: "an owner of state", newest: 1 };
+const FORMAT: Format = Format {
+    name: "an owner of state",
+    newest: 1,
+};
 
 impl StateOwner {
     /// Reads an owner.
@@ -35,7 +39,8 @@ mod tests {
     #[test]
     fn an_owner_is_written_as_it_always_was_and_read_back() {
         let owner = StateOwner {
-            stack: "arn:aws:cloudformation:eu-central-1:123456789012:stack/posthaste/0b8b9c5e".to_owned(),
+            stack: "arn:aws:cloudformation:eu-central-1:123456789012:stack/posthaste/0b8b9c5e"
+                .to_owned(),
             seen_at: Timestamp::from_millis(1_700_000_000_000),
         };
         assert_eq!(owner.render(), FIXTURE.trim_end());
@@ -46,7 +51,13 @@ mod tests {
     fn an_unknown_member_is_ignored_and_a_newer_version_is_told_apart() {
         let more = br#"{"v":1,"stack":"s","seenAt":5,"more":true}"#;
         assert_eq!(StateOwner::parse(more).unwrap().stack, "s");
-        assert!(matches!(StateOwner::parse(br#"{"v":2}"#), Err(FormatError::Newer(2))));
-        assert!(matches!(StateOwner::parse(b"{}"), Err(FormatError::Malformed(..))));
+        assert!(matches!(
+            StateOwner::parse(br#"{"v":2}"#),
+            Err(FormatError::Newer(2))
+        ));
+        assert!(matches!(
+            StateOwner::parse(b"{}"),
+            Err(FormatError::Malformed(..))
+        ));
     }
 }

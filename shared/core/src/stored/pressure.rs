@@ -1,7 +1,7 @@
 //! The pressure state after one poll.
 //!
-//! Key `pressure.json`. Version 1; written by the monitor by conditional put, read by publish, deliver, wake
-//! and manage. Snapshot: `pressure/tests/snapshots`.
+//! Key `pressure.json`. Version 1; written by the monitor by conditional put, read by publish,
+//! deliver, wake and manage. Snapshot: `pressure/tests/snapshots`.
 
 use std::time::Duration;
 
@@ -11,7 +11,10 @@ use crate::pressure::{PressureState, TARPIT_LIMIT};
 /// The key of the state's object.
 pub const PRESSURE_KEY: &str = "pressure.json";
 
-const FORMAT: Format = Format { name: "a pressure state", newest: 1 };
+const FORMAT: Format = Format {
+    name: "a pressure state",
+    newest: 1,
+};
 
 /// Why an object is not a state.
 #[derive(Debug, thiserror::Error)]

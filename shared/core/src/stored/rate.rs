@@ -1,7 +1,7 @@
 //! The state of a subscription's rate limit.
 //!
-//! Key `rates/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by conditional put,
-//! and found out again when it is lost.
+//! Key `rates/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by
+//! conditional put, and found out again when it is lost.
 
 use bytes::Bytes;
 
@@ -18,7 +18,10 @@ pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{RATES}{}.json", folder(topic, subscription))
 }
 
-const FORMAT: Format = Format { name: "the state of a rate", newest: 1 };
+const FORMAT: Format = Format {
+    name: "the state of a rate",
+    newest: 1,
+};
 
 impl RateState {
     /// Reads an object.

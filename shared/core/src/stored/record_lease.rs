@@ -1,6 +1,6 @@
-//! The lease of record's merge, at [`layout::RECORD_LEASE`](super::layout::RECORD_LEASE): a [`StoredLease`]
-//! with the checkpoint that a run leaves for the next. record alone reads and writes it. Fixture:
-//! `record-lease.json`.
+//! The lease of record's merge, at [`layout::RECORD_LEASE`](super::layout::RECORD_LEASE): a
+//! [`StoredLease`] with the checkpoint that a run leaves for the next. record alone reads and
+//! writes it. Fixture: `record-lease.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +14,8 @@ pub type RecordLease = StoredLease<MergeCheckpoint>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MergeCheckpoint {
-    /// The time of the last run that looked at all hours of the log and left none of them to be merged.
-    /// `None` if there was none.
+    /// The time of the last run that looked at all hours of the log and left none of them to be
+    /// merged. `None` if there was none.
     pub all_merged_at: Option<Timestamp>,
 }
 
@@ -30,7 +30,9 @@ mod tests {
         let lease = RecordLease {
             lapses_at: Timestamp::from_millis(1_700_000_150_000),
             holder: "0b8b9c5e-2f0a-4a39-9d3f-8b0f5f5f3c11".to_owned(),
-            checkpoint: MergeCheckpoint { all_merged_at: Some(Timestamp::from_millis(1_700_000_000_000)) },
+            checkpoint: MergeCheckpoint {
+                all_merged_at: Some(Timestamp::from_millis(1_700_000_000_000)),
+            },
         };
         assert_eq!(lease.render(), FIXTURE.trim_end());
         assert_eq!(RecordLease::parse(FIXTURE.as_bytes()), Some(lease));
@@ -40,6 +42,9 @@ mod tests {
     fn what_is_missing_has_its_default_and_a_foreign_object_is_none() {
         let lease = RecordLease::parse(br#"{"lapsesAt":5}"#).unwrap();
         assert_eq!(lease.checkpoint, MergeCheckpoint::default());
-        assert_eq!(RecordLease::parse(br#"{"lapsesAt":5,"allMergedAt":"x"}"#), None);
+        assert_eq!(
+            RecordLease::parse(br#"{"lapsesAt":5,"allMergedAt":"x"}"#),
+            None
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
-//! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no others.
-//! Versions 1 to 3; written by manage and wake by conditional put, read by both, deleted by wake after
-//! [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`, `replay-v3.json`.
+//! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no
+//! others. Versions 1 to 3; written by manage and wake by conditional put, read by both, deleted by
+//! wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`, `replay-v3.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -13,24 +13,34 @@ use super::format::{Format, FormatError, render};
 use crate::api::{
     IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplaySource, ReplayState, ReplayView,
 };
-use crate::model::{Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
+use crate::model::{
+    Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
+};
 
 /// The prefix of all replays.
 pub const REPLAYS: &str = "replays/";
 
-/// The prefix of the markers of replays that have not ended, so that a run need not read the others every
-/// minute.
+/// The prefix of the markers of replays that have not ended, so that a run need not read the others
+/// every minute.
 pub const REPLAYING: &str = "replaying/";
 
 /// Hexadecimal digits of a UUID in a replay's id: enough for those of one second.
 const REPLAY_ID_UNIQUE_CHARS: usize = 12;
 
-/// The id of a replay: the second in which it was asked for, so that replays are listed in order, and a part
-/// of a UUID.
+/// The id of a replay: the second in which it was asked for, so that replays are listed in order,
+/// and a part of a UUID.
 pub fn replay_id(at: Timestamp, uuid: &str) -> String {
     let text = at.to_string();
-    let digits: String = text.chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
-    let unique: String = uuid.chars().filter(|c| *c != '-').take(REPLAY_ID_UNIQUE_CHARS).collect();
+    let digits: String = text
+        .chars()
+        .take(19)
+        .filter(|c| !matches!(c, '-' | ':'))
+        .collect();
+    let unique: String = uuid
+        .chars()
+        .filter(|c| *c != '-')
+        .take(REPLAY_ID_UNIQUE_CHARS)
+        .collect();
     format!("{digits}Z-{unique}")
 }
 
@@ -49,13 +59,17 @@ pub fn replaying(id: &str) -> String {
     format!("{REPLAYING}{id}")
 }
 
-const FORMAT: Format = Format { name: "the record of a replay", newest: VERSION_3 };
+const FORMAT: Format = Format {
+    name: "the record of a replay",
+    newest: VERSION_3,
+};
 
-/// The version of a replay without an identity that leaves out what is former: one of an older program.
+/// The version of a replay without an identity that leaves out what is former: one of an older
+/// program.
 const VERSION_1: u32 = 1;
 
-/// The version of one with an identity. An older program would send on what was accepted for another creation
-/// of the subscription: it leaves such a replay to a newer one.
+/// The version of one with an identity. An older program would send on what was accepted for
+/// another creation of the subscription: it leaves such a replay to a newer one.
 const VERSION_2: u32 = 2;
 
 /// The version of one from the delivery log. An older program would send dead letters instead.
@@ -73,8 +87,8 @@ pub struct ReplayRecord {
     pub topic: TopicName,
     /// The subscription.
     pub subscription: SubscriptionName,
-    /// The creation of the subscription for which it was asked; `None` where an older program wrote it down,
-    /// or the subscription had no identity.
+    /// The creation of the subscription for which it was asked; `None` where an older program
+    /// wrote it down, or the subscription had no identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// The request.
@@ -96,8 +110,8 @@ pub struct ReplayRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayProgress {
-    /// The objects up to this key were looked at to their ends. Of a replay from the delivery log: the place
-    /// up to which records were looked at, as [`LogPlace`](crate::release::LogPlace)
+    /// The objects up to this key were looked at to their ends. Of a replay from the delivery log:
+    /// the place up to which records were looked at, as [`LogPlace`](crate::release::LogPlace)
     /// writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -123,7 +137,10 @@ pub struct ReplayProgress {
     pub failures: Vec<ReplayFailure>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape that serde asks for"
+)]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -168,7 +185,10 @@ impl ReplayRecord {
             updated_at: now,
             state: ReplayState::Running,
             reason: None,
-            progress: ReplayProgress { paced_until: now, ..ReplayProgress::default() },
+            progress: ReplayProgress {
+                paced_until: now,
+                ..ReplayProgress::default()
+            },
         }
     }
 
@@ -195,7 +215,12 @@ impl ReplayRecord {
     /// The same replay in another state.
     #[must_use]
     pub fn turned(self, state: ReplayState, reason: Option<ReplayReason>, now: Timestamp) -> Self {
-        Self { state, reason, updated_at: now, ..self }
+        Self {
+            state,
+            reason,
+            updated_at: now,
+            ..self
+        }
     }
 
     /// The replay as users see it.
@@ -224,7 +249,10 @@ impl ReplayRecord {
 impl ReplayProgress {
     /// The number of events of this object that are done with.
     pub fn done_of(&self, key: &str) -> usize {
-        self.part.as_ref().filter(|part| part.key == key).map_or(0, |part| part.events)
+        self.part
+            .as_ref()
+            .filter(|part| part.key == key)
+            .map_or(0, |part| part.events)
     }
 
     /// An object was looked at to its end.
@@ -236,21 +264,33 @@ impl ReplayProgress {
 
     /// An object was looked at up to this event.
     pub fn reach(&mut self, key: &str, events: usize) {
-        self.part = Some(PartOfObject { key: key.to_owned(), events, failures: 0 });
+        self.part = Some(PartOfObject {
+            key: key.to_owned(),
+            events,
+            failures: 0,
+        });
     }
 
     /// Something could not be sent again. It is counted, and shown while there is room.
     pub fn fail(&mut self, key: &str, index: Option<usize>, detail: String) {
         self.failed += 1;
         if self.failures.len() < REPLAY_FAILURES_SHOWN_MAX {
-            self.failures.push(ReplayFailure { key: key.to_owned(), index, detail });
+            self.failures.push(ReplayFailure {
+                key: key.to_owned(),
+                index,
+                detail,
+            });
         }
     }
 
     /// An object could not be read or sent in a run: in how many that makes.
     pub fn try_again(&mut self, key: &str) -> u32 {
         let part = self.part.take_if(|part| part.key == key);
-        let part = part.unwrap_or_else(|| PartOfObject { key: key.to_owned(), events: 0, failures: 0 });
+        let part = part.unwrap_or_else(|| PartOfObject {
+            key: key.to_owned(),
+            events: 0,
+            failures: 0,
+        });
         let failures = part.failures.saturating_add(1);
         self.part = Some(PartOfObject { failures, ..part });
         failures
@@ -273,10 +313,16 @@ mod tests {
     const V3: &str = include_str!("fixtures/replay-v3.json");
 
     fn record() -> ReplayRecord {
-        let request = json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
-        let (topic, name) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
-        let (id, now) = ("20261121T101500Z-0b8b9c5e".to_owned(), Timestamp::from_millis(1_795_256_100_000));
+        let request =
+            json!({ "from": "2026-11-21T09:00:00Z", "reason": "EndpointGone", "types": ["t"] });
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
+        let (id, now) = (
+            "20261121T101500Z-0b8b9c5e".to_owned(),
+            Timestamp::from_millis(1_795_256_100_000),
+        );
         let mut record = ReplayRecord::new(
             id,
             topic,
@@ -285,8 +331,14 @@ mod tests {
             now,
         );
         record.progress.finish("ORDERS/BILLING/2026/11/21/9/a.json");
-        record.progress.try_again("ORDERS/BILLING/2026/11/21/9/b.json");
-        record.progress.fail("ORDERS/BILLING/2026/11/21/9/a.json", Some(3), "why".to_owned());
+        record
+            .progress
+            .try_again("ORDERS/BILLING/2026/11/21/9/b.json");
+        record.progress.fail(
+            "ORDERS/BILLING/2026/11/21/9/a.json",
+            Some(3),
+            "why".to_owned(),
+        );
         record.turned(ReplayState::Waiting, Some(ReplayReason::Pressure), now)
     }
 
@@ -301,14 +353,33 @@ mod tests {
         let mut former = record();
         former.request.include_former = true;
         let at = Timestamp::EPOCH;
-        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(at) });
-        let created = Created { topic: creation(1), subscription: creation(2), topic_at: at };
-        let ReplayRecord { id, topic, subscription, request, created_at, .. } = former;
+        let creation = |byte| {
+            Some(Creation {
+                id: CreationId::new([byte; 6]),
+                at: Some(at),
+            })
+        };
+        let created = Created {
+            topic: creation(1),
+            subscription: creation(2),
+            topic_at: at,
+        };
+        let ReplayRecord {
+            id,
+            topic,
+            subscription,
+            request,
+            created_at,
+            ..
+        } = former;
         let begun = ReplayRecord::new(id, topic, (subscription, &created), request, created_at);
         assert_eq!(begun.render(), V2.trim_end());
         assert_eq!(ReplayRecord::parse(V2.as_bytes()).unwrap(), begun);
         assert!(begun.is_for(&created) && record().is_for(&created));
-        assert!(!begun.is_for(&Created { subscription: creation(3), ..created }));
+        assert!(!begun.is_for(&Created {
+            subscription: creation(3),
+            ..created
+        }));
     }
 
     #[test]
@@ -316,8 +387,20 @@ mod tests {
         let from = "2023-11-14T22:00:00Z";
         let request = json!({ "source": "log", "result": "failed", "status": "5xx", "from": from });
         let request = serde_json::from_value(request).unwrap();
-        let ReplayRecord { id, topic, subscription, created_at, .. } = record();
-        let mut begun = ReplayRecord::new(id, topic, (subscription, &Created::UNKNOWN), request, created_at);
+        let ReplayRecord {
+            id,
+            topic,
+            subscription,
+            created_at,
+            ..
+        } = record();
+        let mut begun = ReplayRecord::new(
+            id,
+            topic,
+            (subscription, &Created::UNKNOWN),
+            request,
+            created_at,
+        );
         begun.progress.after = Some("1699999200000-0f".to_owned());
         begun.progress.resolved = 2;
         assert_eq!(begun.render(), V3.trim_end());
@@ -326,21 +409,43 @@ mod tests {
 
     #[test]
     fn a_broken_record_is_told_from_a_newer_one() {
-        assert!(matches!(ReplayRecord::parse(b""), Err(FormatError::Malformed(..))));
-        let newer = V1.replace("\"v\":1", "\"v\":4").replace("\"id\"", "\"name\"");
-        assert!(matches!(ReplayRecord::parse(newer.as_bytes()), Err(FormatError::Newer(4))));
+        assert!(matches!(
+            ReplayRecord::parse(b""),
+            Err(FormatError::Malformed(..))
+        ));
+        let newer = V1
+            .replace("\"v\":1", "\"v\":4")
+            .replace("\"id\"", "\"name\"");
+        assert!(matches!(
+            ReplayRecord::parse(newer.as_bytes()),
+            Err(FormatError::Newer(4))
+        ));
     }
 
     #[test]
     fn an_object_done_in_part_is_remembered_until_its_end() {
         let mut progress = record().progress;
-        progress.part = Some(PartOfObject { key: "b".to_owned(), events: 7, failures: 0 });
+        progress.part = Some(PartOfObject {
+            key: "b".to_owned(),
+            events: 7,
+            failures: 0,
+        });
         assert_eq!((progress.done_of("a"), progress.done_of("b")), (0, 7));
         progress.finish("a");
         assert_eq!(progress.done_of("b"), 7);
-        assert_eq!((progress.try_again("b"), progress.try_again("b"), progress.done_of("b")), (1, 2, 7));
+        assert_eq!(
+            (
+                progress.try_again("b"),
+                progress.try_again("b"),
+                progress.done_of("b")
+            ),
+            (1, 2, 7)
+        );
         progress.finish("b");
-        assert_eq!((progress.done_of("b"), progress.after.as_deref()), (0, Some("b")));
+        assert_eq!(
+            (progress.done_of("b"), progress.after.as_deref()),
+            (0, Some("b"))
+        );
     }
 
     #[test]
@@ -349,7 +454,10 @@ mod tests {
         for _ in 0..100 {
             progress.fail("a", None, String::new());
         }
-        assert_eq!((progress.failed, progress.failures.len()), (101, REPLAY_FAILURES_SHOWN_MAX));
+        assert_eq!(
+            (progress.failed, progress.failures.len()),
+            (101, REPLAY_FAILURES_SHOWN_MAX)
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The letters of a dead-letter object that need nothing more: they were delivered again, failed again and
-//! became newer dead letters, or an operator resolved them.
+//! The letters of a dead-letter object that need nothing more: they were delivered again, failed
+//! again and became newer dead letters, or an operator resolved them.
 //!
-//! Key `resolved/{key of the dead-letter object}` in the dead-letter bucket, beside what it is about. Version
-//! 1; written by deadletter and manage by conditional put; read by both and by wake; deleted by manage
-//! together with the dead letters. Fixture: `resolved-v1.json`.
+//! Key `resolved/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
+//! about. Version 1; written by deadletter and manage by conditional put; read by both and by wake;
+//! deleted by manage together with the dead letters. Fixture: `resolved-v1.json`.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::format::{Format, FormatError};
 
-/// The prefix of these objects. The names of dead letters are in upper case, so that no key is both.
+/// The prefix of these objects. The names of dead letters are in upper case, so that no key is
+/// both.
 pub const RESOLVED: &str = "resolved/";
 
 /// The key of the object about this dead-letter object.
@@ -20,7 +21,10 @@ pub fn resolved(dead_letter_key: &str) -> String {
     format!("{RESOLVED}{dead_letter_key}")
 }
 
-const FORMAT: Format = Format { name: "a list of resolved dead letters", newest: 1 };
+const FORMAT: Format = Format {
+    name: "a list of resolved dead letters",
+    newest: 1,
+};
 
 /// The places of the letters in their object, from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,7 +51,12 @@ impl ResolvedLetters {
         if letters.iter().any(|[_, last]| *last >= LETTERS_MAX) {
             return Err(FORMAT.malformed("a place that no letter can have"));
         }
-        Ok(Self(letters.into_iter().flat_map(|[first, last]| first..=last).collect()))
+        Ok(Self(
+            letters
+                .into_iter()
+                .flat_map(|[first, last]| first..=last)
+                .collect(),
+        ))
     }
 
     /// Writes the object.
@@ -73,14 +82,20 @@ mod tests {
     fn resolved_letters_are_written_as_their_fixture_and_read_back() {
         let letters = ResolvedLetters(BTreeSet::from([0, 1, 2, 7, 9, 10]));
         assert_eq!(letters.render(), RESOLVED_V1.trim_end());
-        assert_eq!(ResolvedLetters::parse(RESOLVED_V1.as_bytes()).unwrap(), letters);
+        assert_eq!(
+            ResolvedLetters::parse(RESOLVED_V1.as_bytes()).unwrap(),
+            letters
+        );
         assert!(letters.has(10) && !letters.has(3));
     }
 
     #[test]
     fn a_place_that_no_letter_can_have_is_refused() {
         let huge = r#"{"v":1,"letters":[[0,18446744073709551615]]}"#;
-        assert!(matches!(ResolvedLetters::parse(huge.as_bytes()), Err(FormatError::Malformed(..))));
+        assert!(matches!(
+            ResolvedLetters::parse(huge.as_bytes()),
+            Err(FormatError::Malformed(..))
+        ));
     }
 
     proptest::proptest! {

@@ -1,7 +1,7 @@
 //! The message that says which dead letters were delivered again.
 //!
-//! In the dead-letter queue. Version 4, which no earlier message of that queue has, so that an older program
-//! gives it back for a newer one. Written by deliver; read by deadletter. Fixture:
+//! In the dead-letter queue. Version 4, which no earlier message of that queue has, so that an
+//! older program gives it back for a newer one. Written by deliver; read by deadletter. Fixture:
 //! `resolved-message-v4.json`.
 
 use bytes::Bytes;
@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::format::{Format, FormatError};
 use crate::model::LetterPlace;
 
-const FORMAT: Format = Format { name: "a message of resolved dead letters", newest: 4 };
+const FORMAT: Format = Format {
+    name: "a message of resolved dead letters",
+    newest: 4,
+};
 
 #[derive(Serialize, Deserialize)]
 struct ResolvedMessageWire {
@@ -36,13 +39,22 @@ mod tests {
 
     fn letters() -> Vec<LetterPlace> {
         let object = "ORDERS/BILLING/2023/11/14/22/x.json".to_owned();
-        vec![LetterPlace { object: object.clone(), index: 0 }, LetterPlace { object, index: 7 }]
+        vec![
+            LetterPlace {
+                object: object.clone(),
+                index: 0,
+            },
+            LetterPlace { object, index: 7 },
+        ]
     }
 
     #[test]
     fn resolved_letters_are_written_as_their_fixture_and_read_back() {
         assert_eq!(render_resolved(letters()), RESOLVED_MESSAGE_V4.trim_end());
-        assert_eq!(parse_resolved(RESOLVED_MESSAGE_V4.as_bytes()).unwrap(), letters());
+        assert_eq!(
+            parse_resolved(RESOLVED_MESSAGE_V4.as_bytes()).unwrap(),
+            letters()
+        );
     }
 
     #[test]

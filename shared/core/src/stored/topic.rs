@@ -1,9 +1,9 @@
-//! The record of a topic: its settings, keys and subscriptions in one object, changed only by conditional
-//! put.
+//! The record of a topic: its settings, keys and subscriptions in one object, changed only by
+//! conditional put.
 //!
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
-//! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is deleted,
-//! with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
+//! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
+//! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
 //! `topic-v1-delivery-log.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
-    KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView, TopicSettings,
-    compile_topic,
+    KeyName, SecretText, SettingsError, SubscriptionSettings, TierKeys, TopicKeysView,
+    TopicSettings, compile_topic,
 };
 use crate::model::{
-    Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic, TopicKeys,
-    TopicName,
+    Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
+    TopicKeys, TopicName,
 };
 
 /// The prefix of all topic records.
@@ -38,16 +38,19 @@ pub fn topic_name(key: &str) -> &str {
     name.strip_suffix(".json").unwrap_or(name)
 }
 
-/// The newest version this program reads. It writes this one only where the record says what version 1 does
-/// not know: the first program then keeps its hands off it, and off that topic's events, until a newer one is
-/// back.
+/// The newest version this program reads. It writes this one only where the record says what
+/// version 1 does not know: the first program then keeps its hands off it, and off that topic's
+/// events, until a newer one is back.
 pub const RECORD_VERSION: u32 = 2;
 
-/// The version of a record that says nothing but what the first program read, so that it can still be read
-/// after a roll-back.
+/// The version of a record that says nothing but what the first program read, so that it can still
+/// be read after a roll-back.
 const VERSION_1: u32 = 1;
 
-const FORMAT: Format = Format { name: "a topic record", newest: RECORD_VERSION };
+const FORMAT: Format = Format {
+    name: "a topic record",
+    newest: RECORD_VERSION,
+};
 
 /// A topic as it is stored. Its settings hold the subscriptions, with their secrets in clear.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,25 +71,26 @@ pub struct TopicRecord {
     pub created_at: Timestamp,
     /// The time of the last write.
     pub updated_at: Timestamp,
-    /// When the topic was deleted: its object is about to go. Such a record is no topic any more, and whoever
-    /// finds it must not write a new one in its place before `TOMBSTONE_STANDS` is over.
+    /// When the topic was deleted: its object is about to go. Such a record is no topic any more,
+    /// and whoever finds it must not write a new one in its place before `TOMBSTONE_STANDS` is
+    /// over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
-    /// The identities of the topic and its subscriptions. Older programs pass them over, so that a record
-    /// with them needs no newer version, and drop them when they write: what has an identity is delivered to
-    /// a record without.
+    /// The identities of the topic and its subscriptions. Older programs pass them over, so that a
+    /// record with them needs no newer version, and drop them when they write: what has an
+    /// identity is delivered to a record without.
     #[serde(default, skip_serializing_if = "Creations::is_empty")]
     pub creations: Creations,
-    /// The place of `settings.delivery_log` in the stored record; `None` in memory. Older programs refuse
-    /// members of the settings that they do not know, and pass this one over.
+    /// The place of `settings.delivery_log` in the stored record; `None` in memory. Older programs
+    /// refuse members of the settings that they do not know, and pass this one over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_log: Option<DeliveryLogMode>,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
 
-/// How long after a topic was marked as deleted its object may still go. What is written later in its place
-/// is safe: longer than any call of a store takes.
+/// How long after a topic was marked as deleted its object may still go. What is written later in
+/// its place is safe: longer than any call of a store takes.
 pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
 
 /// Why a record cannot be used.
@@ -125,8 +129,8 @@ impl TopicRecord {
         Ok(record)
     }
 
-    /// The record without the signing secrets whose overlap has ended, so that nothing shows or counts them.
-    /// They do not sign any more either way.
+    /// The record without the signing secrets whose overlap has ended, so that nothing shows or
+    /// counts them. They do not sign any more either way.
     pub fn without_ended_secrets(mut self, now: Timestamp) -> Self {
         for subscription in self.settings.subscriptions.values_mut() {
             subscription.signing = subscription.signing.live(now);
@@ -134,12 +138,17 @@ impl TopicRecord {
         self
     }
 
-    /// The oldest version that says what this record says. A tombstone would be a topic to version 1, and the
-    /// first program would drop the keys of other tiers with its next write.
+    /// The oldest version that says what this record says. A tombstone would be a topic to version
+    /// 1, and the first program would drop the keys of other tiers with its next write.
     fn version(&self) -> u32 {
-        let is_version_1 =
-            self.deleted_at.is_none() && self.tier_keys.is_empty() && version_1::has_all_of(&self.settings);
-        if is_version_1 { VERSION_1 } else { RECORD_VERSION }
+        let is_version_1 = self.deleted_at.is_none()
+            && self.tier_keys.is_empty()
+            && version_1::has_all_of(&self.settings);
+        if is_version_1 {
+            VERSION_1
+        } else {
+            RECORD_VERSION
+        }
     }
 
     /// Writes the record.
@@ -150,19 +159,28 @@ impl TopicRecord {
         render(&stored)
     }
 
-    /// The record of a topic that is being deleted: nothing of it is left but its name. Stores delete without
-    /// a condition; this is written with one, so that no change is lost between a look at the record and its
-    /// deletion.
+    /// The record of a topic that is being deleted: nothing of it is left but its name. Stores
+    /// delete without a condition; this is written with one, so that no change is lost between
+    /// a look at the record and its deletion.
     #[must_use]
     pub fn tombstone(self, now: Timestamp) -> Self {
         let (key1, key2) = (SecretText::new(""), SecretText::new(""));
         let (tier_keys, settings) = (TierKeys::default(), TopicSettings::default());
         let creations = Creations::default();
-        Self { key1, key2, tier_keys, updated_at: now, deleted_at: Some(now), creations, settings, ..self }
+        Self {
+            key1,
+            key2,
+            tier_keys,
+            updated_at: now,
+            deleted_at: Some(now),
+            creations,
+            settings,
+            ..self
+        }
     }
 
-    /// The record with an identity for the topic and each subscription, written in the place of `before`;
-    /// `None` where there was no topic.
+    /// The record with an identity for the topic and each subscription, written in the place of
+    /// `before`; `None` where there was no topic.
     #[must_use]
     pub fn identified(
         mut self,
@@ -173,27 +191,40 @@ impl TopicRecord {
         let was_there = |name: &SubscriptionName| {
             before.is_some_and(|before| before.settings.subscriptions.contains_key(name))
         };
-        let subscriptions = self.settings.subscriptions.keys().map(|name| (name, !was_there(name)));
-        self.creations = self.creations.after_write(before.is_none(), subscriptions, now, random);
+        let subscriptions = self
+            .settings
+            .subscriptions
+            .keys()
+            .map(|name| (name, !was_there(name)));
+        self.creations = self
+            .creations
+            .after_write(before.is_none(), subscriptions, now, random);
         self
     }
 
     /// The identities of a subscription and its topic.
     pub fn created(&self, subscription: &SubscriptionName) -> Created {
         let subscription = self.creations.subscriptions.get(subscription).copied();
-        Created { topic: self.creations.topic, subscription, topic_at: self.created_at }
+        Created {
+            topic: self.creations.topic,
+            subscription,
+            topic_at: self.created_at,
+        }
     }
 
-    /// Whether a new topic may be written in this one's place: it was deleted, and its object would have gone
-    /// by now.
+    /// Whether a new topic may be written in this one's place: it was deleted, and its object would
+    /// have gone by now.
     pub fn is_abandoned(&self, now: Timestamp) -> bool {
-        self.deleted_at.is_some_and(|deleted_at| now >= deleted_at + TOMBSTONE_STANDS)
+        self.deleted_at
+            .is_some_and(|deleted_at| now >= deleted_at + TOMBSTONE_STANDS)
     }
 
     /// Takes out the subscriptions whose time is over, and answers their names.
     pub fn take_expired(&mut self, now: Timestamp) -> Vec<SubscriptionName> {
         let is_over = |settings: &SubscriptionSettings| {
-            settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0)
+            settings
+                .expiration_time_utc
+                .is_some_and(|ends_at| now >= ends_at.0)
         };
         let subscriptions = &mut self.settings.subscriptions;
         let expired = subscriptions.extract_if(.., |_, settings| is_over(settings));
@@ -219,13 +250,24 @@ impl TopicRecord {
 
     /// Takes a key away, and answers whether it was there. `None` for one that every topic has.
     pub fn remove_key(&mut self, name: KeyName) -> Option<bool> {
-        self.tier_keys.place(name).map(|place| place.take().is_some())
+        self.tier_keys
+            .place(name)
+            .map(|place| place.take().is_some())
     }
 
     /// The keys as their topic's owner sees them, in clear.
     pub fn shown_keys(&self) -> TopicKeysView {
-        let Self { key1, key2, tier_keys, .. } = self.clone();
-        TopicKeysView { key1, key2, tier_keys }
+        let Self {
+            key1,
+            key2,
+            tier_keys,
+            ..
+        } = self.clone();
+        TopicKeysView {
+            key1,
+            key2,
+            tier_keys,
+        }
     }
 
     /// The keys as they open the topic.
@@ -234,14 +276,20 @@ impl TopicRecord {
         let keys = TopicKeys::new(secret(&self.key1), secret(&self.key2));
         let shown = self.shown_keys();
         let more = shown.present().filter(|(name, _)| !name.is_permanent());
-        more.fold(keys, |keys, (name, key)| keys.with(name.tier(), secret(key)))
+        more.fold(keys, |keys, (name, key)| {
+            keys.with(name.tier(), secret(key))
+        })
     }
 
     /// The topic as the rules use it.
     pub fn compile(&self) -> Result<Topic, RecordError> {
-        let topic =
-            compile_topic(&self.name, &self.settings, self.topic_keys()).map_err(RecordError::Settings)?;
-        let mut topic = Topic { created_at: self.created_at, creation: self.creations.topic, ..topic };
+        let topic = compile_topic(&self.name, &self.settings, self.topic_keys())
+            .map_err(RecordError::Settings)?;
+        let mut topic = Topic {
+            created_at: self.created_at,
+            creation: self.creations.topic,
+            ..topic
+        };
         for subscription in topic.subscriptions.values_mut() {
             let created = self.created(&subscription.name);
             // Compiled a moment ago: it has no other holder.
@@ -268,8 +316,8 @@ mod tests {
     /// Version 1 with a mode of the delivery log, which older programs pass over. Never edited.
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
 
-    /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out. Never
-    /// edited.
+    /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out.
+    /// Never edited.
     const V2_ROTATED: &str = include_str!("fixtures/topic-v2-rotated.json");
 
     /// Version 2: with keys of other tiers. Never edited.
@@ -291,14 +339,27 @@ mod tests {
         assert_eq!(record.render(), V2_ROTATED.trim_end());
         let topic = record.compile().unwrap();
         let billing = &topic.subscriptions["billing"];
-        let (rotated, ended) =
-            (Timestamp::from_millis(1_700_000_000_000), Timestamp::from_millis(1_700_086_400_000));
-        let live = |at| billing.signing.iter().filter(|secret| secret.is_live(at)).count();
+        let (rotated, ended) = (
+            Timestamp::from_millis(1_700_000_000_000),
+            Timestamp::from_millis(1_700_086_400_000),
+        );
+        let live = |at| {
+            billing
+                .signing
+                .iter()
+                .filter(|secret| secret.is_live(at))
+                .count()
+        };
         assert_eq!((live(rotated), live(ended)), (2, 1));
         assert!(billing.batching.partial_acknowledgement && billing.delivery_headers.len() == 2);
         assert_eq!(record.clone().without_ended_secrets(rotated), record);
         let after = record.without_ended_secrets(ended);
-        assert_eq!(after.compile().unwrap().subscriptions["billing"].signing.len(), 1);
+        assert_eq!(
+            after.compile().unwrap().subscriptions["billing"]
+                .signing
+                .len(),
+            1
+        );
     }
 
     #[test]
@@ -307,7 +368,8 @@ mod tests {
         assert_eq!(record.render(), V2_TIER_KEYS.trim_end());
         let tier_of = |record: &TopicRecord, key: &str| record.compile().unwrap().keys.tier_of(key);
         let tiers = ["k1", "k2", "i1", "b1", "b2", "i2"].map(|key| tier_of(&record, key));
-        let (internal, standard, bulk) = (Some(Tier::Internal), Some(Tier::Standard), Some(Tier::Bulk));
+        let (internal, standard, bulk) =
+            (Some(Tier::Internal), Some(Tier::Standard), Some(Tier::Bulk));
         assert_eq!(tiers, [standard, standard, internal, bulk, bulk, None]);
         let mut changed = record.clone();
         for name in KeyName::ALL {
@@ -315,10 +377,22 @@ mod tests {
         }
         for name in KeyName::ALL {
             assert_eq!(tier_of(&changed, &format!("new {name}")), Some(name.tier()));
-            assert_eq!(changed.remove_key(name), (!name.is_permanent()).then_some(true));
-            assert_eq!(changed.remove_key(name), (!name.is_permanent()).then_some(false));
+            assert_eq!(
+                changed.remove_key(name),
+                (!name.is_permanent()).then_some(true)
+            );
+            assert_eq!(
+                changed.remove_key(name),
+                (!name.is_permanent()).then_some(false)
+            );
         }
-        assert_eq!((changed.render().starts_with(b"{\"v\":1,"), changed.tier_keys.is_empty()), (true, true));
+        assert_eq!(
+            (
+                changed.render().starts_with(b"{\"v\":1,"),
+                changed.tier_keys.is_empty()
+            ),
+            (true, true)
+        );
         assert!(record.tombstone(Timestamp::EPOCH).tier_keys.is_empty());
     }
 
@@ -328,10 +402,19 @@ mod tests {
         assert_eq!(record.render(), V1_IDENTITIES.trim_end());
         let topic = record.compile().unwrap();
         let created = topic.subscriptions["billing"].created;
-        assert_eq!(created.identity(), Identity::parse("a1b2c3d4e5f60102030405ff"));
-        assert_eq!((topic.creation, created.topic_at), (created.topic, topic.created_at));
+        assert_eq!(
+            created.identity(),
+            Identity::parse("a1b2c3d4e5f60102030405ff")
+        );
+        assert_eq!(
+            (topic.creation, created.topic_at),
+            (created.topic, topic.created_at)
+        );
         let at = |creation: Option<Creation>| creation.unwrap().at;
-        assert_eq!((at(created.topic), at(created.subscription)), (Some(topic.created_at), None));
+        assert_eq!(
+            (at(created.topic), at(created.subscription)),
+            (Some(topic.created_at), None)
+        );
         assert!(record.tombstone(Timestamp::EPOCH).creations.is_empty());
     }
 
@@ -340,11 +423,31 @@ mod tests {
         let record = TopicRecord::parse(V1_DELIVERY_LOG.as_bytes()).unwrap();
         assert_eq!(record.render(), V1_DELIVERY_LOG.trim_end());
         let (of_settings, topic) = (record.settings.delivery_log, record.compile().unwrap());
-        let compiled = [of_settings, topic.delivery_log, topic.subscriptions["billing"].delivery_log];
+        let compiled = [
+            of_settings,
+            topic.delivery_log,
+            topic.subscriptions["billing"].delivery_log,
+        ];
         assert_eq!(compiled, [Some(DeliveryLogMode::Off); 3]);
-        assert_eq!(record.clone().tombstone(Timestamp::EPOCH).settings.delivery_log, None);
-        let older = TopicRecord::parse(V1.as_bytes()).unwrap().compile().unwrap();
-        assert_eq!([older.delivery_log, older.subscriptions["billing"].delivery_log], [None; 2]);
+        assert_eq!(
+            record
+                .clone()
+                .tombstone(Timestamp::EPOCH)
+                .settings
+                .delivery_log,
+            None
+        );
+        let older = TopicRecord::parse(V1.as_bytes())
+            .unwrap()
+            .compile()
+            .unwrap();
+        assert_eq!(
+            [
+                older.delivery_log,
+                older.subscriptions["billing"].delivery_log
+            ],
+            [None; 2]
+        );
     }
 
     #[test]
@@ -357,15 +460,30 @@ mod tests {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let old = TopicRecord::parse(V1.as_bytes()).unwrap();
         let updated = old.clone().identified(Some(&old), now, &mut random);
-        let [topic, billing] = [1, 2].map(|byte| Creation { id: CreationId::new([byte; 6]), at: None });
+        let [topic, billing] = [1, 2].map(|byte| Creation {
+            id: CreationId::new([byte; 6]),
+            at: None,
+        });
         let name = SubscriptionName::parse("Billing").unwrap();
         let of = |record: &TopicRecord| record.created(&name);
-        assert_eq!((of(&updated).topic, of(&updated).subscription), (Some(topic), Some(billing)));
-        assert_eq!(updated.clone().identified(Some(&updated), now, &mut random), updated);
+        assert_eq!(
+            (of(&updated).topic, of(&updated).subscription),
+            (Some(topic), Some(billing))
+        );
+        assert_eq!(
+            updated.clone().identified(Some(&updated), now, &mut random),
+            updated
+        );
         let mut without = updated.clone();
         without.settings.subscriptions.clear();
         let again = updated.clone().identified(Some(&without), now, &mut random);
-        assert_eq!(of(&again).subscription, Some(Creation { id: CreationId::new([3; 6]), at: Some(now) }));
+        assert_eq!(
+            of(&again).subscription,
+            Some(Creation {
+                id: CreationId::new([3; 6]),
+                at: Some(now)
+            })
+        );
         assert_eq!(of(&again).topic, Some(topic));
         let created = updated.clone().identified(None, now, &mut random);
         assert_eq!(of(&created).topic.and_then(|topic| topic.at), Some(now));
@@ -374,12 +492,17 @@ mod tests {
 
     #[test]
     fn a_broken_record_is_never_an_empty_topic() {
-        assert!(matches!(TopicRecord::parse(b""), Err(RecordError::Format(FormatError::Malformed(..)))));
+        assert!(matches!(
+            TopicRecord::parse(b""),
+            Err(RecordError::Format(FormatError::Malformed(..)))
+        ));
         assert!(matches!(
             TopicRecord::parse(&V1.as_bytes()[..100]),
             Err(RecordError::Format(FormatError::Malformed(..)))
         ));
-        let newer = V1.replace("\"v\":1", "\"v\":3").replace("\"name\"", "\"title\"");
+        let newer = V1
+            .replace("\"v\":1", "\"v\":3")
+            .replace("\"name\"", "\"title\"");
         assert!(matches!(
             TopicRecord::parse(newer.as_bytes()),
             Err(RecordError::Format(FormatError::Newer(3)))
@@ -428,9 +551,16 @@ mod tests {
         let tombstone = TopicRecord::parse(V1.as_bytes()).unwrap().tombstone(now);
         assert!(tombstone.settings == TopicSettings::default() && !tombstone.is_temporary());
         let read = TopicRecord::parse(&tombstone.render()).unwrap();
-        assert_eq!((read.deleted_at, read.is_abandoned(now)), (Some(now), false));
+        assert_eq!(
+            (read.deleted_at, read.is_abandoned(now)),
+            (Some(now), false)
+        );
         assert!(read.is_abandoned(now + TOMBSTONE_STANDS));
-        assert!(!TopicRecord::parse(V1.as_bytes()).unwrap().is_abandoned(now + TOMBSTONE_STANDS));
+        assert!(
+            !TopicRecord::parse(V1.as_bytes())
+                .unwrap()
+                .is_abandoned(now + TOMBSTONE_STANDS)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The lease of wake, at [`layout::WAKE_LEASE`](super::layout::WAKE_LEASE): a [`StoredLease`] with the
-//! checkpoint that a run leaves for the next. Leases of older programs have nothing but their time. wake
-//! alone reads and writes it. Fixtures: `wake-lease.json`, `wake-lease-rest.json`.
+//! The lease of wake, at [`layout::WAKE_LEASE`](super::layout::WAKE_LEASE): a [`StoredLease`] with
+//! the checkpoint that a run leaves for the next. Leases of older programs have nothing but their
+//! time. wake alone reads and writes it. Fixtures: `wake-lease.json`, `wake-lease-rest.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,20 +14,20 @@ pub type WakeLease = StoredLease<Checkpoint>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {
-    /// The oldest minute, since the epoch, for which something may still be parked. `None` if that is not
-    /// known.
+    /// The oldest minute, since the epoch, for which something may still be parked. `None` if that
+    /// is not known.
     pub open_from_minute: Option<u64>,
     /// The time at which the objects before that minute are scanned anyway.
     pub scan_at: Option<Timestamp>,
     /// The last temporary topic that was looked at, where a run did not come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swept_to: Option<String>,
-    /// The key after which a run goes on to look for held deliveries, where the last one did not come to the
-    /// end of them.
+    /// The key after which a run goes on to look for held deliveries, where the last one did not
+    /// come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_to: Option<String>,
-    /// The last parked object that was looked at under pressure for what has expired, where a run did not
-    /// come to the end of them.
+    /// The last parked object that was looked at under pressure for what has expired, where a run
+    /// did not come to the end of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired_to: Option<String>,
     /// The time at which the last run began.
@@ -39,12 +39,14 @@ pub struct Checkpoint {
     /// The scan for what was parked by a clock that was ahead. `None` if all was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub look: Option<SetBackScan>,
-    /// The time until which there can be no work that no signal announces. `None` if the last run found work.
+    /// The time until which there can be no work that no signal announces. `None` if the last run
+    /// found work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest_until: Option<Timestamp>,
 }
 
-/// A scan of all that is parked for what was written by a clock that was ahead. It may take some runs.
+/// A scan of all that is parked for what was written by a clock that was ahead. It may take some
+/// runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetBackScan {
@@ -52,8 +54,8 @@ pub struct SetBackScan {
     pub began_at: Timestamp,
     /// The key after which it goes on.
     pub after: String,
-    /// The key after which it goes on once it has come to the end: before the first object that could not be
-    /// moved.
+    /// The key after which it goes on once it has come to the end: before the first object that
+    /// could not be moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_after: Option<String>,
 }
@@ -115,9 +117,18 @@ mod tests {
     #[test]
     fn one_of_an_older_program_has_an_empty_checkpoint_and_a_foreign_object_is_none() {
         let old = WakeLease::parse(br#"{"lapsesAt":5}"#).unwrap();
-        assert_eq!((old.lapses_at, &old.checkpoint), (Timestamp::from_millis(5), &Checkpoint::default()));
-        assert_eq!(old.render(), r#"{"lapsesAt":5,"holder":"","openFromMinute":null,"scanAt":null}"#);
+        assert_eq!(
+            (old.lapses_at, &old.checkpoint),
+            (Timestamp::from_millis(5), &Checkpoint::default())
+        );
+        assert_eq!(
+            old.render(),
+            r#"{"lapsesAt":5,"holder":"","openFromMinute":null,"scanAt":null}"#
+        );
         assert_eq!(WakeLease::parse(b"{"), None);
-        assert_eq!(WakeLease::parse(br#"{"lapsesAt":0,"openFromMinute":"x"}"#), None);
+        assert_eq!(
+            WakeLease::parse(br#"{"lapsesAt":0,"openFromMinute":"x"}"#),
+            None
+        );
     }
 }

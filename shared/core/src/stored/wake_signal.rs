@@ -1,8 +1,8 @@
-//! The signal that there is, or will be, work for wake: an object that says until when. A run that began
-//! after that time has seen the work, so that wake may rest.
+//! The signal that there is, or will be, work for wake: an object that says until when. A run that
+//! began after that time has seen the work, so that wake may rest.
 //!
-//! Key `signals/wake.json`; without a version. Written by manage and deliver before they make work, read by
-//! wake. An object that cannot be read counts as a signal. Fixture: `wake-signal.json`.
+//! Key `signals/wake.json`; without a version. Written by manage and deliver before they make work,
+//! read by wake. An object that cannot be read counts as a signal. Fixture: `wake-signal.json`.
 
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ use crate::model::Timestamp;
 /// The key of the signal.
 pub const WAKE_SIGNAL: &str = "signals/wake.json";
 
-/// The length of a signal: work that is made in this time needs no other. Through an outage a worker makes
-/// work all the time, and each signal is a write; after a single one wake looks for a few minutes longer.
+/// The length of a signal: work that is made in this time needs no other. Through an outage a
+/// worker makes work all the time, and each signal is a write; after a single one wake looks for a
+/// few minutes longer.
 const LENGTH: Duration = Duration::from_mins(10);
 
-/// The end of a signal in which new work needs another one: the time in which announced work is made,
-/// which is a request of manage or the settling of an invocation.
+/// The end of a signal in which new work needs another one: the time in which announced work is
+/// made, which is a request of manage or the settling of an invocation.
 const ENDING: Duration = Duration::from_mins(1);
 
 /// A signal.
@@ -33,7 +34,9 @@ pub struct WakeSignal {
 impl WakeSignal {
     /// A signal that is sent now.
     pub fn sent(now: Timestamp) -> Self {
-        Self { until: now + LENGTH }
+        Self {
+            until: now + LENGTH,
+        }
     }
 
     /// Tells whether work that is made from now on is announced by this signal.
@@ -60,7 +63,9 @@ mod tests {
 
     #[test]
     fn a_signal_is_written_as_it_always_was_and_read_back() {
-        let signal = WakeSignal { until: Timestamp::from_millis(1_700_000_600_000) };
+        let signal = WakeSignal {
+            until: Timestamp::from_millis(1_700_000_600_000),
+        };
         assert_eq!(signal.render(), FIXTURE.trim_end());
         assert_eq!(WakeSignal::parse(FIXTURE.as_bytes()).unwrap(), signal);
         assert!(WakeSignal::parse(b"{}").is_err());

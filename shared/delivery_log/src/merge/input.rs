@@ -37,12 +37,18 @@ enum InputBytes {
 impl MergeInput {
     /// A file whose bytes are in memory. The name is noted in what is made of it; it has no comma.
     pub fn in_memory(name: String, bytes: Bytes) -> Self {
-        Self { name, bytes: InputBytes::Memory(bytes) }
+        Self {
+            name,
+            bytes: InputBytes::Memory(bytes),
+        }
     }
 
     /// A file of the machine, which is read where it lies.
     pub fn on_disk(name: String, file: File) -> Self {
-        Self { name, bytes: InputBytes::File(file) }
+        Self {
+            name,
+            bytes: InputBytes::File(file),
+        }
     }
 }
 
@@ -80,7 +86,8 @@ fn slice(bytes: &Bytes, start: u64, length: Option<usize>) -> Result<Bytes, Parq
     let start = usize::try_from(start)?;
     let end = length.map_or(Some(bytes.len()), |length| start.checked_add(length));
     let end = end.filter(|end| start <= *end && *end <= bytes.len());
-    end.map(|end| bytes.slice(start..end)).ok_or_else(|| broken("it names bytes behind its end"))
+    end.map(|end| bytes.slice(start..end))
+        .ok_or_else(|| broken("it names bytes behind its end"))
 }
 
 /// A file that is merged, with its footer and the places of its pages.
@@ -101,7 +108,8 @@ impl Opened {
         let MergeInput { name, bytes } = input;
         let bytes = Arc::new(bytes);
         let (footer, pages) = decode(&name, || {
-            let footer = Footer::new(ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref())?)?;
+            let footer =
+                Footer::new(ParquetMetaDataReader::new().parse_and_finish(bytes.as_ref())?)?;
             let pages = pages(&footer, &bytes)?;
             Ok((footer, pages))
         })?;
@@ -110,8 +118,17 @@ impl Opened {
             starts.push(starts[group] + footer.rows(group));
         }
         let groups = footer.meta.row_groups().iter().zip(&pages);
-        let sizes = groups.map(|(group, pages)| RowSizes::new(group, pages)).collect();
-        Ok(Self { name, bytes, footer, pages, starts, sizes })
+        let sizes = groups
+            .map(|(group, pages)| RowSizes::new(group, pages))
+            .collect();
+        Ok(Self {
+            name,
+            bytes,
+            footer,
+            pages,
+            starts,
+            sizes,
+        })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -144,8 +161,13 @@ impl Opened {
         column_type: ColumnType,
     ) -> Result<Cells, LogError> {
         let rows = self.group_rows(group);
-        let Some(column) = self.footer.column(name) else { return Ok(Cells::empty(column_type, rows)) };
-        let read = || self.pages_of(group, column).read(&self.bytes, from_ref(&(0..rows)));
+        let Some(column) = self.footer.column(name) else {
+            return Ok(Cells::empty(column_type, rows));
+        };
+        let read = || {
+            self.pages_of(group, column)
+                .read(&self.bytes, from_ref(&(0..rows)))
+        };
         decode(&self.name, read)
     }
 
@@ -157,7 +179,9 @@ impl Opened {
         mut places: &[usize],
         cells: &mut Cells,
     ) -> Result<(), LogError> {
-        let Some(column) = self.footer.column(name) else { return Ok(()) };
+        let Some(column) = self.footer.column(name) else {
+            return Ok(());
+        };
         while let Some(first) = rows.first() {
             let group = self.group_of(*first);
             let len = rows.partition_point(|row| *row < self.starts[group + 1]);
@@ -193,28 +217,41 @@ impl Opened {
         let schema = self.footer.meta.file_metadata().schema_descr();
         let stored = |(index, descr): (usize, &ColumnDescPtr)| {
             let column_type = column_type(descr);
-            let column_type =
-                column_type.ok_or_else(|| broken("a column is of a type that the log does not have"))?;
+            let column_type = column_type
+                .ok_or_else(|| broken("a column is of a type that the log does not have"))?;
             let group = self.footer.meta.row_groups().first();
             let encoding = match column(descr.name()) {
                 Some(own) => own.encoding,
                 None => group.map_or(Encoding::Distinct, |group| encoding_of(group.column(index))),
             };
             let required = descr.max_def_level() == 0;
-            Ok(StoredColumn { name: descr.name().to_owned(), column_type, required, encoding })
+            Ok(StoredColumn {
+                name: descr.name().to_owned(),
+                column_type,
+                required,
+                encoding,
+            })
         };
         schema.columns().iter().enumerate().map(stored).collect()
     }
 }
 
-fn pages(footer: &Footer, bytes: &InputBytes) -> Result<Vec<Vec<OffsetIndexMetaData>>, ParquetError> {
-    let of_group =
-        |group: &RowGroupMetaData| group.columns().iter().map(|chunk| page_index(chunk, bytes)).collect();
+fn pages(
+    footer: &Footer,
+    bytes: &InputBytes,
+) -> Result<Vec<Vec<OffsetIndexMetaData>>, ParquetError> {
+    let of_group = |group: &RowGroupMetaData| {
+        group
+            .columns()
+            .iter()
+            .map(|chunk| page_index(chunk, bytes))
+            .collect()
+    };
     footer.meta.row_groups().iter().map(of_group).collect()
 }
 
-/// The columns of all inputs: ours in our order, then those that this program does not know. A column that an
-/// input does not have is not required.
+/// The columns of all inputs: ours in our order, then those that this program does not know. A
+/// column that an input does not have is not required.
 pub(super) fn union(inputs: &[Opened]) -> Result<Vec<StoredColumn>, LogError> {
     let mut columns: Vec<StoredColumn> = own_columns();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();

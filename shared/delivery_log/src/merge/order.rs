@@ -123,7 +123,10 @@ impl Columns {
     }
 
     fn place(&self, owners: &mut Owners, input: usize, first: usize, row: usize) -> Place {
-        let owner = (bytes(&self.topics, row).to_vec(), bytes(&self.subscriptions, row).to_vec());
+        let owner = (
+            bytes(&self.topics, row).to_vec(),
+            bytes(&self.subscriptions, row).to_vec(),
+        );
         let time = match &self.times {
             Cells::Time(times) => times.get(row).copied().flatten().unwrap_or_default(),
             _ => 0,
@@ -140,7 +143,10 @@ impl Columns {
 
 fn bytes(cells: &Cells, row: usize) -> &[u8] {
     match cells {
-        Cells::Text(texts) => texts.get(row).and_then(Option::as_ref).map_or(&[], ByteArray::data),
+        Cells::Text(texts) => texts
+            .get(row)
+            .and_then(Option::as_ref)
+            .map_or(&[], ByteArray::data),
         _ => &[],
     }
 }
@@ -149,6 +155,7 @@ fn bytes(cells: &Cells, row: usize) -> &[u8] {
 fn id(id: &[u8]) -> u128 {
     let number = std::str::from_utf8(id).ok().filter(|text| text.len() == 32);
     let number = number.and_then(|text| u128::from_str_radix(text, 16).ok());
-    number
-        .unwrap_or_else(|| u128::from(XxHash64::oneshot(0, id)) << 64 | u128::from(XxHash64::oneshot(1, id)))
+    number.unwrap_or_else(|| {
+        u128::from(XxHash64::oneshot(0, id)) << 64 | u128::from(XxHash64::oneshot(1, id))
+    })
 }

@@ -1,7 +1,7 @@
 //! The bytes that rows take in memory, so that a row group is ended in time.
 //!
-//! Rows differ: a topic may have payloads of 60 KB and the next one payloads of 100 bytes. The average of a
-//! whole row group would hide that, and a page is as large as one long text at most.
+//! Rows differ: a topic may have payloads of 60 KB and the next one payloads of 100 bytes. The
+//! average of a whole row group would hide that, and a page is as large as one long text at most.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,9 @@ impl RowSizes {
             bytes += change;
             (row, usize::try_from(bytes).unwrap_or_default())
         };
-        Self { runs: changes.into_iter().map(run).collect() }
+        Self {
+            runs: changes.into_iter().map(run).collect(),
+        }
     }
 
     /// The bytes of a row.
@@ -47,9 +49,12 @@ impl RowSizes {
     }
 }
 
-/// The bytes of texts page by page. `None` for other columns, and for those with a dictionary, of which each
-/// text is in memory once.
-fn text_bytes<'a>(chunk: &ColumnChunkMetaData, index: &'a OffsetIndexMetaData) -> Option<&'a [i64]> {
+/// The bytes of texts page by page. `None` for other columns, and for those with a dictionary, of
+/// which each text is in memory once.
+fn text_bytes<'a>(
+    chunk: &ColumnChunkMetaData,
+    index: &'a OffsetIndexMetaData,
+) -> Option<&'a [i64]> {
     let bytes = index.unencoded_byte_array_data_bytes()?;
     let is_plain = chunk.dictionary_page_offset().is_none();
     (is_plain && bytes.len() == index.page_locations().len()).then_some(bytes)
@@ -57,8 +62,12 @@ fn text_bytes<'a>(chunk: &ColumnChunkMetaData, index: &'a OffsetIndexMetaData) -
 
 fn add_pages(changes: &mut Changes, index: &OffsetIndexMetaData, bytes: &[i64], rows: usize) {
     let first = |page: usize| {
-        let row = index.page_locations().get(page).map(|page| page.first_row_index);
-        row.and_then(|row| usize::try_from(row).ok()).unwrap_or(rows)
+        let row = index
+            .page_locations()
+            .get(page)
+            .map(|page| page.first_row_index);
+        row.and_then(|row| usize::try_from(row).ok())
+            .unwrap_or(rows)
     };
     for (page, bytes) in bytes.iter().enumerate() {
         add(changes, first(page), first(page + 1), *bytes);
@@ -67,7 +76,9 @@ fn add_pages(changes: &mut Changes, index: &OffsetIndexMetaData, bytes: &[i64], 
 
 /// Spreads bytes over rows.
 fn add(changes: &mut Changes, start: usize, end: usize, bytes: i64) {
-    let rows = u64::try_from(end.saturating_sub(start)).unwrap_or(u64::MAX).max(1);
+    let rows = u64::try_from(end.saturating_sub(start))
+        .unwrap_or(u64::MAX)
+        .max(1);
     let bytes = u64::try_from(bytes).unwrap_or_default().min(PAGE_BYTES_MAX);
     let each = i64::try_from(bytes.div_ceil(rows)).unwrap_or(i64::MAX);
     *changes.entry(start).or_default() += each;
@@ -87,7 +98,8 @@ mod tests {
     /// Bytes of payloads in a row group of the tests.
     const GROUP_BYTES: usize = 1 << 20;
 
-    /// A file in which a few payloads of one topic are a hundred times as large as the many of the next.
+    /// A file in which a few payloads of one topic are a hundred times as large as the many of the
+    /// next.
     fn skewed(file: u32) -> Bytes {
         let payload = |len: usize| Payload::parse(&format!("\"{}\"", "x".repeat(len)));
         let record = |n: u32| Record {
@@ -96,23 +108,42 @@ mod tests {
             payload: payload(if n < 75 { 10_000 } else { 100 }),
             ..Record::default()
         };
-        write_file(&(0..2_500).map(record).collect::<Vec<_>>(), RowGroups::default()).unwrap()
+        write_file(
+            &(0..2_500).map(record).collect::<Vec<_>>(),
+            RowGroups::default(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn a_row_group_is_bounded_where_payloads_differ() {
         let input = |file: u32| MergeInput::in_memory(file.to_string(), skewed(file));
-        let groups = RowGroups { bytes_max: GROUP_BYTES, ..RowGroups::default() };
-        let limits = MergeLimits { groups, ..MergeLimits::default() };
+        let groups = RowGroups {
+            bytes_max: GROUP_BYTES,
+            ..RowGroups::default()
+        };
+        let limits = MergeLimits {
+            groups,
+            ..MergeLimits::default()
+        };
         let merged = merge((0..FILES).map(input).collect(), limits, |_| Ok(Vec::new())).unwrap();
-        let footer =
-            ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(merged[0].sink.clone())).unwrap();
+        let footer = ParquetMetaDataReader::new()
+            .parse_and_finish(&Bytes::from(merged[0].sink.clone()))
+            .unwrap();
         let payloads = footer.row_groups().iter().map(|group| {
             let columns = group.columns().iter();
-            columns.filter_map(ColumnChunkMetaData::unencoded_byte_array_data_bytes).max().unwrap()
+            columns
+                .filter_map(ColumnChunkMetaData::unencoded_byte_array_data_bytes)
+                .max()
+                .unwrap()
         });
         let payloads: Vec<_> = payloads.collect();
         assert!(payloads.len() >= 4, "{payloads:?}");
-        assert!(payloads.iter().all(|bytes| *bytes <= i64::try_from(GROUP_BYTES).unwrap()), "{payloads:?}");
+        assert!(
+            payloads
+                .iter()
+                .all(|bytes| *bytes <= i64::try_from(GROUP_BYTES).unwrap()),
+            "{payloads:?}"
+        );
     }
 }

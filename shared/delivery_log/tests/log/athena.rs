@@ -1,5 +1,5 @@
-//! The table of Athena in docs/src/delivery-log.md against the columns of the delivery log's files, and the
-//! partitions against their keys.
+//! The table of Athena in docs/src/delivery-log.md against the columns of the delivery log's files,
+//! and the partitions against their keys.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,12 @@ fn columns_after(statement: &str, opening: &str) -> Vec<(String, String)> {
     let (_, rest) = statement.split_once(opening).unwrap();
     let (list, _) = rest.split_once(')').unwrap();
     let column = |line: &str| {
-        let (name, column_type) = line.trim().strip_prefix('`').unwrap().split_once("` ").unwrap();
+        let (name, column_type) = line
+            .trim()
+            .strip_prefix('`')
+            .unwrap()
+            .split_once("` ")
+            .unwrap();
         (name.to_owned(), column_type.to_owned())
     };
     list.split(',').map(column).collect()
@@ -43,7 +48,9 @@ const fn in_athena(column_type: ColumnType) -> &'static str {
 #[test]
 fn the_table_of_athena_has_the_columns_of_the_files() {
     let written = columns_after(&statement(), "posthaste_log (");
-    let columns = COLUMNS.iter().map(|it| (it.name.to_owned(), in_athena(it.column_type).to_owned()));
+    let columns = COLUMNS
+        .iter()
+        .map(|it| (it.name.to_owned(), in_athena(it.column_type).to_owned()));
     assert_eq!(written, columns.collect::<Vec<_>>());
 }
 
@@ -53,12 +60,22 @@ fn the_partitions_of_athena_are_the_folders_of_the_files() {
     let partitions = columns_after(&statement, "PARTITIONED BY (");
     let pair = |name: &str, of: &str| (name.to_owned(), of.to_owned());
     assert_eq!(partitions, [pair("date", "string"), pair("hour", "int")]);
-    let digits: usize = property(&statement, "projection.hour.digits").parse().unwrap();
+    let digits: usize = property(&statement, "projection.hour.digits")
+        .parse()
+        .unwrap();
     assert_eq!(property(&statement, "projection.date.format"), "yyyy-MM-dd");
     let template = property(&statement, "storage.location.template");
     let folder = template.strip_prefix("s3://LOG_BUCKET/").unwrap();
-    let folder = folder.replace("${date}", "2026-03-07").replace("${hour}", &format!("{:0digits$}", 4));
+    let folder = folder
+        .replace("${date}", "2026-03-07")
+        .replace("${hour}", &format!("{:0digits$}", 4));
     let hour = LogHour::of(Timestamp::parse("2026-03-07T04:30:00Z").unwrap());
-    let key = FileKey { hour, name: FileName::Fresh { minute: 30, id: "0b8b".to_owned() } };
+    let key = FileKey {
+        hour,
+        name: FileName::Fresh {
+            minute: 30,
+            id: "0b8b".to_owned(),
+        },
+    };
     assert_eq!(key.render(), format!("{folder}{}", key.file_name()));
 }

@@ -15,9 +15,24 @@ fn file() -> Bytes {
 async fn ask(file: Bytes) -> [(usize, Vec<LogError>); 2] {
     let event_id = record(5, 0).event_id;
     let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
-    let found = reader.look_up(&files, &LookUp { event_id, ..LookUp::default() }).await.unwrap();
-    let listed = reader.list(&files, &RecordFilter::default(), 1_000).await.unwrap();
-    [(found.records.len(), found.damaged), (listed.records.len(), listed.damaged)]
+    let found = reader
+        .look_up(
+            &files,
+            &LookUp {
+                event_id,
+                ..LookUp::default()
+            },
+        )
+        .await
+        .unwrap();
+    let listed = reader
+        .list(&files, &RecordFilter::default(), 1_000)
+        .await
+        .unwrap();
+    [
+        (found.records.len(), found.damaged),
+        (listed.records.len(), listed.damaged),
+    ]
 }
 
 fn merge_one(file: Bytes) -> Result<usize, LogError> {
@@ -39,19 +54,32 @@ async fn a_truncated_file_is_an_error_that_names_it() {
         for (found, damaged) in ask(whole.slice(..len)).await {
             assert_eq!((found, damaged.len()), (0, 1));
             let error = damaged[0].to_string();
-            assert!(error.contains("00-0000.parquet is damaged"), "{len}: {error}");
+            assert!(
+                error.contains("00-0000.parquet is damaged"),
+                "{len}: {error}"
+            );
         }
         let error = merge_one(whole.slice(..len)).unwrap_err().to_string();
-        assert!(error.starts_with("damaged-file is damaged"), "{len}: {error}");
+        assert!(
+            error.starts_with("damaged-file is damaged"),
+            "{len}: {error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn what_is_no_parquet_file_is_an_error() {
-    for bytes in [&b"PAR1PAR1"[..], b"PAR1\xff\xff\xff\xffPAR1", b"PAR1\0\0\0\0PAR1", b"hello, world of rows"]
-    {
+    for bytes in [
+        &b"PAR1PAR1"[..],
+        b"PAR1\xff\xff\xff\xffPAR1",
+        b"PAR1\0\0\0\0PAR1",
+        b"hello, world of rows",
+    ] {
         let answers = ask(Bytes::from_static(bytes)).await;
-        assert!(answers.iter().all(|(_, damaged)| damaged.len() == 1), "{bytes:?}");
+        assert!(
+            answers.iter().all(|(_, damaged)| damaged.len() == 1),
+            "{bytes:?}"
+        );
     }
 }
 
@@ -64,17 +92,31 @@ async fn a_damaged_file_hides_no_other() {
         .with_records(fresh(20, 0), &hour_of_records(20, 10));
     let (reader, files) = memory.reader();
     let event_id = record(5, 0).event_id;
-    let found = reader.look_up(&files, &LookUp { event_id, ..LookUp::default() }).await.unwrap();
+    let found = reader
+        .look_up(
+            &files,
+            &LookUp {
+                event_id,
+                ..LookUp::default()
+            },
+        )
+        .await
+        .unwrap();
     assert_eq!((found.records.len(), found.damaged.len()), (1, 1));
     assert_eq!(found.damaged[0].damaged_file(), Some(fresh(0, 0).as_str()));
-    let page = reader.list(&files, &RecordFilter::default(), 1_000).await.unwrap();
+    let page = reader
+        .list(&files, &RecordFilter::default(), 1_000)
+        .await
+        .unwrap();
     assert_eq!((page.records.len(), page.damaged.len()), (130, 1));
 }
 
 /// A file whose rows are found, and whose records cannot be read: a reason in it is no text.
 fn file_with_unreadable_records(records: &[Record]) -> Bytes {
     let mut file = write_file(records, SMALL).unwrap().to_vec();
-    let reasons: Vec<_> = (0..file.len()).filter(|at| file[*at..].starts_with(b"Busy")).collect();
+    let reasons: Vec<_> = (0..file.len())
+        .filter(|at| file[*at..].starts_with(b"Busy"))
+        .collect();
     for at in reasons {
         file[at..at + 4].fill(0xff);
     }
@@ -94,12 +136,18 @@ async fn records_behind_those_that_cannot_be_read_are_on_the_next_page() {
         .with_records(fresh(0, 0), older);
     let (reader, files) = memory.reader();
     for webhook_id in [None, Some("msg_same".to_owned())] {
-        let mut filter = RecordFilter { webhook_id, ..RecordFilter::default() };
+        let mut filter = RecordFilter {
+            webhook_id,
+            ..RecordFilter::default()
+        };
         let mut listed = Vec::new();
         loop {
             let page = match filter.webhook_id {
                 None => reader.list(&files, &filter, 7).await.unwrap(),
-                Some(_) => reader.list_request(&files, &filter, 7, || true).await.unwrap(),
+                Some(_) => reader
+                    .list_request(&files, &filter, 7, || true)
+                    .await
+                    .unwrap(),
             };
             listed.extend(page.records);
             filter.after = page.next;
@@ -117,7 +165,10 @@ async fn a_file_that_is_shorter_than_listed_is_damaged() {
     let mut files = memory.listing();
     files[0].size += 10;
     let reader = memory.reader_that_keeps(0);
-    let page = reader.list(&files, &RecordFilter::default(), 5).await.unwrap();
+    let page = reader
+        .list(&files, &RecordFilter::default(), 5)
+        .await
+        .unwrap();
     assert_eq!(page.damaged[0].damaged_file(), Some(fresh(0, 0).as_str()));
 }
 

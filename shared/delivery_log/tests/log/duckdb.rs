@@ -1,6 +1,6 @@
-//! Other engines read the files as they lie. `tests/run` runs this with a Python that has `duckdb` and
-//! `pytz`: `POSTHASTE_DUCKDB=…/bin/python cargo test -p posthaste-delivery-log --test log duckdb --
-//! --ignored`
+//! Other engines read the files as they lie. `tests/run` runs this with a Python that has `duckdb`
+//! and `pytz`: `POSTHASTE_DUCKDB=…/bin/python cargo test -p posthaste-delivery-log --test log
+//! duckdb -- --ignored`
 
 use std::path::Path;
 use std::process::Command;
@@ -44,9 +44,14 @@ for query in sys.argv[2:]:
 fn documented_queries() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/delivery-log.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let blocks = page.split("```sql\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    let blocks = page
+        .split("```sql\n")
+        .skip(1)
+        .map(|rest| rest.split_once("```").unwrap().0);
     let queries = blocks.filter(|block| block.starts_with("SELECT"));
-    queries.map(|query| query.replace("'2026-11-20'", "'1970-01-01'")).collect()
+    queries
+        .map(|query| query.replace("'2026-11-20'", "'1970-01-01'"))
+        .collect()
 }
 
 #[test]
@@ -65,18 +70,38 @@ fn duckdb_runs_the_queries_of_the_documents() {
         record.endpoint = Some("https://slow.example.com/".to_owned());
         record.duration_ms = Some(9_000);
     }
-    put(folder.path(), &fresh(3, 0), &write_file(&records, SMALL).unwrap());
-    put(folder.path(), &fresh(3, 1), &write_file(&records[..3], SMALL).unwrap());
-    let run =
-        Command::new(python).args(["-c", QUERIES]).arg(folder.path()).args(documented_queries()).output();
+    put(
+        folder.path(),
+        &fresh(3, 0),
+        &write_file(&records, SMALL).unwrap(),
+    );
+    put(
+        folder.path(),
+        &fresh(3, 1),
+        &write_file(&records[..3], SMALL).unwrap(),
+    );
+    let run = Command::new(python)
+        .args(["-c", QUERIES])
+        .arg(folder.path())
+        .args(documented_queries())
+        .output();
     let run = run.unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     let expected = [
         "22 ['orders', 'billing', '2026-03-07 03:00:00+00:00', '4', '75.0']",
         "2 ['https://slow.example.com/', '4', '9000']",
         "1 ['orders', 'billing', 'often', '4', '2026-03-07 03:00:53.999000+00:00']",
     ];
-    assert_eq!(String::from_utf8_lossy(&run.stdout).lines().collect::<Vec<_>>(), expected);
+    assert_eq!(
+        String::from_utf8_lossy(&run.stdout)
+            .lines()
+            .collect::<Vec<_>>(),
+        expected
+    );
 }
 
 fn put(folder: &Path, key: &str, file: &Bytes) {
@@ -91,14 +116,41 @@ fn duckdb_reads_the_files_as_they_lie() {
     let python = std::env::var("POSTHASTE_DUCKDB").expect("POSTHASTE_DUCKDB names a Python");
     let folder = tempfile::tempdir().unwrap();
     let hours = [3, 4].map(|hour| hour_of_records(hour, 200));
-    let files: Vec<_> = hours[0].chunks(40).map(|it| write_file(it, SMALL).unwrap()).collect();
-    put(folder.path(), &merged(3, 0), &merge_all(files, MergeLimits::default())[0]);
+    let files: Vec<_> = hours[0]
+        .chunks(40)
+        .map(|it| write_file(it, SMALL).unwrap())
+        .collect();
+    put(
+        folder.path(),
+        &merged(3, 0),
+        &merge_all(files, MergeLimits::default())[0],
+    );
     // A record that was written twice.
-    put(folder.path(), &fresh(4, 0), &write_file(&hours[1], SMALL).unwrap());
-    put(folder.path(), &fresh(4, 1), &write_file(&hours[1][..1], SMALL).unwrap());
-    put(folder.path(), &fresh(4, 2), &write_file(&[record(1, 4 * HOUR_MS)], SMALL).unwrap());
-    let run = Command::new(python).args(["-c", SCRIPT]).arg(folder.path()).output().unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    put(
+        folder.path(),
+        &fresh(4, 0),
+        &write_file(&hours[1], SMALL).unwrap(),
+    );
+    put(
+        folder.path(),
+        &fresh(4, 1),
+        &write_file(&hours[1][..1], SMALL).unwrap(),
+    );
+    put(
+        folder.path(),
+        &fresh(4, 2),
+        &write_file(&[record(1, 4 * HOUR_MS)], SMALL).unwrap(),
+    );
+    let run = Command::new(python)
+        .args(["-c", SCRIPT])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     let expected = [
         "[(402, 401)]",
         "[('03', 200), ('04', 201)]",
@@ -111,5 +163,10 @@ fn duckdb_reads_the_files_as_they_lie() {
         "('status', 'INTEGER')",
         "('time', 'TIMESTAMP WITH TIME ZONE')",
     ];
-    assert_eq!(String::from_utf8_lossy(&run.stdout).lines().collect::<Vec<_>>(), expected);
+    assert_eq!(
+        String::from_utf8_lossy(&run.stdout)
+            .lines()
+            .collect::<Vec<_>>(),
+        expected
+    );
 }

@@ -1,6 +1,10 @@
-//! The log as its users see it: what is written is read, found, listed and merged; damage is an error.
+//! The log as its users see it: what is written is read, found, listed and merged; damage is an
+//! error.
 
-#![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, helpers included, an error is a failed test"
+)]
 
 mod athena;
 mod damage;

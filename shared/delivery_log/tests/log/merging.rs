@@ -5,23 +5,40 @@ use posthaste_core::delivery_log::{MergeNote, Record, RecordFilter};
 use posthaste_delivery_log::{MergeInput, MergeLimits, RowGroups, merge, write_file};
 use proptest::prelude::*;
 
-use crate::support::{Memory, SMALL, any_records, fresh, hour_of_records, in_order, merge_all, merged, rows};
+use crate::support::{
+    Memory, SMALL, any_records, fresh, hour_of_records, in_order, merge_all, merged, rows,
+};
 
 fn limits(groups: RowGroups) -> MergeLimits {
-    MergeLimits { groups, ..MergeLimits::default() }
+    MergeLimits {
+        groups,
+        ..MergeLimits::default()
+    }
 }
 
 async fn read(parts: Vec<Bytes>) -> Vec<Record> {
-    let memory =
-        (0..).zip(parts).fold(Memory::default(), |memory, (n, part)| memory.with(merged(0, n), part));
+    let memory = (0..)
+        .zip(parts)
+        .fold(Memory::default(), |memory, (n, part)| {
+            memory.with(merged(0, n), part)
+        });
     let (reader, files) = memory.reader();
-    reader.list(&files, &RecordFilter::default(), usize::MAX).await.unwrap().records
+    reader
+        .list(&files, &RecordFilter::default(), usize::MAX)
+        .await
+        .unwrap()
+        .records
 }
 
 #[tokio::test]
 async fn copies_of_a_record_are_merged_into_one() {
     let records = hour_of_records(0, 400);
-    let parts = [&records[..200], &records[100..300], &records[250..], &records[..50]];
+    let parts = [
+        &records[..200],
+        &records[100..300],
+        &records[250..],
+        &records[..50],
+    ];
     let files = parts.map(|it| write_file(it, SMALL).unwrap()).to_vec();
     let merged = merge_all(files, limits(SMALL));
     assert_eq!(merged.len(), 1);
@@ -38,17 +55,32 @@ fn write_merged_at_once(records: &[Record]) -> Bytes {
 #[tokio::test]
 async fn a_merge_of_merged_files_is_as_good() {
     let records = hour_of_records(0, 300);
-    let files: Vec<_> = records.chunks(30).map(|it| write_file(it, SMALL).unwrap()).collect();
+    let files: Vec<_> = records
+        .chunks(30)
+        .map(|it| write_file(it, SMALL).unwrap())
+        .collect();
     let (first, second) = files.split_at(5);
     let steps = [first, second].map(|files| merge_all(files.to_vec(), limits(rows(70))));
-    assert_eq!(read(merge_all(steps.concat(), limits(SMALL))).await, in_order(records));
+    assert_eq!(
+        read(merge_all(steps.concat(), limits(SMALL))).await,
+        in_order(records)
+    );
 }
 
 #[tokio::test]
 async fn a_large_file_is_split_and_its_last_part_names_what_was_merged() {
     let records = hour_of_records(0, 400);
-    let files: Vec<_> = records.chunks(100).map(|it| write_file(it, SMALL).unwrap()).collect();
-    let parts = merge_all(files, MergeLimits { groups: SMALL, file_bytes_max: 8_000 });
+    let files: Vec<_> = records
+        .chunks(100)
+        .map(|it| write_file(it, SMALL).unwrap())
+        .collect();
+    let parts = merge_all(
+        files,
+        MergeLimits {
+            groups: SMALL,
+            file_bytes_max: 8_000,
+        },
+    );
     assert!(parts.len() > 2, "{}", parts.len());
     assert!(parts.iter().all(|part| part.len() < 60_000));
     let mut notes = Vec::new();
@@ -59,13 +91,21 @@ async fn a_large_file_is_split_and_its_last_part_names_what_was_merged() {
     let names = (0..4).map(|n| format!("file-{n}")).collect();
     let (last, others) = notes.split_last().unwrap();
     assert!(others.iter().all(|note| note.sources.is_none()));
-    assert_eq!(*last, MergeNote { part: u16::try_from(others.len()).unwrap(), sources: Some(names) });
+    assert_eq!(
+        *last,
+        MergeNote {
+            part: u16::try_from(others.len()).unwrap(),
+            sources: Some(names)
+        }
+    );
     assert_eq!(read(parts).await, in_order(records));
 }
 
 #[tokio::test]
 async fn a_file_of_no_merge_has_no_note() {
-    let (reader, files) = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 5)).reader();
+    let (reader, files) = Memory::default()
+        .with_records(fresh(0, 0), &hour_of_records(0, 5))
+        .reader();
     assert_eq!(reader.merge_note(&files[0]).await.unwrap(), None);
 }
 
@@ -73,11 +113,13 @@ async fn a_file_of_no_merge_has_no_note() {
 async fn files_on_disk_are_merged_where_they_lie() {
     let records = hour_of_records(0, 200);
     let folder = tempfile::tempdir().unwrap();
-    let inputs = (0..).zip(records.chunks(50)).map(|(n, records): (usize, _)| {
-        let path = folder.path().join(n.to_string());
-        std::fs::write(&path, write_file(records, SMALL).unwrap()).unwrap();
-        MergeInput::on_disk(n.to_string(), std::fs::File::open(path).unwrap())
-    });
+    let inputs = (0..)
+        .zip(records.chunks(50))
+        .map(|(n, records): (usize, _)| {
+            let path = folder.path().join(n.to_string());
+            std::fs::write(&path, write_file(records, SMALL).unwrap()).unwrap();
+            MergeInput::on_disk(n.to_string(), std::fs::File::open(path).unwrap())
+        });
     let parts = merge(inputs.collect(), limits(SMALL), |_| tempfile::tempfile()).unwrap();
     assert_eq!(parts.iter().map(|part| part.records).sum::<usize>(), 200);
     let bytes = parts.into_iter().map(|mut part| {
@@ -98,7 +140,10 @@ fn a_file_that_the_system_does_not_let_read_is_not_damaged() {
     let closed = std::fs::File::options().write(true).open(path).unwrap();
     let input = MergeInput::on_disk("whole".to_owned(), closed);
     let error = merge(vec![input], MergeLimits::default(), |_| Ok(Vec::new())).unwrap_err();
-    assert_eq!((error.damaged_file(), error.to_string()), (None, "failed to read whole".to_owned()));
+    assert_eq!(
+        (error.damaged_file(), error.to_string()),
+        (None, "failed to read whole".to_owned())
+    );
 }
 
 #[test]
@@ -107,14 +152,23 @@ fn a_sink_that_refuses_fails_the_merge() {
     let input = MergeInput::in_memory("a".to_owned(), file);
     let full = |_| Err::<Vec<u8>, _>(std::io::ErrorKind::StorageFull.into());
     let error = merge(vec![input], MergeLimits::default(), full).unwrap_err();
-    assert_eq!(error.to_string(), "failed to make a file of the delivery log");
+    assert_eq!(
+        error.to_string(),
+        "failed to make a file of the delivery log"
+    );
 }
 
 #[test]
 fn nothing_is_merged_into_nothing() {
-    assert_eq!(merge_all(Vec::new(), MergeLimits::default()), Vec::<Bytes>::new());
+    assert_eq!(
+        merge_all(Vec::new(), MergeLimits::default()),
+        Vec::<Bytes>::new()
+    );
     let empty = write_file(&[], SMALL).unwrap();
-    assert_eq!(merge_all(vec![empty], MergeLimits::default()), Vec::<Bytes>::new());
+    assert_eq!(
+        merge_all(vec![empty], MergeLimits::default()),
+        Vec::<Bytes>::new()
+    );
 }
 
 proptest! {

@@ -8,16 +8,21 @@ use posthaste_delivery_log::LogFile;
 use proptest::prelude::*;
 
 use crate::support::{
-    DAY, HOUR_MS, Memory, Reader, SMALL, any_records, fresh, hour_of_records, in_order, merge_all, merged,
-    record, rows, take_reads,
+    DAY, HOUR_MS, Memory, Reader, SMALL, any_records, fresh, hour_of_records, in_order, merge_all,
+    merged, record, rows, take_reads,
 };
 
 /// Three hours: one of fresh files, one of both with copies, one that is merged.
 fn three_hours() -> (Memory, Vec<Record>) {
     let hours = [0, 1, 2].map(|hour| hour_of_records(hour, 300));
     let merged_file = |records: &[Record]| {
-        let files = records.chunks(60).map(|it| posthaste_delivery_log::write_file(it, SMALL).unwrap());
-        let limits = posthaste_delivery_log::MergeLimits { groups: SMALL, ..Default::default() };
+        let files = records
+            .chunks(60)
+            .map(|it| posthaste_delivery_log::write_file(it, SMALL).unwrap());
+        let limits = posthaste_delivery_log::MergeLimits {
+            groups: SMALL,
+            ..Default::default()
+        };
         merge_all(files.collect(), limits).remove(0)
     };
     let memory = Memory::default()
@@ -35,9 +40,18 @@ async fn every_record_is_found_by_its_event_and_by_its_request() {
     let (memory, records) = three_hours();
     let (reader, files) = memory.reader();
     for record in records.iter().step_by(7) {
-        let by_event = LookUp { event_id: record.event_id.clone(), ..LookUp::default() };
-        let by_request = LookUp { webhook_id: record.webhook_id.clone(), ..LookUp::default() };
-        let in_topic = LookUp { topic: Some(record.topic.clone()), ..by_event.clone() };
+        let by_event = LookUp {
+            event_id: record.event_id.clone(),
+            ..LookUp::default()
+        };
+        let by_request = LookUp {
+            webhook_id: record.webhook_id.clone(),
+            ..LookUp::default()
+        };
+        let in_topic = LookUp {
+            topic: Some(record.topic.clone()),
+            ..by_event.clone()
+        };
         for look_up in [by_event, by_request, in_topic] {
             assert_eq!(
                 reader.look_up(&files, &look_up).await.unwrap().records,
@@ -54,17 +68,35 @@ async fn what_is_not_there_is_not_found() {
     let (reader, files) = memory.reader();
     let known = records[0].event_id.clone();
     for look_up in [
-        LookUp { event_id: Some("event-x".into()), ..LookUp::default() },
-        LookUp { event_id: Some(String::new()), ..LookUp::default() },
-        LookUp { event_id: known.clone(), topic: Some("other".into()), ..LookUp::default() },
+        LookUp {
+            event_id: Some("event-x".into()),
+            ..LookUp::default()
+        },
+        LookUp {
+            event_id: Some(String::new()),
+            ..LookUp::default()
+        },
+        LookUp {
+            event_id: known.clone(),
+            topic: Some("other".into()),
+            ..LookUp::default()
+        },
         LookUp {
             event_id: known.clone(),
             from: Some(Timestamp::from_millis(DAY + HOUR_MS)),
             ..LookUp::default()
         },
-        LookUp { event_id: known, to: Some(records[0].time), ..LookUp::default() },
+        LookUp {
+            event_id: known,
+            to: Some(records[0].time),
+            ..LookUp::default()
+        },
     ] {
-        assert_eq!(reader.look_up(&files, &look_up).await.unwrap().records, [], "{look_up:?}");
+        assert_eq!(
+            reader.look_up(&files, &look_up).await.unwrap().records,
+            [],
+            "{look_up:?}"
+        );
     }
 }
 
@@ -81,14 +113,26 @@ async fn the_history_of_an_event_is_gathered_over_hours() {
         ..retry.clone()
     };
     let memory = Memory::default()
-        .with_records(fresh(0, 0), &[hour_of_records(0, 10), vec![retry.clone()]].concat())
+        .with_records(
+            fresh(0, 0),
+            &[hour_of_records(0, 10), vec![retry.clone()]].concat(),
+        )
         .with_records(fresh(1, 0), &[delivered]);
     let (reader, files) = memory.reader();
-    let look_up = LookUp { event_id: retry.event_id.clone(), ..LookUp::default() };
+    let look_up = LookUp {
+        event_id: retry.event_id.clone(),
+        ..LookUp::default()
+    };
     let histories = histories(reader.look_up(&files, &look_up).await.unwrap().records);
     assert_eq!(histories.len(), 1);
-    let attempts: Vec<_> = histories[0].attempts().map(|it| it.result.as_str()).collect();
-    assert_eq!((histories[0].state.as_str(), attempts), ("delivered", vec!["retry", "delivered"]));
+    let attempts: Vec<_> = histories[0]
+        .attempts()
+        .map(|it| it.result.as_str())
+        .collect();
+    assert_eq!(
+        (histories[0].state.as_str(), attempts),
+        ("delivered", vec!["retry", "delivered"])
+    );
     assert_eq!(histories[0].payload, retry.payload);
 }
 
@@ -99,34 +143,86 @@ async fn lists_are_the_newest_that_are_selected_over_all_pages() {
     let all = RecordFilter::default();
     for filter in [
         all.clone(),
-        RecordFilter { topic: Some("topic-1".into()), ..all.clone() },
-        RecordFilter { topic: Some("topic-1".into()), subscription: Some("sub-4".into()), ..all.clone() },
-        RecordFilter { result: Some(LogResult::Retry), subscription: Some("sub-0".into()), ..all.clone() },
-        RecordFilter { status: Some(503.into()), event_type: Some("type-0".into()), ..all.clone() },
-        RecordFilter { status: StatusRange::parse("2xx"), subscription: Some("sub-1".into()), ..all.clone() },
-        RecordFilter { status: StatusRange::parse("4xx"), ..all.clone() },
-        RecordFilter { kind: Some(Kind::Held), ..all.clone() },
-        RecordFilter { webhook_id: records[77].webhook_id.clone(), ..all.clone() },
-        RecordFilter { from: Some(records[100].time), to: Some(records[700].time), ..all },
+        RecordFilter {
+            topic: Some("topic-1".into()),
+            ..all.clone()
+        },
+        RecordFilter {
+            topic: Some("topic-1".into()),
+            subscription: Some("sub-4".into()),
+            ..all.clone()
+        },
+        RecordFilter {
+            result: Some(LogResult::Retry),
+            subscription: Some("sub-0".into()),
+            ..all.clone()
+        },
+        RecordFilter {
+            status: Some(503.into()),
+            event_type: Some("type-0".into()),
+            ..all.clone()
+        },
+        RecordFilter {
+            status: StatusRange::parse("2xx"),
+            subscription: Some("sub-1".into()),
+            ..all.clone()
+        },
+        RecordFilter {
+            status: StatusRange::parse("4xx"),
+            ..all.clone()
+        },
+        RecordFilter {
+            kind: Some(Kind::Held),
+            ..all.clone()
+        },
+        RecordFilter {
+            webhook_id: records[77].webhook_id.clone(),
+            ..all.clone()
+        },
+        RecordFilter {
+            from: Some(records[100].time),
+            to: Some(records[700].time),
+            ..all
+        },
     ] {
-        let expected = in_order(records.iter().filter(|it| filter.matches(it)).cloned().collect());
-        assert_eq!(all_pages(&reader, &files, filter.clone(), 37).await, expected, "{filter:?}");
+        let expected = in_order(
+            records
+                .iter()
+                .filter(|it| filter.matches(it))
+                .cloned()
+                .collect(),
+        );
+        assert_eq!(
+            all_pages(&reader, &files, filter.clone(), 37).await,
+            expected,
+            "{filter:?}"
+        );
     }
 }
 
 /// Records that all have one event's id, and one request's.
 fn of_one_id(records: Vec<Record>) -> Vec<Record> {
-    let same = |it| Record { event_id: Some("same".into()), webhook_id: Some("msg_same".into()), ..it };
+    let same = |it| Record {
+        event_id: Some("same".into()),
+        webhook_id: Some("msg_same".into()),
+        ..it
+    };
     records.into_iter().map(same).collect()
 }
 
 fn same_id() -> LookUp {
-    LookUp { event_id: Some("same".into()), ..LookUp::default() }
+    LookUp {
+        event_id: Some("same".into()),
+        ..LookUp::default()
+    }
 }
 
 #[tokio::test]
 async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
-    let (few, many) = (of_one_id(hour_of_records(0, 40)), of_one_id(hour_of_records(1, 1_500)));
+    let (few, many) = (
+        of_one_id(hour_of_records(0, 40)),
+        of_one_id(hour_of_records(1, 1_500)),
+    );
     let (early, late) = many.split_at(700);
     // The files of the hour lie in the order of their keys, which is not that of their times.
     let memory = Memory::default()
@@ -138,32 +234,66 @@ async fn of_an_id_that_repeats_without_end_the_newest_are_answered() {
     let newest = in_order(many)[..LOG_LOOK_UP_RECORDS_MAX].to_vec();
     assert_eq!((found.records, found.is_cut), (newest, true));
     let to = Some(Timestamp::from_millis(DAY + HOUR_MS));
-    let found = reader.look_up(&files, &LookUp { to, ..same_id() }).await.unwrap();
-    assert_eq!((found.records.len(), found.is_cut, found.searched_from), (40, false, None));
+    let found = reader
+        .look_up(&files, &LookUp { to, ..same_id() })
+        .await
+        .unwrap();
+    assert_eq!(
+        (found.records.len(), found.is_cut, found.searched_from),
+        (40, false, None)
+    );
 }
 
 #[tokio::test]
 async fn a_look_up_can_be_for_one_subscription() {
     let records = of_one_id(hour_of_records(0, 300));
-    let (reader, files) = Memory::default().with_records(fresh(0, 0), &records).reader();
-    let look_up = LookUp { subscription: Some("sub-4".into()), ..same_id() };
-    let expected = in_order(records.into_iter().filter(|it| look_up.matches(it)).collect());
-    assert_eq!(reader.look_up(&files, &look_up).await.unwrap().records, expected);
+    let (reader, files) = Memory::default()
+        .with_records(fresh(0, 0), &records)
+        .reader();
+    let look_up = LookUp {
+        subscription: Some("sub-4".into()),
+        ..same_id()
+    };
+    let expected = in_order(
+        records
+            .into_iter()
+            .filter(|it| look_up.matches(it))
+            .collect(),
+    );
+    assert_eq!(
+        reader.look_up(&files, &look_up).await.unwrap().records,
+        expected
+    );
 }
 
 #[tokio::test]
 async fn the_records_of_a_request_come_in_pages_without_an_end_of_their_own() {
-    let hours = [of_one_id(hour_of_records(0, 700)), of_one_id(hour_of_records(1, 700))];
-    let memory = Memory::default().with_records(fresh(0, 0), &hours[0]).with_records(fresh(1, 0), &hours[1]);
+    let hours = [
+        of_one_id(hour_of_records(0, 700)),
+        of_one_id(hour_of_records(1, 700)),
+    ];
+    let memory = Memory::default()
+        .with_records(fresh(0, 0), &hours[0])
+        .with_records(fresh(1, 0), &hours[1]);
     let (reader, files) = memory.reader();
     let sub = |name: &str| Some(name.to_owned());
     for (subscription, limit) in [(None, 300), (sub("sub-2"), 7), (sub("sub-2"), 1_000)] {
-        let mut filter =
-            RecordFilter { webhook_id: Some("msg_same".into()), subscription, ..RecordFilter::default() };
-        let expected = hours.concat().into_iter().filter(|it| filter.matches(it)).collect();
+        let mut filter = RecordFilter {
+            webhook_id: Some("msg_same".into()),
+            subscription,
+            ..RecordFilter::default()
+        };
+        let expected = hours
+            .concat()
+            .into_iter()
+            .filter(|it| filter.matches(it))
+            .collect();
         let mut records = Vec::new();
         loop {
-            let page = reader.list_request(&files, &filter, limit, || true).await.unwrap();
+            let page = reader
+                .list_request(&files, &filter, limit, || true)
+                .await
+                .unwrap();
             assert!(page.records.len() <= limit);
             records.extend(page.records);
             filter.after = page.next;
@@ -185,17 +315,38 @@ fn forty_hours() -> Memory {
 #[tokio::test]
 async fn a_search_whose_time_is_over_says_how_far_it_came() {
     let (reader, files) = forty_hours().reader();
-    let found = reader.look_up_while(&files, &same_id(), || false).await.unwrap();
+    let found = reader
+        .look_up_while(&files, &same_id(), || false)
+        .await
+        .unwrap();
     let searched_from = found.searched_from.unwrap();
     assert!(found.records.len() < 40 && !found.is_cut);
-    let rest = LookUp { to: Some(searched_from), ..same_id() };
+    let rest = LookUp {
+        to: Some(searched_from),
+        ..same_id()
+    };
     let older = reader.look_up_while(&files, &rest, || false).await.unwrap();
-    assert_eq!((older.records.len() + found.records.len(), older.searched_from), (40, None));
-    let mut filter = RecordFilter { webhook_id: Some("msg_same".into()), ..RecordFilter::default() };
-    let page = reader.list_request(&files, &filter, 1_000, || false).await.unwrap();
+    assert_eq!(
+        (
+            older.records.len() + found.records.len(),
+            older.searched_from
+        ),
+        (40, None)
+    );
+    let mut filter = RecordFilter {
+        webhook_id: Some("msg_same".into()),
+        ..RecordFilter::default()
+    };
+    let page = reader
+        .list_request(&files, &filter, 1_000, || false)
+        .await
+        .unwrap();
     assert_eq!(page.records, found.records);
     filter.after = page.next;
-    let page = reader.list_request(&files, &filter, 1_000, || false).await.unwrap();
+    let page = reader
+        .list_request(&files, &filter, 1_000, || false)
+        .await
+        .unwrap();
     assert_eq!((page.records, page.next), (older.records, None));
 }
 
@@ -205,9 +356,20 @@ async fn a_search_that_has_enough_opens_no_older_files() {
     let memory = forty_hours().with_records(fresh(50, 0), &many);
     let calls = memory.calls.clone();
     let (reader, files) = memory.reader();
-    let filter = RecordFilter { webhook_id: Some("msg_same".into()), ..RecordFilter::default() };
+    let filter = RecordFilter {
+        webhook_id: Some("msg_same".into()),
+        ..RecordFilter::default()
+    };
     take_reads(&calls);
-    assert_eq!(reader.list_request(&files, &filter, 10, || true).await.unwrap().records.len(), 10);
+    assert_eq!(
+        reader
+            .list_request(&files, &filter, 10, || true)
+            .await
+            .unwrap()
+            .records
+            .len(),
+        10
+    );
     let oldest = fresh(0, 0);
     assert!(calls.take().iter().all(|call| call.key != oldest));
 }
@@ -222,17 +384,31 @@ async fn payloads_are_read_where_they_are_asked_for() {
     let (_, bytes) = take_reads(&calls);
     assert!(whole.iter().all(|record| record.payload.is_some()));
     reader.forget_footers();
-    let filter = RecordFilter { without_payload: true, ..all };
+    let filter = RecordFilter {
+        without_payload: true,
+        ..all
+    };
     let listed = reader.list(&files, &filter, 20).await.unwrap().records;
-    let without = whole.into_iter().map(|record| Record { payload: None, ..record });
+    let without = whole.into_iter().map(|record| Record {
+        payload: None,
+        ..record
+    });
     assert_eq!(listed, without.collect::<Vec<_>>());
     assert!(take_reads(&calls).1 < bytes);
 }
 
 #[tokio::test]
 async fn the_last_page_says_so() {
-    let (reader, files) = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 20)).reader();
-    let next = async |limit| reader.list(&files, &RecordFilter::default(), limit).await.unwrap().next;
+    let (reader, files) = Memory::default()
+        .with_records(fresh(0, 0), &hour_of_records(0, 20))
+        .reader();
+    let next = async |limit| {
+        reader
+            .list(&files, &RecordFilter::default(), limit)
+            .await
+            .unwrap()
+            .next
+    };
     assert_eq!((next(20).await, next(21).await), (None, None));
     assert!(next(19).await.is_some());
 }
@@ -242,7 +418,13 @@ async fn a_file_that_is_gone_is_told_from_one_that_is_damaged() {
     let memory = Memory::default().with_records(fresh(0, 0), &hour_of_records(0, 5));
     let files = memory.listing();
     let reader = Memory::default().reader_that_keeps(0);
-    assert!(reader.list(&files, &RecordFilter::default(), 5).await.unwrap_err().is_gone());
+    assert!(
+        reader
+            .list(&files, &RecordFilter::default(), 5)
+            .await
+            .unwrap_err()
+            .is_gone()
+    );
 }
 
 async fn all_pages(

@@ -26,12 +26,16 @@ const GROUPS: usize = HOURS as usize * (RECORDS / GROUP) as usize;
 /// Most reads of a file's footer.
 const FOOTER_READS: usize = 2;
 
-/// Most reads of a row group that has the record: the columns that decide, and the pages of the others.
+/// Most reads of a row group that has the record: the columns that decide, and the pages of the
+/// others.
 const GROUP_READS: usize = 20;
 
 /// A day of merged files with small row groups, as many as a day of ten million records has.
 fn day() -> Memory {
-    let limits = MergeLimits { groups: rows(GROUP.into()), ..MergeLimits::default() };
+    let limits = MergeLimits {
+        groups: rows(GROUP.into()),
+        ..MergeLimits::default()
+    };
     let merged_hour = |hour| {
         let files = hour_of_records(hour, RECORDS.into())
             .chunks(250)
@@ -39,7 +43,9 @@ fn day() -> Memory {
             .collect();
         merge_all(files, limits).remove(0)
     };
-    (0..HOURS.into()).fold(Memory::default(), |memory, hour| memory.with(merged(hour, 0), merged_hour(hour)))
+    (0..HOURS.into()).fold(Memory::default(), |memory, hour| {
+        memory.with(merged(hour, 0), merged_hour(hour))
+    })
 }
 
 #[tokio::test]
@@ -53,24 +59,37 @@ async fn reads_are_bounded() {
 
 async fn look_up_by_id(reader: &Reader, files: &[LogFile], calls: &Calls) {
     let event_id = hour_of_records(5, RECORDS.into())[500].event_id.clone();
-    let look_up = LookUp { event_id, ..LookUp::default() };
+    let look_up = LookUp {
+        event_id,
+        ..LookUp::default()
+    };
     for footers in [FOOTER_READS * usize::from(HOURS), 0] {
         take_reads(calls);
-        assert_eq!(reader.look_up(files, &look_up).await.unwrap().records.len(), 1);
+        assert_eq!(
+            reader.look_up(files, &look_up).await.unwrap().records.len(),
+            1
+        );
         let (reads, bytes) = take_reads(calls);
         assert!(reads <= footers + GROUPS + GROUP_READS, "{reads}");
-        assert!(reads <= LOOK_UP_READS && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
+        assert!(
+            reads <= LOOK_UP_READS && bytes <= 5_000_000,
+            "{reads} reads, {bytes} bytes"
+        );
     }
 }
 
-/// A look-up holds the footers of 32 files. Where all have the greatest size, and records of 50 bytes, they
-/// take no more than the cache of `manage` does.
+/// A look-up holds the footers of 32 files. Where all have the greatest size, and records of 50
+/// bytes, they take no more than the cache of `manage` does.
 #[tokio::test]
 async fn the_footers_of_a_step_take_no_more_than_the_cache() {
     let (reader, files) = day().reader();
-    let look_up = LookUp { event_id: Some("none".to_owned()), ..LookUp::default() };
+    let look_up = LookUp {
+        event_id: Some("none".to_owned()),
+        ..LookUp::default()
+    };
     reader.look_up(&files, &look_up).await.unwrap();
-    let groups_of_a_file = usize::try_from(LOG_FILE_BYTES_MAX).unwrap() / 50 / LOG_ROW_GROUP_RECORDS_MAX;
+    let groups_of_a_file =
+        usize::try_from(LOG_FILE_BYTES_MAX).unwrap() / 50 / LOG_ROW_GROUP_RECORDS_MAX;
     let step = reader.footer_bytes() / GROUPS * groups_of_a_file * 32;
     assert!(step <= 32 << 20, "{step} bytes");
 }
@@ -83,7 +102,10 @@ fn the_price_of_a_look_up_is_as_documented() {
         "costs {LOOK_UP_READS} GET and one LIST at most for each day of ten million records, so \
          ${dollars:.3} for a thousand such questions"
     );
-    assert!(page.contains(&price), "docs/src/operating/aws.md does not say: {price}");
+    assert!(
+        page.contains(&price),
+        "docs/src/operating/aws.md does not say: {price}"
+    );
 }
 
 async fn newest_failures(reader: &Reader, files: &[LogFile], calls: &Calls) {
@@ -98,5 +120,8 @@ async fn newest_failures(reader: &Reader, files: &[LogFile], calls: &Calls) {
     let page = reader.list(files, &filter, 3).await.unwrap();
     let (reads, bytes) = take_reads(calls);
     assert_eq!(page.records.len(), 3);
-    assert!(reads <= 50 && bytes <= 5_000_000, "{reads} reads, {bytes} bytes");
+    assert!(
+        reads <= 50 && bytes <= 5_000_000,
+        "{reads} reads, {bytes} bytes"
+    );
 }

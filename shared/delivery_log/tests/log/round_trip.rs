@@ -8,7 +8,11 @@ use crate::support::{Memory, SMALL, any_records, fresh, hour_of_records, in_orde
 
 async fn read_all(file: bytes::Bytes) -> Vec<Record> {
     let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
-    reader.list(&files, &RecordFilter::default(), usize::MAX).await.unwrap().records
+    reader
+        .list(&files, &RecordFilter::default(), usize::MAX)
+        .await
+        .unwrap()
+        .records
 }
 
 #[tokio::test]
@@ -27,9 +31,17 @@ async fn a_file_without_records_has_none() {
 #[tokio::test]
 async fn large_payloads_begin_new_row_groups_and_are_read_back() {
     let payload = Payload::parse(&format!("\"{}\"", "x".repeat(60_000)));
-    let records: Vec<_> =
-        hour_of_records(0, 20).into_iter().map(|it| Record { payload: payload.clone(), ..it }).collect();
-    let groups = RowGroups { records_max: 50_000, bytes_max: 200_000 };
+    let records: Vec<_> = hour_of_records(0, 20)
+        .into_iter()
+        .map(|it| Record {
+            payload: payload.clone(),
+            ..it
+        })
+        .collect();
+    let groups = RowGroups {
+        records_max: 50_000,
+        bytes_max: 200_000,
+    };
     let file = write_file(&records, groups).unwrap();
     assert_eq!(read_all(file).await, in_order(records));
 }

@@ -5,7 +5,9 @@ use posthaste_core::delivery_log::{
     FileKey, FileName, Kind, LogHour, LogResult, Origin, Payload, Record, newest_first, record_id,
 };
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file};
+use posthaste_delivery_log::{
+    LogFile, LogReader, MergeInput, MergeLimits, RowGroups, merge, write_file,
+};
 use posthaste_testkit::memory::MemoryStore;
 use posthaste_testkit::{Calls, Operation, Recorded};
 use proptest::prelude::*;
@@ -16,7 +18,10 @@ pub(crate) const DAY: u64 = 1_772_841_600_000;
 pub(crate) const HOUR_MS: u64 = 3_600_000;
 
 /// Row groups so small that a few records make several.
-pub(crate) const SMALL: RowGroups = RowGroups { records_max: 50, bytes_max: 1 << 20 };
+pub(crate) const SMALL: RowGroups = RowGroups {
+    records_max: 50,
+    bytes_max: 1 << 20,
+};
 
 /// Row groups as they are.
 pub(crate) fn usual() -> RowGroups {
@@ -27,7 +32,11 @@ pub(crate) fn usual() -> RowGroups {
 pub(crate) fn record(n: u64, time_ms: u64) -> Record {
     let (time, key) = (Timestamp::from_millis(DAY + time_ms), format!("{n:08x}-0"));
     let failed = n.is_multiple_of(10);
-    let result = if failed { LogResult::Retry } else { LogResult::Delivered };
+    let result = if failed {
+        LogResult::Retry
+    } else {
+        LogResult::Delivered
+    };
     Record {
         record_id: record_id(&format!("message-{n}"), 1, &key, 1, Kind::Attempt, time),
         time,
@@ -36,7 +45,10 @@ pub(crate) fn record(n: u64, time_ms: u64) -> Record {
         subscription: format!("sub-{}", n % 7),
         webhook_id: Some(format!("msg_{key}")),
         delivery_key: key,
-        event_id: Some(format!("event-{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+        event_id: Some(format!(
+            "event-{:016x}",
+            n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        )),
         event_type: Some(format!("type-{}", n % 5)),
         attempt: 1,
         origin: Origin::First,
@@ -56,24 +68,44 @@ pub(crate) fn record(n: u64, time_ms: u64) -> Record {
 /// Records of an hour, spread over it.
 pub(crate) fn hour_of_records(hour: u64, count: u64) -> Vec<Record> {
     let time = |n: u64| hour * HOUR_MS + n * (HOUR_MS - 1) / count;
-    (0..count).map(|n| record(hour * count + n, time(n))).collect()
+    (0..count)
+        .map(|n| record(hour * count + n, time(n)))
+        .collect()
 }
 
 pub(crate) fn key(hour: u64, name: FileName) -> String {
-    FileKey { hour: LogHour::of(Timestamp::from_millis(DAY + hour * HOUR_MS)), name }.render()
+    FileKey {
+        hour: LogHour::of(Timestamp::from_millis(DAY + hour * HOUR_MS)),
+        name,
+    }
+    .render()
 }
 
 pub(crate) fn fresh(hour: u64, minute: u8) -> String {
-    key(hour, FileName::Fresh { minute, id: format!("{minute:04}") })
+    key(
+        hour,
+        FileName::Fresh {
+            minute,
+            id: format!("{minute:04}"),
+        },
+    )
 }
 
 pub(crate) fn merged(hour: u64, part: u16) -> String {
-    key(hour, FileName::Merged { id: "m".to_owned(), part })
+    key(
+        hour,
+        FileName::Merged {
+            id: "m".to_owned(),
+            part,
+        },
+    )
 }
 
 /// Merges files into parts in memory.
 pub(crate) fn merge_all(files: Vec<Bytes>, limits: MergeLimits) -> Vec<Bytes> {
-    let inputs = (0..).zip(files).map(|(n, file)| MergeInput::in_memory(format!("file-{n}"), file));
+    let inputs = (0..)
+        .zip(files)
+        .map(|(n, file)| MergeInput::in_memory(format!("file-{n}"), file));
     let parts = merge(inputs.collect(), limits, |_| Ok(Vec::new())).unwrap();
     parts
         .into_iter()
@@ -111,7 +143,9 @@ impl Memory {
 
     pub(crate) fn listing(&self) -> Vec<LogFile> {
         let files = self.files.under("").into_iter();
-        files.filter_map(|(key, file)| LogFile::new(key, file.len() as u64)).collect()
+        files
+            .filter_map(|(key, file)| LogFile::new(key, file.len() as u64))
+            .collect()
     }
 
     pub(crate) fn reader(self) -> (Reader, Vec<LogFile>) {
@@ -121,14 +155,21 @@ impl Memory {
 
     /// A reader that keeps footers of so many bytes.
     pub(crate) fn reader_that_keeps(self, footer_bytes_max: usize) -> Reader {
-        LogReader::new(Recorded::new(self.files, "log", &self.calls), footer_bytes_max)
+        LogReader::new(
+            Recorded::new(self.files, "log", &self.calls),
+            footer_bytes_max,
+        )
     }
 }
 
 /// The number of reads and of bytes since this was asked last. Nothing but ranges was read.
 pub(crate) fn take_reads(calls: &Calls) -> (usize, usize) {
     let calls = calls.take();
-    assert!(calls.iter().all(|call| call.operation == Operation::GetRange));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.operation == Operation::GetRange)
+    );
     (calls.len(), calls.iter().map(|call| call.bytes).sum())
 }
 
@@ -183,5 +224,8 @@ pub(crate) fn any_records(most: usize) -> impl Strategy<Value = Vec<Record>> {
 }
 
 pub(crate) fn rows(records_max: usize) -> RowGroups {
-    RowGroups { records_max, ..usual() }
+    RowGroups {
+        records_max,
+        ..usual()
+    }
 }

@@ -28,16 +28,24 @@ fn file(columns: &[Column<'_>]) -> Bytes {
     let field = |column: &Column<'_>| {
         let (name, physical, logical) = match column {
             Column::Text(name, _) => (name, Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Column::Time(name, _) => {
-                (name, Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MILLIS)))
-            }
+            Column::Time(name, _) => (
+                name,
+                Physical::INT64,
+                Some(LogicalType::timestamp(true, TimeUnit::MILLIS)),
+            ),
             Column::Int(name, _) => (name, Physical::INT32, None),
         };
-        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+        let field =
+            Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
         Arc::new(field.with_logical_type(logical).build().unwrap())
     };
     let fields = columns.iter().map(field).collect();
-    let schema = Arc::new(Type::group_type_builder("record").with_fields(fields).build().unwrap());
+    let schema = Arc::new(
+        Type::group_type_builder("record")
+            .with_fields(fields)
+            .build()
+            .unwrap(),
+    );
     let properties = Arc::new(WriterProperties::builder().build());
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
     let mut group = writer.next_row_group().unwrap();
@@ -46,13 +54,22 @@ fn file(columns: &[Column<'_>]) -> Bytes {
         match column {
             Column::Text(_, texts) => {
                 let texts: Vec<_> = texts.iter().map(|text| ByteArray::from(*text)).collect();
-                writer.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+                writer
+                    .typed::<ByteArrayType>()
+                    .write_batch(&texts, None, None)
+                    .unwrap();
             }
             Column::Time(_, times) => {
-                writer.typed::<Int64Type>().write_batch(times, None, None).unwrap();
+                writer
+                    .typed::<Int64Type>()
+                    .write_batch(times, None, None)
+                    .unwrap();
             }
             Column::Int(_, ints) => {
-                writer.typed::<Int32Type>().write_batch(ints, None, None).unwrap();
+                writer
+                    .typed::<Int32Type>()
+                    .write_batch(ints, None, None)
+                    .unwrap();
             }
         }
         writer.close().unwrap();
@@ -89,7 +106,11 @@ fn newer() -> Bytes {
 
 async fn list(file: Bytes) -> Vec<Record> {
     let (reader, files) = Memory::default().with(fresh(0, 0), file).reader();
-    reader.list(&files, &RecordFilter::default(), 10).await.unwrap().records
+    reader
+        .list(&files, &RecordFilter::default(), 10)
+        .await
+        .unwrap()
+        .records
 }
 
 fn expected(id: &str, event: &str, ms: u64) -> Record {
@@ -104,7 +125,10 @@ fn expected(id: &str, event: &str, ms: u64) -> Record {
 
 #[tokio::test]
 async fn a_column_that_is_missing_has_its_default() {
-    assert_eq!(list(older()).await, [expected("r2", "e2", 1), expected("r1", "e1", 0)]);
+    assert_eq!(
+        list(older()).await,
+        [expected("r2", "e2", 1), expected("r1", "e1", 0)]
+    );
 }
 
 #[tokio::test]
@@ -120,13 +144,33 @@ async fn files_of_three_programs_are_searched_together() {
         .with_records(fresh(0, 2), &hour_of_records(0, 30));
     let (reader, files) = memory.reader();
     for (event, id) in [("e1", "r1"), ("e3", "r3")] {
-        let look_up = LookUp { event_id: Some(event.to_owned()), ..LookUp::default() };
+        let look_up = LookUp {
+            event_id: Some(event.to_owned()),
+            ..LookUp::default()
+        };
         let found = reader.look_up(&files, &look_up).await.unwrap().records;
-        assert_eq!(found.iter().map(|it| it.record_id.as_str()).collect::<Vec<_>>(), [id]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|it| it.record_id.as_str())
+                .collect::<Vec<_>>(),
+            [id]
+        );
     }
     // A column that a file does not have has no value that could be asked for.
-    let delivered = RecordFilter { result: Some(LogResult::Delivered), ..RecordFilter::default() };
-    assert_eq!(reader.list(&files, &delivered, 100).await.unwrap().records.len(), 27);
+    let delivered = RecordFilter {
+        result: Some(LogResult::Delivered),
+        ..RecordFilter::default()
+    };
+    assert_eq!(
+        reader
+            .list(&files, &delivered, 100)
+            .await
+            .unwrap()
+            .records
+            .len(),
+        27
+    );
 }
 
 #[tokio::test]
@@ -136,11 +180,22 @@ async fn a_merge_keeps_what_it_does_not_know() {
     assert_eq!(list(file.clone()).await.len(), 6);
     let reader = SerializedFileReader::new(file).unwrap();
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let names: Vec<_> = schema.columns().iter().map(|column| column.name()).collect();
+    let names: Vec<_> = schema
+        .columns()
+        .iter()
+        .map(|column| column.name())
+        .collect();
     let position = |name: &str| names.iter().position(|it| *it == name).unwrap();
     assert_eq!(names[names.len() - 2..], ["colour", "weight"]);
-    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-    let newest = rows.iter().find(|row| row.get_string(position("record_id")).unwrap() == "r3").unwrap();
+    let rows: Vec<_> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let newest = rows
+        .iter()
+        .find(|row| row.get_string(position("record_id")).unwrap() == "r3")
+        .unwrap();
     assert_eq!(newest.get_string(position("colour")).unwrap(), "red");
     assert_eq!(newest.get_string(position("result")).unwrap(), "teleported");
     assert_eq!(newest.get_int(position("weight")).unwrap(), 7);
@@ -148,10 +203,20 @@ async fn a_merge_keeps_what_it_does_not_know() {
 
 #[tokio::test]
 async fn a_known_column_of_another_type_is_an_error() {
-    let strange = file(&[Column::Text("record_id", vec!["r"]), Column::Int("topic", vec![1])]);
-    let (reader, files) = Memory::default().with(fresh(0, 0), strange.clone()).reader();
-    let page = reader.list(&files, &RecordFilter::default(), 10).await.unwrap();
-    let cause = std::error::Error::source(&page.damaged[0]).unwrap().to_string();
+    let strange = file(&[
+        Column::Text("record_id", vec!["r"]),
+        Column::Int("topic", vec![1]),
+    ]);
+    let (reader, files) = Memory::default()
+        .with(fresh(0, 0), strange.clone())
+        .reader();
+    let page = reader
+        .list(&files, &RecordFilter::default(), 10)
+        .await
+        .unwrap();
+    let cause = std::error::Error::source(&page.damaged[0])
+        .unwrap()
+        .to_string();
     assert!(cause.contains("column topic is of another type"), "{cause}");
     let inputs = vec![MergeInput::in_memory("a".to_owned(), strange)];
     assert!(merge(inputs, MergeLimits::default(), |_| Ok(Vec::new())).is_err());

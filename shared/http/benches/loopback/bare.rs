@@ -29,8 +29,15 @@ pub(crate) async fn workers(sink: &Sink) -> Vec<impl Future<Output = ()> + use<>
     workers
 }
 
-async fn open_tls(connector: &TlsConnector, sink: &Sink, stream: TcpStream) -> SendRequest<Full<Bytes>> {
-    let stream = connector.connect(sink.address.ip().into(), stream).await.unwrap();
+async fn open_tls(
+    connector: &TlsConnector,
+    sink: &Sink,
+    stream: TcpStream,
+) -> SendRequest<Full<Bytes>> {
+    let stream = connector
+        .connect(sink.address.ip().into(), stream)
+        .await
+        .unwrap();
     open(TokioIo::new(stream)).await
 }
 

@@ -1,10 +1,14 @@
 //! CPU per request of the client beside a bare hyper loop, against a sink in a process of its own.
 //!
-//! `cargo bench -p posthaste-http`. Prints, for plain and TLS keep-alive with 32 requests at once, requests
-//! per second and the CPU time of this process per request. The best of a few interleaved rounds counts: what
-//! disturbs a round only ever adds.
+//! `cargo bench -p posthaste-http`. Prints, for plain and TLS keep-alive with 32 requests at once,
+//! requests per second and the CPU time of this process per request. The best of a few interleaved
+//! rounds counts: what disturbs a round only ever adds.
 
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a bench prints, and an error ends it")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints, and an error ends it"
+)]
 
 mod bare;
 mod sink;
@@ -28,13 +32,19 @@ const PAYLOAD_BYTES: usize = 1024;
 
 /// The headers a signed event carries.
 const HEADERS: [(&str, &str); 7] = [
-    ("content-type", "application/cloudevents+json; charset=utf-8"),
+    (
+        "content-type",
+        "application/cloudevents+json; charset=utf-8",
+    ),
     ("aeg-event-type", "Notification"),
     ("aeg-subscription-name", "BILLING"),
     ("aeg-delivery-count", "0"),
     ("webhook-id", "msg_2KWPBgLlAfxdpx2AI54pPJ85f4W"),
     ("webhook-timestamp", "1795000000"),
-    ("webhook-signature", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+    (
+        "webhook-signature",
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    ),
 ];
 
 fn main() {
@@ -42,12 +52,18 @@ fn main() {
         return sink::run();
     }
     // One worker: the sink has the other core.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async { tokio::spawn(bench()).await.unwrap() });
 }
 
 async fn bench() {
-    println!("{CONCURRENT} at once, {PAYLOAD_BYTES} bytes, best of {ROUNDS} rounds of {REQUESTS_PER_ROUND}");
+    println!(
+        "{CONCURRENT} at once, {PAYLOAD_BYTES} bytes, best of {ROUNDS} rounds of {REQUESTS_PER_ROUND}"
+    );
     for is_tls in [false, true] {
         let sink = Sink::start(is_tls);
         let client = client(&sink);
@@ -69,10 +85,15 @@ async fn bench() {
 }
 
 fn client(sink: &Sink) -> HyperWebhookClient<SystemClock> {
-    let addresses =
-        AddressPolicy { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..AddressPolicy::default() };
-    let settings =
-        ClientSettings { addresses, extra_root_file: sink.root_file(), ..ClientSettings::default() };
+    let addresses = AddressPolicy {
+        allowed: vec!["127.0.0.0/8".parse().unwrap()],
+        ..AddressPolicy::default()
+    };
+    let settings = ClientSettings {
+        addresses,
+        extra_root_file: sink.root_file(),
+        ..ClientSettings::default()
+    };
     HyperWebhookClient::new(settings, SystemClock).unwrap()
 }
 
@@ -104,7 +125,10 @@ fn our_workers(
 fn headers() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS.len());
     for (name, value) in HEADERS {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
     }
     headers
 }
@@ -122,10 +146,16 @@ struct Cost {
 }
 
 impl Cost {
-    const MAX: Self = Self { cpu_us: f64::MAX, wall_us: f64::MAX };
+    const MAX: Self = Self {
+        cpu_us: f64::MAX,
+        wall_us: f64::MAX,
+    };
 
     fn best(self, other: Self) -> Self {
-        Self { cpu_us: self.cpu_us.min(other.cpu_us), wall_us: self.wall_us.min(other.wall_us) }
+        Self {
+            cpu_us: self.cpu_us.min(other.cpu_us),
+            wall_us: self.wall_us.min(other.wall_us),
+        }
     }
 
     fn print(self, name: &str, what: &str) {
@@ -143,7 +173,10 @@ async fn measure<T>(round: impl Future<Output = T>) -> Cost {
     let per_request = |from: Duration, to: Duration| {
         (to.as_secs_f64() - from.as_secs_f64()) * 1e6 / f64::from(REQUESTS_PER_ROUND)
     };
-    Cost { cpu_us: per_request(cpu, process_cpu()), wall_us: per_request(wall, SystemClock.monotonic()) }
+    Cost {
+        cpu_us: per_request(cpu, process_cpu()),
+        wall_us: per_request(wall, SystemClock.monotonic()),
+    }
 }
 
 /// The CPU time of this process so far.

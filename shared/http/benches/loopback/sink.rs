@@ -26,7 +26,8 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn start(is_tls: bool) -> Self {
-        let certificate = is_tls.then(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sink.pem"));
+        let certificate =
+            is_tls.then(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sink.pem"));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(ARGUMENT)
             .args(&certificate)
@@ -34,12 +35,22 @@ impl Sink {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { address: line.trim().parse().unwrap(), certificate, child }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Self {
+            address: line.trim().parse().unwrap(),
+            certificate,
+            child,
+        }
     }
 
     pub(crate) fn url(&self) -> String {
-        let scheme = if self.certificate.is_some() { "https" } else { "http" };
+        let scheme = if self.certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         format!("{scheme}://{}/hooks/billing?tenant=a", self.address)
     }
 
@@ -49,7 +60,9 @@ impl Sink {
 
     pub(crate) fn connector(&self) -> Option<TlsConnector> {
         let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(self.certificate.as_ref()?).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_file(self.certificate.as_ref()?).unwrap())
+            .unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -69,23 +82,29 @@ impl Drop for Sink {
 
 /// The sink's own process.
 pub(crate) fn run() {
-    let certificate = std::env::args().skip_while(|argument| argument != ARGUMENT).nth(1);
+    let certificate = std::env::args()
+        .skip_while(|argument| argument != ARGUMENT)
+        .nth(1);
     let acceptor = certificate.map(|path| acceptor(&path));
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        println!("{}", listener.local_addr().unwrap());
-        loop {
-            let (stream, _) = listener.accept().await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                match acceptor {
-                    Some(acceptor) => answer(acceptor.accept(stream).await.unwrap()).await,
-                    None => answer(stream).await,
-                }
-            });
-        }
-    });
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            println!("{}", listener.local_addr().unwrap());
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    match acceptor {
+                        Some(acceptor) => answer(acceptor.accept(stream).await.unwrap()).await,
+                        None => answer(stream).await,
+                    }
+                });
+            }
+        });
 }
 
 fn acceptor(path: &str) -> TlsAcceptor {
@@ -106,8 +125,14 @@ fn acceptor(path: &str) -> TlsAcceptor {
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut buffer = vec![0; 16 * 1024];
     let mut seen = 0;
-    while let Ok(1..) = stream.read(&mut buffer[seen..]).await.inspect(|read| seen += read) {
-        let head_bytes = buffer[..seen].windows(4).position(|four| four == b"\r\n\r\n");
+    while let Ok(1..) = stream
+        .read(&mut buffer[seen..])
+        .await
+        .inspect(|read| seen += read)
+    {
+        let head_bytes = buffer[..seen]
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n");
         if head_bytes.is_some_and(|head_bytes| seen == head_bytes + 4 + crate::PAYLOAD_BYTES) {
             seen = 0;
             if stream.write_all(NO_CONTENT).await.is_err() {

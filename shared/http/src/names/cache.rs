@@ -14,8 +14,8 @@ use super::{LookupError, NameLookup};
 /// Most names remembered at once.
 const NAMES_MAX: usize = 10_000;
 
-/// Time that a failed look-up is remembered: long enough that requests which waited for it share it instead
-/// of each asking again, one after the other.
+/// Time that a failed look-up is remembered: long enough that requests which waited for it share it
+/// instead of each asking again, one after the other.
 const FAILURES_KEPT: Duration = Duration::from_secs(1);
 
 type Answer = Result<Arc<[IpAddr]>, SendFailure>;
@@ -38,7 +38,11 @@ struct Entry {
 
 impl<N: NameLookup> NameCache<N> {
     pub(crate) fn new(names: N, kept: Duration) -> Self {
-        Self { names, kept, entries: Mutex::default() }
+        Self {
+            names,
+            kept,
+            entries: Mutex::default(),
+        }
     }
 
     /// All addresses of `host`, as of at most the kept time ago.
@@ -53,7 +57,9 @@ impl<N: NameLookup> NameCache<N> {
             return answer;
         }
         let answer = match self.names.lookup(host).await {
-            Ok(addresses) if addresses.is_empty() => Err(SendFailure::Resolution { does_not_exist: false }),
+            Ok(addresses) if addresses.is_empty() => Err(SendFailure::Resolution {
+                does_not_exist: false,
+            }),
             Ok(addresses) => Ok(Arc::from(addresses)),
             Err(error) => Err(failure(host, &error)),
         };
@@ -61,11 +67,13 @@ impl<N: NameLookup> NameCache<N> {
         answer
     }
 
-    /// The place of the address that a host's next connection starts with: 0, 1, 2 … A host that is not
-    /// remembered starts at 0.
+    /// The place of the address that a host's next connection starts with: 0, 1, 2 … A host that is
+    /// not remembered starts at 0.
     pub(crate) fn next_turn(&self, host: &str) -> usize {
         let mut entries = self.entries.lock();
-        let Some(entry) = entries.get_mut(host) else { return 0 };
+        let Some(entry) = entries.get_mut(host) else {
+            return 0;
+        };
         let turn = entry.turn;
         entry.turn = turn.wrapping_add(1);
         turn
@@ -82,16 +90,24 @@ impl<N: NameLookup> NameCache<N> {
     pub(crate) fn flush(&self) -> usize {
         let forgotten = std::mem::take(&mut *self.entries.lock());
         self.names.forget();
-        forgotten.values().filter(|entry| entry.answer.is_some()).count()
+        forgotten
+            .values()
+            .filter(|entry| entry.answer.is_some())
+            .count()
     }
 
-    /// Forgets expired names. A name that is being looked up is kept, so that it has one look-up at a time.
+    /// Forgets expired names. A name that is being looked up is kept, so that it has one look-up at
+    /// a time.
     pub(crate) fn trim(&self, now: Duration) -> Evicted {
         let mut entries = self.entries.lock();
         let is_over = |entry: &Entry| !entry.is_fresh(now) && Arc::strong_count(&entry.asking) == 1;
         let freed = entries.extract_if(|_, entry| is_over(entry));
-        let freed =
-            freed.map(|(name, entry)| Evicted { entries: 1, bytes: name.len() + entry.bytes() }).sum();
+        let freed = freed
+            .map(|(name, entry)| Evicted {
+                entries: 1,
+                bytes: name.len() + entry.bytes(),
+            })
+            .sum();
         entries.shrink_to_fit();
         freed
     }
@@ -114,7 +130,11 @@ impl<N: NameLookup> NameCache<N> {
     }
 
     fn remember(&self, host: &str, answer: Answer, now: Duration) {
-        let kept = if answer.is_ok() { self.kept } else { self.kept.min(FAILURES_KEPT) };
+        let kept = if answer.is_ok() {
+            self.kept
+        } else {
+            self.kept.min(FAILURES_KEPT)
+        };
         // Nothing is remembered for a name that was flushed while it was looked up.
         if let Some(entry) = self.entries.lock().get_mut(host) {
             entry.answer = Some((answer, now + kept));
@@ -125,7 +145,10 @@ impl<N: NameLookup> NameCache<N> {
 impl Entry {
     /// Memory of the addresses.
     fn bytes(&self) -> usize {
-        let addresses = self.answer.as_ref().and_then(|(answer, _)| answer.as_ref().ok());
+        let addresses = self
+            .answer
+            .as_ref()
+            .and_then(|(answer, _)| answer.as_ref().ok());
         addresses.map_or(0, |addresses| size_of_val(&**addresses))
     }
 
@@ -135,8 +158,14 @@ impl Entry {
 }
 
 fn failure(host: &str, error: &LookupError) -> SendFailure {
-    tracing::debug!(host, error = error as &dyn std::error::Error, "failed to resolve a name");
-    SendFailure::Resolution { does_not_exist: matches!(error, LookupError::DoesNotExist) }
+    tracing::debug!(
+        host,
+        error = error as &dyn std::error::Error,
+        "failed to resolve a name"
+    );
+    SendFailure::Resolution {
+        does_not_exist: matches!(error, LookupError::DoesNotExist),
+    }
 }
 
 #[cfg(test)]
@@ -155,8 +184,13 @@ mod tests {
     impl NameLookup for Script {
         async fn lookup(&self, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
             tokio::task::yield_now().await;
-            let next = self.0.lock().pop_front().expect("no more look-ups were expected");
-            next.map(|address| vec![address.parse().unwrap()]).ok_or(LookupError::DoesNotExist)
+            let next = self
+                .0
+                .lock()
+                .pop_front()
+                .expect("no more look-ups were expected");
+            next.map(|address| vec![address.parse().unwrap()])
+                .ok_or(LookupError::DoesNotExist)
         }
 
         fn forget(&self) {}
@@ -164,36 +198,65 @@ mod tests {
 
     fn cache(answers: &[Option<&'static str>]) -> (NameCache<Script>, ManualClock) {
         let script = Script(Mutex::new(answers.iter().copied().collect()));
-        (NameCache::new(script, Duration::from_secs(30)), ManualClock::new(Timestamp::EPOCH))
+        (
+            NameCache::new(script, Duration::from_secs(30)),
+            ManualClock::new(Timestamp::EPOCH),
+        )
     }
 
     fn addresses(address: &str) -> Arc<[IpAddr]> {
         Arc::from([address.parse().unwrap()])
     }
 
-    const NO_SUCH_NAME: Answer = Err(SendFailure::Resolution { does_not_exist: true });
+    const NO_SUCH_NAME: Answer = Err(SendFailure::Resolution {
+        does_not_exist: true,
+    });
 
     #[tokio::test]
     async fn a_name_is_asked_for_again_when_its_time_is_over() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.1"))
+        );
         clock.advance(Duration::from_millis(29_999));
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.1"))
+        );
         clock.advance(Duration::from_millis(1));
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.2")));
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.2"))
+        );
         cache.flush();
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.3")));
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.3"))
+        );
     }
 
     #[tokio::test]
     async fn one_name_can_be_forgotten_and_the_others_stay() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
-        assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.1"))
+        );
+        assert_eq!(
+            cache.addresses("b", &clock).await,
+            Ok(addresses("192.0.2.2"))
+        );
         cache.forget("a");
         cache.forget("unknown");
-        assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.3")));
+        assert_eq!(
+            cache.addresses("b", &clock).await,
+            Ok(addresses("192.0.2.2"))
+        );
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.3"))
+        );
     }
 
     #[tokio::test]
@@ -204,7 +267,14 @@ mod tests {
         clock.advance(Duration::from_secs(30));
         cache.addresses("a", &clock).await.unwrap();
         cache.addresses("b", &clock).await.unwrap();
-        assert_eq!([cache.next_turn("a"), cache.next_turn("b"), cache.next_turn("unknown")], [2, 0, 0]);
+        assert_eq!(
+            [
+                cache.next_turn("a"),
+                cache.next_turn("b"),
+                cache.next_turn("unknown")
+            ],
+            [2, 0, 0]
+        );
     }
 
     #[tokio::test]
@@ -220,15 +290,24 @@ mod tests {
         let answers = join_all((0..10).map(|_| cache.addresses("a", &clock))).await;
         assert_eq!(answers, vec![NO_SUCH_NAME; 10]);
         clock.advance(FAILURES_KEPT);
-        assert_eq!(cache.addresses("a", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(
+            cache.addresses("a", &clock).await,
+            Ok(addresses("192.0.2.1"))
+        );
     }
 
     #[tokio::test]
     async fn trimming_keeps_what_is_fresh_and_what_is_being_asked_for() {
         let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2")]);
-        assert_eq!(cache.addresses("old", &clock).await, Ok(addresses("192.0.2.1")));
+        assert_eq!(
+            cache.addresses("old", &clock).await,
+            Ok(addresses("192.0.2.1"))
+        );
         clock.advance(Duration::from_secs(20));
-        assert_eq!(cache.addresses("b", &clock).await, Ok(addresses("192.0.2.2")));
+        assert_eq!(
+            cache.addresses("b", &clock).await,
+            Ok(addresses("192.0.2.2"))
+        );
         clock.advance(Duration::from_secs(10));
         let _asking = cache.asking("c", clock.monotonic());
         let bytes = "old".len() + size_of::<IpAddr>();

@@ -10,30 +10,33 @@ use posthaste_ports::Clock;
 
 use super::LookupError;
 
-/// Time that IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is longer,
-/// because all addresses of a host are validated together, and no attempt waits for it while a name is
-/// remembered.
+/// Time that IPv4 addresses wait for the answer about IPv6. RFC 8305 recommends 50 ms. This is
+/// longer, because all addresses of a host are validated together, and no attempt waits for it
+/// while a name is remembered.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(250);
 
-/// Time that IPv6 addresses wait for the answer about IPv4: time for a server that is slow, and little of an
-/// attempt's timeout where a server is silent about IPv4.
+/// Time that IPv6 addresses wait for the answer about IPv4: time for a server that is slow, and
+/// little of an attempt's timeout where a server is silent about IPv4.
 const IPV4_DELAY: Duration = Duration::from_secs(2);
 
 type Answer = Result<Vec<IpAddr>, LookupError>;
 
-/// The addresses of both families, IPv4 first. Once the answer about IPv4 is there and of use, the one about
-/// IPv6 has [`RESOLUTION_DELAY`] more. Once there are IPv6 addresses, the answer about IPv4 has
-/// [`IPV4_DELAY`] more; without them it is waited for to its own end, since most hosts have IPv4 addresses,
-/// and some no others.
+/// The addresses of both families, IPv4 first. Once the answer about IPv4 is there and of use, the
+/// one about IPv6 has [`RESOLUTION_DELAY`] more. Once there are IPv6 addresses, the answer about
+/// IPv4 has [`IPV4_DELAY`] more; without them it is waited for to its own end, since most hosts
+/// have IPv4 addresses, and some no others.
 pub(super) async fn both_families(
     v4: impl Future<Output = Answer>,
     v6: impl Future<Output = Answer>,
     clock: &impl Clock,
 ) -> Answer {
     match select(pin!(v4), pin!(v6)).await {
-        Either::Left((v4, v6)) if is_usable(&v4) => joined(v4, in_time(v6, RESOLUTION_DELAY, clock).await),
+        Either::Left((v4, v6)) if is_usable(&v4) => {
+            joined(v4, in_time(v6, RESOLUTION_DELAY, clock).await)
+        }
         Either::Left((v4, v6)) => joined(v4, Some(v6.await)),
-        Either::Right((v6, v4)) if has_addresses(&v6) => match in_time(v4, IPV4_DELAY, clock).await {
+        Either::Right((v6, v4)) if has_addresses(&v6) => match in_time(v4, IPV4_DELAY, clock).await
+        {
             Some(v4) => joined(v4, Some(v6)),
             None => v6,
         },
@@ -64,8 +67,8 @@ async fn in_time(
     }
 }
 
-/// Addresses of either family count. Only IPv4's answer decides that a name does not exist: some name servers
-/// say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
+/// Addresses of either family count. Only IPv4's answer decides that a name does not exist: some
+/// name servers say so of every name when they are asked for IPv6 (RFC 4074, section 4.2).
 fn joined(v4: Answer, v6: Option<Answer>) -> Answer {
     match (v4, v6) {
         (Ok(mut addresses), Some(Ok(more))) => {
@@ -101,13 +104,20 @@ mod tests {
     }
 
     fn parsed(addresses: &[&str]) -> Vec<IpAddr> {
-        addresses.iter().map(|address| address.parse().unwrap()).collect()
+        addresses
+            .iter()
+            .map(|address| address.parse().unwrap())
+            .collect()
     }
 
     /// Looks both up, each family with its delay in milliseconds, and answers how long it took.
     async fn looked_up(v4: (u64, Script), v6: (u64, Script)) -> (Answer, u64) {
         let clock = ManualClock::new(Timestamp::EPOCH);
-        let both = both_families(family(&clock, v4.0, v4.1), family(&clock, v6.0, v6.1), &clock);
+        let both = both_families(
+            family(&clock, v4.0, v4.1),
+            family(&clock, v6.0, v6.1),
+            &clock,
+        );
         let time = async {
             loop {
                 // Tasks that are awake run first; then time passes up to the next one's wake-up.
@@ -170,7 +180,11 @@ mod tests {
     /// The addresses, and the milliseconds after which they are known.
     async fn check_time(v4_ms: u64, v6: (u64, Script), expected: (&[&str], u64)) {
         let (answer, ms) = looked_up((v4_ms, V4), v6).await;
-        assert_eq!((answer.unwrap(), ms), (parsed(expected.0), expected.1), "{v4_ms} {v6:?}");
+        assert_eq!(
+            (answer.unwrap(), ms),
+            (parsed(expected.0), expected.1),
+            "{v4_ms} {v6:?}"
+        );
     }
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! Name servers and hosts file of the system, or a single name server. Hickory is used because it tells an
-//! authoritative "no such name" from a failure; `getaddrinfo` mixes the two.
+//! Name servers and hosts file of the system, or a single name server. Hickory is used because it
+//! tells an authoritative "no such name" from a failure; `getaddrinfo` mixes the two.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,17 +14,18 @@ use posthaste_ports::Clock;
 use super::families::both_families;
 use super::{LookupError, NameLookup};
 
-/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by one name
-/// server alone.
+/// Resolves by `/etc/resolv.conf` and `/etc/hosts`, read when the first name is looked up, or by
+/// one name server alone.
 ///
-/// Without a readable `resolv.conf` only the hosts file answers. Names under `localhost` and `invalid` are
-/// never sent to a server, because their meaning is fixed (RFC 6761). Search domains are not tried: an
-/// endpoint's name is a full name, and `billing.example.com` must not become
+/// Without a readable `resolv.conf` only the hosts file answers. Names under `localhost` and
+/// `invalid` are never sent to a server, because their meaning is fixed (RFC 6761). Search domains
+/// are not tried: an endpoint's name is a full name, and `billing.example.com` must not become
 /// `billing.example.com.cluster.local`.
 ///
-/// Both address families are looked up side by side. Once the answer about IPv4 is there, the one about IPv6
-/// gets a quarter of a second more, so that a name server that is silent about IPv6 does not delay every
-/// attempt (RFC 8305, section 3). Once there are IPv6 addresses, the answer about IPv4 gets two seconds more.
+/// Both address families are looked up side by side. Once the answer about IPv4 is there, the one
+/// about IPv6 gets a quarter of a second more, so that a name server that is silent about IPv6 does
+/// not delay every attempt (RFC 8305, section 3). Once there are IPv6 addresses, the answer about
+/// IPv4 gets two seconds more.
 pub struct SystemNames<C> {
     clock: C,
     server: Option<SocketAddr>,
@@ -39,9 +40,14 @@ struct Resolvers {
 }
 
 impl<C> SystemNames<C> {
-    /// Asks this name server and nothing else; without one, the servers of the system's configuration.
+    /// Asks this name server and nothing else; without one, the servers of the system's
+    /// configuration.
     pub fn new(server: Option<SocketAddr>, clock: C) -> Self {
-        Self { clock, server, resolvers: Mutex::default() }
+        Self {
+            clock,
+            server,
+            resolvers: Mutex::default(),
+        }
     }
 
     fn resolvers(&self) -> Result<Resolvers, NetError> {
@@ -62,7 +68,12 @@ impl<C: Clock> NameLookup for SystemNames<C> {
     async fn lookup(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         let full_name = format!("{}.", host.trim_end_matches('.'));
         let Resolvers { v4, v6 } = self.resolvers().map_err(meaning)?;
-        both_families(addresses(&v4, &full_name), addresses(&v6, &full_name), &self.clock).await
+        both_families(
+            addresses(&v4, &full_name),
+            addresses(&v6, &full_name),
+            &self.clock,
+        )
+        .await
     }
 
     fn forget(&self) {
@@ -95,7 +106,10 @@ type Builder = ResolverBuilder<TokioRuntimeProvider>;
 fn by_the_system() -> Builder {
     TokioResolver::builder_tokio().unwrap_or_else(|error| {
         let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "no resolver configuration: only the hosts file is used");
+        tracing::warn!(
+            error,
+            "no resolver configuration: only the hosts file is used"
+        );
         asking(Vec::new())
     })
 }
@@ -117,7 +131,11 @@ fn asking(servers: Vec<NameServerConfig>) -> Builder {
 }
 
 fn meaning(error: NetError) -> LookupError {
-    if error.is_nx_domain() { LookupError::DoesNotExist } else { LookupError::NoAnswer(error.into()) }
+    if error.is_nx_domain() {
+        LookupError::DoesNotExist
+    } else {
+        LookupError::NoAnswer(error.into())
+    }
 }
 
 #[cfg(test)]
@@ -131,13 +149,20 @@ mod tests {
 
     #[test]
     fn only_an_authoritative_answer_says_that_a_name_does_not_exist() {
-        let no_records = |code| NetError::Dns(DnsError::NoRecordsFound(NoRecords::new(Query::new(), code)));
+        let no_records =
+            |code| NetError::Dns(DnsError::NoRecordsFound(NoRecords::new(Query::new(), code)));
         let check = |error, expected| {
-            assert_eq!(matches!(meaning(error), LookupError::DoesNotExist), expected);
+            assert_eq!(
+                matches!(meaning(error), LookupError::DoesNotExist),
+                expected
+            );
         };
         check(no_records(ResponseCode::NXDomain), true);
         check(no_records(ResponseCode::NoError), false);
-        check(NetError::Dns(DnsError::ResponseCode(ResponseCode::ServFail)), false);
+        check(
+            NetError::Dns(DnsError::ResponseCode(ResponseCode::ServFail)),
+            false,
+        );
         check(NetError::Timeout, false);
         check(NetError::NoConnections, false);
     }
@@ -146,9 +171,18 @@ mod tests {
     async fn names_that_mean_this_machine_or_nothing_need_no_server() {
         let names = SystemNames::new(None, ManualClock::new(Timestamp::EPOCH));
         let localhost = names.lookup("localhost").await.unwrap();
-        assert!(localhost.iter().all(IpAddr::is_loopback) && !localhost.is_empty(), "{localhost:?}");
-        assert!(matches!(names.lookup("posthaste.invalid").await, Err(LookupError::DoesNotExist)));
+        assert!(
+            localhost.iter().all(IpAddr::is_loopback) && !localhost.is_empty(),
+            "{localhost:?}"
+        );
+        assert!(matches!(
+            names.lookup("posthaste.invalid").await,
+            Err(LookupError::DoesNotExist)
+        ));
         names.forget();
-        assert!(matches!(names.lookup("posthaste.invalid.").await, Err(LookupError::DoesNotExist)));
+        assert!(matches!(
+            names.lookup("posthaste.invalid.").await,
+            Err(LookupError::DoesNotExist)
+        ));
     }
 }

@@ -10,9 +10,17 @@ use crate::{Brief, Script, answered, client, on_loopback, send, settle};
 
 const REFUSED: Brief = Err(SendFailure::AddressRefused);
 
-async fn resolved(settings: ClientSettings, url: &str, answer: Result<&[&str], LookupError>) -> Brief {
+async fn resolved(
+    settings: ClientSettings,
+    url: &str,
+    answer: Result<&[&str], LookupError>,
+) -> Brief {
     let names = Script::new(vec![answer]);
-    send(&HyperWebhookClient::with_names(settings, SystemClock, names).unwrap(), url).await
+    send(
+        &HyperWebhookClient::with_names(settings, SystemClock, names).unwrap(),
+        url,
+    )
+    .await
 }
 
 /// A port on 127.0.0.1 without a listener, which no other program can take.
@@ -28,8 +36,17 @@ async fn a_refused_address_is_never_connected_to() {
     let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     let port = endpoint.address.port();
     let client = HyperWebhookClient::new(ClientSettings::default(), SystemClock).unwrap();
-    for url in ["http://127.0.0.1", "https://127.0.0.1", "https://localhost", "https://[::ffff:127.0.0.1]"] {
-        assert_eq!(send(&client, &format!("{url}:{port}/")).await, REFUSED, "{url}");
+    for url in [
+        "http://127.0.0.1",
+        "https://127.0.0.1",
+        "https://localhost",
+        "https://[::ffff:127.0.0.1]",
+    ] {
+        assert_eq!(
+            send(&client, &format!("{url}:{port}/")).await,
+            REFUSED,
+            "{url}"
+        );
     }
     settle().await;
     assert_eq!(endpoint.connections(), 0);
@@ -56,35 +73,56 @@ async fn a_name_is_judged_by_what_it_resolves_to() {
 async fn one_public_address_takes_plain_http_from_the_allowed_ones() {
     let endpoint = Endpoint::start(vec![exchange(OK)]).await;
     let url = format!("http://sink.example:{}/", endpoint.address.port());
-    assert_eq!(resolved(on_loopback(), &url, Ok(&["127.0.0.1", "93.184.215.14"])).await, REFUSED);
+    assert_eq!(
+        resolved(on_loopback(), &url, Ok(&["127.0.0.1", "93.184.215.14"])).await,
+        REFUSED
+    );
     assert_eq!(endpoint.connections(), 0);
-    assert_eq!(resolved(on_loopback(), &url, Ok(&["127.0.0.1"])).await, answered(200, "ok"));
+    assert_eq!(
+        resolved(on_loopback(), &url, Ok(&["127.0.0.1"])).await,
+        answered(200, "ok")
+    );
 }
 
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_told_from_one_that_was_not_resolved() {
     let url = "https://hooks.example/";
     let failed = |does_not_exist| Err(SendFailure::Resolution { does_not_exist });
-    assert_eq!(resolved(on_loopback(), url, Err(LookupError::DoesNotExist)).await, failed(true));
+    assert_eq!(
+        resolved(on_loopback(), url, Err(LookupError::DoesNotExist)).await,
+        failed(true)
+    );
     let servfail = LookupError::NoAnswer("servfail".into());
-    assert_eq!(resolved(on_loopback(), url, Err(servfail)).await, failed(false));
+    assert_eq!(
+        resolved(on_loopback(), url, Err(servfail)).await,
+        failed(false)
+    );
     assert_eq!(resolved(on_loopback(), url, Ok(&[])).await, failed(false));
 }
 
 #[tokio::test]
 async fn a_refused_port_is_told_from_other_failures() {
     let (_socket, port) = refusing();
-    assert_eq!(send(&client(), &format!("http://127.0.0.1:{port}/")).await, Err(SendFailure::Refused));
+    assert_eq!(
+        send(&client(), &format!("http://127.0.0.1:{port}/")).await,
+        Err(SendFailure::Refused)
+    );
 }
 
 #[tokio::test]
 async fn where_one_address_refuses_the_next_is_used() {
     let (_socket, port) = refusing();
-    let endpoint =
-        Endpoint::on(TcpListener::bind(("127.0.0.2", port)).await.unwrap(), None, vec![exchange(OK)]);
+    let endpoint = Endpoint::on(
+        TcpListener::bind(("127.0.0.2", port)).await.unwrap(),
+        None,
+        vec![exchange(OK)],
+    );
     let url = format!("http://sink.example:{port}/");
     let addresses: &[&str] = &["127.0.0.1", "127.0.0.2"];
-    assert_eq!(resolved(on_loopback(), &url, Ok(addresses)).await, answered(200, "ok"));
+    assert_eq!(
+        resolved(on_loopback(), &url, Ok(addresses)).await,
+        answered(200, "ok")
+    );
     assert_eq!(endpoint.connections(), 1);
 }
 

@@ -20,7 +20,11 @@ async fn check(mut script: Vec<Step>, expected: Brief, is_kept: bool) {
     let endpoint = Endpoint::start(vec![script.clone()]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, expected, "{script:?}");
-    assert_eq!((endpoint.connections(), client.idle_connections()), (1, is_kept.into()), "{script:?}");
+    assert_eq!(
+        (endpoint.connections(), client.idle_connections()),
+        (1, is_kept.into()),
+        "{script:?}"
+    );
 }
 
 #[tokio::test]
@@ -28,9 +32,16 @@ async fn the_request_is_on_the_wire_as_it_was_asked_for() {
     let endpoint = Endpoint::start(vec![[exchange(OK), exchange(OK)].concat()]).await;
     let client = client();
     send(&client, &endpoint.url()).await.unwrap();
-    let options = WebhookRequest { method: Method::OPTIONS, body: Vec::new(), ..post(&endpoint.url()) };
+    let options = WebhookRequest {
+        method: Method::OPTIONS,
+        body: Vec::new(),
+        ..post(&endpoint.url())
+    };
     client.send(options).await.result.unwrap();
-    let requests = endpoint.requests().join("\n---\n").replace(&endpoint.address.to_string(), "ADDRESS");
+    let requests = endpoint
+        .requests()
+        .join("\n---\n")
+        .replace(&endpoint.address.to_string(), "ADDRESS");
     insta::assert_snapshot!(requests.replace('\r', "␍"), @r#"
     POST /hook?tenant=a HTTP/1.1␍
     host: ADDRESS␍
@@ -52,7 +63,8 @@ async fn the_request_is_on_the_wire_as_it_was_asked_for() {
 async fn an_answer_is_its_status_and_body() {
     check(exchange(OK), answered(200, "ok"), true).await;
     check(exchange(NO_CONTENT), answered(204, ""), true).await;
-    let chunked = "HTTP/1.1 503 Busy\r\ntransfer-encoding: chunked\r\n\r\n2\r\nla\r\n3\r\nter\r\n0\r\n\r\n";
+    let chunked =
+        "HTTP/1.1 503 Busy\r\ntransfer-encoding: chunked\r\n\r\n2\r\nla\r\n3\r\nter\r\n0\r\n\r\n";
     check(exchange(chunked), answered(503, "later"), true).await;
     check(
         exchange("HTTP/1.1 200\r\nconnection: close\r\n\r\nuntil the end"),
@@ -60,16 +72,24 @@ async fn an_answer_is_its_status_and_body() {
         false,
     )
     .await;
-    check(exchange("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok"), answered(200, "ok"), false).await;
-    let informed = format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{OK}");
+    check(
+        exchange("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok"),
+        answered(200, "ok"),
+        false,
+    )
+    .await;
+    let informed =
+        format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{OK}");
     check(exchange(&informed), answered(200, "ok"), true).await;
 }
 
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_not_followed() {
     let elsewhere = Endpoint::start(vec![exchange(OK)]).await;
-    let redirect =
-        format!("HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", elsewhere.url());
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n",
+        elsewhere.url()
+    );
     check(exchange(&redirect), answered(302, ""), true).await;
     assert_eq!(elsewhere.connections(), 0);
 }
@@ -85,17 +105,49 @@ async fn a_connection_that_ends_before_an_answer_is_a_socket_failure() {
 async fn an_answer_that_is_not_http_is_a_socket_failure() {
     check(exchange("SSH-2.0-OpenSSH_9.9\r\n"), SOCKET, false).await;
     check(exchange("<html>hello</html>\r\n\r\n"), SOCKET, false).await;
-    check(exchange("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), SOCKET, false).await;
+    check(
+        exchange("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"),
+        SOCKET,
+        false,
+    )
+    .await;
     check(exchange("\0\0\x12\x04\0\0\0\0\0\0"), SOCKET, false).await;
 }
 
 #[tokio::test]
 async fn huge_heads_are_a_socket_failure() {
-    check(vec![Step::Read, write("HTTP/1.1 200 OK\r\n"), Step::Flood("x-more: and more\r\n")], SOCKET, false)
-        .await;
-    check(vec![Step::Read, write("HTTP/1.1 200 OK\r\nx: "), Step::Flood("endless")], SOCKET, false).await;
-    let head = |count: usize| format!("HTTP/1.1 204 No Content\r\n{}\r\n", "x-one: 1\r\n".repeat(count));
-    check(exchange(&head(RESPONSE_HEADERS_MAX)), answered(204, ""), true).await;
+    check(
+        vec![
+            Step::Read,
+            write("HTTP/1.1 200 OK\r\n"),
+            Step::Flood("x-more: and more\r\n"),
+        ],
+        SOCKET,
+        false,
+    )
+    .await;
+    check(
+        vec![
+            Step::Read,
+            write("HTTP/1.1 200 OK\r\nx: "),
+            Step::Flood("endless"),
+        ],
+        SOCKET,
+        false,
+    )
+    .await;
+    let head = |count: usize| {
+        format!(
+            "HTTP/1.1 204 No Content\r\n{}\r\n",
+            "x-one: 1\r\n".repeat(count)
+        )
+    };
+    check(
+        exchange(&head(RESPONSE_HEADERS_MAX)),
+        answered(204, ""),
+        true,
+    )
+    .await;
     check(exchange(&head(RESPONSE_HEADERS_MAX + 1)), SOCKET, false).await;
 }
 
@@ -109,20 +161,37 @@ async fn an_endless_body_is_read_to_its_limit() {
     let first = "world".repeat(RESPONSE_BODY_BYTES_MAX)[..RESPONSE_BODY_BYTES_MAX].to_owned();
     check(endless, answered(200, &first), false).await;
     let exactly = |bytes: usize| {
-        exchange(&format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n{}", "x".repeat(bytes)))
+        exchange(&format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n{}",
+            "x".repeat(bytes)
+        ))
     };
     let all = "x".repeat(RESPONSE_BODY_BYTES_MAX);
     check(exactly(RESPONSE_BODY_BYTES_MAX), answered(200, &all), true).await;
-    check(exactly(RESPONSE_BODY_BYTES_MAX + 1), answered(200, &all), false).await;
+    check(
+        exactly(RESPONSE_BODY_BYTES_MAX + 1),
+        answered(200, &all),
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn a_broken_body_counts_by_its_head() {
-    check(exchange("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort"), answered(200, "short"), false)
-        .await;
+    check(
+        exchange("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort"),
+        answered(200, "short"),
+        false,
+    )
+    .await;
     let chunked = "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n";
     check(exchange(chunked), answered(201, "ok"), false).await;
-    check(exchange("HTTP/1.1 500 Oops\r\ncontent-length: 9\r\n\r\n"), answered(500, ""), false).await;
+    check(
+        exchange("HTTP/1.1 500 Oops\r\ncontent-length: 9\r\n\r\n"),
+        answered(500, ""),
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -133,12 +202,27 @@ async fn it_is_told_whether_a_body_was_read_to_its_end() {
         assert_eq!(response.body_is_whole, expected, "{answer}");
     };
     check(NO_CONTENT, true).await;
-    check("HTTP/1.1 200\r\nconnection: close\r\n\r\nuntil the end", true).await;
+    check(
+        "HTTP/1.1 200\r\nconnection: close\r\n\r\nuntil the end",
+        true,
+    )
+    .await;
     check("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort", false).await;
     check("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n", false).await;
-    check("HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n", false).await;
+    check(
+        "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
+        false,
+    )
+    .await;
     let more = RESPONSE_BODY_BYTES_MAX + 1;
-    check(&format!("HTTP/1.1 200 OK\r\ncontent-length: {more}\r\n\r\n{}", "x".repeat(more)), false).await;
+    check(
+        &format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {more}\r\n\r\n{}",
+            "x".repeat(more)
+        ),
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -148,7 +232,12 @@ async fn an_answer_that_comes_before_the_request_was_read_counts() {
     let client = client();
     // More than the sockets' buffers take.
     let body = vec![bytes::Bytes::from(vec![b'x'; 1 << 20]); 32];
-    let answer = client.send(WebhookRequest { body, ..post(&endpoint.url()) }).await;
+    let answer = client
+        .send(WebhookRequest {
+            body,
+            ..post(&endpoint.url())
+        })
+        .await;
     assert_eq!(crate::brief(answer), answered(413, ""));
     assert_eq!(client.idle_connections(), 0);
 }

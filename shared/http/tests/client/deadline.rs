@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use crate::endpoint::{Endpoint, OK, Step, exchange, write};
 use crate::{TIMEOUT, answered, brief, on_loopback, post, settle};
 
-/// Sends to `endpoint`, waits for `steps` of its script, then moves the clock to `left` before the deadline.
+/// Sends to `endpoint`, waits for `steps` of its script, then moves the clock to `left` before the
+/// deadline.
 async fn after(
     script: Vec<Step>,
     steps: usize,
@@ -52,7 +53,11 @@ async fn half_a_head_is_no_answer() {
 
 #[tokio::test]
 async fn a_body_that_stalls_is_read_to_the_deadline_and_the_head_counts() {
-    let stalling = vec![Step::Read, write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"), Step::Hang];
+    let stalling = vec![
+        Step::Read,
+        write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"),
+        Step::Hang,
+    ];
     let (clock, sending) = after(stalling, 2, Duration::from_millis(1)).await;
     assert!(!sending.is_finished());
     clock.advance(Duration::from_millis(1));
@@ -92,7 +97,10 @@ async fn a_name_that_is_never_resolved_has_no_connection_in_time() {
     settle().await;
     clock.advance(TIMEOUT);
     for sending in sending {
-        assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::ConnectTimedOut));
+        assert_eq!(
+            brief(sending.await.unwrap()),
+            Err(SendFailure::ConnectTimedOut)
+        );
     }
 }
 
@@ -106,7 +114,10 @@ async fn a_request_that_timed_out_goes_on_for_whoever_waits() {
     assert_eq!(answer.result.unwrap_err(), SendFailure::TimedOut);
     answers.notify_one();
     let response = late.await.unwrap();
-    assert_eq!((response.status.as_u16(), &*response.body), (200, &b"ok"[..]));
+    assert_eq!(
+        (response.status.as_u16(), &*response.body),
+        (200, &b"ok"[..])
+    );
 }
 
 #[tokio::test]
@@ -121,8 +132,8 @@ async fn a_request_that_was_never_sent_does_not_go_on() {
 
 #[tokio::test]
 async fn a_connect_that_is_never_answered_has_no_connection_in_time() {
-    // The only place in its queue of connections to accept is taken, so that the kernel leaves a connect
-    // unanswered.
+    // The only place in its queue of connections to accept is taken, so that the kernel leaves a
+    // connect unanswered.
     let listener = tokio::net::TcpSocket::new_v4().unwrap();
     listener.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = listener.listen(0).unwrap();
@@ -130,7 +141,8 @@ async fn a_connect_that_is_never_answered_has_no_connection_in_time() {
     let _first = tokio::net::TcpStream::connect(address).await.unwrap();
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
-    let sending = tokio::spawn(async move { client.send(post(&format!("http://{address}/"))).await });
+    let sending =
+        tokio::spawn(async move { client.send(post(&format!("http://{address}/"))).await });
     settle().await;
     clock.advance(TIMEOUT);
     let answer = sending.await.unwrap();

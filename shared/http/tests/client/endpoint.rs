@@ -50,16 +50,29 @@ struct Log {
 }
 
 impl Endpoint {
-    /// Serves the n-th connection by the n-th script; more connections than scripts are closed at once.
+    /// Serves the n-th connection by the n-th script; more connections than scripts are closed at
+    /// once.
     pub(crate) async fn start(scripts: Vec<Vec<Step>>) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), None, scripts)
+        Self::on(
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            None,
+            scripts,
+        )
     }
 
     pub(crate) async fn start_tls(acceptor: TlsAcceptor, scripts: Vec<Vec<Step>>) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), Some(acceptor), scripts)
+        Self::on(
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            Some(acceptor),
+            scripts,
+        )
     }
 
-    pub(crate) fn on(listener: TcpListener, acceptor: Option<TlsAcceptor>, scripts: Vec<Vec<Step>>) -> Self {
+    pub(crate) fn on(
+        listener: TcpListener,
+        acceptor: Option<TlsAcceptor>,
+        scripts: Vec<Vec<Step>>,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let log = Arc::new(Log::default());
         tokio::spawn(accept(listener, acceptor, scripts, log.clone()));
@@ -110,7 +123,9 @@ async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, script: Vec<Ste
         connections.push(None);
         connections.len() - 1
     };
-    let Some(acceptor) = acceptor else { return follow(stream, script, &log).await };
+    let Some(acceptor) = acceptor else {
+        return follow(stream, script, &log).await;
+    };
     if let Ok(stream) = acceptor.accept(stream).await {
         log.connections.lock().unwrap()[at] = stream.get_ref().1.handshake_kind();
         follow(stream, script, &log).await;
@@ -146,8 +161,12 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
             return None;
         }
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
         if body.len() == length.map_or(0, |length| length.parse().unwrap()) {
             return Some(text.into_owned());
         }

@@ -1,6 +1,9 @@
 //! The client against scripted endpoints on loopback.
 
-#![expect(clippy::unwrap_used, reason = "in a test, helpers included, an error is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, helpers included, an error is a failed test"
+)]
 
 mod addresses;
 mod answers;
@@ -23,8 +26,8 @@ use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;
 
-/// The timeout of every request. Where a test is about time it moves a clock of its own to it; elsewhere it
-/// is only there so that a test that hangs fails.
+/// The timeout of every request. Where a test is about time it moves a clock of its own to it;
+/// elsewhere it is only there so that a test that hangs fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client that may go to loopback.
@@ -33,14 +36,22 @@ fn client() -> HyperWebhookClient<SystemClock> {
 }
 
 fn on_loopback() -> ClientSettings {
-    let addresses =
-        AddressPolicy { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..AddressPolicy::default() };
-    ClientSettings { addresses, ..ClientSettings::default() }
+    let addresses = AddressPolicy {
+        allowed: vec!["127.0.0.0/8".parse().unwrap()],
+        ..AddressPolicy::default()
+    };
+    ClientSettings {
+        addresses,
+        ..ClientSettings::default()
+    }
 }
 
 fn post(url: &str) -> WebhookRequest {
     let mut headers = HeaderMap::new();
-    headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        http::header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     headers.insert("webhook-id", HeaderValue::from_static("e1"));
     WebhookRequest {
         method: Method::POST,
@@ -55,12 +66,18 @@ fn post(url: &str) -> WebhookRequest {
 type Brief = Result<(u16, String), SendFailure>;
 
 fn brief(answer: WebhookAnswer) -> Brief {
-    answer
-        .result
-        .map(|response| (response.status.as_u16(), String::from_utf8_lossy(&response.body).into_owned()))
+    answer.result.map(|response| {
+        (
+            response.status.as_u16(),
+            String::from_utf8_lossy(&response.body).into_owned(),
+        )
+    })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands beside answers that are failures")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it stands beside answers that are failures"
+)]
 fn answered(status: u16, body: &str) -> Brief {
     Ok((status, body.to_owned()))
 }
@@ -82,13 +99,22 @@ struct Script(Mutex<VecDeque<Result<Vec<IpAddr>, LookupError>>>);
 impl Script {
     fn new(answers: Vec<Result<&[&str], LookupError>>) -> Self {
         let parse = |all: &[&str]| all.iter().map(|address| address.parse().unwrap()).collect();
-        Self(Mutex::new(answers.into_iter().map(|answer| answer.map(parse)).collect()))
+        Self(Mutex::new(
+            answers
+                .into_iter()
+                .map(|answer| answer.map(parse))
+                .collect(),
+        ))
     }
 }
 
 impl NameLookup for Script {
     async fn lookup(&self, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
-        self.0.lock().unwrap().pop_front().expect("no more look-ups were expected")
+        self.0
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("no more look-ups were expected")
     }
 
     fn forget(&self) {}

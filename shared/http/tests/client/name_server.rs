@@ -24,7 +24,9 @@ fn settings(server: &NameServer) -> ClientSettings {
         // Every request asks.
         names_kept: Duration::ZERO,
         addresses: AddressPolicy {
-            allowed: ["127.0.0.0/8", "::1/128"].map(|net| net.parse().unwrap()).to_vec(),
+            allowed: ["127.0.0.0/8", "::1/128"]
+                .map(|net| net.parse().unwrap())
+                .to_vec(),
             ..AddressPolicy::default()
         },
         ..ClientSettings::default()
@@ -37,11 +39,18 @@ async fn sent(server: &NameServer, host: &str) -> Brief {
 
 #[tokio::test]
 async fn a_name_goes_where_the_server_says() {
-    let (server, endpoint) = (NameServer::start(), Endpoint::start(vec![exchange(OK)]).await);
+    let (server, endpoint) = (
+        NameServer::start(),
+        Endpoint::start(vec![exchange(OK)]).await,
+    );
     server.resolve("hooks.example", &["127.0.0.1"]);
     let url = format!("http://hooks.example:{}/", endpoint.address.port());
     assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
-    assert_eq!(server.asked(), ["hooks.example"; 2], "once for each kind of address");
+    assert_eq!(
+        server.asked(),
+        ["hooks.example"; 2],
+        "once for each kind of address"
+    );
 }
 
 #[tokio::test]
@@ -61,18 +70,33 @@ async fn only_the_word_of_the_server_makes_a_name_unknown() {
 async fn a_server_that_is_silent_says_nothing_about_a_name() {
     let server = NameServer::start();
     server.answer("hooks.example", NameAnswer::Silence);
-    let failed = Err(SendFailure::Resolution { does_not_exist: false });
+    let failed = Err(SendFailure::Resolution {
+        does_not_exist: false,
+    });
     assert_eq!(sent(&server, "hooks.example").await, failed);
 }
 
-/// The resolver itself waits 15 s for an answer, so within 10 s only the other family can have helped.
+/// The resolver itself waits 15 s for an answer, so within 10 s only the other family can have
+/// helped.
 #[tokio::test]
 async fn a_server_that_is_silent_about_one_family_does_not_hold_the_other_up() {
-    let (server, endpoint) = (NameServer::start(), Endpoint::start(vec![exchange(OK)]).await);
-    server.answer("hooks.example", NameAnswer::OnlyAddresses(vec!["127.0.0.1".parse().unwrap()]));
+    let (server, endpoint) = (
+        NameServer::start(),
+        Endpoint::start(vec![exchange(OK)]).await,
+    );
+    server.answer(
+        "hooks.example",
+        NameAnswer::OnlyAddresses(vec!["127.0.0.1".parse().unwrap()]),
+    );
     let url = format!("http://hooks.example:{}/", endpoint.address.port());
-    let request = WebhookRequest { timeout: Duration::from_secs(10), ..post(&url) };
-    assert_eq!(brief(asking(&server).send(request).await), answered(200, "ok"));
+    let request = WebhookRequest {
+        timeout: Duration::from_secs(10),
+        ..post(&url)
+    };
+    assert_eq!(
+        brief(asking(&server).send(request).await),
+        answered(200, "ok")
+    );
 }
 
 #[tokio::test]
@@ -84,11 +108,17 @@ async fn connections_to_a_name_are_spread_over_its_addresses_in_turn() {
     let server = NameServer::start();
     server.resolve("hooks.example", &["127.0.0.1", "127.0.0.2"]);
     // Each request opens a connection of its own.
-    let settings = ClientSettings { idle_per_link_max: 0, ..settings(&server) };
+    let settings = ClientSettings {
+        idle_per_link_max: 0,
+        ..settings(&server)
+    };
     let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
     let mut seen = Vec::new();
     for _ in 0..4 {
-        assert_eq!(send(&client, &format!("http://hooks.example:{port}/")).await, answered(204, ""));
+        assert_eq!(
+            send(&client, &format!("http://hooks.example:{port}/")).await,
+            answered(204, "")
+        );
         seen.push((first.connections(), second.connections()));
     }
     assert_eq!(seen, [(1, 0), (1, 1), (2, 1), (2, 2)]);
@@ -100,8 +130,14 @@ async fn where_an_address_of_a_name_refuses_the_next_is_used() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = socket.local_addr().unwrap().port();
     let listener = TcpListener::bind(("127.0.0.3", port)).await.unwrap();
-    let (server, endpoint) = (NameServer::start(), Endpoint::on(listener, None, vec![exchange(OK)]));
-    server.resolve("hooks.example", &["127.0.0.1", "::1", "127.0.0.2", "127.0.0.3"]);
+    let (server, endpoint) = (
+        NameServer::start(),
+        Endpoint::on(listener, None, vec![exchange(OK)]),
+    );
+    server.resolve(
+        "hooks.example",
+        &["127.0.0.1", "::1", "127.0.0.2", "127.0.0.3"],
+    );
     let url = format!("http://hooks.example:{port}/");
     assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
     assert_eq!(endpoint.connections(), 1);
@@ -113,7 +149,11 @@ async fn one_address_that_is_refused_refuses_the_attempt() {
     let check = async |addresses: &[&str]| {
         server.resolve("hooks.example", addresses);
         let refused = Err(SendFailure::AddressRefused);
-        assert_eq!(sent(&server, "hooks.example").await, refused, "{addresses:?}");
+        assert_eq!(
+            sent(&server, "hooks.example").await,
+            refused,
+            "{addresses:?}"
+        );
     };
     check(&["127.0.0.1", "10.0.0.1"]).await;
     check(&["127.0.0.1", "fd00::1"]).await;
@@ -121,7 +161,10 @@ async fn one_address_that_is_refused_refuses_the_attempt() {
 
 #[tokio::test]
 async fn this_machine_is_not_the_server_s_to_answer() {
-    let (server, endpoint) = (NameServer::start(), Endpoint::start(vec![exchange(OK)]).await);
+    let (server, endpoint) = (
+        NameServer::start(),
+        Endpoint::start(vec![exchange(OK)]).await,
+    );
     let url = format!("http://localhost:{}/", endpoint.address.port());
     assert_eq!(send(&asking(&server), &url).await, answered(200, "ok"));
     assert_eq!(server.asked(), Vec::<String>::new());
@@ -131,10 +174,14 @@ async fn this_machine_is_not_the_server_s_to_answer() {
 async fn the_hosts_file_is_not_looked_at() {
     let server = NameServer::start();
     let hosts = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
-    let names = hosts.lines().flat_map(|line| line.split_whitespace().skip(1));
+    let names = hosts
+        .lines()
+        .flat_map(|line| line.split_whitespace().skip(1));
     // No server answers for the names that RFC 6761 reserves for this machine.
     for name in names.filter(|name| !name.ends_with("localhost")) {
-        let unknown = Err(SendFailure::Resolution { does_not_exist: true });
+        let unknown = Err(SendFailure::Resolution {
+            does_not_exist: true,
+        });
         assert_eq!(sent(&server, name).await, unknown, "{name}");
     }
 }

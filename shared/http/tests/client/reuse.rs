@@ -16,10 +16,16 @@ use crate::{Script, answered, client, on_loopback, post, send, settle};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
-    let endpoint = Endpoint::start(vec![[exchange(OK), exchange(NO_CONTENT), exchange(OK)].concat()]).await;
+    let endpoint = Endpoint::start(vec![
+        [exchange(OK), exchange(NO_CONTENT), exchange(OK)].concat(),
+    ])
+    .await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
-    assert_eq!(send(&client.clone(), &endpoint.url()).await, answered(204, ""));
+    assert_eq!(
+        send(&client.clone(), &endpoint.url()).await,
+        answered(204, "")
+    );
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!((endpoint.connections(), endpoint.requests().len()), (1, 3));
 }
@@ -52,7 +58,10 @@ async fn it_is_sent_once_more_and_no_more() {
     let endpoint = Endpoint::start(vec![closing, vec![Step::Read], exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
-    assert_eq!(send(&client, &endpoint.url()).await, Err(SendFailure::Socket));
+    assert_eq!(
+        send(&client, &endpoint.url()).await,
+        Err(SendFailure::Socket)
+    );
     assert_eq!((endpoint.connections(), endpoint.requests().len()), (2, 3));
 }
 
@@ -62,7 +71,10 @@ async fn a_request_that_was_partly_answered_is_not_sent_again() {
     let endpoint = Endpoint::start(vec![partly, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
-    assert_eq!(send(&client, &endpoint.url()).await, Err(SendFailure::Socket));
+    assert_eq!(
+        send(&client, &endpoint.url()).await,
+        Err(SendFailure::Socket)
+    );
     assert_eq!(endpoint.connections(), 1);
 }
 
@@ -86,8 +98,11 @@ async fn an_answer_nobody_asked_for_is_never_taken_for_the_next_one() {
 async fn an_idle_connection_goes_only_where_the_name_still_points() {
     let first = Endpoint::start(vec![vec![Step::Read, write(OK), Step::Hang]]).await;
     let moved = std::net::SocketAddr::from(([127, 0, 0, 2], first.address.port()));
-    let second =
-        Endpoint::on(tokio::net::TcpListener::bind(moved).await.unwrap(), None, vec![exchange(NO_CONTENT)]);
+    let second = Endpoint::on(
+        tokio::net::TcpListener::bind(moved).await.unwrap(),
+        None,
+        vec![exchange(NO_CONTENT)],
+    );
     let clock = ManualClock::new(Timestamp::EPOCH);
     let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
     let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), names).unwrap();
@@ -117,7 +132,12 @@ async fn idle_connections_end_with_their_time() {
 #[tokio::test]
 async fn what_a_peer_closed_is_swept_without_a_request() {
     let close = Arc::new(Notify::new());
-    let endpoint = Endpoint::start(vec![vec![Step::Read, write(OK), Step::Until(close.clone())]]).await;
+    let endpoint = Endpoint::start(vec![vec![
+        Step::Read,
+        write(OK),
+        Step::Until(close.clone()),
+    ]])
+    .await;
     let clock = ManualClock::new(Timestamp::EPOCH);
     let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
@@ -136,8 +156,17 @@ async fn trimming_closes_idle_connections() {
     let endpoint = Endpoint::start(vec![held, exchange(OK)]).await;
     let client = client();
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
-    assert_eq!(client.trim(), Evicted { entries: 1, bytes: 0 });
-    assert_eq!((client.idle_connections(), client.trim()), (0, Evicted::default()));
+    assert_eq!(
+        client.trim(),
+        Evicted {
+            entries: 1,
+            bytes: 0
+        }
+    );
+    assert_eq!(
+        (client.idle_connections(), client.trim()),
+        (0, Evicted::default())
+    );
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(endpoint.connections(), 2);
 }
@@ -162,7 +191,14 @@ async fn what_is_known_of_a_link_that_is_down_is_dropped_and_the_others_stay() {
     // The name is asked for again, long before its time.
     assert_eq!(send(&client, &url).await, answered(204, ""));
     assert_eq!(send(&client, &other.url()).await, answered(200, "ok"));
-    assert_eq!((first.connections(), second.connections(), other.connections()), (1, 1, 1));
+    assert_eq!(
+        (
+            first.connections(),
+            second.connections(),
+            other.connections()
+        ),
+        (1, 1, 1)
+    );
 }
 
 #[tokio::test]
@@ -180,9 +216,30 @@ async fn no_more_connections_are_kept_than_set() {
         assert_eq!(client.idle_connections(), expected);
     };
     check(on_loopback(), 6).await;
-    check(ClientSettings { idle_per_link_max: 2, ..on_loopback() }, 4).await;
-    check(ClientSettings { idle_max: 5, ..on_loopback() }, 5).await;
-    check(ClientSettings { idle_per_link_max: 0, ..on_loopback() }, 0).await;
+    check(
+        ClientSettings {
+            idle_per_link_max: 2,
+            ..on_loopback()
+        },
+        4,
+    )
+    .await;
+    check(
+        ClientSettings {
+            idle_max: 5,
+            ..on_loopback()
+        },
+        5,
+    )
+    .await;
+    check(
+        ClientSettings {
+            idle_per_link_max: 0,
+            ..on_loopback()
+        },
+        0,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -190,21 +247,39 @@ async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
     let held = || [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
     let start = async || Endpoint::start(vec![held(), held()]).await;
     let [first, second, third] = [start().await, start().await, start().await];
-    let client =
-        HyperWebhookClient::new(ClientSettings { idle_max: 2, ..on_loopback() }, SystemClock).unwrap();
+    let client = HyperWebhookClient::new(
+        ClientSettings {
+            idle_max: 2,
+            ..on_loopback()
+        },
+        SystemClock,
+    )
+    .unwrap();
     for endpoint in [&first, &second, &third, &third, &second, &first] {
         assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     }
     assert_eq!(client.idle_connections(), 2);
-    assert_eq!([&first, &second, &third].map(Endpoint::connections), [2, 1, 1]);
+    assert_eq!(
+        [&first, &second, &third].map(Endpoint::connections),
+        [2, 1, 1]
+    );
 }
 
 #[tokio::test]
 async fn a_full_pool_closes_several_that_were_idle_for_longest() {
     let held = [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
-    let (old, young) = (Endpoint::start(vec![held.clone(); 42]).await, Endpoint::start(vec![held; 25]).await);
-    let client =
-        HyperWebhookClient::new(ClientSettings { idle_max: 64, ..on_loopback() }, SystemClock).unwrap();
+    let (old, young) = (
+        Endpoint::start(vec![held.clone(); 42]).await,
+        Endpoint::start(vec![held; 25]).await,
+    );
+    let client = HyperWebhookClient::new(
+        ClientSettings {
+            idle_max: 64,
+            ..on_loopback()
+        },
+        SystemClock,
+    )
+    .unwrap();
     for (endpoint, requests) in [(&old, 40), (&young, 25)] {
         send_at_once(&client, endpoint, requests).await;
     }
@@ -214,7 +289,11 @@ async fn a_full_pool_closes_several_that_were_idle_for_longest() {
     assert_eq!((old.connections(), young.connections()), (42, 25));
 }
 
-async fn send_at_once(client: &HyperWebhookClient<SystemClock>, endpoint: &Endpoint, requests: usize) {
+async fn send_at_once(
+    client: &HyperWebhookClient<SystemClock>,
+    endpoint: &Endpoint,
+    requests: usize,
+) {
     let url = endpoint.url();
     let answers = futures_util::future::join_all((0..requests).map(|_| send(client, &url))).await;
     assert_eq!(answers, vec![answered(200, "ok"); requests]);

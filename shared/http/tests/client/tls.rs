@@ -32,7 +32,10 @@ impl Authority {
     fn trusted(&self, test: &str) -> ClientSettings {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pem"));
         std::fs::write(&path, self.0.pem()).unwrap();
-        ClientSettings { extra_root_file: Some(path), ..on_loopback() }
+        ClientSettings {
+            extra_root_file: Some(path),
+            ..on_loopback()
+        }
     }
 
     fn acceptor(&self, params: &CertificateParams) -> TlsAcceptor {
@@ -82,7 +85,10 @@ async fn a_second_connection_resumes_the_session() {
     let url = format!("https://localhost:{}/", endpoint.address.port());
     assert_eq!(send(&client, &url).await, answered(204, ""));
     assert_eq!(send(&client, &url).await, answered(204, ""));
-    assert_eq!(endpoint.handshakes(), [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]);
+    assert_eq!(
+        endpoint.handshakes(),
+        [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]
+    );
 }
 
 #[tokio::test]
@@ -96,8 +102,16 @@ async fn a_certificate_that_does_not_hold_is_refused_by_its_fault() {
         assert_eq!(send(&client, &https(&endpoint)).await, expected);
         assert_eq!(endpoint.requests(), Vec::<String>::new());
     };
-    check(stranger.acceptor(&certificate_for("127.0.0.1")), CertificateFault::UnknownIssuer).await;
-    check(trusted.acceptor(&certificate_for("other.example")), CertificateFault::OtherName).await;
+    check(
+        stranger.acceptor(&certificate_for("127.0.0.1")),
+        CertificateFault::UnknownIssuer,
+    )
+    .await;
+    check(
+        trusted.acceptor(&certificate_for("other.example")),
+        CertificateFault::OtherName,
+    )
+    .await;
     let mut expired = certificate_for("127.0.0.1");
     expired.not_before = rcgen::date_time_ymd(2020, 1, 1);
     expired.not_after = rcgen::date_time_ymd(2021, 1, 1);
@@ -115,14 +129,20 @@ async fn an_endpoint_that_does_not_speak_tls_is_told_from_a_bad_one() {
     ]])
     .await;
     let client = HyperWebhookClient::new(on_loopback(), SystemClock).unwrap();
-    assert_eq!(send(&client, &https(&endpoint)).await, Err(SendFailure::NotTls));
+    assert_eq!(
+        send(&client, &https(&endpoint)).await,
+        Err(SendFailure::NotTls)
+    );
 }
 
 #[tokio::test]
 async fn a_connection_closed_in_the_handshake_is_a_socket_failure() {
     let endpoint = Endpoint::start(vec![vec![]]).await;
     let client = HyperWebhookClient::new(on_loopback(), SystemClock).unwrap();
-    assert_eq!(send(&client, &https(&endpoint)).await, Err(SendFailure::Socket));
+    assert_eq!(
+        send(&client, &https(&endpoint)).await,
+        Err(SendFailure::Socket)
+    );
 }
 
 #[tokio::test]
@@ -138,5 +158,8 @@ async fn a_handshake_that_stalls_has_no_connection_in_time() {
     settle().await;
     assert!(!sending.is_finished());
     clock.advance(Duration::from_millis(1));
-    assert_eq!(brief(sending.await.unwrap()), Err(SendFailure::ConnectTimedOut));
+    assert_eq!(
+        brief(sending.await.unwrap()),
+        Err(SendFailure::ConnectTimedOut)
+    );
 }

@@ -1,8 +1,8 @@
 //! A bounded memory of recently sent bodies, so that the healthy path does not read the engine.
 //!
-//! Queues give their oldest messages out first. So while more wait than fit, a new body finds no room, and
-//! the old ones stay: each of them saves a read soon. If the oldest left instead, each would leave just
-//! before it is asked for, and none would save anything.
+//! Queues give their oldest messages out first. So while more wait than fit, a new body finds no
+//! room, and the old ones stay: each of them saves a read soon. If the oldest left instead, each
+//! would leave just before it is asked for, and none would save anything.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use super::record::{QUEUES, number_of};
 /// Approximate bytes of an entry without its body.
 const ENTRY_OVERHEAD_BYTES: usize = 80;
 
-/// Messages that have overtaken one whose body makes room. Fewer do so while subscriptions take turns.
+/// Messages that have overtaken one whose body makes room. Fewer do so while subscriptions take
+/// turns.
 const OVERTAKEN_BY: u64 = 10_000;
 
 /// The content of a message, without ids and counts.
@@ -37,18 +38,26 @@ pub(super) struct Bodies {
 
 impl Bodies {
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { entries: BTreeMap::new(), bytes: 0, bytes_max, received: [0; QUEUES.len()] }
+        Self {
+            entries: BTreeMap::new(),
+            bytes: 0,
+            bytes_max,
+            received: [0; QUEUES.len()],
+        }
     }
 
-    /// Keeps the body of a new message of a queue if there is room for it. Bodies whose messages were
-    /// overtaken by many others make room: those wait for their own endpoints, and not for their turn.
+    /// Keeps the body of a new message of a queue if there is room for it. Bodies whose messages
+    /// were overtaken by many others make room: those wait for their own endpoints, and not for
+    /// their turn.
     pub(super) fn insert(&mut self, queue: QueueName, sequence: u64, content: Content) {
         let bytes = content.body.len() + ENTRY_OVERHEAD_BYTES;
         if bytes > self.bytes_max {
             return;
         }
         while self.bytes + bytes > self.bytes_max {
-            let Some(oldest) = self.entries.first_entry() else { return };
+            let Some(oldest) = self.entries.first_entry() else {
+                return;
+            };
             let received = self.received[usize::from(number_of(oldest.get().0))];
             if received < *oldest.key() + OVERTAKEN_BY {
                 return;
@@ -72,14 +81,20 @@ impl Bodies {
 
     /// Takes everything out. What is received from now on is read from the engine.
     pub(super) fn take_all(&mut self) -> Self {
-        let emptied = Self { received: self.received, ..Self::new(self.bytes_max) };
+        let emptied = Self {
+            received: self.received,
+            ..Self::new(self.bytes_max)
+        };
         std::mem::replace(self, emptied)
     }
 
     /// The entries held, with the bodies' own bytes.
     pub(super) fn held(&self) -> Evicted {
         let entries = self.entries.len();
-        Evicted { entries, bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES }
+        Evicted {
+            entries,
+            bytes: self.bytes - entries * ENTRY_OVERHEAD_BYTES,
+        }
     }
 }
 
@@ -90,7 +105,10 @@ mod tests {
     const QUEUE: QueueName = QueueName::Deliveries;
 
     fn content(bytes: usize) -> Content {
-        Content { sent_at: Timestamp::EPOCH, body: vec![b'x'; bytes].into() }
+        Content {
+            sent_at: Timestamp::EPOCH,
+            body: vec![b'x'; bytes].into(),
+        }
     }
 
     #[test]
@@ -102,7 +120,10 @@ mod tests {
         assert_eq!(bodies.take(QUEUE, 1), Some(content(100)));
         bodies.insert(QUEUE, 4, content(101));
         bodies.insert(QUEUE, 5, content(99));
-        assert_eq!((bodies.take(QUEUE, 4), bodies.take(QUEUE, 5)), (None, Some(content(99))));
+        assert_eq!(
+            (bodies.take(QUEUE, 4), bodies.take(QUEUE, 5)),
+            (None, Some(content(99)))
+        );
         bodies.insert(QUEUE, 6, content(10_000));
         assert_eq!((bodies.take(QUEUE, 6), bodies.held().entries), (None, 1));
     }
@@ -116,9 +137,15 @@ mod tests {
         assert_eq!(bodies.take(QueueName::Records, 90_000), None);
         assert_eq!(bodies.take(QUEUE, 10_000), None);
         bodies.insert(QUEUE, 10_001, content(100));
-        assert_eq!((bodies.take(QUEUE, 10_001), bodies.held().entries), (None, 2));
+        assert_eq!(
+            (bodies.take(QUEUE, 10_001), bodies.held().entries),
+            (None, 2)
+        );
         bodies.insert(QUEUE, 10_002, content(100));
-        assert_eq!((bodies.take(QUEUE, 1), bodies.take(QUEUE, 10_002)), (None, Some(content(100))));
+        assert_eq!(
+            (bodies.take(QUEUE, 1), bodies.take(QUEUE, 10_002)),
+            (None, Some(content(100)))
+        );
         assert_eq!(bodies.take(QUEUE, 2), Some(content(100)));
         assert_eq!((bodies.held(), bodies.bytes), (Evicted::default(), 0));
     }
@@ -128,9 +155,25 @@ mod tests {
         let mut bodies = Bodies::new(10_000);
         for (sequence, bytes) in [(1, 100), (2, 0), (3, 7)] {
             let body = vec![b'x'; bytes].into();
-            bodies.insert(QUEUE, sequence, Content { sent_at: Timestamp::EPOCH, body });
+            bodies.insert(
+                QUEUE,
+                sequence,
+                Content {
+                    sent_at: Timestamp::EPOCH,
+                    body,
+                },
+            );
         }
-        assert_eq!(bodies.take_all().held(), Evicted { entries: 3, bytes: 107 });
-        assert_eq!((bodies.held(), bodies.bytes, bodies.bytes_max), (Evicted::default(), 0, 10_000));
+        assert_eq!(
+            bodies.take_all().held(),
+            Evicted {
+                entries: 3,
+                bytes: 107
+            }
+        );
+        assert_eq!(
+            (bodies.held(), bodies.bytes, bodies.bytes_max),
+            (Evicted::default(), 0, 10_000)
+        );
     }
 }

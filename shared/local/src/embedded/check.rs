@@ -1,4 +1,5 @@
-//! A check of a whole data folder: which messages and objects are intact. It changes nothing on disk.
+//! A check of a whole data folder: which messages and objects are intact. It changes nothing on
+//! disk.
 
 use std::error::Error;
 use std::fs::{File, TryLockError};
@@ -52,15 +53,23 @@ impl CheckReport {
     }
 }
 
-/// Reads everything in a data folder that no process has open. Blocks, for as long as the disk takes to read
-/// it.
+/// Reads everything in a data folder that no process has open. Blocks, for as long as the disk
+/// takes to read it.
 pub fn check(dir: &Path) -> Result<CheckReport, OpenError> {
-    let folder = |source| OpenError::Folder { path: dir.to_owned(), source };
+    let folder = |source| OpenError::Folder {
+        path: dir.to_owned(),
+        source,
+    };
     let file = File::open(dir.join(ENGINE_FILE)).map_err(folder)?;
     // Shared: NFS refuses any other lock of a file that is not opened to be written.
     match file.try_lock_shared() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: dir.to_owned(), pid: None }),
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::Locked {
+                path: dir.to_owned(),
+                pid: None,
+            });
+        }
         Err(TryLockError::Error(source)) => return Err(folder(source)),
     }
     let mut report = CheckReport::default();
@@ -83,7 +92,9 @@ fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
     read_all(&database, begin.first_sequence, report)?;
     match catch_panic(|| Ok(database.check_integrity()?)) {
         Ok(true) => {}
-        Ok(false) => report.damaged("the store: its pages and its list of free pages disagree".to_owned()),
+        Ok(false) => {
+            report.damaged("the store: its pages and its list of free pages disagree".to_owned())
+        }
         Err(error) => report.failed("the store's pages", &error),
     }
     Ok(())
@@ -105,20 +116,28 @@ fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<
     Ok(())
 }
 
-fn read_messages(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), EngineError> {
+fn read_messages(
+    transaction: &ReadTransaction,
+    report: &mut CheckReport,
+) -> Result<(), EngineError> {
     for row in transaction.open_table(MESSAGES)?.iter()? {
         let (sequence, record) = row?;
         report.messages += 1;
         report.without_digest += u64::from(!record::is_verifiable(record.value()));
         if Header::read(record.value()).is_none() {
             let sequence = sequence.value();
-            report.damaged(format!("message {sequence}: its bytes are not those that were written"));
+            report.damaged(format!(
+                "message {sequence}: its bytes are not those that were written"
+            ));
         }
     }
     Ok(())
 }
 
-fn read_objects(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), EngineError> {
+fn read_objects(
+    transaction: &ReadTransaction,
+    report: &mut CheckReport,
+) -> Result<(), EngineError> {
     let contents = transaction.open_table(OBJECT_BYTES)?;
     for row in transaction.open_table(OBJECTS)?.iter()? {
         let (key, facts) = row?;
@@ -130,7 +149,9 @@ fn read_objects(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
         });
         match is_whole {
             Ok(true) => {}
-            Ok(false) => report.damaged(format!("object {key}: its bytes are not those that were written")),
+            Ok(false) => report.damaged(format!(
+                "object {key}: its bytes are not those that were written"
+            )),
             Err(error) => report.failed(&format!("object {key}"), &error),
         }
     }

@@ -1,5 +1,5 @@
-//! The commit thread: it takes all waiting work, does it in one transaction, fsyncs once, then answers all
-//! callers.
+//! The commit thread: it takes all waiting work, does it in one transaction, fsyncs once, then
+//! answers all callers.
 
 mod effects;
 mod room;
@@ -17,8 +17,8 @@ use super::live::Live;
 use super::lock::FolderLock;
 use super::shared::Shared;
 
-/// Most commits of one batch that may end by damage before the rest of it is given up: each costs an opening
-/// of the file.
+/// Most commits of one batch that may end by damage before the rest of it is given up: each costs
+/// an opening of the file.
 const DAMAGED_COMMITS_MAX: u32 = 64;
 
 /// The result of a job within a transaction.
@@ -44,8 +44,8 @@ struct Unresolved {
     live: Live,
 }
 
-/// Refuses waiting and later work when the thread ends, also by a panic: no caller waits for a thread that is
-/// gone.
+/// Refuses waiting and later work when the thread ends, also by a panic: no caller waits for a
+/// thread that is gone.
 struct Refused(Arc<Shared>);
 
 impl Drop for Refused {
@@ -68,7 +68,8 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Starts the thread; the sender of what is answered is gone when it has ended and the folder is free.
+    /// Starts the thread; the sender of what is answered is gone when it has ended and the folder
+    /// is free.
     pub(super) fn spawn(
         shared: Arc<Shared>,
         begin: Begin,
@@ -102,14 +103,19 @@ impl Committer {
             let is_done = self.commit(batch);
             if !is_done {
                 if self.shared.inbox.is_closed() {
-                    // Acknowledged messages that cannot be deleted now are received again after the next
-                    // start.
+                    // Acknowledged messages that cannot be deleted now are received again after the
+                    // next start.
                     break;
                 }
-                self.shared.inbox.pause(self.shared.engine.disk().retry_pause());
+                self.shared
+                    .inbox
+                    .pause(self.shared.engine.disk().retry_pause());
                 // Alone, because they make room, and what came with them may not have fitted.
                 let deletes = self.shared.inbox.take_deletes();
-                self.commit(Batch { jobs: Vec::new(), deletes });
+                self.commit(Batch {
+                    jobs: Vec::new(),
+                    deletes,
+                });
             }
         }
         self.shared.engine.close();
@@ -120,8 +126,9 @@ impl Committer {
         self.commit_within(batch, &mut { DAMAGED_COMMITS_MAX })
     }
 
-    /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one job that
-    /// meets the damage, as long as `tries` lasts: its neighbours are not to fail with it.
+    /// Does a batch. Where damage in the file ends it, its halves are done apart, down to the one
+    /// job that meets the damage, as long as `tries` lasts: its neighbours are not to fail with
+    /// it.
     fn commit_within(&mut self, batch: Batch, tries: &mut u32) -> bool {
         if let Err(error) = self.resume() {
             self.fail(batch, error);
@@ -143,7 +150,8 @@ impl Committer {
                     error = &error as &dyn std::error::Error,
                     "a commit failed; the store is reopened"
                 );
-                let was_refused = error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
+                let was_refused =
+                    error.kind() == ErrorKind::Full && self.shared.engine.syncs() == syncs;
                 let recovered = self.recover(was_refused, first);
                 let after = self.live;
                 if !matches!(recovered, Recovered::TookEffect) {
@@ -177,7 +185,9 @@ impl Committer {
             return Ok(());
         }
         let last = self.shared.engine.reopen()?;
-        let Some(unresolved) = self.unresolved.take() else { return Ok(()) };
+        let Some(unresolved) = self.unresolved.take() else {
+            return Ok(());
+        };
         if self.took_effect(last, unresolved.first) {
             self.live = unresolved.live;
             self.apply(unresolved.jobs);
@@ -187,20 +197,28 @@ impl Committer {
         Ok(())
     }
 
-    /// Opens the engine again. A transaction that was refused for lack of room, before anything was synced,
-    /// is known to have taken no effect even if that fails.
+    /// Opens the engine again. A transaction that was refused for lack of room, before anything was
+    /// synced, is known to have taken no effect even if that fails.
     fn recover(&mut self, was_refused: bool, first: u64) -> Recovered {
         match self.shared.engine.reopen() {
             Ok(last) if self.took_effect(last, first) => Recovered::TookEffect,
             Ok(_) => Recovered::Undone,
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the store cannot be reopened yet");
-                if was_refused { Recovered::Undone } else { Recovered::Unknown }
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "the store cannot be reopened yet"
+                );
+                if was_refused {
+                    Recovered::Undone
+                } else {
+                    Recovered::Unknown
+                }
             }
         }
     }
 
-    /// Whether the file shows a transaction that failed, and whose messages could have numbers from `first`.
+    /// Whether the file shows a transaction that failed, and whose messages could have numbers from
+    /// `first`.
     fn took_effect(&mut self, last: LastCommit, first: u64) -> bool {
         let before = std::mem::replace(&mut self.commit, last.number);
         last.number > before || last.message.is_some_and(|message| message >= first)
@@ -208,7 +226,8 @@ impl Committer {
 
     fn succeed(&self, batch: Batch, outcomes: Vec<Outcome>) {
         let jobs = batch.jobs.into_iter().map(Job::into_parts).zip(outcomes);
-        let parts = jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
+        let parts =
+            jobs.map(|((work, answer), outcome)| ((work, outcome.clone()), (answer, outcome)));
         let (works, answers): (Vec<_>, Vec<_>) = parts.unzip();
         self.apply(works);
         for (answer, outcome) in answers {
@@ -226,13 +245,26 @@ impl Committer {
         (first, live): (u64, Live),
     ) {
         // `Full` promises that nothing was written.
-        let kind = if matches!(recovered, Recovered::Undone) { error.kind() } else { ErrorKind::Other };
-        let failed = Failed { kind, cause: Some(Arc::new(error)) };
+        let kind = if matches!(recovered, Recovered::Undone) {
+            error.kind()
+        } else {
+            ErrorKind::Other
+        };
+        let failed = Failed {
+            kind,
+            cause: Some(Arc::new(error)),
+        };
         let refuse = || Err(failed.clone());
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(refuse));
-        let (works, answers): (Vec<_>, Vec<_>) = batch.jobs.into_iter().map(Job::into_parts).unzip();
+        let (works, answers): (Vec<_>, Vec<_>) =
+            batch.jobs.into_iter().map(Job::into_parts).unzip();
         let (jobs, deletes) = (works.into_iter().zip(outcomes).collect(), batch.deletes);
-        let ended = Unresolved { first, jobs, deletes, live };
+        let ended = Unresolved {
+            first,
+            jobs,
+            deletes,
+            live,
+        };
         match recovered {
             Recovered::Undone => self.undo_all(ended),
             Recovered::TookEffect => self.apply(ended.jobs),
@@ -260,7 +292,10 @@ impl Committer {
 
     /// There is no engine: nothing was begun.
     fn fail(&self, batch: Batch, error: EngineError) {
-        let failed = Failed { kind: error.kind(), cause: Some(Arc::new(error)) };
+        let failed = Failed {
+            kind: error.kind(),
+            cause: Some(Arc::new(error)),
+        };
         self.refuse(batch.jobs, &failed);
         self.shared.inbox.delete_again(&batch.deletes);
     }

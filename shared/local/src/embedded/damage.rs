@@ -1,5 +1,5 @@
-//! Damage on the disk: a panic of the engine becomes an error, and a message whose bytes were altered is kept
-//! apart.
+//! Damage on the disk: a panic of the engine becomes an error, and a message whose bytes were
+//! altered is kept apart.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,27 +12,38 @@ use super::failure::EngineError;
 use super::queue_state::QueueState;
 use super::record::number_of;
 
-/// The text in front of a damaged record that is kept. No message begins with it, so no function takes the
-/// record for a message.
+/// The text in front of a damaged record that is kept. No message begins with it, so no function
+/// takes the record for a message.
 const NOTE: &str =
     "posthaste: this message was damaged on disk and not sent; its record follows byte for byte\n";
 
-/// Runs work on the engine's file, and turns a panic into an error: in places the engine panics on a damaged
-/// page.
-pub(super) fn catch_panic<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
+/// Runs work on the engine's file, and turns a panic into an error: in places the engine panics on
+/// a damaged page.
+pub(super) fn catch_panic<T>(
+    work: impl FnOnce() -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no reason given")
+        .to_owned()
 }
 
 /// Moves a damaged message to the redrive queue: it is kept as it is instead of being sent.
 pub(super) fn set_aside(queues: &[QueueState], sequence: u64, now: Timestamp) {
-    tracing::error!(sequence, "a message is damaged on disk: it is not sent but kept as a dead letter");
+    tracing::error!(
+        sequence,
+        "a message is damaged on disk: it is not sent but kept as a dead letter"
+    );
     let redrive = usize::from(number_of(QueueName::Redrive));
-    queues[redrive].index.lock().insert(sequence, "", Timestamp::EPOCH, now);
+    queues[redrive]
+        .index
+        .lock()
+        .insert(sequence, "", Timestamp::EPOCH, now);
     queues[redrive].changed.notify_one();
 }
 

@@ -30,21 +30,30 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
     /// Bytes the file takes on the device.
     fn used_bytes(&self) -> io::Result<u64>;
 
-    /// The least time between two tries of a disk that failed; opening the file again may read all of it.
+    /// The least time between two tries of a disk that failed; opening the file again may read all
+    /// of it.
     fn retry_pause(&self) -> Duration;
 }
 
 /// Makes a folder and its missing parents; their names survive a power cut, like their content.
 pub(super) fn make_folder(dir: &Path) -> io::Result<()> {
     // The parent of a relative path's first folder is an empty path.
-    let missing = dir.ancestors().take_while(|folder| *folder != Path::new("") && !folder.is_dir());
-    let parents: Vec<_> = missing.map(|folder| folder.parent().unwrap_or(folder)).collect();
+    let missing = dir
+        .ancestors()
+        .take_while(|folder| *folder != Path::new("") && !folder.is_dir());
+    let parents: Vec<_> = missing
+        .map(|folder| folder.parent().unwrap_or(folder))
+        .collect();
     private::make_folders(dir)?;
     parents.into_iter().try_for_each(sync_folder)
 }
 
 fn sync_folder(dir: &Path) -> io::Result<()> {
-    let dir = if dir == Path::new("") { Path::new(".") } else { dir };
+    let dir = if dir == Path::new("") {
+        Path::new(".")
+    } else {
+        dir
+    };
     File::open(dir)?.sync_all()
 }
 
@@ -58,10 +67,15 @@ impl FolderDisk {
         self.0.join(ENGINE_FILE).try_exists()
     }
 
-    /// Begins the file of a new folder under another name. A file gets the right name only when it is whole,
-    /// so an empty file of that name is damaged and not new.
+    /// Begins the file of a new folder under another name. A file gets the right name only when it
+    /// is whole, so an empty file of that name is damaged and not new.
     pub(super) fn begin(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let options = OpenOptions::new().create(true).read(true).write(true).truncate(true).clone();
+        let options = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(true)
+            .clone();
         backend(private::open(&options, &self.0.join(NEW_ENGINE_FILE))?)
     }
 
@@ -73,16 +87,23 @@ impl FolderDisk {
 }
 
 fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
-    let backend = FileBackend::new(file).map_err(|error| io::Error::other(redb::Error::from(error)))?;
+    let backend =
+        FileBackend::new(file).map_err(|error| io::Error::other(redb::Error::from(error)))?;
     Ok(Box::new(backend))
 }
 
 impl Disk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let file = private::open(OpenOptions::new().read(true).write(true), &self.0.join(ENGINE_FILE))?;
+        let file = private::open(
+            OpenOptions::new().read(true).write(true),
+            &self.0.join(ENGINE_FILE),
+        )?;
         if file.metadata()?.len() == 0 {
             // The engine would take it for a new one.
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file is empty",
+            ));
         }
         backend(file)
     }
@@ -96,7 +117,9 @@ impl Disk for FolderDisk {
         /// The unit in which `stat` counts a file's room, for every block size of the file system.
         const BLOCK_BYTES: u64 = 512;
         let stat = rustix::fs::stat(self.0.join(ENGINE_FILE))?;
-        Ok(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK_BYTES))
+        Ok(u64::try_from(stat.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(BLOCK_BYTES))
     }
 
     fn retry_pause(&self) -> Duration {
@@ -104,8 +127,8 @@ impl Disk for FolderDisk {
     }
 }
 
-/// Any backend, as the one type the engine asks for, which counts the tries to sync. Ranges need no locks:
-/// the folder is locked as a whole.
+/// Any backend, as the one type the engine asks for, which counts the tries to sync. Ranges need no
+/// locks: the folder is locked as a whole.
 #[derive(Debug)]
 pub(super) struct AnyBackend {
     pub(super) backend: Box<dyn StorageBackend>,
@@ -160,9 +183,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let disk = FolderDisk(folder.path().to_owned());
         assert!(disk.free_bytes().unwrap() > 0);
-        assert_eq!(disk.used_bytes().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            disk.used_bytes().unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
         std::fs::write(folder.path().join(ENGINE_FILE), [b'x'; 10_000]).unwrap();
-        File::open(folder.path().join(ENGINE_FILE)).unwrap().sync_all().unwrap();
+        File::open(folder.path().join(ENGINE_FILE))
+            .unwrap()
+            .sync_all()
+            .unwrap();
         assert!((10_000..100_000).contains(&disk.used_bytes().unwrap()));
     }
 }

@@ -1,4 +1,5 @@
-//! The engine: redb over a disk, with what this store keeps in it, and its recovery from failed writes.
+//! The engine: redb over a disk, with what this store keeps in it, and its recovery from failed
+//! writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,8 +18,8 @@ use super::failure::EngineError;
 use super::record::Header;
 use super::scan::validate;
 use super::tables::{
-    COMMIT, FOLDER, FOLDER_ID, FORMAT, FORMAT_VERSION, MESSAGES, NEXT_SEQUENCE, OBJECT_BYTES, OBJECT_DIGESTS,
-    OBJECTS, SEQUENCES_PER_OPENING_BITS,
+    COMMIT, FOLDER, FOLDER_ID, FORMAT, FORMAT_VERSION, MESSAGES, NEXT_SEQUENCE, OBJECT_BYTES,
+    OBJECT_DIGESTS, OBJECTS, SEQUENCES_PER_OPENING_BITS,
 };
 
 /// The first numbers of an opening.
@@ -41,16 +42,16 @@ pub(super) struct LastCommit {
 /// The messages, as a transaction sees them.
 type Messages = ReadOnlyTable<u64, &'static [u8]>;
 
-/// The engine. It is `None` while it is closed, for good or because it could not be opened again after a
-/// failure.
+/// The engine. It is `None` while it is closed, for good or because it could not be opened again
+/// after a failure.
 pub(super) struct Engine {
     disk: Box<dyn Disk>,
     cache_bytes: usize,
     database: RwLock<Option<Database>>,
     /// Number of tries to sync.
     syncs: Arc<AtomicU64>,
-    /// A read met damage that may have left the engine in any state: it is opened again before the next
-    /// commit.
+    /// A read met damage that may have left the engine in any state: it is opened again before the
+    /// next commit.
     is_suspect: AtomicBool,
 }
 
@@ -84,7 +85,16 @@ impl Engine {
             Ok((database, begin))
         })?;
         let (database, is_suspect) = (RwLock::new(Some(database)), AtomicBool::new(false));
-        Ok((Self { disk, cache_bytes, database, syncs, is_suspect }, begin))
+        Ok((
+            Self {
+                disk,
+                cache_bytes,
+                database,
+                syncs,
+                is_suspect,
+            },
+            begin,
+        ))
     }
 
     /// Makes the file of a new folder.
@@ -99,11 +109,13 @@ impl Engine {
         disk.finish().map_err(EngineError::Disk)
     }
 
-    /// The contents of some messages, read in one transaction. Where one is damaged, each is read by itself,
-    /// and fails by itself.
+    /// The contents of some messages, read in one transaction. Where one is damaged, each is read
+    /// by itself, and fails by itself.
     pub(super) fn contents(&self, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
         match self.read(|transaction| contents(transaction, sequences)) {
-            Err(error) if error.is_damage() => sequences.iter().map(|it| self.content(*it)).collect(),
+            Err(error) if error.is_damage() => {
+                sequences.iter().map(|it| self.content(*it)).collect()
+            }
             other => other,
         }
     }
@@ -141,7 +153,10 @@ impl Engine {
 
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, EngineError> {
         let database = self.database.read();
-        Ok(database.as_ref().ok_or(EngineError::Closed)?.begin_write()?)
+        Ok(database
+            .as_ref()
+            .ok_or(EngineError::Closed)?
+            .begin_write()?)
     }
 
     /// The device behind it.
@@ -176,7 +191,10 @@ impl Engine {
             let backend = self.disk.open().map_err(EngineError::Disk)?;
             let database = on_backend(backend, self.cache_bytes, &self.syncs)?;
             let transaction = database.begin_read()?;
-            let number = transaction.open_table(FOLDER)?.get(COMMIT)?.map_or(0, |number| number.value());
+            let number = transaction
+                .open_table(FOLDER)?
+                .get(COMMIT)?
+                .map_or(0, |number| number.value());
             let message = last_message(&transaction)?;
             Ok((database, LastCommit { number, message }))
         })
@@ -195,28 +213,40 @@ impl Engine {
             Ok(())
         });
         if let Err(error) = closed {
-            tracing::error!(error = &error as &dyn std::error::Error, "the store was not closed in order");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the store was not closed in order"
+            );
         }
     }
 }
 
 fn contents(transaction: &ReadTransaction, sequences: &[u64]) -> Result<Vec<Found>, EngineError> {
     let messages = transaction.open_table(MESSAGES)?;
-    sequences.iter().map(|sequence| content(&messages, *sequence)).collect()
+    sequences
+        .iter()
+        .map(|sequence| content(&messages, *sequence))
+        .collect()
 }
 
 fn content(messages: &Messages, sequence: u64) -> Result<Found, EngineError> {
-    let Some(record) = messages.get(sequence)? else { return Ok(Found::Missing) };
+    let Some(record) = messages.get(sequence)? else {
+        return Ok(Found::Missing);
+    };
     Ok(match Header::read(record.value()) {
-        Some((header, body)) => {
-            Found::Whole(Content { sent_at: header.sent_at, body: Bytes::copy_from_slice(body) })
-        }
+        Some((header, body)) => Found::Whole(Content {
+            sent_at: header.sent_at,
+            body: Bytes::copy_from_slice(body),
+        }),
         None => Found::Damaged(Some(Bytes::copy_from_slice(record.value()))),
     })
 }
 
 fn last_message(transaction: &ReadTransaction) -> Result<Option<u64>, EngineError> {
-    Ok(transaction.open_table(MESSAGES)?.last()?.map(|(number, _)| number.value()))
+    Ok(transaction
+        .open_table(MESSAGES)?
+        .last()?
+        .map(|(number, _)| number.value()))
 }
 
 pub(super) fn on_backend(
@@ -224,8 +254,13 @@ pub(super) fn on_backend(
     cache_bytes: usize,
     syncs: &Arc<AtomicU64>,
 ) -> Result<Database, EngineError> {
-    let backend = AnyBackend { backend, syncs: syncs.clone() };
-    Ok(Database::builder().set_cache_size(cache_bytes).create_with_backend(backend)?)
+    let backend = AnyBackend {
+        backend,
+        syncs: syncs.clone(),
+    };
+    Ok(Database::builder()
+        .set_cache_size(cache_bytes)
+        .create_with_backend(backend)?)
 }
 
 pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<Begin, EngineError> {
@@ -242,8 +277,14 @@ pub(super) fn begin_opening(database: &Database, new_folder_id: u64) -> Result<B
         first_sequence: number(NEXT_SEQUENCE)?.unwrap_or(1 << SEQUENCES_PER_OPENING_BITS),
         commit: number(COMMIT)?.unwrap_or(0),
     };
-    let next = begin.first_sequence.saturating_add(1 << SEQUENCES_PER_OPENING_BITS);
-    for (name, number) in [(FORMAT, FORMAT_VERSION), (FOLDER_ID, begin.folder_id), (NEXT_SEQUENCE, next)] {
+    let next = begin
+        .first_sequence
+        .saturating_add(1 << SEQUENCES_PER_OPENING_BITS);
+    for (name, number) in [
+        (FORMAT, FORMAT_VERSION),
+        (FOLDER_ID, begin.folder_id),
+        (NEXT_SEQUENCE, next),
+    ] {
         folder.insert(name, number)?;
     }
     drop(folder);

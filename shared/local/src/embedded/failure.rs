@@ -1,5 +1,5 @@
-//! Why the engine could not do something or a data folder could not be opened, and what an operator can do
-//! about it.
+//! Why the engine could not do something or a data folder could not be opened, and what an operator
+//! can do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,25 +23,33 @@ pub(super) enum EngineError {
     #[error("a damaged page made the engine stop: {0}")]
     Panicked(String),
     #[error("of the {expected} rows of \"{table}\", {found} can be found")]
-    Lost { table: &'static str, expected: u64, found: u64 },
+    Lost {
+        table: &'static str,
+        expected: u64,
+        found: u64,
+    },
     #[error("the row {row} of \"{table}\" is not where it should be")]
     Misplaced { table: &'static str, row: String },
     #[error("it is no store of posthaste: it has no \"{0}\"")]
     Foreign(&'static str),
     #[error("the object {0} is damaged on disk: its bytes are not those that were written")]
     Object(String),
-    #[error("the folder was written by a newer version (format {0}, this one knows {FORMAT_VERSION})")]
+    #[error(
+        "the folder was written by a newer version (format {0}, this one knows {FORMAT_VERSION})"
+    )]
     NewerFormat(u64),
 }
 
 impl EngineError {
-    /// True if the file is damaged, as far as can be told. New messages have the largest numbers of all, so a
-    /// key that is out of order is damage too.
+    /// True if the file is damaged, as far as can be told. New messages have the largest numbers of
+    /// all, so a key that is out of order is damage too.
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Redb(error) => matches!(
                 &**error,
-                redb::Error::Corrupted(_) | redb::Error::LockPoisoned(_) | redb::Error::UnorderedKey
+                redb::Error::Corrupted(_)
+                    | redb::Error::LockPoisoned(_)
+                    | redb::Error::UnorderedKey
             ),
             Self::Panicked(_) | Self::Lost { .. } | Self::Misplaced { .. } => true,
             _ => false,
@@ -51,7 +59,9 @@ impl EngineError {
     /// Advice for an operator whose folder cannot be opened.
     pub(super) fn advice(&self) -> &'static str {
         let io = match self {
-            Self::NewerFormat(_) => return "start the version of posthaste that wrote it, or a newer one",
+            Self::NewerFormat(_) => {
+                return "start the version of posthaste that wrote it, or a newer one";
+            }
             Self::Disk(io) => Some(io),
             Self::Redb(error) => match &**error {
                 redb::Error::Io(io) => Some(io),
@@ -59,7 +69,12 @@ impl EngineError {
             },
             _ => None,
         };
-        let is_of_content = |kind| matches!(kind, io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof);
+        let is_of_content = |kind| {
+            matches!(
+                kind,
+                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+            )
+        };
         if io.is_some_and(|io| !is_of_content(io.kind())) {
             return "see to the disk and its permissions, then start again";
         }
@@ -77,8 +92,15 @@ impl EngineError {
             Self::Object(_) => return ErrorKind::Damaged,
             _ => return ErrorKind::Other,
         };
-        let is_full = matches!(io, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        if is_full { ErrorKind::Full } else { ErrorKind::Other }
+        let is_full = matches!(
+            io,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        );
+        if is_full {
+            ErrorKind::Full
+        } else {
+            ErrorKind::Other
+        }
     }
 }
 
@@ -123,10 +145,15 @@ pub enum OpenError {
 
 impl OpenError {
     pub(super) fn of(dir: &Path, source: EngineError) -> Self {
-        Self::Engine { file: dir.join(ENGINE_FILE), advice: source.advice(), source: Box::new(source) }
+        Self::Engine {
+            file: dir.join(ENGINE_FILE),
+            advice: source.advice(),
+            source: Box::new(source),
+        }
     }
 }
 
 fn in_process(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    pid.map(|pid| format!(" (process {pid})"))
+        .unwrap_or_default()
 }

@@ -1,8 +1,9 @@
-//! Measurements of the embedded store for the monitor: how much published work waits for its commit.
+//! Measurements of the embedded store for the monitor: how much published work waits for its
+//! commit.
 //!
-//! Publishing is what is sent to the delivery queue, and the payloads stored for it. What deliver writes
-//! (retries, dead letters) waits for commits as well, and is counted apart: one dead subscriber must not slow
-//! its topic's producers.
+//! Publishing is what is sent to the delivery queue, and the payloads stored for it. What deliver
+//! writes (retries, dead letters) waits for commits as well, and is counted apart: one dead
+//! subscriber must not slow its topic's producers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use posthaste_core::pressure::BatchPointSettings;
 
-/// Bytes of a place. A message takes as many places in its batch as it has begun blocks of this size.
+/// Bytes of a place. A message takes as many places in its batch as it has begun blocks of this
+/// size.
 const PLACE_BYTES: usize = 64 * 1024;
 
 /// Calls that wait for their commit now.
@@ -20,8 +22,9 @@ const PLACE_BYTES: usize = 64 * 1024;
 pub struct Gauges {
     /// Calls that publish and wait for their commit.
     pub version_buckets: u64,
-    /// Batches of what they publish: one takes messages until it is full or old enough, and counts until all
-    /// of them are committed. A large message takes several places, and may fill batches of its own.
+    /// Batches of what they publish: one takes messages until it is full or old enough, and counts
+    /// until all of them are committed. A large message takes several places, and may fill
+    /// batches of its own.
     pub batch_points: u64,
     /// Calls of any kind that wait for their commit. No resource of back pressure.
     pub calls: u64,
@@ -49,7 +52,12 @@ struct Batches {
 
 impl Counters {
     pub(super) fn new(settings: BatchPointSettings) -> Self {
-        Self { settings, calls: AtomicU64::new(0), publishes: AtomicU64::new(0), batches: Mutex::default() }
+        Self {
+            settings,
+            calls: AtomicU64::new(0),
+            publishes: AtomicU64::new(0),
+            batches: Mutex::default(),
+        }
     }
 
     pub(super) fn read(&self) -> Gauges {
@@ -60,30 +68,49 @@ impl Counters {
         }
     }
 
-    /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a caller that
-    /// gives up does too. `now` is the monotonic time.
-    pub(super) fn publish(self: &Arc<Self>, sizes: impl Iterator<Item = usize>, now: Duration) -> Counted {
+    /// Counts a call that publishes bodies of these sizes until the answer is dropped, which a
+    /// caller that gives up does too. `now` is the monotonic time.
+    pub(super) fn publish(
+        self: &Arc<Self>,
+        sizes: impl Iterator<Item = usize>,
+        now: Duration,
+    ) -> Counted {
         let places = sizes.map(|bytes| self.places(bytes)).sum();
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.publishes.fetch_add(1, Ordering::Relaxed);
         let batches = self.batches.lock().take(places, now, &self.settings);
-        Counted { counters: self.clone(), batches: Some(batches) }
+        Counted {
+            counters: self.clone(),
+            batches: Some(batches),
+        }
     }
 
     /// Counts a call that writes something else.
     pub(super) fn write(self: &Arc<Self>) -> Counted {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        Counted { counters: self.clone(), batches: None }
+        Counted {
+            counters: self.clone(),
+            batches: None,
+        }
     }
 
     fn places(&self, bytes: usize) -> u64 {
-        if self.settings.uses_cost { bytes.div_ceil(PLACE_BYTES).max(1) as u64 } else { 1 }
+        if self.settings.uses_cost {
+            bytes.div_ceil(PLACE_BYTES).max(1) as u64
+        } else {
+            1
+        }
     }
 }
 
 impl Batches {
     /// Puts places into batches, and answers how many went into which batch.
-    fn take(&mut self, mut places: u64, now: Duration, settings: &BatchPointSettings) -> Vec<(u64, u64)> {
+    fn take(
+        &mut self,
+        mut places: u64,
+        now: Duration,
+        settings: &BatchPointSettings,
+    ) -> Vec<(u64, u64)> {
         // A batch without places would never be full.
         let size = u64::from(settings.batch_size.max(1));
         let is_old = now.saturating_sub(self.since) >= settings.batch_timeout;
@@ -131,7 +158,9 @@ pub(super) struct Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.counters.calls.fetch_sub(1, Ordering::Relaxed);
-        let Some(taken) = self.batches.take() else { return };
+        let Some(taken) = self.batches.take() else {
+            return;
+        };
         self.counters.publishes.fetch_sub(1, Ordering::Relaxed);
         let mut batches = self.counters.batches.lock();
         for (batch, places) in taken {
@@ -153,11 +182,18 @@ mod tests {
     }
 
     fn messages(counters: &Arc<Counters>, count: usize, millis: u64) -> Counted {
-        counters.publish(std::iter::repeat_n(SMALL, count), NOW + Duration::from_millis(millis))
+        counters.publish(
+            std::iter::repeat_n(SMALL, count),
+            NOW + Duration::from_millis(millis),
+        )
     }
 
     fn seen(counters: &Counters) -> (u64, u64, u64) {
-        let Gauges { version_buckets, batch_points, calls } = counters.read();
+        let Gauges {
+            version_buckets,
+            batch_points,
+            calls,
+        } = counters.read();
         (version_buckets, batch_points, calls)
     }
 
@@ -200,7 +236,10 @@ mod tests {
     #[test]
     fn a_large_message_counts_as_several_unless_it_is_told_not_to() {
         let check = |uses_cost, bytes, expected| {
-            let counters = counters(BatchPointSettings { uses_cost, ..BatchPointSettings::default() });
+            let counters = counters(BatchPointSettings {
+                uses_cost,
+                ..BatchPointSettings::default()
+            });
             let _counted = counters.publish([bytes].into_iter(), NOW);
             assert_eq!(seen(&counters), (1, expected, 1), "{uses_cost} {bytes}");
         };

@@ -1,5 +1,5 @@
-//! Work that waits for the commit thread: jobs whose caller waits for them, and acknowledgements without a
-//! waiting caller.
+//! Work that waits for the commit thread: jobs whose caller waits for them, and acknowledgements
+//! without a waiting caller.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,24 +19,25 @@ const WAITING_KIB_MAX: u32 = 256 * 1024;
 /// Memory of a job in addition to its bytes.
 const JOB_KIB: usize = 1;
 
-/// Most jobs and bytes of one commit. With more, the callers of the first jobs would wait for the last.
+/// Most jobs and bytes of one commit. With more, the callers of the first jobs would wait for the
+/// last.
 const COMMIT_JOBS_MAX: usize = 1024;
 const COMMIT_BYTES_MAX: usize = 8 << 20;
 
 /// Most acknowledgements of one commit.
 const COMMIT_DELETES_MAX: usize = 8192;
 
-/// Time that acknowledgements and records of the delivery log wait for other work to share its commit. It is
-/// real time and not the clock port's: it gathers writes, and no caller can see it.
+/// Time that acknowledgements and records of the delivery log wait for other work to share its
+/// commit. It is real time and not the clock port's: it gathers writes, and no caller can see it.
 const SHARING_DELAY: Duration = Duration::from_millis(25);
 
-/// Records of this many bytes do not wait: they are worth a commit of their own. Until it is made, their
-/// messages stay in flight.
+/// Records of this many bytes do not wait: they are worth a commit of their own. Until it is made,
+/// their messages stay in flight.
 const SHARING_BYTES_MAX: usize = 64 * 1024;
 
-/// Least time from the start of one commit to the start of the next while several callers come at once: a
-/// commit costs more than its jobs do, and callers that wait a little longer share one. It is real time as
-/// well. A lone caller, whose next job comes after its answer, waits for nothing.
+/// Least time from the start of one commit to the start of the next while several callers come at
+/// once: a commit costs more than its jobs do, and callers that wait a little longer share one. It
+/// is real time as well. A lone caller, whose next job comes after its answer, waits for nothing.
 /// <https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-COMMIT-DELAY> has the same rule.
 const SPACING: Duration = Duration::from_micros(700);
 
@@ -57,26 +58,48 @@ pub(super) struct NewMessage {
 #[derive(Debug)]
 pub(super) enum Work {
     /// Stores messages, and deletes one in the same transaction.
-    Messages { messages: Vec<NewMessage>, instead_of: Option<(QueueName, u64)> },
+    Messages {
+        messages: Vec<NewMessage>,
+        instead_of: Option<(QueueName, u64)>,
+    },
     /// Moves messages to the redrive queue.
-    Redrive { from: QueueName, messages: Vec<(u64, Arc<str>)> },
+    Redrive {
+        from: QueueName,
+        messages: Vec<(u64, Arc<str>)>,
+    },
     /// Writes a state object.
-    Put { key: String, bytes: Bytes, condition: PutCondition, modified_at: Timestamp },
+    Put {
+        key: String,
+        bytes: Bytes,
+        condition: PutCondition,
+        modified_at: Timestamp,
+    },
     /// Deletes a state object.
     Delete { key: String },
 }
 
 impl Work {
-    /// Whether this may wait for other work. Nobody hurries for a few records: their requests are answered,
-    /// and only the end of the deliveries waits for them.
+    /// Whether this may wait for other work. Nobody hurries for a few records: their requests are
+    /// answered, and only the end of the deliveries waits for them.
     fn may_wait(&self) -> bool {
-        let Self::Messages { messages, instead_of: None } = self else { return false };
-        messages.iter().all(|message| message.to == QueueName::Records) && self.bytes() < SHARING_BYTES_MAX
+        let Self::Messages {
+            messages,
+            instead_of: None,
+        } = self
+        else {
+            return false;
+        };
+        messages
+            .iter()
+            .all(|message| message.to == QueueName::Records)
+            && self.bytes() < SHARING_BYTES_MAX
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Messages { messages, .. } => messages.iter().map(|message| message.body.len()).sum(),
+            Self::Messages { messages, .. } => {
+                messages.iter().map(|message| message.body.len()).sum()
+            }
             Self::Put { bytes, .. } => bytes.len(),
             Self::Redrive { .. } | Self::Delete { .. } => 0,
         }
@@ -97,7 +120,10 @@ pub(super) struct Failed {
 
 impl Failed {
     fn closed() -> Self {
-        Self { kind: ErrorKind::Other, cause: Some(Arc::new(EngineError::Closed)) }
+        Self {
+            kind: ErrorKind::Other,
+            cause: Some(Arc::new(EngineError::Closed)),
+        }
     }
 }
 
@@ -172,14 +198,22 @@ pub(super) struct Inbox {
 impl Inbox {
     pub(super) fn new() -> Self {
         let room = Arc::new(Semaphore::new(WAITING_KIB_MAX as usize));
-        Self { waiting: Mutex::default(), arrived: Condvar::new(), room }
+        Self {
+            waiting: Mutex::default(),
+            arrived: Condvar::new(),
+            room,
+        }
     }
 
     /// Waits until there is room for a job of this many bytes.
     pub(super) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let kib = u32::try_from(bytes / 1024 + JOB_KIB).unwrap_or(u32::MAX);
         // `None` only if the semaphore were closed, which it never is.
-        self.room.clone().acquire_many_owned(kib.min(WAITING_KIB_MAX)).await.ok()
+        self.room
+            .clone()
+            .acquire_many_owned(kib.min(WAITING_KIB_MAX))
+            .await
+            .ok()
     }
 
     /// Hands work to the commit thread. It is done even if the caller is gone.
@@ -196,7 +230,11 @@ impl Inbox {
             return answered;
         }
         let may_wait = work.may_wait();
-        waiting.jobs.push_back(Job { work, answer, _room: room });
+        waiting.jobs.push_back(Job {
+            work,
+            answer,
+            _room: room,
+        });
         let is_noticed = if waiting.is_spaced {
             waiting.jobs.len() == SPACED_JOBS_MAX
         } else {
@@ -252,7 +290,11 @@ impl Inbox {
         if let Some(last) = waiting.shared_at.take() {
             // In one go, instead of a wake-up by the first job and another one at the end.
             waiting.is_spaced = true;
-            self.arrived.wait_while_until(&mut waiting, |waiting| waiting.may_be_spaced(), last + SPACING);
+            self.arrived.wait_while_until(
+                &mut waiting,
+                |waiting| waiting.may_be_spaced(),
+                last + SPACING,
+            );
             waiting.is_spaced = false;
         }
         while waiting.is_empty() {
@@ -261,7 +303,8 @@ impl Inbox {
             }
             self.arrived.wait(&mut waiting);
         }
-        self.arrived.wait_while_for(&mut waiting, |waiting| waiting.may_wait(), SHARING_DELAY);
+        self.arrived
+            .wait_while_for(&mut waiting, |waiting| waiting.may_wait(), SHARING_DELAY);
         waiting.shared_at = (waiting.jobs.len() > 1).then(Instant::now);
         Some(waiting.take())
     }
@@ -270,7 +313,8 @@ impl Inbox {
     pub(super) fn pause(&self, length: Duration) {
         let is_open = |waiting: &mut Waiting| !waiting.is_closed;
         // Only the passing of time matters.
-        self.arrived.wait_while_for(&mut self.waiting.lock(), is_open, length);
+        self.arrived
+            .wait_while_for(&mut self.waiting.lock(), is_open, length);
     }
 
     /// Refuses all waiting jobs when the thread ends.
@@ -298,7 +342,9 @@ impl Waiting {
 
     /// Whether a commit of it may be put off for jobs that are likely to come.
     fn may_be_spaced(&self) -> bool {
-        !self.is_closed && self.jobs.len() < SPACED_JOBS_MAX && self.deletes.len() < COMMIT_DELETES_MAX
+        !self.is_closed
+            && self.jobs.len() < SPACED_JOBS_MAX
+            && self.deletes.len() < COMMIT_DELETES_MAX
     }
 
     fn take(&mut self) -> Batch {
@@ -308,7 +354,14 @@ impl Waiting {
             bytes <= COMMIT_BYTES_MAX
         };
         // One job always fits, however large.
-        let jobs = self.jobs.iter().take(COMMIT_JOBS_MAX).map(fits).take_while(|fits| *fits).count().max(1);
+        let jobs = self
+            .jobs
+            .iter()
+            .take(COMMIT_JOBS_MAX)
+            .map(fits)
+            .take_while(|fits| *fits)
+            .count()
+            .max(1);
         let deletes = self.deletes.len().min(COMMIT_DELETES_MAX);
         Batch {
             jobs: self.jobs.drain(..jobs.min(self.jobs.len())).collect(),
@@ -323,7 +376,12 @@ mod tests {
     use super::*;
 
     fn push(inbox: &Inbox) {
-        drop(inbox.push(Work::Delete { key: "topics/a.json".to_owned() }, None));
+        drop(inbox.push(
+            Work::Delete {
+                key: "topics/a.json".to_owned(),
+            },
+            None,
+        ));
     }
 
     #[test]
@@ -355,7 +413,11 @@ mod tests {
         for (jobs, is_shared) in [(2, true), (1, false), (1, false), (3, true)] {
             (0..jobs).for_each(|_| push(&inbox));
             assert_eq!(inbox.next().unwrap().jobs.len(), jobs);
-            assert_eq!(inbox.waiting.lock().shared_at.is_some(), is_shared, "{jobs}");
+            assert_eq!(
+                inbox.waiting.lock().shared_at.is_some(),
+                is_shared,
+                "{jobs}"
+            );
         }
     }
 }

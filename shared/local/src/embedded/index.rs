@@ -1,5 +1,6 @@
-//! One queue's memory: which messages are visible, delayed and in flight, and which is given out next. It
-//! does no I/O, reads no clock, and holds no bodies: a waiting message takes some tens of bytes.
+//! One queue's memory: which messages are visible, delayed and in flight, and which is given out
+//! next. It does no I/O, reads no clock, and holds no bodies: a waiting message takes some tens of
+//! bytes.
 
 mod groups;
 mod set_back;
@@ -17,8 +18,8 @@ use groups::{GroupId, Groups};
 /// The longest delay of a message.
 const DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
 
-/// The two times of one moment: delays end by the wall clock, because they outlast the process, and a clock
-/// that is set back takes them along; visibility timeouts end by the one that never jumps.
+/// The two times of one moment: delays end by the wall clock, because they outlast the process, and
+/// a clock that is set back takes them along; visibility timeouts end by the one that never jumps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub(super) wall: Timestamp,
@@ -69,8 +70,8 @@ pub(super) struct QueueIndex {
     timeouts: BTreeSet<(Duration, u64)>,
     /// Visible messages that were received before, with their receive count.
     returned: HashMap<u64, (GroupId, u32)>,
-    /// Visible messages that were settled late, with the number of their entries among the visible ones.
-    /// Those entries are skipped when their turn comes.
+    /// Visible messages that were settled late, with the number of their entries among the visible
+    /// ones. Those entries are skipped when their turn comes.
     settled: HashMap<u64, u32>,
     visible: u64,
     in_flight_max: usize,
@@ -81,11 +82,16 @@ pub(super) struct QueueIndex {
 
 impl QueueIndex {
     pub(super) fn new(in_flight_max: usize, receives_max: u32) -> Self {
-        Self { in_flight_max, receives_max, ..Self::default() }
+        Self {
+            in_flight_max,
+            receives_max,
+            ..Self::default()
+        }
     }
 
-    /// Adds a message that was sent. A due time beyond the longest delay comes from a clock that was set back
-    /// since, or from a damaged disk: such a message waits for the longest delay instead.
+    /// Adds a message that was sent. A due time beyond the longest delay comes from a clock that
+    /// was set back since, or from a damaged disk: such a message waits for the longest delay
+    /// instead.
     pub(super) fn insert(&mut self, sequence: u64, group: &str, due: Timestamp, now: Timestamp) {
         let group = self.groups.id(group);
         let due = due.min(now + DELAY_MAX);
@@ -113,7 +119,10 @@ impl QueueIndex {
         while taken.given.len() < max
             && let Some((group, sequence)) = self.pop()
         {
-            let count = self.returned.remove(&sequence).map_or(0, |(_, count)| count);
+            let count = self
+                .returned
+                .remove(&sequence)
+                .map_or(0, |(_, count)| count);
             self.visible -= 1;
             if count >= self.receives_max {
                 taken.worn_out.push((sequence, self.groups.name(group)));
@@ -122,7 +131,13 @@ impl QueueIndex {
             }
             let until = now.monotonic.saturating_add(visibility);
             let count = count + 1;
-            let flight = Flight { group, count, received_at: now.monotonic, until, is_held: false };
+            let flight = Flight {
+                group,
+                count,
+                received_at: now.monotonic,
+                until,
+                is_held: false,
+            };
             self.flights.insert(sequence, flight);
             self.timeouts.insert((until, sequence));
             self.groups.take_off(group);
@@ -131,8 +146,8 @@ impl QueueIndex {
         taken
     }
 
-    /// Takes a message out for good; whether the receipt was good. One that timed out stays good until the
-    /// message is received again.
+    /// Takes a message out for good; whether the receipt was good. One that timed out stays good
+    /// until the message is received again.
     pub(super) fn settle(&mut self, received: Received) -> bool {
         if let Some(flight) = self.free_flight(received).copied() {
             self.timeouts.remove(&(flight.until, received.sequence));
@@ -143,8 +158,8 @@ impl QueueIndex {
         self.withdraw(received).is_some()
     }
 
-    /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release); whether the
-    /// receipt was good.
+    /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release);
+    /// whether the receipt was good.
     pub(super) fn hold(&mut self, now: Now, received: Received) -> bool {
         if let Some(flight) = self.free_flight(received) {
             flight.is_held = true;
@@ -152,9 +167,17 @@ impl QueueIndex {
             self.timeouts.remove(&(flight.until, received.sequence));
             return true;
         }
-        let Some(group) = self.withdraw(received) else { return false };
+        let Some(group) = self.withdraw(received) else {
+            return false;
+        };
         let (count, monotonic) = (received.count, now.monotonic);
-        let flight = Flight { group, count, received_at: monotonic, until: monotonic, is_held: true };
+        let flight = Flight {
+            group,
+            count,
+            received_at: monotonic,
+            until: monotonic,
+            is_held: true,
+        };
         self.flights.insert(received.sequence, flight);
         self.groups.take_off(group);
         true
@@ -196,9 +219,12 @@ impl QueueIndex {
         Ok(())
     }
 
-    /// Undoes a receive that could not read the message: it is visible again, and the receive does not count.
+    /// Undoes a receive that could not read the message: it is visible again, and the receive does
+    /// not count.
     pub(super) fn undo(&mut self, received: Received) {
-        let Some(flight) = self.flight(received) else { return };
+        let Some(flight) = self.flight(received) else {
+            return;
+        };
         self.timeouts.remove(&(flight.until, received.sequence));
         self.show(received.sequence, flight, flight.count - 1);
     }
@@ -221,8 +247,14 @@ impl QueueIndex {
     /// Time until the next delay or visibility timeout ends.
     pub(super) fn until_next(&mut self, now: Now) -> Option<Duration> {
         self.follow(now);
-        let delay = self.delayed.first_key_value().map(|((due, _), _)| due.since(now.wall));
-        let timeout = self.timeouts.first().map(|(until, _)| until.saturating_sub(now.monotonic));
+        let delay = self
+            .delayed
+            .first_key_value()
+            .map(|((due, _), _)| due.since(now.wall));
+        let timeout = self
+            .timeouts
+            .first()
+            .map(|(until, _)| until.saturating_sub(now.monotonic));
         delay.into_iter().chain(timeout).min()
     }
 
@@ -263,7 +295,9 @@ impl QueueIndex {
         loop {
             let group = self.groups.next(self.free())?;
             let sequence = self.groups.pop(group)?;
-            let Some(entries) = self.settled.get_mut(&sequence) else { return Some((group, sequence)) };
+            let Some(entries) = self.settled.get_mut(&sequence) else {
+                return Some((group, sequence));
+            };
             *entries -= 1;
             if *entries == 0 {
                 self.settled.remove(&sequence);
@@ -285,7 +319,10 @@ impl QueueIndex {
     }
 
     fn flight(&self, received: Received) -> Option<Flight> {
-        self.flights.get(&received.sequence).copied().filter(|flight| flight.count == received.count)
+        self.flights
+            .get(&received.sequence)
+            .copied()
+            .filter(|flight| flight.count == received.count)
     }
 
     /// The flight that this receipt may end or change: it is not held.

@@ -1,4 +1,5 @@
-//! One process per data folder: locks that the operating system frees when the process ends, however it ends.
+//! One process per data folder: locks that the operating system frees when the process ends,
+//! however it ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -22,25 +23,43 @@ pub(super) struct FolderLock {
 impl FolderLock {
     /// Takes the lock of an existing folder.
     pub(super) fn take(dir: &Path) -> Result<Self, OpenError> {
-        let options = OpenOptions::new().create(true).read(true).write(true).truncate(false).clone();
-        let mut file = private::open(&options, &dir.join(LOCK_FILE)).map_err(|error| folder(dir, error))?;
+        let options = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(false)
+            .clone();
+        let mut file =
+            private::open(&options, &dir.join(LOCK_FILE)).map_err(|error| folder(dir, error))?;
         if try_lock(dir, &file)? {
-            return Ok(Self { lock: Some(file), engine: None });
+            return Ok(Self {
+                lock: Some(file),
+                engine: None,
+            });
         }
-        Err(OpenError::Locked { path: dir.to_owned(), pid: written_pid(&mut file) })
+        Err(OpenError::Locked {
+            path: dir.to_owned(),
+            pid: written_pid(&mut file),
+        })
     }
 
     /// Takes the lock of the engine's file, which exists, and writes down which process has both.
     pub(super) fn take_engine(&mut self, dir: &Path) -> Result<(), OpenError> {
         // Opened for writing too: NFS turns this into a lock on its server, which requires that.
         let options = OpenOptions::new().read(true).write(true).clone();
-        let engine = options.open(dir.join(ENGINE_FILE)).map_err(|error| folder(dir, error))?;
+        let engine = options
+            .open(dir.join(ENGINE_FILE))
+            .map_err(|error| folder(dir, error))?;
         if !try_lock(dir, &engine)? {
-            return Err(OpenError::Locked { path: dir.to_owned(), pid: None });
+            return Err(OpenError::Locked {
+                path: dir.to_owned(),
+                pid: None,
+            });
         }
         self.engine = Some(engine);
         if let Some(lock) = &mut self.lock {
-            // Only the error message of the next process needs it, so a failure to write it is no error.
+            // Only the error message of the next process needs it, so a failure to write it is no
+            // error.
             let _ = write_pid(lock);
         }
         Ok(())
@@ -49,12 +68,18 @@ impl FolderLock {
     /// A lock of nothing, for disks that are not folders.
     #[cfg(test)]
     pub(super) fn none() -> Self {
-        Self { lock: None, engine: None }
+        Self {
+            lock: None,
+            engine: None,
+        }
     }
 }
 
 fn folder(dir: &Path, source: std::io::Error) -> OpenError {
-    OpenError::Folder { path: dir.to_owned(), source }
+    OpenError::Folder {
+        path: dir.to_owned(),
+        source,
+    }
 }
 
 /// True if the file was free.

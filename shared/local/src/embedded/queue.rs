@@ -44,16 +44,34 @@ impl<C: Clock> LocalQueue<C> {
     }
 
     /// Stores messages, waits until they are durable, and answers the first sequence number.
-    async fn store(&self, doing: &'static str, messages: Vec<NewMessage>) -> Result<u64, PortError> {
+    async fn store(
+        &self,
+        doing: &'static str,
+        messages: Vec<NewMessage>,
+    ) -> Result<u64, PortError> {
         let shared = self.shared();
         let sizes = messages.iter().map(|message| message.body.len());
         let bytes = sizes.clone().sum();
         let _counted = match self.name {
             QueueName::Deliveries => shared.counters.publish(sizes, self.clock.monotonic()),
-            QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => shared.counters.write(),
+            QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => {
+                shared.counters.write()
+            }
         };
         let room = shared.inbox.room(bytes).await;
-        answer(doing, shared.inbox.push(Work::Messages { messages, instead_of: None }, room).await)
+        answer(
+            doing,
+            shared
+                .inbox
+                .push(
+                    Work::Messages {
+                        messages,
+                        instead_of: None,
+                    },
+                    room,
+                )
+                .await,
+        )
     }
 
     fn parse(&self, receipt: &Receipt) -> Option<Received> {
@@ -62,9 +80,19 @@ impl<C: Clock> LocalQueue<C> {
 }
 
 fn new_message(to: QueueName, message: OutgoingMessage, now: Now) -> NewMessage {
-    let OutgoingMessage { body, group, delay_secs } = message;
+    let OutgoingMessage {
+        body,
+        group,
+        delay_secs,
+    } = message;
     let due = now.wall + Duration::from_secs(delay_secs.into());
-    NewMessage { to, group, sent_at: now.wall, due, body }
+    NewMessage {
+        to,
+        group,
+        sent_at: now.wall,
+        due,
+        body,
+    }
 }
 
 impl<C: Clock> QueueSender for LocalQueue<C> {
@@ -77,18 +105,29 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         let now = self.now();
         let check = |entry| validate::message(entry).map_err(|refusal| refusal.at(DOING));
         let checks: Vec<Result<(), PortError>> = entries.iter().map(check).collect();
-        let good = entries.into_iter().zip(&checks).filter(|(_, check)| check.is_ok());
-        let messages: Vec<_> = good.map(|(entry, _)| new_message(self.name, entry, now)).collect();
+        let good = entries
+            .into_iter()
+            .zip(&checks)
+            .filter(|(_, check)| check.is_ok());
+        let messages: Vec<_> = good
+            .map(|(entry, _)| new_message(self.name, entry, now))
+            .collect();
         if messages.is_empty() {
             // All were refused.
-            return Ok(checks.into_iter().map(|check| check.map(|()| MessageId("".into()))).collect());
+            return Ok(checks
+                .into_iter()
+                .map(|check| check.map(|()| MessageId("".into())))
+                .collect());
         }
         let mut sequence = self.store(DOING, messages).await?;
         let mut next_id = |()| {
             sequence += 1;
             message_id(self.shared().folder_id, sequence - 1)
         };
-        Ok(checks.into_iter().map(|check| check.map(&mut next_id)).collect())
+        Ok(checks
+            .into_iter()
+            .map(|check| check.map(&mut next_id))
+            .collect())
     }
 }
 
@@ -98,14 +137,20 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
     }
 
     async fn acknowledge(&self, receipt: &Receipt) -> Result<(), PortError> {
-        let Some(received) = self.parse(receipt) else { return Ok(()) };
+        let Some(received) = self.parse(receipt) else {
+            return Ok(());
+        };
         if self.queue().settle(received) {
             self.shared().inbox.delete(received.sequence);
         }
         Ok(())
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         const DOING: &str = "replace a message";
         for successor in &successors {
             validate::message(&successor.message).map_err(|refusal| refusal.at(DOING))?;
@@ -119,24 +164,49 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         let bytes = messages.iter().map(|message| message.body.len()).sum();
         let _counted = shared.counters.write();
         let room = shared.inbox.room(bytes).await;
-        // From here to the push nothing may wait: a caller that is dropped would leave the message held.
+        // From here to the push nothing may wait: a caller that is dropped would leave the message
+        // held.
         if !self.queue().update(now, |index| index.hold(now, received)) {
             return Err(stale());
         }
         let instead_of = Some((self.name, received.sequence));
-        answer(DOING, shared.inbox.push(Work::Messages { messages, instead_of }, room).await).map(drop)
+        answer(
+            DOING,
+            shared
+                .inbox
+                .push(
+                    Work::Messages {
+                        messages,
+                        instead_of,
+                    },
+                    room,
+                )
+                .await,
+        )
+        .map(drop)
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         const DOING: &str = "change a visibility timeout";
         validate::visibility(visibility).map_err(|refusal| refusal.at(DOING))?;
         let now = self.now();
-        let change =
-            |received| self.queue().update(now, |index| index.change(now, received, visibility, HIDDEN_MAX));
+        let change = |received| {
+            self.queue().update(now, |index| {
+                index.change(now, received, visibility, HIDDEN_MAX)
+            })
+        };
         match self.parse(receipt).map(change) {
             Some(Ok(())) => Ok(()),
-            Some(Err(ChangeRefused::TooLong)) => Err(validate::Refusal::Visibility(visibility).at(DOING)),
-            Some(Err(ChangeRefused::Stale)) | None => Err(PortError::new(DOING, ErrorKind::NotFound)),
+            Some(Err(ChangeRefused::TooLong)) => {
+                Err(validate::Refusal::Visibility(visibility).at(DOING))
+            }
+            Some(Err(ChangeRefused::Stale)) | None => {
+                Err(PortError::new(DOING, ErrorKind::NotFound))
+            }
         }
     }
 
@@ -166,7 +236,10 @@ fn receipt(opening: u64, received: Received) -> Receipt {
 
 /// The receive that a receipt of this opening names.
 fn parse_receipt(opening: u64, receipt: &Receipt) -> Option<Received> {
-    let mut numbers = receipt.0.split('.').map(|number| u64::from_str_radix(number, 16));
+    let mut numbers = receipt
+        .0
+        .split('.')
+        .map(|number| u64::from_str_radix(number, 16));
     let mut number = || numbers.next()?.ok();
     let (of, sequence, count) = (number()?, number()?, number()?);
     let count = u32::try_from(count).ok()?;
@@ -180,12 +253,25 @@ mod tests {
 
     #[test]
     fn a_receipt_of_another_opening_or_of_nowhere_stands_for_nothing() {
-        let received = Received { sequence: 77, count: 3 };
+        let received = Received {
+            sequence: 77,
+            count: 3,
+        };
         let receipt = receipt(5, received);
         assert_eq!(&*receipt.0, "5.4d.3");
         assert_eq!(parse_receipt(5, &receipt), Some(received));
         assert_eq!(parse_receipt(6, &receipt), None);
-        for text in ["", ".", "5", "5.4d", "5.4d.3.0", "5.4d.100000000", "x.y.z", "5..3", "no such receipt"] {
+        for text in [
+            "",
+            ".",
+            "5",
+            "5.4d",
+            "5.4d.3.0",
+            "5.4d.100000000",
+            "x.y.z",
+            "5..3",
+            "no such receipt",
+        ] {
             assert_eq!(parse_receipt(5, &Receipt(text.into())), None, "{text}");
         }
     }

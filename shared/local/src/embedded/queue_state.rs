@@ -25,12 +25,15 @@ impl QueueState {
             QueueName::Redrive => u32::MAX,
             _ => options.max_receive_count,
         };
-        Self { index: Mutex::new(QueueIndex::new(in_flight_max, receives_max)), changed: Notify::new() }
+        Self {
+            index: Mutex::new(QueueIndex::new(in_flight_max, receives_max)),
+            changed: Notify::new(),
+        }
     }
 
-    /// Changes the index and wakes receivers that wait for the result: one receiver for visible messages,
-    /// which wakes the next one if it leaves some, and all receivers if a delay ends sooner than they would
-    /// wake up.
+    /// Changes the index and wakes receivers that wait for the result: one receiver for visible
+    /// messages, which wakes the next one if it leaves some, and all receivers if a delay ends
+    /// sooner than they would wake up.
     pub(super) fn update<R>(&self, now: Now, change: impl FnOnce(&mut QueueIndex) -> R) -> R {
         let mut index = self.index.lock();
         let before = index.until_next(now).unwrap_or(RECEIVE_WAIT_MAX);
@@ -46,8 +49,8 @@ impl QueueState {
         result
     }
 
-    /// Takes a message out for good, and answers whether the receipt was good. No wait ends sooner for that,
-    /// but a slot becomes free.
+    /// Takes a message out for good, and answers whether the receipt was good. No wait ends sooner
+    /// for that, but a slot becomes free.
     pub(super) fn settle(&self, received: Received) -> bool {
         let mut index = self.index.lock();
         let is_settled = index.settle(received);

@@ -1,11 +1,16 @@
-//! The record of a message in the engine: a small header with a digest, then the body byte for byte.
+//! The record of a message in the engine: a small header with a digest, then the body byte for
+//! byte.
 
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
 /// All queues, in the order of their numbers on disk.
-pub(super) const QUEUES: [QueueName; 4] =
-    [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive, QueueName::Records];
+pub(super) const QUEUES: [QueueName; 4] = [
+    QueueName::Deliveries,
+    QueueName::DeadLetters,
+    QueueName::Redrive,
+    QueueName::Records,
+];
 
 /// The layout this code writes.
 const VERSION: u8 = 2;
@@ -16,8 +21,8 @@ const VERSION_WITHOUT_DIGEST: u8 = 1;
 /// version, queue, length of the group id, sent, due.
 const FIXED_BYTES: usize = 3 + 8 + 8;
 
-/// Bytes of the CRC-32 of all other bytes of the record. It finds damage by a disk, not a forgery: a forger
-/// could write a whole record.
+/// Bytes of the CRC-32 of all other bytes of the record. It finds damage by a disk, not a forgery:
+/// a forger could write a whole record.
 const DIGEST_BYTES: usize = 4;
 
 /// A message's header. An empty group means that there is none.
@@ -52,10 +57,13 @@ impl<'a> Header<'a> {
 
     /// Reads a record; `None` if the bytes are no record, or not those that were written.
     pub(super) fn read(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        has_its_digest(record).then(|| Self::read_unverified(record)).flatten()
+        has_its_digest(record)
+            .then(|| Self::read_unverified(record))
+            .flatten()
     }
 
-    /// Reads a record without a check of its digest, so that a look at the header does not read the body.
+    /// Reads a record without a check of its digest, so that a look at the header does not read the
+    /// body.
     pub(super) fn read_unverified(record: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (head, rest) = record.split_at_checked(FIXED_BYTES)?;
         let rest = match head[0] {
@@ -68,13 +76,23 @@ impl<'a> Header<'a> {
         let sent_at = Timestamp::from_millis(u64::from_le_bytes(head[3..11].try_into().ok()?));
         let due = Timestamp::from_millis(u64::from_le_bytes(head[11..].try_into().ok()?));
         let group = std::str::from_utf8(group).ok()?;
-        Some((Self { queue, group, sent_at, due }, body))
+        Some((
+            Self {
+                queue,
+                group,
+                sent_at,
+                due,
+            },
+            body,
+        ))
     }
 }
 
 /// True if the record has the digest of its bytes, or is of a version without one.
 fn has_its_digest(record: &[u8]) -> bool {
-    let Some((head, rest)) = record.split_at_checked(FIXED_BYTES) else { return false };
+    let Some((head, rest)) = record.split_at_checked(FIXED_BYTES) else {
+        return false;
+    };
     if head[0] == VERSION_WITHOUT_DIGEST {
         return true;
     }
@@ -129,7 +147,12 @@ mod tests {
         record.extend(1_u64.to_le_bytes());
         record.extend(2_u64.to_le_bytes());
         record.extend(b"gbody");
-        let header = Header { queue: QueueName::DeadLetters, group: "g", sent_at, due };
+        let header = Header {
+            queue: QueueName::DeadLetters,
+            group: "g",
+            sent_at,
+            due,
+        };
         assert_eq!(Header::read(&record), Some((header, &b"body"[..])));
         assert!(!is_verifiable(&record) && is_verifiable(&written(&header, b"body")));
     }
@@ -137,7 +160,12 @@ mod tests {
     #[test]
     fn the_numbers_of_queues_on_disk_never_change() {
         let number = |queue| {
-            let header = Header { queue, group: "", sent_at: Timestamp::EPOCH, due: Timestamp::EPOCH };
+            let header = Header {
+                queue,
+                group: "",
+                sent_at: Timestamp::EPOCH,
+                due: Timestamp::EPOCH,
+            };
             written(&header, b"")[1]
         };
         assert_eq!(QUEUES.map(number), [0, 1, 2, 3]);

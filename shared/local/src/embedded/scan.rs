@@ -1,11 +1,12 @@
-//! The scan of an opened file: whether it is ours, and what it holds. The engine does not verify pages when
-//! it opens a file, so the order and number of rows are checked, and that each is found by its key: a damaged
-//! branch of the tree can hide rows from look-ups that a walk over all of them still finds. The bytes of
-//! messages and objects are not checked, because that would read the whole file.
+//! The scan of an opened file: whether it is ours, and what it holds. The engine does not verify
+//! pages when it opens a file, so the order and number of rows are checked, and that each is found
+//! by its key: a damaged branch of the tree can hide rows from look-ups that a walk over all of
+//! them still finds. The bytes of messages and objects are not checked, because that would read the
+//! whole file.
 
 use redb::{
-    Database, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    TableHandle,
+    Database, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, TableHandle,
 };
 
 use super::failure::EngineError;
@@ -17,7 +18,8 @@ use super::tables::{FOLDER, FORMAT, MESSAGES, OBJECT_DIGESTS, OBJECTS, ObjectFac
 const FORMAT_WITH_DIGESTS: u64 = 2;
 const DIGESTS: &str = "object_digests";
 
-/// Refuses a file that another program made, or of which a table is gone: the engine would make a new one.
+/// Refuses a file that another program made, or of which a table is gone: the engine would make a
+/// new one.
 pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     let transaction = database.begin_read()?;
     let tables = transaction.list_tables()?;
@@ -32,11 +34,15 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     let format = folder.get(FORMAT)?.map(|format| format.value());
     let format = format.ok_or(EngineError::Foreign(FORMAT))?;
     let has_digests = names.iter().any(|name| name == DIGESTS);
-    if format >= FORMAT_WITH_DIGESTS && !has_digests { Err(EngineError::Foreign(DIGESTS)) } else { Ok(()) }
+    if format >= FORMAT_WITH_DIGESTS && !has_digests {
+        Err(EngineError::Foreign(DIGESTS))
+    } else {
+        Ok(())
+    }
 }
 
-/// Visits every message in the order of sending, and answers the bytes of messages and objects. A header that
-/// cannot be read is `None`. All numbers must be less than `next`.
+/// Visits every message in the order of sending, and answers the bytes of messages and objects. A
+/// header that cannot be read is `None`. All numbers must be less than `next`.
 pub(super) fn scan(
     transaction: &ReadTransaction,
     next: u64,
@@ -60,7 +66,10 @@ fn messages(
         let sequence = sequence.value();
         let is_in_place = sequence < next && last.is_none_or(|last| sequence > last);
         if !is_in_place || table.get(sequence)?.is_none() {
-            return Err(EngineError::Misplaced { table: TABLE, row: sequence.to_string() });
+            return Err(EngineError::Misplaced {
+                table: TABLE,
+                row: sequence.to_string(),
+            });
         }
         (found, last) = (found + 1, Some(sequence));
         let header = Header::read_unverified(record.value()).map(|(header, _)| header);
@@ -81,7 +90,10 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
         let (key, facts) = (key.value(), ObjectFacts::from(facts.value()));
         let is_in_place = facts.version < next && (found == 0 || key > last.as_str());
         if !is_in_place || table.get(key)?.is_none() {
-            return Err(EngineError::Misplaced { table: TABLE, row: key.to_owned() });
+            return Err(EngineError::Misplaced {
+                table: TABLE,
+                row: key.to_owned(),
+            });
         }
         digests.step_over(Some(key))?;
         key.clone_into(&mut last);
@@ -111,12 +123,20 @@ impl Digests {
     fn of(transaction: &ReadTransaction) -> Result<Self, EngineError> {
         let table = transaction.open_table(OBJECT_DIGESTS)?;
         let (expected, rows) = (table.len()?, table.range::<&str>(..)?);
-        let mut digests = Self { table, rows, next: None, expected, found: 0, missing: None };
+        let mut digests = Self {
+            table,
+            rows,
+            next: None,
+            expected,
+            found: 0,
+            missing: None,
+        };
         digests.read("")?;
         Ok(digests)
     }
 
-    /// Steps over the keys up to that of the next object, or all that are left. The others have no object.
+    /// Steps over the keys up to that of the next object, or all that are left. The others have no
+    /// object.
     fn step_over(&mut self, object: Option<&str>) -> Result<(), EngineError> {
         let is_over = |key: &mut String| object.is_none_or(|object| key.as_str() <= object);
         while let Some(key) = self.next.take_if(is_over) {
@@ -130,11 +150,16 @@ impl Digests {
 
     /// Reads the key after this one.
     fn read(&mut self, last: &str) -> Result<(), EngineError> {
-        let Some(row) = self.rows.next() else { return all_found(DIGESTS, self.expected, self.found) };
+        let Some(row) = self.rows.next() else {
+            return all_found(DIGESTS, self.expected, self.found);
+        };
         let key = row?.0.value().to_owned();
         let is_in_place = self.found == 0 || key.as_str() > last;
         if !is_in_place || self.table.get(key.as_str())?.is_none() {
-            return Err(EngineError::Misplaced { table: DIGESTS, row: key });
+            return Err(EngineError::Misplaced {
+                table: DIGESTS,
+                row: key,
+            });
         }
         (self.found, self.next) = (self.found + 1, Some(key));
         Ok(())
@@ -142,5 +167,13 @@ impl Digests {
 }
 
 fn all_found(table: &'static str, expected: u64, found: u64) -> Result<(), EngineError> {
-    if expected == found { Ok(()) } else { Err(EngineError::Lost { table, expected, found }) }
+    if expected == found {
+        Ok(())
+    } else {
+        Err(EngineError::Lost {
+            table,
+            expected,
+            found,
+        })
+    }
 }

@@ -53,12 +53,17 @@ impl Shared {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("opening", &self.opening).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("opening", &self.opening)
+            .finish_non_exhaustive()
     }
 }
 
 pub(super) fn now_of(clock: &impl Clock) -> Now {
     // In this order: time that passes in between must not look as if the clock had been set back.
     let monotonic = clock.monotonic();
-    Now { wall: clock.now(), monotonic }
+    Now {
+        wall: clock.now(),
+        monotonic,
+    }
 }

@@ -1,4 +1,5 @@
-//! The state objects: the `ObjectStore` port over the engine, in the same group commit as the queues.
+//! The state objects: the `ObjectStore` port over the engine, in the same group commit as the
+//! queues.
 
 use std::error::Error;
 use std::ops::{Bound, Range};
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use posthaste_core::stored::{PAYLOADS, layout};
 use posthaste_ports::{
-    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition, Revalidated,
-    part_of, validate,
+    ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
+    Revalidated, part_of, validate,
 };
 use redb::ReadTransaction;
 
@@ -28,7 +29,8 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Reads an object, unless it has the known version. A damaged object that may start empty is deleted.
+    /// Reads an object, unless it has the known version. A damaged object that may start empty is
+    /// deleted.
     async fn object(
         &self,
         doing: &'static str,
@@ -36,7 +38,10 @@ impl StateStore {
         known: Option<u64>,
     ) -> Result<Revalidated, PortError> {
         let asked = key.to_owned();
-        match self.read(doing, move |transaction| object(transaction, &asked, known)).await {
+        match self
+            .read(doing, move |transaction| object(transaction, &asked, known))
+            .await
+        {
             Err(error) if error.kind == ErrorKind::Damaged && layout::begins_anew(key) => {
                 tracing::error!(
                     key,
@@ -50,13 +55,18 @@ impl StateStore {
         }
     }
 
-    async fn write(&self, doing: &'static str, work: Work, bytes: usize) -> Result<Done, PortError> {
+    async fn write(
+        &self,
+        doing: &'static str,
+        work: Work,
+        bytes: usize,
+    ) -> Result<Done, PortError> {
         let shared = &self.handle.shared;
         let _counted = match &work {
             // A payload is published like the messages that refer to it.
-            Work::Put { key, .. } if key.starts_with(PAYLOADS) => {
-                shared.counters.publish(std::iter::once(bytes), (shared.now)().monotonic)
-            }
+            Work::Put { key, .. } if key.starts_with(PAYLOADS) => shared
+                .counters
+                .publish(std::iter::once(bytes), (shared.now)().monotonic),
             _ => shared.counters.write(),
         };
         let room = shared.inbox.room(bytes).await;
@@ -99,10 +109,12 @@ impl ObjectStore for StateStore {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         const DOING: &str = "read a state object";
         validate::key(key).map_err(|refusal| refusal.at(DOING))?;
-        self.object(DOING, key, None).await.map(|found| match found {
-            Revalidated::Changed(object) => Some(object),
-            Revalidated::Unchanged | Revalidated::Missing => None,
-        })
+        self.object(DOING, key, None)
+            .await
+            .map(|found| match found {
+                Revalidated::Changed(object) => Some(object),
+                Revalidated::Unchanged | Revalidated::Missing => None,
+            })
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
@@ -131,47 +143,88 @@ impl ObjectStore for StateStore {
         part_of(self.get(key).await?, &range)
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         const DOING: &str = "write a state object";
         validate::key(key).map_err(|refusal| refusal.at(DOING))?;
         if bytes.len() > OBJECT_BYTES_MAX {
-            let cause = format!("an object of {} bytes, expected at most {OBJECT_BYTES_MAX}", bytes.len());
+            let cause = format!(
+                "an object of {} bytes, expected at most {OBJECT_BYTES_MAX}",
+                bytes.len()
+            );
             return Err(PortError::caused(DOING, ErrorKind::Invalid, cause));
         }
         let (size, modified_at) = (bytes.len(), (self.handle.shared.now)().wall);
-        let work = Work::Put { key: key.to_owned(), bytes, condition, modified_at };
+        let work = Work::Put {
+            key: key.to_owned(),
+            bytes,
+            condition,
+            modified_at,
+        };
         self.write(DOING, work, size).await.map(etag)
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         const DOING: &str = "delete a state object";
         validate::key(key).map_err(|refusal| refusal.at(DOING))?;
-        self.write(DOING, Work::Delete { key: key.to_owned() }, 0).await.map(drop)
+        self.write(
+            DOING,
+            Work::Delete {
+                key: key.to_owned(),
+            },
+            0,
+        )
+        .await
+        .map(drop)
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         const DOING: &str = "list state objects";
         validate::page(max).map_err(|refusal| refusal.at(DOING))?;
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
-        self.read(DOING, move |transaction| page(transaction, &prefix, after.as_deref(), max)).await
+        self.read(DOING, move |transaction| {
+            page(transaction, &prefix, after.as_deref(), max)
+        })
+        .await
     }
 }
 
-fn object(transaction: &ReadTransaction, key: &str, known: Option<u64>) -> Result<Revalidated, EngineError> {
+fn object(
+    transaction: &ReadTransaction,
+    key: &str,
+    known: Option<u64>,
+) -> Result<Revalidated, EngineError> {
     let objects = transaction.open_table(OBJECTS)?;
-    let Some(facts) = objects.get(key)?.map(|facts| ObjectFacts::from(facts.value())) else {
+    let Some(facts) = objects
+        .get(key)?
+        .map(|facts| ObjectFacts::from(facts.value()))
+    else {
         return Ok(Revalidated::Missing);
     };
     if known == Some(facts.version) {
         return Ok(Revalidated::Unchanged);
     }
     let contents = transaction.open_table(OBJECT_BYTES)?;
-    let bytes = contents.get(key)?.ok_or_else(|| EngineError::Object(key.to_owned()))?;
+    let bytes = contents
+        .get(key)?
+        .ok_or_else(|| EngineError::Object(key.to_owned()))?;
     let bytes = Bytes::copy_from_slice(bytes.value());
     if !is_as_written(transaction, key, facts, &bytes)? {
         return Err(EngineError::Object(key.to_owned()));
     }
-    Ok(Revalidated::Changed(Object { bytes, etag: etag(facts.version) }))
+    Ok(Revalidated::Changed(Object {
+        bytes,
+        etag: etag(facts.version),
+    }))
 }
 
 /// True if an object has the bytes that were written; those of an older program have no digest.
@@ -182,7 +235,9 @@ pub(super) fn is_as_written(
     bytes: &[u8],
 ) -> Result<bool, EngineError> {
     let known = transaction.open_table(OBJECT_DIGESTS)?.get(key)?;
-    let known = known.map(|digest| digest.value()).filter(|(version, _)| *version == facts.version);
+    let known = known
+        .map(|digest| digest.value())
+        .filter(|(version, _)| *version == facts.version);
     let has_digest = known.is_none_or(|(_, crc)| crc == record::crc(&[key.as_bytes(), bytes]));
     Ok(has_digest && facts.bytes == bytes.len() as u64)
 }
@@ -205,11 +260,22 @@ fn page(
             break;
         }
         if page.objects.len() == max {
-            page.next_after = page.objects.last().map(|last: &ObjectMeta| last.key.clone());
+            page.next_after = page
+                .objects
+                .last()
+                .map(|last: &ObjectMeta| last.key.clone());
             break;
         }
-        let ObjectFacts { bytes: size, modified_at, .. } = facts.value().into();
-        page.objects.push(ObjectMeta { key: key.value().to_owned(), size, modified_at });
+        let ObjectFacts {
+            bytes: size,
+            modified_at,
+            ..
+        } = facts.value().into();
+        page.objects.push(ObjectMeta {
+            key: key.value().to_owned(),
+            size,
+            modified_at,
+        });
     }
     Ok(page)
 }

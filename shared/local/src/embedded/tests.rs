@@ -28,7 +28,14 @@ fn clock() -> ManualClock {
 
 fn open_with(device: &Device, options: &LocalOptions, clock: &ManualClock) -> Local<ManualClock> {
     let disk = Box::new(device.clone());
-    Local::open_disk(disk, FolderLock::none(), options, clock.clone(), &SeededEntropy::new(1)).unwrap()
+    Local::open_disk(
+        disk,
+        FolderLock::none(),
+        options,
+        clock.clone(),
+        &SeededEntropy::new(1),
+    )
+    .unwrap()
 }
 
 fn open(device: &Device) -> Local<ManualClock> {
@@ -36,15 +43,26 @@ fn open(device: &Device) -> Local<ManualClock> {
 }
 
 fn message(body: impl Into<String>) -> OutgoingMessage {
-    OutgoingMessage { body: body.into().into(), group: None, delay_secs: 0 }
+    OutgoingMessage {
+        body: body.into().into(),
+        group: None,
+        delay_secs: 0,
+    }
 }
 
 fn to(to: QueueName, body: impl Into<String>) -> Successor {
-    Successor { to, message: message(body) }
+    Successor {
+        to,
+        message: message(body),
+    }
 }
 
 fn ask(max: usize) -> ReceiveRequest {
-    ReceiveRequest { max, visibility: Duration::from_secs(30), wait: Duration::ZERO }
+    ReceiveRequest {
+        max,
+        visibility: Duration::from_secs(30),
+        wait: Duration::ZERO,
+    }
 }
 
 fn text(message: &ReceivedMessage) -> String {

@@ -1,4 +1,5 @@
-//! A file whose writes stay in memory: the engine repairs a file that it opens, and a check must not.
+//! A file whose writes stay in memory: the engine repairs a file that it opens, and a check must
+//! not.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,8 +28,14 @@ struct Written {
 
 impl Unwritten {
     pub(super) fn new(file: File) -> io::Result<Self> {
-        let written = Written { len: file.metadata()?.len(), blocks: BTreeMap::new() };
-        Ok(Self { file, written: Mutex::new(written) })
+        let written = Written {
+            len: file.metadata()?.len(),
+            blocks: BTreeMap::new(),
+        };
+        Ok(Self {
+            file,
+            written: Mutex::new(written),
+        })
     }
 
     /// A block as the file has it, with zeroes after its end.
@@ -36,8 +43,10 @@ impl Unwritten {
         let mut block = Box::new([0; BLOCK_BYTES]);
         let mut filled = 0;
         while filled < BLOCK_BYTES {
-            let read =
-                self.file.read_at(&mut block[filled..], number * BLOCK_BYTES as u64 + filled as u64)?;
+            let read = self.file.read_at(
+                &mut block[filled..],
+                number * BLOCK_BYTES as u64 + filled as u64,
+            )?;
             if read == 0 {
                 break;
             }
@@ -120,7 +129,10 @@ mod tests {
         unwritten.read(0, &mut read).unwrap();
         let expected = [[7; 4000].as_slice(), &[1; 5000], &[7; 1000], &[0; 10_000]].concat();
         assert_eq!(read, expected);
-        assert_eq!(unwritten.read(19_999, &mut [0; 2]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            unwritten.read(19_999, &mut [0; 2]).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
         assert_eq!(std::fs::read(&path).unwrap(), [7; 10_000]);
     }
 }

@@ -1,5 +1,5 @@
-//! Versions of state objects that were read lately, so that asking whether one has changed costs no read of
-//! the engine: publish and deliver ask for every request.
+//! Versions of state objects that were read lately, so that asking whether one has changed costs no
+//! read of the engine: publish and deliver ask for every request.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,15 @@ use parking_lot::Mutex;
 /// Most versions known. Beyond it they are forgotten and learned again.
 const KNOWN_MAX: usize = 10_000;
 
-/// Known versions. A version is learned by a read and forgotten by the commit thread before the write that
-/// changes it is answered.
+/// Known versions. A version is learned by a read and forgotten by the commit thread before the
+/// write that changes it is answered.
 #[derive(Debug, Default)]
 pub(super) struct Versions(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Counts forgotten versions: a read that began before the last of them is too old to learn from.
+    /// Counts forgotten versions: a read that began before the last of them is too old to learn
+    /// from.
     changes: u64,
     versions: HashMap<String, u64>,
 }
@@ -26,7 +27,8 @@ impl Versions {
         self.0.lock().versions.get(key) == Some(&version)
     }
 
-    /// The number to read before a read of an object, and to give to [`learn`](Self::learn) after it.
+    /// The number to read before a read of an object, and to give to [`learn`](Self::learn) after
+    /// it.
     pub(super) fn changes(&self) -> u64 {
         self.0.lock().changes
     }

@@ -40,7 +40,9 @@ pub(super) fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if means_absent(&error) || error.kind() == io::ErrorKind::IsADirectory => Ok(None),
+        Err(error) if means_absent(&error) || error.kind() == io::ErrorKind::IsADirectory => {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }
@@ -68,7 +70,9 @@ pub(super) fn read_range(path: &Path, range: &Range<u64>) -> io::Result<Option<P
         return Ok(None);
     }
     if found.len() < range.end {
-        return Ok(Some(Part::Short { length: found.len() }));
+        return Ok(Some(Part::Short {
+            length: found.len(),
+        }));
     }
     let length = usize::try_from(range.end - range.start).map_err(io::Error::other)?;
     let mut bytes = vec![0; length];
@@ -108,7 +112,10 @@ impl Temporary {
     /// Writes a new file and makes its content durable.
     pub(super) fn write(path: PathBuf, bytes: &[u8]) -> io::Result<Self> {
         let mut file = private::open(OpenOptions::new().write(true).create_new(true), &path)?;
-        let temporary = Self { path, is_moved: false };
+        let temporary = Self {
+            path,
+            is_moved: false,
+        };
         file.write_all(bytes)?;
         file.sync_all()?;
         Ok(temporary)

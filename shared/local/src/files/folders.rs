@@ -1,4 +1,5 @@
-//! Folders that are durable before a file is put into them, and that go when the last file has gone.
+//! Folders that are durable before a file is put into them, and that go when the last file has
+//! gone.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,13 +8,14 @@ use std::path::{Path, PathBuf};
 use super::disk;
 use crate::private;
 
-/// Most folders remembered as durable; past it the memory is cleared, which costs a sync per folder in use.
+/// Most folders remembered as durable; past it the memory is cleared, which costs a sync per folder
+/// in use.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// The folders whose own names are known to be durable.
 ///
-/// A folder that exists is not always durable: it may have been made just before a crash, and its parent
-/// never synced.
+/// A folder that exists is not always durable: it may have been made just before a crash, and its
+/// parent never synced.
 #[derive(Debug)]
 pub(super) struct Folders {
     root: PathBuf,
@@ -23,7 +25,10 @@ pub(super) struct Folders {
 impl Folders {
     /// Knows nothing yet of the folders at and below `root`.
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, durable: HashSet::new() }
+        Self {
+            root,
+            durable: HashSet::new(),
+        }
     }
 
     /// Makes a folder at or below the root, and those above it, durably.
@@ -31,25 +36,35 @@ impl Folders {
         if !self.durable.contains(&self.root) {
             self.ensure_root()?;
         }
-        let above: Vec<&Path> = folder.ancestors().take_while(|f| !self.durable.contains(*f)).collect();
+        let above: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|f| !self.durable.contains(*f))
+            .collect();
         for folder in above.into_iter().rev() {
             self.ensure_one(folder)?;
         }
         Ok(())
     }
 
-    /// Makes the root durable. Folders above it belong to others, and may be unreadable: those that exist
-    /// stay as they are.
+    /// Makes the root durable. Folders above it belong to others, and may be unreadable: those that
+    /// exist stay as they are.
     fn ensure_root(&mut self) -> io::Result<()> {
-        let missing: Vec<PathBuf> =
-            self.root.ancestors().take_while(|f| !f.is_dir()).map(Path::to_owned).collect();
+        let missing: Vec<PathBuf> = self
+            .root
+            .ancestors()
+            .take_while(|f| !f.is_dir())
+            .map(Path::to_owned)
+            .collect();
         for folder in missing.iter().rev() {
             self.ensure_one(folder)?;
         }
         if missing.is_empty() {
             let parent = self.root.parent().map_or(Ok(()), disk::sync_folder);
             // A folder that this user may not read was made by another user, before us.
-            if parent.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::PermissionDenied) {
+            if parent
+                .as_ref()
+                .is_err_and(|e| e.kind() != io::ErrorKind::PermissionDenied)
+            {
                 return parent;
             }
             self.durable.insert(self.root.clone());
@@ -77,10 +92,13 @@ impl Folders {
         self.durable.clear();
     }
 
-    /// Removes the folder and its parents below the root, up to the first that is not empty. A folder that
-    /// stays is harmless, so a failure only ends the climb.
+    /// Removes the folder and its parents below the root, up to the first that is not empty. A
+    /// folder that stays is harmless, so a failure only ends the climb.
     pub(super) fn prune(&mut self, folder: &Path) {
-        for folder in folder.ancestors().take_while(|f| *f != self.root && f.starts_with(&self.root)) {
+        for folder in folder
+            .ancestors()
+            .take_while(|f| *f != self.root && f.starts_with(&self.root))
+        {
             if disk::absent_is_fine(std::fs::remove_dir(folder)).is_err() {
                 return;
             }

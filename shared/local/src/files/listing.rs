@@ -1,4 +1,5 @@
-//! Pages of a folder tree in the byte order of keys, without holding more than a page of names per level.
+//! Pages of a folder tree in the byte order of keys, without holding more than a page of names per
+//! level.
 
 use std::collections::BTreeMap;
 use std::fs::{FileType, ReadDir};
@@ -16,26 +17,41 @@ pub(super) const HIDDEN_PREFIX: &str = ".posthaste-";
 
 /// The first `max` objects whose keys start with `prefix` and are greater than `after`.
 pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Result<ListPage> {
-    // Only files in the folder that the prefix names can match. A prefix that names none matches nothing.
+    // Only files in the folder that the prefix names can match. A prefix that names none matches
+    // nothing.
     let base = prefix.rfind('/').map_or("", |slash| &prefix[..=slash]);
     if !base.is_empty() && !is_folder_key(base) {
         return Ok(ListPage::default());
     }
     // One more than asked for tells whether there is more.
-    let mut walk = Walk { root, prefix, wanted: max + 1, found: Vec::new() };
+    let mut walk = Walk {
+        root,
+        prefix,
+        wanted: max + 1,
+        found: Vec::new(),
+    };
     walk.folder(base, after)?;
     let mut objects = walk.found;
     let has_more = objects.len() > max;
     objects.truncate(max);
-    let next_after = if has_more { objects.last().map(|last| last.key.clone()) } else { None };
-    Ok(ListPage { objects, next_after })
+    let next_after = if has_more {
+        objects.last().map(|last| last.key.clone())
+    } else {
+        None
+    };
+    Ok(ListPage {
+        objects,
+        next_after,
+    })
 }
 
 fn is_folder_key(base: &str) -> bool {
     let key = base.trim_end_matches('/');
     key.len() + 1 == base.len()
         && validate::key(key).is_ok()
-        && !key.split('/').any(|segment| segment.starts_with(HIDDEN_PREFIX))
+        && !key
+            .split('/')
+            .any(|segment| segment.starts_with(HIDDEN_PREFIX))
 }
 
 struct Walk<'a> {
@@ -45,8 +61,8 @@ struct Walk<'a> {
     found: Vec<ObjectMeta>,
 }
 
-/// Names of one folder in the order of keys. A folder's name ends in `/`, as it does in the keys below it:
-/// that is what puts `a-b` before `a/b`.
+/// Names of one folder in the order of keys. A folder's name ends in `/`, as it does in the keys
+/// below it: that is what puts `a-b` before `a/b`.
 type Names = BTreeMap<String, FileType>;
 
 impl Walk<'_> {
@@ -118,9 +134,16 @@ impl Walk<'_> {
             Err(error) if disk::means_absent(&error) => return Ok(None),
             other => other?,
         };
-        let since_epoch = found.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since_epoch = found
+            .modified()?
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         let modified_at = Timestamp::EPOCH + since_epoch;
-        Ok(Some(ObjectMeta { key: key.to_owned(), size: found.len(), modified_at }))
+        Ok(Some(ObjectMeta {
+            key: key.to_owned(),
+            size: found.len(),
+            modified_at,
+        }))
     }
 }
 

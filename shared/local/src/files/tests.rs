@@ -15,7 +15,10 @@ fn store() -> (TempDir, FileStore) {
 }
 
 async fn put(store: &FileStore, key: &str, bytes: &'static str) -> Result<ETag, ErrorKind> {
-    store.put(key, Bytes::from(bytes), PutCondition::Always).await.map_err(|e| e.kind)
+    store
+        .put(key, Bytes::from(bytes), PutCondition::Always)
+        .await
+        .map_err(|e| e.kind)
 }
 
 async fn keys(store: &FileStore, prefix: &str) -> Vec<String> {
@@ -28,15 +31,27 @@ async fn an_object_is_a_plain_file_where_its_key_says() {
     let (folder, store) = store();
     let key = "ORDERS/BILLING/2026/11/21/7/0b.json";
     let tag = put(&store, key, "[1]").await.unwrap();
-    assert_eq!(std::fs::read(folder.path().join("dead-letters").join(key)).unwrap(), b"[1]");
-    assert_eq!(tag.0, "080a9ed428559ef602668b4c00f114f1a11c3f6b02a435f0bdc154578e4d7f22");
+    assert_eq!(
+        std::fs::read(folder.path().join("dead-letters").join(key)).unwrap(),
+        b"[1]"
+    );
+    assert_eq!(
+        tag.0,
+        "080a9ed428559ef602668b4c00f114f1a11c3f6b02a435f0bdc154578e4d7f22"
+    );
 }
 
 #[tokio::test]
 async fn a_store_that_keeps_its_disk_free_writes_nothing_more_and_still_deletes() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("log");
-    put(&FileStore::open_keeping_free(&root, 1).unwrap(), "a/b", "old").await.unwrap();
+    put(
+        &FileStore::open_keeping_free(&root, 1).unwrap(),
+        "a/b",
+        "old",
+    )
+    .await
+    .unwrap();
     let store = FileStore::open_keeping_free(&root, u64::MAX).unwrap();
     assert_eq!(put(&store, "a/c", "new").await, Err(ErrorKind::Full));
     assert_eq!(keys(&store, "").await, ["a/b"]);
@@ -51,10 +66,15 @@ async fn a_range_of_a_file_is_read_without_the_rest_of_it() {
     put(&store, key, "first").await.unwrap();
     // More than there is memory for: its last bytes alone are read.
     let length = 1 << 42;
-    let file = std::fs::File::options().write(true).open(folder.path().join("dead-letters").join(key));
+    let file = std::fs::File::options()
+        .write(true)
+        .open(folder.path().join("dead-letters").join(key));
     file.and_then(|file| file.set_len(length)).unwrap();
     assert_eq!(store.get_range(key, 3..6).await.unwrap(), "st\0");
-    assert_eq!(store.get_range(key, length - 2..length).await.unwrap(), "\0\0");
+    assert_eq!(
+        store.get_range(key, length - 2..length).await.unwrap(),
+        "\0\0"
+    );
     let beyond = store.get_range(key, 0..length + 1).await;
     assert_eq!(beyond.map_err(|e| e.kind), Err(ErrorKind::Damaged));
 }
@@ -68,16 +88,29 @@ async fn what_a_crash_left_half_written_is_removed_at_start_and_never_listed() {
     std::fs::write(root.join(TEMPORARY_FOLDER).join("0"), "half").unwrap();
     let store = FileStore::open(&root).unwrap();
     assert_eq!(keys(&store, "").await, ["a/b"]);
-    assert_eq!(std::fs::read_dir(root.join(TEMPORARY_FOLDER)).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(root.join(TEMPORARY_FOLDER))
+            .unwrap()
+            .count(),
+        0
+    );
     put(&store, "a/c", "new").await.unwrap();
-    assert_eq!(std::fs::read_dir(root.join(TEMPORARY_FOLDER)).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(root.join(TEMPORARY_FOLDER))
+            .unwrap()
+            .count(),
+        0
+    );
 }
 
 #[tokio::test]
 async fn a_refused_put_leaves_nothing_behind() {
     let (folder, store) = store();
     put(&store, "a", "1").await.unwrap();
-    let lost = store.put("a", Bytes::from("2"), PutCondition::IfAbsent).await.unwrap_err();
+    let lost = store
+        .put("a", Bytes::from("2"), PutCondition::IfAbsent)
+        .await
+        .unwrap_err();
     assert_eq!(lost.kind, ErrorKind::PreconditionFailed);
     let temporaries = folder.path().join("dead-letters").join(TEMPORARY_FOLDER);
     assert_eq!(std::fs::read_dir(temporaries).unwrap().count(), 0);
@@ -87,8 +120,16 @@ async fn a_refused_put_leaves_nothing_behind() {
 async fn the_stores_own_names_are_no_keys() {
     let (_folder, store) = store();
     for key in [".posthaste-tmp/0", "a/.posthaste-x", ".posthaste-"] {
-        assert_eq!(put(&store, key, "x").await, Err(ErrorKind::Invalid), "{key}");
-        assert_eq!(store.get(key).await.unwrap_err().kind, ErrorKind::Invalid, "{key}");
+        assert_eq!(
+            put(&store, key, "x").await,
+            Err(ErrorKind::Invalid),
+            "{key}"
+        );
+        assert_eq!(
+            store.get(key).await.unwrap_err().kind,
+            ErrorKind::Invalid,
+            "{key}"
+        );
     }
     assert_eq!(keys(&store, ".posthaste-tmp/").await, [""; 0]);
 }
@@ -99,7 +140,10 @@ async fn a_key_that_is_the_folder_of_another_is_refused() {
     put(&store, "a/b", "x").await.unwrap();
     assert_eq!(put(&store, "a", "x").await, Err(ErrorKind::Invalid));
     assert_eq!(put(&store, "a/b/c", "x").await, Err(ErrorKind::Invalid));
-    let absent = store.put("a", Bytes::from("x"), PutCondition::IfAbsent).await.unwrap_err();
+    let absent = store
+        .put("a", Bytes::from("x"), PutCondition::IfAbsent)
+        .await
+        .unwrap_err();
     assert_eq!(absent.kind, ErrorKind::Invalid);
     assert!(store.get("a").await.unwrap().is_none());
     assert!(store.get("a/b/c").await.unwrap().is_none());
@@ -179,7 +223,9 @@ fn missing_folders_above_the_root_are_made_and_an_empty_path_is_refused() {
     FileStore::open(&folder.path().join("a/b/c")).unwrap();
     FileStore::open(&folder.path().join("a/b/c")).unwrap();
     assert!(folder.path().join("a/b/c").is_dir());
-    let open = FileStore::open(Path::new("")).map(|_| ()).map_err(|e| e.kind);
+    let open = FileStore::open(Path::new(""))
+        .map(|_| ())
+        .map_err(|e| e.kind);
     assert_eq!(open, Err(ErrorKind::Invalid));
 }
 
@@ -187,12 +233,18 @@ fn missing_folders_above_the_root_are_made_and_an_empty_path_is_refused() {
 fn a_folder_that_is_a_file_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f"), "x").unwrap();
-    assert_eq!(FileStore::open(&folder.path().join("f")).unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(
+        FileStore::open(&folder.path().join("f")).unwrap_err().kind,
+        ErrorKind::Invalid
+    );
 }
 
 /// Keys of few letters and shallow folders, so that neighbours, prefixes and page ends meet often.
 fn some_keys() -> impl Strategy<Value = Vec<String>> {
-    prop::collection::vec(prop::collection::vec("[a0.-]{1,2}x", 1..4).prop_map(|s| s.join("/")), 0..25)
+    prop::collection::vec(
+        prop::collection::vec("[a0.-]{1,2}x", 1..4).prop_map(|s| s.join("/")),
+        0..25,
+    )
 }
 
 proptest! {

@@ -24,8 +24,8 @@ pub(super) struct Counted {
 }
 
 impl DrainMeter {
-    /// Notes a message that was received at `at`, a time of the clock's `monotonic`, after it had been due
-    /// for `waited`: the attempt that follows does not count.
+    /// Notes a message that was received at `at`, a time of the clock's `monotonic`, after it had
+    /// been due for `waited`: the attempt that follows does not count.
     pub fn received(&self, waited: Duration, at: Duration) {
         let mut counted = self.0.lock();
         counted.waited_max = counted.waited_max.max(waited);
@@ -51,8 +51,16 @@ impl DrainMeter {
 /// In one process the meter has all counts, and always answers.
 impl DrainSource for DrainMeter {
     async fn drained(&self, _: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
-        let Counted { messages, waited_max, .. } = self.take();
-        Ok(Some(Drained { messages, over: elapsed, waited_max }))
+        let Counted {
+            messages,
+            waited_max,
+            ..
+        } = self.take();
+        Ok(Some(Drained {
+            messages,
+            over: elapsed,
+            waited_max,
+        }))
     }
 }
 
@@ -64,12 +72,29 @@ mod tests {
     fn a_reading_begins_the_count_anew() {
         let meter = DrainMeter::default();
         for (waited_ms, at_ms) in [(5, 20), (3, 10), (4, 30)] {
-            meter.clone().received(Duration::from_millis(waited_ms), Duration::from_millis(at_ms));
+            meter.clone().received(
+                Duration::from_millis(waited_ms),
+                Duration::from_millis(at_ms),
+            );
             meter.settled(1);
         }
         let [waited_max, began_at] = [5, 10].map(Duration::from_millis);
         assert_eq!(meter.waited_max(), waited_max);
-        assert_eq!(meter.take(), Counted { messages: 3, waited_max, began_at: Some(began_at) });
-        assert_eq!(meter.take(), Counted { messages: 0, waited_max: Duration::ZERO, began_at: None });
+        assert_eq!(
+            meter.take(),
+            Counted {
+                messages: 3,
+                waited_max,
+                began_at: Some(began_at)
+            }
+        );
+        assert_eq!(
+            meter.take(),
+            Counted {
+                messages: 0,
+                waited_max: Duration::ZERO,
+                began_at: None
+            }
+        );
     }
 }

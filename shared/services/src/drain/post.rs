@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::pressure::{DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN};
+use posthaste_core::pressure::{
+    DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN,
+};
 use posthaste_core::stored::drain_report::render_drain_report;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
@@ -11,12 +13,12 @@ use posthaste_ports::{Clock, ObjectStore, PutCondition};
 use super::meter::{Counted, DrainMeter};
 use crate::timeout_at::timeout;
 
-/// The longest time for writing a report. It must end before the invocation does: the invocation's answer is
-/// worth more than its report.
+/// The longest time for writing a report. It must end before the invocation does: the invocation's
+/// answer is worth more than its report.
 pub const DRAIN_POST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reports the drain rate of one process of deliver. A process that received no message late writes nothing,
-/// so that the healthy path costs nothing.
+/// Reports the drain rate of one process of deliver. A process that received no message late writes
+/// nothing, so that the healthy path costs nothing.
 #[derive(Debug)]
 pub struct DrainPost<S, C> {
     meter: DrainMeter,
@@ -27,21 +29,35 @@ pub struct DrainPost<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
-    /// Reports the counts of `meter` through the state bucket, under the name of this process: a UUID.
+    /// Reports the counts of `meter` through the state bucket, under the name of this process: a
+    /// UUID.
     pub fn new(meter: DrainMeter, store: S, clock: C, instance: &str) -> Self {
-        Self { meter, store, clock, key: layout::drain(instance), posted_at: Mutex::default() }
+        Self {
+            meter,
+            store,
+            clock,
+            key: layout::drain(instance),
+            posted_at: Mutex::default(),
+        }
     }
 
-    /// Writes a report if a message was received late and the last report is old enough. Called after every
-    /// invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. A report that cannot be written is lost; the
-    /// next one covers its own time.
+    /// Writes a report if a message was received late and the last report is old enough. Called
+    /// after every invocation, up to [`DRAIN_POST_TIMEOUT`] before its end. A report that
+    /// cannot be written is lost; the next one covers its own time.
     pub async fn post_if_due(&self) {
         let Some(report) = self.due() else { return };
-        let put = self.store.put(&self.key, render_drain_report(&report), PutCondition::Always);
+        let put = self.store.put(
+            &self.key,
+            render_drain_report(&report),
+            PutCondition::Always,
+        );
         match timeout(&self.clock, DRAIN_POST_TIMEOUT, put).await {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "drain rate not reported");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "drain rate not reported"
+                );
             }
             None => tracing::warn!("drain rate not reported in time"),
         }
@@ -58,12 +74,20 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
         if posted_at.is_some_and(|at| now.saturating_sub(at) < REPORT_INTERVAL) {
             return None;
         }
-        let Counted { messages: settled, waited_max, began_at } = self.meter.take();
+        let Counted {
+            messages: settled,
+            waited_max,
+            began_at,
+        } = self.meter.take();
         let window = now.saturating_sub(began_at?);
         if window > REPORT_WINDOW_MAX {
             return None;
         }
         *posted_at = Some(now);
-        Some(DrainReport { settled, window, waited_max })
+        Some(DrainReport {
+            settled,
+            window,
+            waited_max,
+        })
     }
 }

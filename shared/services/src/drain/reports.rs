@@ -11,11 +11,12 @@ use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, Po
 
 use crate::pages::pages;
 
-/// Most pages of reports that are listed: more than the 1,000 processes that one event source mapping may
-/// start, and those that ended lately.
+/// Most pages of reports that are listed: more than the 1,000 processes that one event source
+/// mapping may start, and those that ended lately.
 const PAGES_MAX: usize = 4;
 
-/// Most reports that are read. If there are more, the first ones count for all: their names are random.
+/// Most reports that are read. If there are more, the first ones count for all: their names are
+/// random.
 const READ_MAX: usize = 128;
 
 /// Reports read or removed at once.
@@ -27,8 +28,8 @@ const REMOVED_MAX: usize = 128;
 /// The age of a report at which its process counts as ended, and the report is removed.
 const KEPT: Duration = Duration::from_mins(10);
 
-/// Reads the reports of the processes. It remembers nothing between two reads, so that a monitor that was
-/// restarted sees the same as the one before it.
+/// Reads the reports of the processes. It remembers nothing between two reads, so that a monitor
+/// that was restarted sees the same as the one before it.
 #[derive(Debug, Clone)]
 pub struct DrainReports<S, C> {
     store: S,
@@ -42,54 +43,83 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
     }
 
     async fn list(&self) -> Result<Vec<ObjectMeta>, PortError> {
-        let listed: Vec<_> = pages(&self.store, DRAIN, None).take(PAGES_MAX).try_collect().await?;
+        let listed: Vec<_> = pages(&self.store, DRAIN, None)
+            .take(PAGES_MAX)
+            .try_collect()
+            .await?;
         Ok(listed.into_iter().flat_map(|page| page.objects).collect())
     }
 
-    /// Reads the report in an object of this age; `None` if the object is gone, or the report is too old.
-    async fn read(&self, listed: ObjectMeta, age: Duration) -> Result<Option<DrainReport>, PortError> {
-        let Some(object) = self.store.get(&listed.key).await? else { return Ok(None) };
-        let unreadable = |error| PortError::caused("understand a drain report", ErrorKind::Other, error);
+    /// Reads the report in an object of this age; `None` if the object is gone, or the report is
+    /// too old.
+    async fn read(
+        &self,
+        listed: ObjectMeta,
+        age: Duration,
+    ) -> Result<Option<DrainReport>, PortError> {
+        let Some(object) = self.store.get(&listed.key).await? else {
+            return Ok(None);
+        };
+        let unreadable =
+            |error| PortError::caused("understand a drain report", ErrorKind::Other, error);
         let report = parse_drain_report(&object.bytes).map_err(unreadable)?;
         Ok(Some(report).filter(|report| report.is_current(age)))
     }
 
     /// Removes the reports of ended processes. The next look finds those that are left.
     async fn remove(&self, old: Vec<ObjectMeta>) {
-        let removals =
-            old.into_iter().take(REMOVED_MAX).map(async |object| self.store.delete(&object.key).await);
-        let results: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
+        let removals = old
+            .into_iter()
+            .take(REMOVED_MAX)
+            .map(async |object| self.store.delete(&object.key).await);
+        let results: Vec<_> = stream::iter(removals)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
         if let Some(Err(error)) = results.into_iter().find(Result::is_err) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "old drain reports not removed");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "old drain reports not removed"
+            );
         }
     }
 }
 
 impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
-    /// Reads nothing while no message is visible. An `Err` if the reports could not be listed, or none of
-    /// them could be read.
+    /// Reads nothing while no message is visible. An `Err` if the reports could not be listed, or
+    /// none of them could be read.
     async fn drained(&self, visible: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
         if visible == 0 {
             return Ok(None);
         }
         let (listed, now) = (self.list().await?, self.clock.now());
-        let (old, kept): (Vec<_>, Vec<_>) = listed.into_iter().partition(|object| age(object, now) > KEPT);
+        let (old, kept): (Vec<_>, Vec<_>) = listed
+            .into_iter()
+            .partition(|object| age(object, now) > KEPT);
         self.remove(old).await;
-        let recent: Vec<_> = kept.into_iter().filter(|object| age(object, now) <= CURRENT_MAX).collect();
+        let recent: Vec<_> = kept
+            .into_iter()
+            .filter(|object| age(object, now) <= CURRENT_MAX)
+            .collect();
         let processes = recent.len();
         let reads = recent.into_iter().take(READ_MAX).map(|object| {
             let age = age(&object, now);
             self.read(object, age)
         });
-        let reads: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+        let reads: Vec<_> = stream::iter(reads)
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
         together(reads, processes, elapsed)
     }
 }
 
-/// The age of a report by the store's clock. A report of the future is as old as it is early: it cannot be
-/// known which of the two clocks is wrong, and neither may make a report current for good.
+/// The age of a report by the store's clock. A report of the future is as old as it is early: it
+/// cannot be known which of the two clocks is wrong, and neither may make a report current for
+/// good.
 fn age(object: &ObjectMeta, now: Timestamp) -> Duration {
-    now.since(object.modified_at).max(object.modified_at.since(now))
+    now.since(object.modified_at)
+        .max(object.modified_at.since(now))
 }
 
 fn together(
@@ -111,10 +141,15 @@ fn together(
         if understood == 0 {
             return Err(error);
         }
-        tracing::warn!(error = &error as &dyn std::error::Error, "a drain report was passed over");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "a drain report was passed over"
+        );
     }
     if current.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Drained::together(&current, elapsed).scaled(processes, understood)))
+    Ok(Some(
+        Drained::together(&current, elapsed).scaled(processes, understood),
+    ))
 }

@@ -1,5 +1,5 @@
-//! From events to payloads: each event is converted once for each schema in which it is received. It is
-//! stored once if that is cheaper than a copy in each message, or if no message can hold it.
+//! From events to payloads: each event is converted once for each schema in which it is received.
+//! It is stored once if that is cheaper than a copy in each message, or if no message can hold it.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -10,12 +10,12 @@ use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PortError, PutCondition};
 
 use super::plan::{Inline, Payloads, Plan};
 
-/// Most payloads of one request that are being stored at once. This bounds the converted texts in memory,
-/// besides those that travel in messages.
+/// Most payloads of one request that are being stored at once. This bounds the converted texts in
+/// memory, besides those that travel in messages.
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 
-/// Reasons for which not all of a fan-out was written. What was written is delivered; doing it again may
-/// duplicate that.
+/// Reasons for which not all of a fan-out was written. What was written is delivered; doing it
+/// again may duplicate that.
 #[derive(Debug, thiserror::Error)]
 pub enum FanOutError {
     /// An event that cannot be sent in a subscription's schema.
@@ -51,8 +51,13 @@ pub(super) struct Converter<'a, S, E> {
 }
 
 impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
-    /// Converts every event into the schemas in which it is received. Stored payloads are durable on return.
-    pub(super) async fn payloads(&self, plan: &Plan<'_>, events: &[Event]) -> Result<Payloads, FanOutError> {
+    /// Converts every event into the schemas in which it is received. Stored payloads are durable
+    /// on return.
+    pub(super) async fn payloads(
+        &self,
+        plan: &Plan<'_>,
+        events: &[Event],
+    ) -> Result<Payloads, FanOutError> {
         let (mut payloads, mut waiting) = (Payloads::default(), Vec::new());
         for schema in plan.schemas() {
             let mut in_schema = Vec::with_capacity(events.len());
@@ -93,11 +98,18 @@ impl<S: ObjectStore, E: Entropy> Converter<'_, S, E> {
         let put = |(key, text): (String, Bytes)| async move {
             self.store.put(&key, text, PutCondition::Always).await
         };
-        try_join_all(texts.into_iter().map(put)).await.map(drop).map_err(FanOutError::Payload)
+        try_join_all(texts.into_iter().map(put))
+            .await
+            .map(drop)
+            .map_err(FanOutError::Payload)
     }
 }
 
 /// An accepted event that is not valid in its schema is a fault of this program.
 fn unconvertible(error: EventError) -> FanOutError {
-    FanOutError::Conversion(PortError::caused("convert an event", ErrorKind::Invalid, error))
+    FanOutError::Conversion(PortError::caused(
+        "convert an event",
+        ErrorKind::Invalid,
+        error,
+    ))
 }

@@ -1,5 +1,5 @@
-//! From events to messages, without effects: the events of each subscription, the payloads that are stored
-//! once instead of copied, and the packing.
+//! From events to messages, without effects: the events of each subscription, the payloads that are
+//! stored once instead of copied, and the packing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
     Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX,
-    LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription, Timestamp,
-    Topic,
+    LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription,
+    Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
@@ -17,7 +17,8 @@ use posthaste_ports::OutgoingMessage;
 /// Largest event that a reference would hardly be shorter than, in bytes.
 const TINY_EVENT_BYTES_MAX: usize = 512;
 
-/// The events that travel in their messages. Larger ones are stored, and their messages refer to them.
+/// The events that travel in their messages. Larger ones are stored, and their messages refer to
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Inline {
     /// Those that a message can hold.
@@ -25,7 +26,8 @@ pub enum Inline {
     Fitting,
     /// Those that the delivery log keeps whole. Of a larger one it keeps the reference.
     Logged,
-    /// Those that a reference would hardly be shorter than. For times in which the queue is under pressure.
+    /// Those that a reference would hardly be shorter than. For times in which the queue is under
+    /// pressure.
     Tiny,
 }
 
@@ -43,19 +45,21 @@ impl Inline {
 /// The events of a request that each subscription receives.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
-    /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it is sent.
+    /// The schema of the events: as a rule the topic's, but a notice is a CloudEvent wherever it
+    /// is sent.
     input: Schema,
     /// Every subscription that receives something, with its part of `indexes`.
     receivers: Vec<(&'a Subscription, Range<usize>)>,
-    /// The matched events of one receiver after the other, as positions in the request. One list for all,
-    /// four bytes each, because a request may hold thousands of events and a topic hundreds of subscriptions.
+    /// The matched events of one receiver after the other, as positions in the request. One list
+    /// for all, four bytes each, because a request may hold thousands of events and a topic
+    /// hundreds of subscriptions.
     indexes: Vec<u32>,
     /// The number of receivers of every event, by schema.
     copies: Vec<[u32; Schema::ALL.len()]>,
 }
 
-/// The payload of every event, by the schema in which it is sent. It is empty where no subscription receives
-/// the event in that schema, and a schema in which none receives anything has no payloads.
+/// The payload of every event, by the schema in which it is sent. It is empty where no subscription
+/// receives the event in that schema, and a schema in which none receives anything has no payloads.
 #[derive(Debug, Default)]
 pub(super) struct Payloads([Vec<Payload>; Schema::ALL.len()]);
 
@@ -99,9 +103,13 @@ impl<'a> Plan<'a> {
         let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
         let matches = topic.filters.matches(events);
-        let takes = |s: &Subscription| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
+        let takes =
+            |s: &Subscription| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
         // Of hundreds of subscriptions only those that something is for are looked at.
-        let passing = matches.passing().iter().map(|position| (*position, &*topic.subscriptions[*position]));
+        let passing = matches
+            .passing()
+            .iter()
+            .map(|position| (*position, &*topic.subscriptions[*position]));
         for (position, subscription) in passing.filter(|(_, subscription)| takes(subscription)) {
             let (start, schema) = (indexes.len(), output(input, subscription));
             indexes.extend(matches.of(position));
@@ -110,19 +118,35 @@ impl<'a> Plan<'a> {
             }
             receivers.push((subscription, start..indexes.len()));
         }
-        Self { input, receivers, indexes, copies }
+        Self {
+            input,
+            receivers,
+            indexes,
+            copies,
+        }
     }
 
-    /// The events that at least one subscription receives, and the subscriptions that receive something.
+    /// The events that at least one subscription receives, and the subscriptions that receive
+    /// something.
     pub(super) fn matched(&self) -> Matched {
-        let events = self.copies.iter().filter(|copies| copies.iter().any(|&copies| copies > 0)).count();
-        Matched { events, subscriptions: self.receivers.len() }
+        let events = self
+            .copies
+            .iter()
+            .filter(|copies| copies.iter().any(|&copies| copies > 0))
+            .count();
+        Matched {
+            events,
+            subscriptions: self.receivers.len(),
+        }
     }
 
     /// The schemas in which any subscription receives an event.
     pub(super) fn schemas(&self) -> impl Iterator<Item = Schema> {
-        let in_schema = |schema: Schema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
-        Schema::ALL.into_iter().filter(move |schema| in_schema(*schema))
+        let in_schema =
+            |schema: Schema| self.copies.iter().any(|copies| copies[schema as usize] > 0);
+        Schema::ALL
+            .into_iter()
+            .filter(move |schema| in_schema(*schema))
     }
 
     /// Whether any subscription receives this event in this schema.
@@ -131,37 +155,61 @@ impl<'a> Plan<'a> {
     }
 
     fn copies_of(&self, index: usize, schema: Schema) -> usize {
-        self.copies.get(index).map_or(0, |copies| copies[schema as usize] as usize)
+        self.copies
+            .get(index)
+            .map_or(0, |copies| copies[schema as usize] as usize)
     }
 
     /// Whether this event's text in this schema is stored once and referenced by its messages.
-    pub(super) fn stores(&self, index: usize, schema: Schema, bytes: usize, inline: Inline) -> bool {
+    pub(super) fn stores(
+        &self,
+        index: usize,
+        schema: Schema,
+        bytes: usize,
+        inline: Inline,
+    ) -> bool {
         let copies = self.copies_of(index, schema);
         let costs_too_much = copies > 1 && bytes.saturating_mul(copies) > INLINE_FAN_OUT_BYTES_MAX;
         copies > 0 && (costs_too_much || bytes > inline.bytes_max())
     }
 
-    /// The messages, each rendered on demand: all of them at once could take five hundred times the request.
+    /// The messages, each rendered on demand: all of them at once could take five hundred times the
+    /// request.
     pub(super) fn messages(&self, request: &Request<'_>) -> impl Iterator<Item = OutgoingMessage> {
-        self.receivers.iter().flat_map(move |(subscription, range)| {
-            let indexes = &self.indexes[range.clone()];
-            let schema = output(self.input, subscription);
-            let sizes: Vec<_> = indexes.iter().map(|&index| request.size(schema, index as usize)).collect();
-            let runs = subscription.batching.messages(&sizes);
-            runs.into_iter().map(move |run| request.message(subscription, schema, &indexes[run]))
-        })
+        self.receivers
+            .iter()
+            .flat_map(move |(subscription, range)| {
+                let indexes = &self.indexes[range.clone()];
+                let schema = output(self.input, subscription);
+                let sizes: Vec<_> = indexes
+                    .iter()
+                    .map(|&index| request.size(schema, index as usize))
+                    .collect();
+                let runs = subscription.batching.messages(&sizes);
+                runs.into_iter()
+                    .map(move |run| request.message(subscription, schema, &indexes[run]))
+            })
     }
 }
 
-/// The schema in which a subscription receives events of this one. A topic is checked as a whole, so that its
-/// own events always have a conversion; others go out as they are.
+/// The schema in which a subscription receives events of this one. A topic is checked as a whole,
+/// so that its own events always have a conversion; others go out as they are.
 fn output(input: Schema, subscription: &Subscription) -> Schema {
     let output = subscription.delivery_schema;
-    if input.converts_to(output) { output } else { input }
+    if input.converts_to(output) {
+        output
+    } else {
+        input
+    }
 }
 
 impl Request<'_> {
-    fn message(&self, subscription: &Subscription, schema: Schema, indexes: &[u32]) -> OutgoingMessage {
+    fn message(
+        &self,
+        subscription: &Subscription,
+        schema: Schema,
+        indexes: &[u32],
+    ) -> OutgoingMessage {
         let entry = |&index: &u32| self.entry(subscription, schema, index as usize);
         let delivery = Delivery {
             topic: subscription.topic.clone(),
@@ -176,12 +224,18 @@ impl Request<'_> {
             hops: self.origin.hops,
             events: indexes.iter().map(entry).collect(),
         };
-        OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
+        OutgoingMessage {
+            body: render_delivery(&delivery),
+            group: Some(delivery.group()),
+            delay_secs: 0,
+        }
     }
 
     /// Custom events travel with their envelope; in the other schemas all of it is in the text.
     fn envelope(&self, schema: Schema, index: usize) -> Option<&Arc<Envelope>> {
-        self.events[index].envelope().filter(|_| schema == Schema::Custom)
+        self.events[index]
+            .envelope()
+            .filter(|_| schema == Schema::Custom)
     }
 
     fn size(&self, schema: Schema, index: usize) -> EventSize {
@@ -217,8 +271,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A topic whose subscriptions have these types and batches; a batch of none is one that was not asked
-    /// for.
+    /// A topic whose subscriptions have these types and batches; a batch of none is one that was
+    /// not asked for.
     fn topic(subscriptions: &[(char, u32)]) -> Topic {
         let settings = |&(event_type, batch): &(char, u32)| {
             let batching = (batch > 0).then(|| json!({ "maxEventsPerBatch": batch }));
@@ -228,12 +282,18 @@ mod tests {
                 "batching": batching,
             })
         };
-        let named = subscriptions.iter().enumerate().map(|(n, s)| (format!("s{n}"), settings(s)));
+        let named = subscriptions
+            .iter()
+            .enumerate()
+            .map(|(n, s)| (format!("s{n}"), settings(s)));
         let record = json!({
             "v": 1, "name": "orders", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
             "settings": { "subscriptions": named.collect::<serde_json::Map<_, _>>() },
         });
-        TopicRecord::parse(record.to_string().as_bytes()).unwrap().compile().unwrap()
+        TopicRecord::parse(record.to_string().as_bytes())
+            .unwrap()
+            .compile()
+            .unwrap()
     }
 
     fn event(event_type: char) -> Event {
@@ -243,7 +303,12 @@ mod tests {
 
     fn stores(copies: usize, bytes: usize, inline: Inline) -> bool {
         let topic = topic(&vec![('a', 0); copies]);
-        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(0, Schema::CloudEvents, bytes, inline)
+        Plan::of(&topic, &[event('a')], Timestamp::EPOCH).stores(
+            0,
+            Schema::CloudEvents,
+            bytes,
+            inline,
+        )
     }
 
     #[test]
@@ -252,12 +317,18 @@ mod tests {
         assert!(!stores(5, INLINE_FAN_OUT_BYTES_MAX / 5, Inline::Fitting));
         assert!(stores(5, INLINE_FAN_OUT_BYTES_MAX / 5 + 1, Inline::Fitting));
         assert!(!stores(1, EVENT_BYTES_MAX, Inline::Fitting));
-        assert!(stores(4, quarter, Inline::Fitting), "it would not fit into a message");
+        assert!(
+            stores(4, quarter, Inline::Fitting),
+            "it would not fit into a message"
+        );
         assert!(!stores(1, LOG_PAYLOAD_BYTES_MAX, Inline::Logged));
         assert!(stores(1, LOG_PAYLOAD_BYTES_MAX + 1, Inline::Logged));
         assert!(!stores(1, TINY_EVENT_BYTES_MAX, Inline::Tiny));
         assert!(stores(1, TINY_EVENT_BYTES_MAX + 1, Inline::Tiny));
-        assert!(!stores(0, EVENT_BYTES_MAX, Inline::Tiny), "nobody receives it");
+        assert!(
+            !stores(0, EVENT_BYTES_MAX, Inline::Tiny),
+            "nobody receives it"
+        );
     }
 
     proptest! {

@@ -8,13 +8,13 @@ use posthaste_core::stored::layout;
 use super::{LinkHealth, LinksError};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 
-/// Most tries of a change. Each lost race means that another write has won, and a part gets a few writes a
-/// minute.
+/// Most tries of a change. Each lost race means that another write has won, and a part gets a few
+/// writes a minute.
 const TRIES_MAX: u32 = 32;
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// Changes a part, and answers whether there was anything to change. `change` may be called more than
-    /// once, each time with the newest part.
+    /// Changes a part, and answers whether there was anything to change. `change` may be called
+    /// more than once, each time with the newest part.
     pub async fn change(
         &self,
         index: usize,
@@ -38,8 +38,14 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 self.read(index).await?;
                 continue;
             }
-            let condition = known.etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
-            match self.store.put(&layout::links(index), shard.render(), condition).await {
+            let condition = known
+                .etag
+                .map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
+            match self
+                .store
+                .put(&layout::links(index), shard.render(), condition)
+                .await
+            {
                 Ok(etag) => {
                     // Newer than anything that was read meanwhile.
                     let times = self.known(index).times;

@@ -1,4 +1,5 @@
-//! The book over a store in memory: what it asks, what it does when it cannot, and many workers that race.
+//! The book over a store in memory: what it asks, what it does when it cannot, and many workers
+//! that race.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +13,10 @@ use posthaste_ports::{ErrorKind, ListPage, Object, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
 use posthaste_testkit::{Calls, Fault, Faulty, Plan, Recorded};
 
-const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+const BUSY: Failure = Failure {
+    outcome: OutcomeName::Busy,
+    status: Some(503),
+};
 
 fn target(text: &str) -> Target {
     Target::parse(text).unwrap()
@@ -23,11 +27,18 @@ fn link() -> Target {
 }
 
 fn failing() -> Observation {
-    Observation::Failing { failures: 10, last: BUSY, began: Timestamp::EPOCH }
+    Observation::Failing {
+        failures: 10,
+        last: BUSY,
+        began: Timestamp::EPOCH,
+    }
 }
 
 fn probe_failed(by: &str) -> Observation {
-    Observation::ProbeFailed { by: by.to_owned(), last: BUSY }
+    Observation::ProbeFailed {
+        by: by.to_owned(),
+        last: BUSY,
+    }
 }
 
 /// A store whose calls let others go first, each a different number of times.
@@ -57,7 +68,12 @@ impl ObjectStore for Slow {
         self.store.get_if_changed(key, known).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         self.wait().await;
         let put = self.store.put(key, bytes, condition).await;
         self.wait().await;
@@ -68,7 +84,12 @@ impl ObjectStore for Slow {
         self.store.delete(key).await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         self.store.list(prefix, after, max).await
     }
 }
@@ -94,7 +115,12 @@ async fn of_a_target_that_is_well_nobody_is_asked() {
     let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
     for _ in 0..100 {
         assert_eq!(book.decide(&link(), false).await, CircuitDecision::Open);
-        assert_eq!(book.observe(&[(link(), Observation::Succeeded)]).await.unwrap(), []);
+        assert_eq!(
+            book.observe(&[(link(), Observation::Succeeded)])
+                .await
+                .unwrap(),
+            []
+        );
         clock.advance(Duration::from_secs(1));
     }
     assert_eq!(calls.all().len(), 0);
@@ -111,7 +137,12 @@ async fn a_pause_is_written_once_for_all_that_were_under_way() {
     let mine = target("https://a.example:443 orders.billing");
     let asked = |secs| {
         let until = clock.now() + Duration::from_secs(secs);
-        Observation::Asked(Asked { until, last: BUSY, began: clock.now(), probe: None })
+        Observation::Asked(Asked {
+            until,
+            last: BUSY,
+            began: clock.now(),
+            probe: None,
+        })
     };
     let changed = async |seen| book.observe(&[(mine.clone(), seen)]).await.unwrap().len();
     assert_eq!(changed(asked(60)).await, 1);
@@ -144,7 +175,14 @@ async fn an_object_that_is_not_understood_counts_as_well_and_is_written_anew_unl
     let check = |text: &'static str, is_written: bool| async move {
         let (clock, store) = (SetClock::default(), MemoryStore::default());
         let key = layout::links(shard_index(link().link()));
-        store.put(&key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
+        store
+            .put(
+                &key,
+                Bytes::from_static(text.as_bytes()),
+                PutCondition::Always,
+            )
+            .await
+            .unwrap();
         let book = LinkHealth::new(store.clone(), clock, HealthSettings::default());
         assert_eq!(book.decide(&link(), true).await, CircuitDecision::Open);
         let _ = book.observe(&[(link(), failing())]).await;
@@ -162,44 +200,86 @@ async fn of_workers_that_race_no_transition_is_lost_and_one_probes() {
         let workers = workers(count, &store, &clock);
         // Every worker sees the link fail, and a subscription of its own.
         let own = |index: usize| target(&format!("https://a.example:443 orders.s{index}"));
-        let seen: Vec<_> = (0..count).map(|index| [(link(), failing()), (own(index), failing())]).collect();
-        let noted = join_all(workers.iter().zip(&seen).map(|(worker, seen)| worker.observe(seen))).await;
+        let seen: Vec<_> = (0..count)
+            .map(|index| [(link(), failing()), (own(index), failing())])
+            .collect();
+        let noted = join_all(
+            workers
+                .iter()
+                .zip(&seen)
+                .map(|(worker, seen)| worker.observe(seen)),
+        )
+        .await;
         let changed: Vec<_> = noted.into_iter().flat_map(Result::unwrap).collect();
-        assert_eq!(changed.iter().filter(|target| **target == link()).count(), 1, "told once");
+        assert_eq!(
+            changed.iter().filter(|target| **target == link()).count(),
+            1,
+            "told once"
+        );
         assert_eq!(conditions(&workers[0]).await.len(), count + 1);
-        for (expected_phase, expected_hold) in
-            [(Phase::Glitch, 2), (Phase::Glitch, 3), (Phase::Retry, 1), (Phase::Retry, 2)]
-        {
+        for (expected_phase, expected_hold) in [
+            (Phase::Glitch, 2),
+            (Phase::Glitch, 3),
+            (Phase::Retry, 1),
+            (Phase::Retry, 2),
+        ] {
             clock.advance(Duration::from_mins(16));
             let names: Vec<_> = (0..count).map(|index| index.to_string()).collect();
             let mine = own(0);
-            let claims = workers.iter().zip(&names).map(|(worker, name)| worker.claim(&mine, name));
+            let claims = workers
+                .iter()
+                .zip(&names)
+                .map(|(worker, name)| worker.claim(&mine, name));
             let claimed = join_all(claims).await;
-            let winners: Vec<_> =
-                (0..count).filter(|index| claimed[*index].as_ref().unwrap().is_some()).collect();
+            let winners: Vec<_> = (0..count)
+                .filter(|index| claimed[*index].as_ref().unwrap().is_some())
+                .collect();
             assert_eq!(winners.len(), 1, "{count} workers");
-            // Every worker reports a failed probe, also those that have none; only the winner's counts.
-            let failed =
-                names.iter().map(|name| vec![(link(), probe_failed(name)), (own(0), probe_failed(name))]);
+            // Every worker reports a failed probe, also those that have none; only the winner's
+            // counts.
+            let failed = names
+                .iter()
+                .map(|name| vec![(link(), probe_failed(name)), (own(0), probe_failed(name))]);
             let failed: Vec<_> = failed.collect();
-            let noted =
-                join_all(workers.iter().zip(&failed).map(|(worker, seen)| worker.observe(seen))).await;
-            assert_eq!(noted.into_iter().map(|it| it.unwrap().len()).sum::<usize>(), 2);
+            let noted = join_all(
+                workers
+                    .iter()
+                    .zip(&failed)
+                    .map(|(worker, seen)| worker.observe(seen)),
+            )
+            .await;
+            assert_eq!(
+                noted.into_iter().map(|it| it.unwrap().len()).sum::<usize>(),
+                2
+            );
             let found = conditions(&workers[count - 1]).await;
             for name in [link().to_string(), own(0).to_string()] {
-                assert!(found.contains(&(name, expected_phase, expected_hold)), "{found:?}");
+                assert!(
+                    found.contains(&(name, expected_phase, expected_hold)),
+                    "{found:?}"
+                );
             }
         }
-        // One success brings the link back for all workers, even while others still report failures.
-        let succeeded = [(link(), Observation::Succeeded), (own(0), Observation::Succeeded)];
+        // One success brings the link back for all workers, even while others still report
+        // failures.
+        let succeeded = [
+            (link(), Observation::Succeeded),
+            (own(0), Observation::Succeeded),
+        ];
         let late = [(link(), failing())];
-        let (first, second) = tokio::join!(workers[0].observe(&succeeded), workers[1].observe(&late));
+        let (first, second) =
+            tokio::join!(workers[0].observe(&succeeded), workers[1].observe(&late));
         first.unwrap();
         second.unwrap();
         clock.advance(LINKS_MAX_AGE);
         let mine = own(0);
         let gates = join_all(workers.iter().map(|worker| worker.decide(&mine, true))).await;
-        assert!(gates.iter().all(|gate| matches!(gate, CircuitDecision::Ramp { .. })), "{gates:?}");
+        assert!(
+            gates
+                .iter()
+                .all(|gate| matches!(gate, CircuitDecision::Ramp { .. })),
+            "{gates:?}"
+        );
     }
 }
 
@@ -209,9 +289,15 @@ async fn a_worker_that_knows_of_a_hold_learns_within_seconds_that_it_has_ended()
     let both = workers(2, &store, &clock);
     both[0].observe(&[(link(), failing())]).await.unwrap();
     assert_ne!(both[1].decide(&link(), true).await, CircuitDecision::Open);
-    both[0].observe(&[(link(), Observation::Forced)]).await.unwrap();
+    both[0]
+        .observe(&[(link(), Observation::Forced)])
+        .await
+        .unwrap();
     clock.advance(LINKS_MAX_AGE);
-    assert!(matches!(both[1].decide(&link(), false).await, CircuitDecision::Ramp { .. }));
+    assert!(matches!(
+        both[1].decide(&link(), false).await,
+        CircuitDecision::Ramp { .. }
+    ));
 }
 
 #[tokio::test]
@@ -219,7 +305,11 @@ async fn one_look_that_fails_does_not_lose_the_answer_to_a_probe() {
     let (clock, store) = (SetClock::default(), MemoryStore::default());
     let plan = Plan::at(Fault::Before(ErrorKind::Other), |_| true);
     plan.switch(false);
-    let book = LinkHealth::new(Faulty::new(store, "state", &plan), clock.clone(), HealthSettings::default());
+    let book = LinkHealth::new(
+        Faulty::new(store, "state", &plan),
+        clock.clone(),
+        HealthSettings::default(),
+    );
     book.observe(&[(link(), failing())]).await.unwrap();
     clock.advance(Duration::from_mins(1));
     assert!(book.claim(&link(), "me").await.unwrap().is_some());
@@ -237,7 +327,9 @@ async fn all_parts_are_listed_and_the_empty_ones_left_out() {
     let book = workers(1, &store, &clock).remove(0);
     assert!(book.all().await.unwrap().is_empty());
     for host in ["a", "b", "c", "d"] {
-        book.observe(&[(target(&format!("https://{host}.example:443")), failing())]).await.unwrap();
+        book.observe(&[(target(&format!("https://{host}.example:443")), failing())])
+            .await
+            .unwrap();
     }
     assert_eq!(conditions(&book).await.len(), 4);
 }

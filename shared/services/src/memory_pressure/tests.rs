@@ -16,7 +16,10 @@ use posthaste_ports::{ObjectStore, PutCondition};
 use posthaste_testkit::memory::{MemoryStore, SetClock};
 
 const RECORD: &str = include_str!("../../../core/src/stored/fixtures/topic-v1.json");
-const TOPIC: Evicted = Evicted { entries: 1, bytes: "topics/orders.json".len() + RECORD.len() };
+const TOPIC: Evicted = Evicted {
+    entries: 1,
+    bytes: "topics/orders.json".len() + RECORD.len(),
+};
 
 /// A cache of seven names, and how often it was asked to forget them.
 #[derive(Clone, Default)]
@@ -24,7 +27,10 @@ struct Names(Arc<AtomicUsize>);
 
 impl Evict for Names {
     fn trim(&self) -> Evicted {
-        Evicted { entries: 2, bytes: 10 }
+        Evicted {
+            entries: 2,
+            bytes: 10,
+        }
     }
 
     fn flush_dns(&self) -> usize {
@@ -43,14 +49,28 @@ struct World {
 impl World {
     async fn new() -> Self {
         let (clock, store) = (SetClock::default(), MemoryStore::default());
-        store.put("topics/orders.json", Bytes::from(RECORD), PutCondition::Always).await.unwrap();
+        store
+            .put(
+                "topics/orders.json",
+                Bytes::from(RECORD),
+                PutCondition::Always,
+            )
+            .await
+            .unwrap();
         let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
-        Self { clock, store, registry, names: Names::default() }
+        Self {
+            clock,
+            store,
+            registry,
+            names: Names::default(),
+        }
     }
 
     fn reliever(&self) -> Reliever<SetClock> {
         let reliever = Reliever::new(self.clock.clone(), || None);
-        reliever.over("topics", self.registry.clone()).over("names", self.names.clone())
+        reliever
+            .over("topics", self.registry.clone())
+            .over("names", self.names.clone())
     }
 
     /// A state in which the submission queue asks for these.
@@ -77,7 +97,11 @@ impl World {
     }
 
     async fn look(&self) -> bool {
-        self.registry.topic(&TopicName::parse("orders").unwrap()).await.unwrap().is_some()
+        self.registry
+            .topic(&TopicName::parse("orders").unwrap())
+            .await
+            .unwrap()
+            .is_some()
     }
 }
 
@@ -86,19 +110,47 @@ async fn what_is_asked_for_is_done_over_all_caches_at_once_and_again_after_a_res
     let world = World::new().await;
     let reliever = world.reliever();
     let relieve = |measures: &[Measure]| reliever.relieve(reliever.due(&world.state(measures)));
-    let (trim, both) = ([Measure::TrimCaches], [Measure::TrimCaches, Measure::FlushDns]);
-    let trimmed = |topics: usize| Some(Evicted { entries: topics + 2, bytes: topics * TOPIC.bytes + 10 });
+    let (trim, both) = (
+        [Measure::TrimCaches],
+        [Measure::TrimCaches, Measure::FlushDns],
+    );
+    let trimmed = |topics: usize| {
+        Some(Evicted {
+            entries: topics + 2,
+            bytes: topics * TOPIC.bytes + 10,
+        })
+    };
     assert!(world.look().await);
     for measures in [&[][..], &[Measure::Dehydrate, Measure::Alarm]] {
         assert_eq!(relieve(measures), Relieved::default());
     }
-    assert_eq!(relieve(&trim), Relieved { trimmed: trimmed(1), names: None });
+    assert_eq!(
+        relieve(&trim),
+        Relieved {
+            trimmed: trimmed(1),
+            names: None
+        }
+    );
     assert!(world.look().await);
-    assert_eq!(relieve(&both), Relieved { trimmed: None, names: Some(7) });
-    world.clock.advance(RELIEF_EVERY.saturating_sub(Duration::from_millis(1)));
+    assert_eq!(
+        relieve(&both),
+        Relieved {
+            trimmed: None,
+            names: Some(7)
+        }
+    );
+    world
+        .clock
+        .advance(RELIEF_EVERY.saturating_sub(Duration::from_millis(1)));
     assert_eq!(relieve(&both), Relieved::default());
     world.clock.advance(Duration::from_millis(1));
-    assert_eq!(relieve(&both), Relieved { trimmed: trimmed(1), names: Some(7) });
+    assert_eq!(
+        relieve(&both),
+        Relieved {
+            trimmed: trimmed(1),
+            names: Some(7)
+        }
+    );
     assert_eq!(world.names.0.load(Ordering::Relaxed), 2);
 }
 
@@ -109,7 +161,11 @@ async fn where_the_pressure_is_only_read_whoever_reads_it_has_the_process_reliev
     let (plain, relieving) = (reader.clone(), reader.relieving(world.reliever()));
     let asked = async |measures: &[Measure]| {
         let state = world.state(measures).render();
-        world.store.put(PRESSURE_KEY, Bytes::from(state), PutCondition::Always).await.unwrap();
+        world
+            .store
+            .put(PRESSURE_KEY, Bytes::from(state), PutCondition::Always)
+            .await
+            .unwrap();
         assert!(world.look().await);
         plain.state().await.unwrap();
         relieving.clone().state().await.unwrap();
@@ -130,7 +186,11 @@ async fn a_state_that_is_forgotten_asks_for_nothing() {
     let reader = PressureReader::new(world.store.clone(), world.clock.clone(), Duration::ZERO);
     let relieving = reader.relieving(world.reliever());
     let state = world.state(&[Measure::TrimCaches]).render();
-    world.store.put(PRESSURE_KEY, Bytes::from(state), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(PRESSURE_KEY, Bytes::from(state), PutCondition::Always)
+        .await
+        .unwrap();
     assert!(world.look().await);
     world.clock.advance(Duration::from_mins(16));
     assert_eq!(relieving.state().await, None);

@@ -31,7 +31,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { state: MemoryStore::default(), queue: MemoryQueue::default(), clock: SetClock::default() }
+        Self {
+            state: MemoryStore::default(),
+            queue: MemoryQueue::default(),
+            clock: SetClock::default(),
+        }
     }
 
     async fn topic(&self, name: &str, settings: Value) {
@@ -44,7 +48,10 @@ impl World {
 
     async fn raw_topic(&self, name: &str, record: String) {
         let key = format!("topics/{name}.json");
-        self.state.put(&key, record.into(), PutCondition::Always).await.unwrap();
+        self.state
+            .put(&key, record.into(), PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     /// Tells that a subscription of `orders` was disabled; the state bucket and the queue may fail.
@@ -56,8 +63,12 @@ impl World {
         );
         let payloads = Faulty::new(self.state.clone(), "state", state);
         let deliveries = Faulty::new(self.queue.clone(), "deliveries", queue);
-        let fan_out =
-            FanOut { deliveries: &deliveries, payloads: &payloads, clock: &self.clock, entropy: &Zero };
+        let fan_out = FanOut {
+            deliveries: &deliveries,
+            payloads: &payloads,
+            clock: &self.clock,
+            entropy: &Zero,
+        };
         let topic = TopicName::parse("orders").unwrap();
         let disabled = Disabled {
             topic: &topic,
@@ -65,11 +76,20 @@ impl World {
             reason: "gone",
             since: Timestamp::EPOCH,
         };
-        Notifier { registry: &registry, fan_out }.tell(&topic, &[Notice::Disabled(disabled)]).await
+        Notifier {
+            registry: &registry,
+            fan_out,
+        }
+        .tell(&topic, &[Notice::Disabled(disabled)])
+        .await
     }
 
     async fn queued(&self) -> Vec<Bytes> {
-        let request = ReceiveRequest { max: 10, visibility: Duration::from_secs(1), wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: Duration::from_secs(1),
+            wait: Duration::ZERO,
+        };
         let received = self.queue.receive(request).await.unwrap();
         received.into_iter().map(|message| message.body).collect()
     }
@@ -94,9 +114,17 @@ async fn check(orders: Option<Value>, ops: Option<Value>, expected: &[&str]) {
     world.tell(&Plan::none(), &Plan::none()).await.unwrap();
     let delivery = |body: &Bytes| parse_delivery(body).unwrap();
     let deliveries: Vec<_> = world.queued().await.iter().map(delivery).collect();
-    let told: Vec<_> = deliveries.iter().map(|d| format!("{}.{}", d.topic, d.subscription)).collect();
+    let told: Vec<_> = deliveries
+        .iter()
+        .map(|d| format!("{}.{}", d.topic, d.subscription))
+        .collect();
     assert_eq!(told, expected);
-    assert!(deliveries.iter().flat_map(|delivery| &delivery.events).all(|entry| entry.marks == MARKS));
+    assert!(
+        deliveries
+            .iter()
+            .flat_map(|delivery| &delivery.events)
+            .all(|entry| entry.marks == MARKS)
+    );
 }
 
 #[tokio::test]
@@ -133,10 +161,17 @@ async fn what_may_work_the_next_time_is_an_error_and_what_never_will_is_not() {
         let world = World::new();
         world.topic("orders", to_ops()).await;
         world.topic("ops", with_pager()).await;
-        let told = world.tell(&Plan::none(), &Plan::by(move |_| Some(Fault::Before(kind)))).await;
+        let told = world
+            .tell(&Plan::none(), &Plan::by(move |_| Some(Fault::Before(kind))))
+            .await;
         assert_eq!(told.is_err(), is_error, "{kind:?}");
-        let told = world.tell(&Plan::by(move |_| Some(Fault::Before(kind))), &Plan::none()).await;
-        assert!(matches!(told, Err(NoticeError::Topic(_))), "nobody knows who is to be told");
+        let told = world
+            .tell(&Plan::by(move |_| Some(Fault::Before(kind))), &Plan::none())
+            .await;
+        assert!(
+            matches!(told, Err(NoticeError::Topic(_))),
+            "nobody knows who is to be told"
+        );
     }
 }
 

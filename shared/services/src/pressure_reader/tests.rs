@@ -22,23 +22,46 @@ struct World {
 
 impl World {
     fn with(plan: &Plan) -> Self {
-        let (store, clock, calls) = (MemoryStore::default(), SetClock::default(), Calls::default());
+        let (store, clock, calls) = (
+            MemoryStore::default(),
+            SetClock::default(),
+            Calls::default(),
+        );
         let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let reader = PressureReader::new(decorated, clock.clone(), PRESSURE_MAX_AGE);
-        Self { store, clock, calls, reader }
+        Self {
+            store,
+            clock,
+            calls,
+            reader,
+        }
     }
 
     /// Writes the state of a monitor at this moment with so much memory used.
     async fn write(&self, memory_percent: u64) {
         let now = self.clock.now();
-        let memory = Some(Usage { used: memory_percent, total: 100 });
-        let readings = Readings { memory, ..Readings::default() };
-        let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
+        let memory = Some(Usage {
+            used: memory_percent,
+            total: 100,
+        });
+        let readings = Readings {
+            memory,
+            ..Readings::default()
+        };
+        let (state, _) = evaluate(
+            &PressureState::normal(now),
+            &readings,
+            &PressureSettings::default(),
+            now,
+        );
         self.put(state.render()).await;
     }
 
     async fn put(&self, bytes: Vec<u8>) {
-        self.store.put(PRESSURE_KEY, Bytes::from(bytes), PutCondition::Always).await.unwrap();
+        self.store
+            .put(PRESSURE_KEY, Bytes::from(bytes), PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     async fn level(&self) -> Option<Level> {
@@ -71,9 +94,18 @@ async fn a_producer_is_told_what_the_state_says() {
     assert_eq!(
         told,
         Admitted {
-            admission: Admission::Refuse { retry_after, resource: Resource::SystemMemory },
+            admission: Admission::Refuse {
+                retry_after,
+                resource: Resource::SystemMemory
+            },
             header: Some("high; resource=system-memory; retry-after=30".to_owned()),
-            pressing: world.reader.state().await.unwrap().resource(Resource::SystemMemory).cloned(),
+            pressing: world
+                .reader
+                .state()
+                .await
+                .unwrap()
+                .resource(Resource::SystemMemory)
+                .cloned(),
             dehydrate: true,
             base: Duration::ZERO,
         }
@@ -129,7 +161,10 @@ async fn nobody_waits_for_a_read_that_hangs_and_dropping_it_lets_the_next_one_re
         assert_eq!(hanging.as_mut().poll(&mut context), Poll::Pending);
         assert_eq!((world.level().await, world.reads()), (Some(Level::High), 1));
     }
-    assert_eq!((world.level().await, plan.effects()), (Some(Level::Normal), 3));
+    assert_eq!(
+        (world.level().await, plan.effects()),
+        (Some(Level::Normal), 3)
+    );
 }
 
 #[tokio::test]
@@ -145,7 +180,10 @@ async fn before_the_first_read_has_ended_everyone_waits_for_it() {
         assert_eq!(second.as_mut().poll(&mut context), Poll::Pending);
         second
     };
-    assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(Some(Level::High)));
+    assert_eq!(
+        second.as_mut().poll(&mut context),
+        Poll::Ready(Some(Level::High))
+    );
 }
 
 #[tokio::test]
@@ -153,15 +191,29 @@ async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_
     let world = World::with(&Plan::none());
     let base = Duration::from_secs(2);
     let now = world.clock.now();
-    let readings = Readings { memory: Some(Usage { used: 95, total: 100 }), ..Readings::default() };
+    let readings = Readings {
+        memory: Some(Usage {
+            used: 95,
+            total: 100,
+        }),
+        ..Readings::default()
+    };
     let mut settings = PressureSettings::default();
     settings.tarpit.base = base;
     let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
     world.put(state.render()).await;
     assert!(world.reader.admit(Tier::Bulk).await.is_held_back());
     world.clock.advance(Duration::from_secs(901));
-    let rest =
-        Admitted { admission: Admission::Delay(base), header: None, pressing: None, dehydrate: false, base };
-    assert_eq!((world.reader.admit(Tier::Bulk).await, world.level().await), (rest.clone(), None));
+    let rest = Admitted {
+        admission: Admission::Delay(base),
+        header: None,
+        pressing: None,
+        dehydrate: false,
+        base,
+    };
+    assert_eq!(
+        (world.reader.admit(Tier::Bulk).await, world.level().await),
+        (rest.clone(), None)
+    );
     assert!(!rest.is_held_back());
 }

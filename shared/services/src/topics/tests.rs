@@ -45,7 +45,12 @@ impl<S: ObjectStore> ObjectStore for Gated<S> {
         self.store.get_if_changed(key, known).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes, condition: PutCondition) -> Result<ETag, PortError> {
+    async fn put(
+        &self,
+        key: &str,
+        bytes: Bytes,
+        condition: PutCondition,
+    ) -> Result<ETag, PortError> {
         self.store.put(key, bytes, condition).await
     }
 
@@ -53,7 +58,12 @@ impl<S: ObjectStore> ObjectStore for Gated<S> {
         self.store.delete(key).await
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, max: usize) -> Result<ListPage, PortError> {
+    async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<ListPage, PortError> {
         self.store.list(prefix, after, max).await
     }
 }
@@ -69,12 +79,25 @@ struct World {
 impl World {
     /// A world in which reads wait for permits.
     fn gated(plan: &Plan, max_age: Duration) -> Self {
-        let (store, clock, calls) = (MemoryStore::default(), SetClock::default(), Calls::default());
+        let (store, clock, calls) = (
+            MemoryStore::default(),
+            SetClock::default(),
+            Calls::default(),
+        );
         let decorated = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
         let gate = Arc::new(Semaphore::new(0));
-        let gated = Gated { store: decorated, gate: Arc::clone(&gate) };
+        let gated = Gated {
+            store: decorated,
+            gate: Arc::clone(&gate),
+        };
         let registry = Registry::new(gated, clock.clone(), max_age);
-        Self { store, clock, calls, gate, registry }
+        Self {
+            store,
+            clock,
+            calls,
+            gate,
+            registry,
+        }
     }
 
     fn with(plan: &Plan) -> Self {
@@ -84,12 +107,19 @@ impl World {
     }
 
     async fn write(&self, bytes: impl Into<Bytes>) {
-        self.store.put("topics/orders.json", bytes.into(), PutCondition::Always).await.unwrap();
+        self.store
+            .put("topics/orders.json", bytes.into(), PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     /// The topic's state: `there`, `absent` or `unknown`.
     async fn look(&self) -> &'static str {
-        match self.registry.topic(&TopicName::parse("Orders").unwrap()).await {
+        match self
+            .registry
+            .topic(&TopicName::parse("Orders").unwrap())
+            .await
+        {
             Ok(Some(topic)) => {
                 assert_eq!(topic.subscriptions.len(), 1);
                 "there"
@@ -105,7 +135,9 @@ impl World {
 }
 
 fn waits<F: Future>(future: Pin<&mut F>) -> bool {
-    future.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    future
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_pending()
 }
 
 /// Everything that can be wrong with a record.
@@ -114,5 +146,7 @@ fn broken() -> Vec<Bytes> {
     let unacceptable = RECORD.replace("https://", "gopher://");
     assert!(newer != RECORD && unacceptable != RECORD);
     let truncated = &RECORD[..RECORD.len() / 2];
-    ["", truncated, &newer, &unacceptable, "null", "{}"].map(|text| Bytes::from(text.to_owned())).to_vec()
+    ["", truncated, &newer, &unacceptable, "null", "{}"]
+        .map(|text| Bytes::from(text.to_owned()))
+        .to_vec()
 }

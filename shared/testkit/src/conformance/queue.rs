@@ -13,11 +13,12 @@ use posthaste_core::model::Timestamp;
 
 use super::{Case, cases, run_all};
 use posthaste_ports::{
-    ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage,
+    ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
+    Receipt, ReceiveRequest, ReceivedMessage,
 };
 
-/// The number of times that a queue that lags is asked again before a message that was sent counts as lost.
+/// The number of times that a queue that lags is asked again before a message that was sent counts
+/// as lost.
 const PATIENCE: usize = 50;
 
 /// A visibility timeout that no case outlasts by accident and a few can wait for.
@@ -55,7 +56,10 @@ pub struct QueueSet<Q> {
 }
 
 /// The differences between backends.
-#[expect(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a difference of its own"
+)]
 #[derive(Debug, Clone, Copy)]
 pub struct Backend {
     /// The longest time a case may pass; cases that need more are left out. Real time is dear.
@@ -114,7 +118,9 @@ pub async fn run<H: QueueHarness>(harness: &H) {
         settling::replace_is_refused_whole_if_a_successor_is_invalid,
     ];
     if backend.is_exact {
-        all.extend::<Vec<Case<'_>>>(cases![harness: receiving::counts_tell_visible_delayed_and_in_flight]);
+        all.extend::<Vec<Case<'_>>>(
+            cases![harness: receiving::counts_tell_visible_delayed_and_in_flight],
+        );
     }
     if backend.is_exact && backend.pass_max >= HIDDEN + HIDDEN {
         all.extend::<Vec<Case<'_>>>(cases![harness: receiving::counts_follow_time]);
@@ -125,7 +131,9 @@ pub async fn run<H: QueueHarness>(harness: &H) {
         cases![harness: settling::acknowledging_leaves_the_message_to_the_mapping]
     });
     if backend.replaces_atomically {
-        all.extend::<Vec<Case<'_>>>(cases![harness: settling::replacing_by_a_stale_receipt_sends_nothing]);
+        all.extend::<Vec<Case<'_>>>(
+            cases![harness: settling::replacing_by_a_stale_receipt_sends_nothing],
+        );
     }
     if backend.shows_groups {
         all.extend::<Vec<Case<'_>>>(cases![harness:
@@ -134,7 +142,9 @@ pub async fn run<H: QueueHarness>(harness: &H) {
         ]);
     }
     if backend.is_fair {
-        all.extend::<Vec<Case<'_>>>(cases![harness: receiving::a_quiet_group_is_served_before_a_busy_one]);
+        all.extend::<Vec<Case<'_>>>(
+            cases![harness: receiving::a_quiet_group_is_served_before_a_busy_one],
+        );
     }
     if backend.pass_max >= Duration::from_hours(12) {
         all.extend::<Vec<Case<'_>>>(cases![harness:
@@ -146,11 +156,19 @@ pub async fn run<H: QueueHarness>(harness: &H) {
 }
 
 fn message(body: impl Into<Bytes>) -> OutgoingMessage {
-    OutgoingMessage { body: body.into(), group: None, delay_secs: 0 }
+    OutgoingMessage {
+        body: body.into(),
+        group: None,
+        delay_secs: 0,
+    }
 }
 
 fn ask(backend: Backend, max: usize) -> ReceiveRequest {
-    ReceiveRequest { max, visibility: HIDDEN, wait: backend.wait }
+    ReceiveRequest {
+        max,
+        visibility: HIDDEN,
+        wait: backend.wait,
+    }
 }
 
 /// Sends one message that must be accepted.
@@ -162,7 +180,10 @@ async fn send(queue: &impl QueueSender, message: OutgoingMessage) -> MessageId {
 
 /// The kind of the error of each entry.
 fn kinds(answers: &[Result<MessageId, PortError>]) -> Vec<Option<ErrorKind>> {
-    answers.iter().map(|answer| answer.as_ref().err().map(|error| error.kind)).collect()
+    answers
+        .iter()
+        .map(|answer| answer.as_ref().err().map(|error| error.kind))
+        .collect()
 }
 
 /// Receives until `wanted` messages came; fewer only after asking a lagging queue many times.
@@ -171,7 +192,10 @@ async fn take(queue: &impl QueueReceiver, backend: Backend, wanted: usize) -> Ve
     let mut taken = Vec::new();
     let mut empty = 0;
     while taken.len() < wanted && empty < tries {
-        let more = queue.receive(ask(backend, 10.min(wanted - taken.len()))).await.unwrap();
+        let more = queue
+            .receive(ask(backend, 10.min(wanted - taken.len())))
+            .await
+            .unwrap();
         empty += usize::from(more.is_empty());
         taken.extend(more);
     }
@@ -184,10 +208,21 @@ async fn take_one(queue: &impl QueueReceiver, backend: Backend) -> ReceivedMessa
     take(queue, backend, 1).await.remove(0)
 }
 
-/// Checks that nothing is visible. It does not wait for it: the time of a wait would count against the case.
+/// Checks that nothing is visible. It does not wait for it: the time of a wait would count against
+/// the case.
 async fn is_empty(queue: &impl QueueReceiver, backend: Backend) {
-    let received = queue.receive(ReceiveRequest { wait: Duration::ZERO, ..ask(backend, 10) }).await.unwrap();
-    assert_eq!(received.len(), 0, "messages received from a queue that shows none");
+    let received = queue
+        .receive(ReceiveRequest {
+            wait: Duration::ZERO,
+            ..ask(backend, 10)
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        received.len(),
+        0,
+        "messages received from a queue that shows none"
+    );
 }
 
 /// Deletes a received message.
@@ -208,7 +243,11 @@ fn sorted_bodies(messages: &[ReceivedMessage]) -> Vec<Bytes> {
 }
 
 fn counts(visible: u64, delayed: u64, in_flight: u64) -> QueueCounts {
-    QueueCounts { visible, delayed, in_flight }
+    QueueCounts {
+        visible,
+        delayed,
+        in_flight,
+    }
 }
 
 #[cfg(test)]
@@ -270,7 +309,10 @@ mod tests {
     }
 
     fn memory(plan: Plan) -> Memory {
-        Memory { plan, last: Mutex::default() }
+        Memory {
+            plan,
+            last: Mutex::default(),
+        }
     }
 
     #[tokio::test]

@@ -21,8 +21,8 @@ pub trait StoreHarness: Sync {
     /// A fresh and empty store.
     fn fresh(&self) -> impl Future<Output = Self::Store>;
 
-    /// Whether a conditional put is one step. An emulator that looks first and puts then may let several
-    /// racers win.
+    /// Whether a conditional put is one step. An emulator that looks first and puts then may let
+    /// several racers win.
     fn is_exact(&self) -> bool {
         true
     }
@@ -61,7 +61,10 @@ pub async fn run<H: StoreHarness>(harness: &H) {
 }
 
 async fn put(store: &impl ObjectStore, key: &str, bytes: impl Into<Bytes>) -> ETag {
-    store.put(key, bytes.into(), PutCondition::Always).await.unwrap()
+    store
+        .put(key, bytes.into(), PutCondition::Always)
+        .await
+        .unwrap()
 }
 
 async fn bytes(store: &impl ObjectStore, key: &str) -> Option<Bytes> {
@@ -69,11 +72,24 @@ async fn bytes(store: &impl ObjectStore, key: &str) -> Option<Bytes> {
 }
 
 /// The kind of error a conditional put ends with.
-async fn refusal(store: &impl ObjectStore, key: &str, condition: PutCondition) -> Option<ErrorKind> {
-    store.put(key, Bytes::from("refused?"), condition).await.err().map(|error| error.kind)
+async fn refusal(
+    store: &impl ObjectStore,
+    key: &str,
+    condition: PutCondition,
+) -> Option<ErrorKind> {
+    store
+        .put(key, Bytes::from("refused?"), condition)
+        .await
+        .err()
+        .map(|error| error.kind)
 }
 
-async fn keys(store: &impl ObjectStore, prefix: &str, after: Option<&str>, max: usize) -> Vec<String> {
+async fn keys(
+    store: &impl ObjectStore,
+    prefix: &str,
+    after: Option<&str>,
+    max: usize,
+) -> Vec<String> {
     let page = store.list(prefix, after, max).await.unwrap();
     page.objects.into_iter().map(|object| object.key).collect()
 }
@@ -97,12 +113,19 @@ async fn an_object_of_eight_mebibytes_is_kept(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     let large = large_object();
     put(&store, "eight", large.clone()).await;
-    assert!(bytes(&store, "eight").await.unwrap() == large, "the object differs");
+    assert!(
+        bytes(&store, "eight").await.unwrap() == large,
+        "the object differs"
+    );
 }
 
 /// Eight mebibytes. Their period divides no power of two, so that a swapped block shows.
 fn large_object() -> Bytes {
-    (0_u8..251).cycle().take(8 * 1024 * 1024).collect::<Vec<_>>().into()
+    (0_u8..251)
+        .cycle()
+        .take(8 * 1024 * 1024)
+        .collect::<Vec<_>>()
+        .into()
 }
 
 async fn what_was_never_put_is_absent(harness: &impl StoreHarness) {
@@ -118,28 +141,43 @@ async fn an_overwrite_is_visible_with_another_version(harness: &impl StoreHarnes
     let first = put(&store, "k", "one, and longer").await;
     let second = put(&store, "k", "two").await;
     assert_ne!(first, second);
-    assert_eq!(store.get("k").await.unwrap().map(|o| (o.bytes, o.etag)), Some((Bytes::from("two"), second)));
+    assert_eq!(
+        store.get("k").await.unwrap().map(|o| (o.bytes, o.etag)),
+        Some((Bytes::from("two"), second))
+    );
     assert_eq!(keys(&store, "", None, 10).await, ["k"]);
 }
 
 async fn a_read_with_a_known_version_has_three_answers(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     let first = put(&store, "k", "one").await;
-    assert!(matches!(store.get_if_changed("k", &first).await.unwrap(), Revalidated::Unchanged));
+    assert!(matches!(
+        store.get_if_changed("k", &first).await.unwrap(),
+        Revalidated::Unchanged
+    ));
     let second = put(&store, "k", "two").await;
     match store.get_if_changed("k", &first).await.unwrap() {
         Revalidated::Changed(object) => {
-            assert_eq!((object.bytes, object.etag), (Bytes::from("two"), second.clone()));
+            assert_eq!(
+                (object.bytes, object.etag),
+                (Bytes::from("two"), second.clone())
+            );
         }
         other => panic!("expected the changed object, got {other:?}"),
     }
     store.delete("k").await.unwrap();
-    assert!(matches!(store.get_if_changed("k", &second).await.unwrap(), Revalidated::Missing));
+    assert!(matches!(
+        store.get_if_changed("k", &second).await.unwrap(),
+        Revalidated::Missing
+    ));
 }
 
 async fn if_absent_puts_only_the_first(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
-    store.put("k", Bytes::from("one"), PutCondition::IfAbsent).await.unwrap();
+    store
+        .put("k", Bytes::from("one"), PutCondition::IfAbsent)
+        .await
+        .unwrap();
     let lost = refusal(&store, "k", PutCondition::IfAbsent).await;
     assert_eq!(lost, Some(ErrorKind::PreconditionFailed));
     assert_eq!(bytes(&store, "k").await, Some(Bytes::from("one")));
@@ -150,12 +188,19 @@ async fn if_match_puts_only_over_its_version(harness: &impl StoreHarness) {
     let failed = Some(ErrorKind::PreconditionFailed);
     let first = put(&store, "k", "one").await;
     let over_first = PutCondition::IfMatch(first.clone());
-    let second = store.put("k", Bytes::from("two"), over_first.clone()).await.unwrap();
+    let second = store
+        .put("k", Bytes::from("two"), over_first.clone())
+        .await
+        .unwrap();
     assert_eq!(refusal(&store, "k", over_first.clone()).await, failed);
     assert_eq!(bytes(&store, "k").await, Some(Bytes::from("two")));
     store.delete("k").await.unwrap();
-    // S3 answers 404 where the object is gone; this port has one answer for a condition that does not hold.
-    assert_eq!(refusal(&store, "k", PutCondition::IfMatch(second)).await, failed);
+    // S3 answers 404 where the object is gone; this port has one answer for a condition that does
+    // not hold.
+    assert_eq!(
+        refusal(&store, "k", PutCondition::IfMatch(second)).await,
+        failed
+    );
     assert_eq!(refusal(&store, "never", over_first).await, failed);
     assert_eq!(bytes(&store, "k").await, None);
 }
@@ -170,16 +215,33 @@ async fn one_of_many_racers_wins_if_match(harness: &impl StoreHarness) {
     one_of_many_racers_wins(harness, &store, &PutCondition::IfMatch(etag)).await;
 }
 
-async fn one_of_many_racers_wins<H: StoreHarness>(harness: &H, store: &H::Store, condition: &PutCondition) {
-    let racers = (0..RACERS).map(|n| store.put("k", Bytes::from(format!("racer {n}")), condition.clone()));
+async fn one_of_many_racers_wins<H: StoreHarness>(
+    harness: &H,
+    store: &H::Store,
+    condition: &PutCondition,
+) {
+    let racers =
+        (0..RACERS).map(|n| store.put("k", Bytes::from(format!("racer {n}")), condition.clone()));
     let results = join_all(racers).await;
     let winners: Vec<_> = (0..RACERS).filter(|n| results[*n].is_ok()).collect();
-    let is_one = if harness.is_exact() { winners.len() == 1 } else { !winners.is_empty() };
+    let is_one = if harness.is_exact() {
+        winners.len() == 1
+    } else {
+        !winners.is_empty()
+    };
     assert!(is_one, "{} winners of {RACERS}", winners.len());
     let lost = results.iter().filter_map(|result| result.as_ref().err());
-    assert!(lost.map(|error| error.kind).all(|kind| kind == ErrorKind::PreconditionFailed));
+    assert!(
+        lost.map(|error| error.kind)
+            .all(|kind| kind == ErrorKind::PreconditionFailed)
+    );
     let kept = bytes(store, "k").await;
-    assert!(winners.iter().any(|winner| kept == Some(Bytes::from(format!("racer {winner}")))), "{kept:?}");
+    assert!(
+        winners
+            .iter()
+            .any(|winner| kept == Some(Bytes::from(format!("racer {winner}")))),
+        "{kept:?}"
+    );
 }
 
 async fn racing_writers_leave_one_whole_object(harness: &impl StoreHarness) {
@@ -205,14 +267,25 @@ async fn a_deleted_key_counts_as_absent(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     put(&store, "a/b", "one").await;
     store.delete("a/b").await.unwrap();
-    store.put("a/b", Bytes::from("two"), PutCondition::IfAbsent).await.unwrap();
+    store
+        .put("a/b", Bytes::from("two"), PutCondition::IfAbsent)
+        .await
+        .unwrap();
     assert_eq!(bytes(&store, "a/b").await, Some(Bytes::from("two")));
 }
 
 async fn keys_are_told_apart_by_case_and_spelling(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     // The last two look the same: one character, and two that combine.
-    let spellings = ["key", "KEY", "Key", "key ", "key.", "k\u{e9}y", "ke\u{301}y"];
+    let spellings = [
+        "key",
+        "KEY",
+        "Key",
+        "key ",
+        "key.",
+        "k\u{e9}y",
+        "ke\u{301}y",
+    ];
     for key in spellings {
         put(&store, key, key.to_owned()).await;
     }
@@ -224,14 +297,50 @@ async fn keys_are_told_apart_by_case_and_spelling(harness: &impl StoreHarness) {
 async fn bad_keys_are_refused(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     let long = "k/".repeat(512) + "k";
-    for key in ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "../a", "a/.", long.as_str()] {
+    for key in [
+        "",
+        "/",
+        "/a",
+        "a/",
+        "a//b",
+        ".",
+        "..",
+        "a/../b",
+        "../a",
+        "a/.",
+        long.as_str(),
+    ] {
         let invalid = Some(ErrorKind::Invalid);
-        assert_eq!(refusal(&store, key, PutCondition::Always).await, invalid, "{key:?}");
-        assert_eq!(store.get(key).await.err().map(|e| e.kind), invalid, "{key:?}");
-        assert_eq!(store.get_range(key, 0..1).await.err().map(|e| e.kind), invalid, "{key:?}");
-        assert_eq!(store.delete(key).await.err().map(|e| e.kind), invalid, "{key:?}");
+        assert_eq!(
+            refusal(&store, key, PutCondition::Always).await,
+            invalid,
+            "{key:?}"
+        );
+        assert_eq!(
+            store.get(key).await.err().map(|e| e.kind),
+            invalid,
+            "{key:?}"
+        );
+        assert_eq!(
+            store.get_range(key, 0..1).await.err().map(|e| e.kind),
+            invalid,
+            "{key:?}"
+        );
+        assert_eq!(
+            store.delete(key).await.err().map(|e| e.kind),
+            invalid,
+            "{key:?}"
+        );
         let known = ETag("x".to_owned());
-        assert_eq!(store.get_if_changed(key, &known).await.err().map(|e| e.kind), invalid, "{key:?}");
+        assert_eq!(
+            store
+                .get_if_changed(key, &known)
+                .await
+                .err()
+                .map(|e| e.kind),
+            invalid,
+            "{key:?}"
+        );
     }
     assert_eq!(keys(&store, "", None, 10).await, [""; 0]);
     // The longest key, in segments that a file system takes.
@@ -241,8 +350,9 @@ async fn bad_keys_are_refused(harness: &impl StoreHarness) {
 }
 
 /// Keys whose byte order differs from that of folders, of case-blind sorting, and of UTF-16.
-const SORTED: [&str; 12] =
-    ["A/1", "a-b/1", "a-b/2", "a.json", "a/1", "a/b-c", "a/b/c", "a/b0", "a0", "b", "\u{fb01}", "😀"];
+const SORTED: [&str; 12] = [
+    "A/1", "a-b/1", "a-b/2", "a.json", "a/1", "a/b-c", "a/b/c", "a/b0", "a0", "b", "\u{fb01}", "😀",
+];
 
 async fn filled(harness: &impl StoreHarness) -> impl ObjectStore {
     let store = harness.fresh().await;
@@ -254,7 +364,11 @@ async fn filled(harness: &impl StoreHarness) -> impl ObjectStore {
 
 async fn a_listing_is_in_byte_order_with_sizes(harness: &impl StoreHarness) {
     let page = filled(harness).await.list("", None, 1000).await.unwrap();
-    let listed: Vec<_> = page.objects.iter().map(|object| (object.key.as_str(), object.size)).collect();
+    let listed: Vec<_> = page
+        .objects
+        .iter()
+        .map(|object| (object.key.as_str(), object.size))
+        .collect();
     let expected: Vec<_> = SORTED.into_iter().zip(0..).collect();
     assert_eq!(listed, expected);
     assert_eq!(page.next_after, None);
@@ -262,17 +376,35 @@ async fn a_listing_is_in_byte_order_with_sizes(harness: &impl StoreHarness) {
 
 async fn a_listing_keeps_to_its_prefix(harness: &impl StoreHarness) {
     let store = filled(harness).await;
-    for prefix in ["a", "a/", "a/b", "a/b/", "a-", "A", "b", "b/", "c", "\u{fb01}", "zz/"] {
-        let expected: Vec<_> = SORTED.into_iter().filter(|key| key.starts_with(prefix)).collect();
+    for prefix in [
+        "a", "a/", "a/b", "a/b/", "a-", "A", "b", "b/", "c", "\u{fb01}", "zz/",
+    ] {
+        let expected: Vec<_> = SORTED
+            .into_iter()
+            .filter(|key| key.starts_with(prefix))
+            .collect();
         assert_eq!(keys(&store, prefix, None, 1000).await, expected, "{prefix}");
     }
 }
 
 async fn a_listing_goes_on_after_a_key(harness: &impl StoreHarness) {
     let store = filled(harness).await;
-    for after in
-        ["", "A", "a", "a-b/1", "a-b0", "a/", "a/b", "a/b/", "a/b/c", "a/zzz", "a0", "b", "😀", "\u{10ffff}"]
-    {
+    for after in [
+        "",
+        "A",
+        "a",
+        "a-b/1",
+        "a-b0",
+        "a/",
+        "a/b",
+        "a/b/",
+        "a/b/c",
+        "a/zzz",
+        "a0",
+        "b",
+        "😀",
+        "\u{10ffff}",
+    ] {
         for prefix in ["", "a", "a/", "a/b"] {
             let is_listed = |key: &&str| key.starts_with(prefix) && *key > after;
             let expected: Vec<_> = SORTED.into_iter().filter(is_listed).collect();
@@ -295,15 +427,26 @@ async fn pages_join_to_the_whole(harness: &impl StoreHarness) {
                 break;
             }
         }
-        assert_eq!((listed, after), (SORTED.map(str::to_owned).to_vec(), None), "pages of {max}");
+        assert_eq!(
+            (listed, after),
+            (SORTED.map(str::to_owned).to_vec(), None),
+            "pages of {max}"
+        );
     }
 }
 
 async fn a_page_of_none_or_of_too_many_is_refused(harness: &impl StoreHarness) {
     let store = harness.fresh().await;
     for max in [0, 1001] {
-        let refused = store.list("", None, max).await.map(|page| page.objects.len());
-        assert_eq!(refused.map_err(|e| e.kind), Err(ErrorKind::Invalid), "{max}");
+        let refused = store
+            .list("", None, max)
+            .await
+            .map(|page| page.objects.len());
+        assert_eq!(
+            refused.map_err(|e| e.kind),
+            Err(ErrorKind::Invalid),
+            "{max}"
+        );
     }
 }
 

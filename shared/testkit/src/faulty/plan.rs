@@ -14,7 +14,8 @@ const EFFECTS_MAX: u64 = 1000;
 /// The fault of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that kind.
+    /// Nothing happens; the call fails. A webhook fails as `Socket`, or as `TimedOut` for that
+    /// kind.
     Before(ErrorKind),
     /// The effect happens, but the answer is lost and the call fails.
     After(ErrorKind),
@@ -52,8 +53,8 @@ pub struct Effect<'a> {
 
 type Rule = dyn Fn(Effect<'_>) -> Option<Fault> + Send + Sync;
 
-/// Decides which calls fail, until it is switched off. Clones share it, so several ports may count through
-/// one plan.
+/// Decides which calls fail, until it is switched off. Clones share it, so several ports may count
+/// through one plan.
 #[derive(Clone)]
 pub struct Plan {
     rule: Arc<Rule>,
@@ -73,14 +74,17 @@ impl Plan {
         Self::nth_of(number, fault, |_| true)
     }
 
-    /// The call with this number, from 0, of those that are meant and come while the plan is on, fails so.
+    /// The call with this number, from 0, of those that are meant and come while the plan is on,
+    /// fails so.
     pub fn nth_of(
         number: u64,
         fault: Fault,
         is_meant: impl Fn(Effect<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         let seen = AtomicU64::new(0);
-        Self::at(fault, move |effect| is_meant(effect) && seen.fetch_add(1, Ordering::SeqCst) == number)
+        Self::at(fault, move |effect| {
+            is_meant(effect) && seen.fetch_add(1, Ordering::SeqCst) == number
+        })
     }
 
     /// The calls that are meant fail so.
@@ -91,11 +95,16 @@ impl Plan {
     /// Calls fail as `rule` says.
     pub fn by(rule: impl Fn(Effect<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
         let rule = Arc::new(rule);
-        Self { rule, is_off: Arc::default(), effects: Arc::default(), faults: Arc::default() }
+        Self {
+            rule,
+            is_off: Arc::default(),
+            effects: Arc::default(),
+            faults: Arc::default(),
+        }
     }
 
-    /// Switches the plan on, as it is at first, or off: then nothing fails, and effects are counted all the
-    /// same.
+    /// Switches the plan on, as it is at first, or off: then nothing fails, and effects are counted
+    /// all the same.
     pub fn switch(&self, is_on: bool) {
         self.is_off.store(!is_on, Ordering::SeqCst);
     }
@@ -123,12 +132,22 @@ impl Plan {
         self.faults.load(Ordering::SeqCst)
     }
 
-    pub(super) fn decide(&self, port: &'static str, operation: Operation, key: &str) -> Option<Fault> {
+    pub(super) fn decide(
+        &self,
+        port: &'static str,
+        operation: Operation,
+        key: &str,
+    ) -> Option<Fault> {
         let number = self.effects.fetch_add(1, Ordering::SeqCst);
         if self.is_off.load(Ordering::SeqCst) {
             return None;
         }
-        let fault = (self.rule)(Effect { number, port, operation, key });
+        let fault = (self.rule)(Effect {
+            number,
+            port,
+            operation,
+            key,
+        });
         if fault.is_some() {
             self.faults.fetch_add(1, Ordering::SeqCst);
         }
@@ -145,19 +164,29 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A fault at every effect, before it happens and after it: runs `run` with a plan that makes the first
-/// effect fail, then with one for the second, until none is left to fail. `run` gets the fault in words too.
+/// A fault at every effect, before it happens and after it: runs `run` with a plan that makes the
+/// first effect fail, then with one for the second, until none is left to fail. `run` gets the
+/// fault in words too.
 pub async fn at_every_effect(run: impl AsyncFnMut(&Plan, &str)) {
     at_every_effect_of(|_| true, run).await;
 }
 
 /// The same, of the effects that are meant.
-pub async fn at_every_effect_of(is_meant: fn(Effect<'_>) -> bool, mut run: impl AsyncFnMut(&Plan, &str)) {
-    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::TimedOut)] {
+pub async fn at_every_effect_of(
+    is_meant: fn(Effect<'_>) -> bool,
+    mut run: impl AsyncFnMut(&Plan, &str),
+) {
+    for fault in [
+        Fault::Before(ErrorKind::Other),
+        Fault::After(ErrorKind::TimedOut),
+    ] {
         let mut number = 0;
         let mut is_whole = false;
         while !is_whole {
-            assert!(number < EFFECTS_MAX, "the run has more than {EFFECTS_MAX} effects");
+            assert!(
+                number < EFFECTS_MAX,
+                "the run has more than {EFFECTS_MAX} effects"
+            );
             let plan = Plan::nth_of(number, fault.clone(), is_meant);
             run(&plan, &format!("{fault:?} at effect {number}")).await;
             is_whole = plan.faults() == 0;

@@ -5,19 +5,39 @@ use crate::endpoint::MemoryEndpoint;
 use crate::memory::{MemoryQueue, MemoryStore, message, request};
 
 fn call(port: &'static str, operation: Operation, key: &str, entries: usize, bytes: usize) -> Call {
-    Call { port, operation, key: key.to_owned(), entries, bytes, ended: Ended::Ok }
+    Call {
+        port,
+        operation,
+        key: key.to_owned(),
+        entries,
+        bytes,
+        ended: Ended::Ok,
+    }
 }
 
 #[tokio::test]
 async fn calls_of_a_queue_are_noted_with_their_sizes() {
     let calls = Calls::default();
     let queue = Recorded::new(MemoryQueue::default(), "deliveries", &calls);
-    queue.send_batch(vec![message("one"), message("three")]).await.unwrap();
-    let all = ReceiveRequest { max: 10, visibility: Duration::from_secs(30), wait: Duration::ZERO };
+    queue
+        .send_batch(vec![message("one"), message("three")])
+        .await
+        .unwrap();
+    let all = ReceiveRequest {
+        max: 10,
+        visibility: Duration::from_secs(30),
+        wait: Duration::ZERO,
+    };
     let received = queue.receive(all).await.unwrap();
     queue.acknowledge(&received[0].receipt).await.unwrap();
-    queue.change_visibility(&received[1].receipt, Duration::ZERO).await.unwrap();
-    let stale = queue.replace(&received[0].receipt, vec![]).await.unwrap_err();
+    queue
+        .change_visibility(&received[1].receipt, Duration::ZERO)
+        .await
+        .unwrap();
+    let stale = queue
+        .replace(&received[0].receipt, vec![])
+        .await
+        .unwrap_err();
     assert_eq!(stale.kind, ErrorKind::NotFound);
     queue.counts().await.unwrap();
     let expected = [
@@ -25,7 +45,10 @@ async fn calls_of_a_queue_are_noted_with_their_sizes() {
         call("deliveries", Operation::Receive, "", 2, 8),
         call("deliveries", Operation::Acknowledge, "", 1, 0),
         call("deliveries", Operation::ChangeVisibility, "", 1, 0),
-        Call { ended: Ended::Err(ErrorKind::NotFound), ..call("deliveries", Operation::Replace, "", 0, 0) },
+        Call {
+            ended: Ended::Err(ErrorKind::NotFound),
+            ..call("deliveries", Operation::Replace, "", 0, 0)
+        },
         call("deliveries", Operation::Counts, "", 0, 0),
     ];
     assert_eq!(calls.all(), expected);
@@ -36,11 +59,17 @@ async fn calls_of_a_queue_are_noted_with_their_sizes() {
 async fn calls_of_a_store_are_noted_with_their_keys() {
     let calls = Calls::default();
     let store = Recorded::new(MemoryStore::default(), "state", &calls);
-    let tag = store.put("a/b", Bytes::from("four"), PutCondition::IfAbsent).await.unwrap();
+    let tag = store
+        .put("a/b", Bytes::from("four"), PutCondition::IfAbsent)
+        .await
+        .unwrap();
     store.get("a/b").await.unwrap();
     store.get("a/c").await.unwrap();
     store.get_if_changed("a/b", &tag).await.unwrap();
-    store.get_if_changed("a/b", &ETag("other".to_owned())).await.unwrap();
+    store
+        .get_if_changed("a/b", &ETag("other".to_owned()))
+        .await
+        .unwrap();
     store.get_range("a/b", 1..3).await.unwrap();
     store.get_range("a/b", 1..5).await.unwrap_err();
     store.list("a/", None, 10).await.unwrap();
@@ -52,7 +81,10 @@ async fn calls_of_a_store_are_noted_with_their_keys() {
         call("state", Operation::GetIfChanged, "a/b", 0, 0),
         call("state", Operation::GetIfChanged, "a/b", 1, 4),
         call("state", Operation::GetRange, "a/b", 1, 2),
-        Call { ended: Ended::Err(ErrorKind::Damaged), ..call("state", Operation::GetRange, "a/b", 0, 0) },
+        Call {
+            ended: Ended::Err(ErrorKind::Damaged),
+            ..call("state", Operation::GetRange, "a/b", 0, 0)
+        },
         call("state", Operation::List, "a/", 1, 0),
         call("state", Operation::Delete, "a/b", 1, 0),
     ];
@@ -64,19 +96,37 @@ async fn calls_of_a_store_are_noted_with_their_keys() {
 async fn a_request_is_noted_without_its_query_and_a_dropped_one_as_cut() {
     let calls = Calls::default();
     let client = Recorded::new(MemoryEndpoint::default(), "webhook", &calls);
-    client.send(request("https://a.example/hook?token=s3cret", "12345")).await;
+    client
+        .send(request("https://a.example/hook?token=s3cret", "12345"))
+        .await;
     let silent = MemoryEndpoint::default();
     silent.hang();
     let never = Recorded::new(silent, "webhook", &calls);
-    let dropped = tokio::spawn(async move { never.send(request("https://a.example/x", "1")).await });
+    let dropped =
+        tokio::spawn(async move { never.send(request("https://a.example/x", "1")).await });
     tokio::task::yield_now().await;
     assert_eq!(calls.under_way(), 1);
     dropped.abort();
     assert!(dropped.await.unwrap_err().is_cancelled());
-    assert_eq!((calls.unnoted(async { calls.under_way() }).await, calls.under_way()), (1, 0));
+    assert_eq!(
+        (
+            calls.unnoted(async { calls.under_way() }).await,
+            calls.under_way()
+        ),
+        (1, 0)
+    );
     let expected = [
-        call("webhook", Operation::Post, "https://a.example:443/hook", 1, 5),
-        Call { ended: Ended::Cut, ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1) },
+        call(
+            "webhook",
+            Operation::Post,
+            "https://a.example:443/hook",
+            1,
+            5,
+        ),
+        Call {
+            ended: Ended::Cut,
+            ..call("webhook", Operation::Post, "https://a.example:443/x", 1, 1)
+        },
     ];
     assert_eq!(calls.all(), expected);
 }

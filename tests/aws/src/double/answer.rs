@@ -33,13 +33,19 @@ pub(super) struct Cut;
 
 impl Answer {
     pub(super) fn new(status: StatusCode) -> Self {
-        Self { status, headers: vec![], body: Bytes::new(), is_cut: false }
+        Self {
+            status,
+            headers: vec![],
+            body: Bytes::new(),
+            is_cut: false,
+        }
     }
 
     /// Adds the id of the request, which no other request has.
     pub(super) fn numbered(self, number: u64) -> Self {
         let id = format!("{number:016X}");
-        self.header("x-amz-request-id", id.clone()).header("x-amzn-requestid", id)
+        self.header("x-amz-request-id", id.clone())
+            .header("x-amzn-requestid", id)
     }
 
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -48,12 +54,18 @@ impl Answer {
     }
 
     pub(super) fn body(self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { body: body.into(), ..self.header("content-type", content_type) }
+        Self {
+            body: body.into(),
+            ..self.header("content-type", content_type)
+        }
     }
 
     /// Cuts the answer so that only half its body arrives.
     pub(super) fn cut(self) -> Self {
-        Self { is_cut: true, ..self }
+        Self {
+            is_cut: true,
+            ..self
+        }
     }
 
     pub(super) fn into_response(self) -> Result<Response<AnswerBody>, http::Error> {
@@ -62,7 +74,10 @@ impl Answer {
             response = response.header(name, value);
         }
         response.body(if self.is_cut {
-            AnswerBody::Cut(Some(self.body.slice(..self.body.len() / 2)), self.body.len() as u64)
+            AnswerBody::Cut(
+                Some(self.body.slice(..self.body.len() / 2)),
+                self.body.len() as u64,
+            )
         } else {
             AnswerBody::Whole(Full::new(self.body))
         })
@@ -73,9 +88,14 @@ impl Body for AnswerBody {
     type Data = Bytes;
     type Error = Cut;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match self.get_mut() {
-            Self::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never: Infallible| match never {}),
+            Self::Whole(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map_err(|never: Infallible| match never {}),
             Self::Cut(half, _) => Poll::Ready(Some(half.take().map(Frame::data).ok_or(Cut))),
         }
     }

@@ -22,10 +22,14 @@ impl Call {
     pub(super) fn parse(parts: &Parts, body: Bytes) -> Result<Self, Answer> {
         if parts.headers.contains_key(sqs::TARGET) {
             check_signature(parts, "sqs").map_err(|Unsigned| sqs::Error::unsigned().answer())?;
-            sqs::Call::parse(parts, &body).map(Self::Sqs).map_err(|error| error.answer())
+            sqs::Call::parse(parts, &body)
+                .map(Self::Sqs)
+                .map_err(|error| error.answer())
         } else {
             check_signature(parts, "s3").map_err(|Unsigned| s3::Error::denied().answer())?;
-            s3::Call::parse(parts, body).map(Self::S3).map_err(|error| error.answer())
+            s3::Call::parse(parts, body)
+                .map(Self::S3)
+                .map_err(|error| error.answer())
         }
     }
 
@@ -66,7 +70,11 @@ struct Unsigned;
 
 /// Looks for a signature for the service. The signer and the signature itself are not checked.
 fn check_signature(parts: &Parts, service: &str) -> Result<(), Unsigned> {
-    let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header = parts
+        .headers
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let is_signed = header.starts_with("AWS4-HMAC-SHA256 Credential=")
         && header.contains(&format!("/{service}/aws4_request"));
     if is_signed { Ok(()) } else { Err(Unsigned) }

@@ -28,6 +28,9 @@ mod tests {
     #[test]
     fn digests_are_those_of_the_standards() {
         assert_eq!(md5_of(b""), "d41d8cd98f00b204e9800998ecf8427e");
-        assert_eq!(sha256_of(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            sha256_of(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
     }
 }

@@ -37,7 +37,10 @@ pub enum Action {
 impl Action {
     /// True if SQS is asked, not S3.
     pub const fn is_sqs(self) -> bool {
-        !matches!(self, Self::GetObject | Self::PutObject | Self::DeleteObject | Self::ListObjects)
+        !matches!(
+            self,
+            Self::GetObject | Self::PutObject | Self::DeleteObject | Self::ListObjects
+        )
     }
 }
 
@@ -48,13 +51,13 @@ pub struct Seen {
     pub action: Action,
     /// The queue or the bucket, by name.
     pub target: String,
-    /// The subjects: bodies of messages that are sent, receipt handles that are settled, bodies that were
-    /// received, the object's key, the listing's prefix.
+    /// The subjects: bodies of messages that are sent, receipt handles that are settled, bodies
+    /// that were received, the object's key, the listing's prefix.
     pub subjects: Vec<String>,
     /// Bytes of message bodies, in the request or in its answer; of S3, of the object.
     pub payload_bytes: usize,
-    /// The answer's status, also of an answer that was lost; [`NO_ANSWER`] where nothing happened and there
-    /// was no answer.
+    /// The answer's status, also of an answer that was lost; [`NO_ANSWER`] where nothing happened
+    /// and there was no answer.
     pub status: u16,
 }
 
@@ -69,8 +72,8 @@ impl Seen {
     }
 }
 
-/// Requests in the order in which they took effect; those that had none, in the order in which they were
-/// refused.
+/// Requests in the order in which they took effect; those that had none, in the order in which they
+/// were refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Journal(Vec<Seen>);
 
@@ -92,7 +95,11 @@ impl Journal {
 
     /// The chunks that SQS bills for all of them.
     pub fn billed_by_sqs(&self) -> u64 {
-        self.0.iter().filter(|seen| seen.action.is_sqs()).map(Seen::billed).sum()
+        self.0
+            .iter()
+            .filter(|seen| seen.action.is_sqs())
+            .map(Seen::billed)
+            .sum()
     }
 
     /// The actions of all requests.
@@ -112,7 +119,13 @@ mod tests {
     #[test]
     fn each_begun_64_kilobytes_are_billed() {
         let check = |action, payload_bytes, expected| {
-            let seen = Seen { action, target: String::new(), subjects: vec![], payload_bytes, status: 200 };
+            let seen = Seen {
+                action,
+                target: String::new(),
+                subjects: vec![],
+                payload_bytes,
+                status: 200,
+            };
             assert_eq!(seen.billed(), expected, "{payload_bytes} bytes");
         };
         check(Action::ReceiveMessage, 0, 1);

@@ -33,12 +33,16 @@ pub(super) fn perform(call: &Call, shared: &Shared) -> Answer {
 fn effect(call: &Call, buckets: &mut Buckets, shared: &Shared) -> Result<Answer, Error> {
     let bucket = buckets.named(&call.bucket)?;
     match &call.request {
-        Request::Get { key, if_none_match, range } => {
-            bucket.get(key, if_none_match.as_deref(), range.as_ref())
-        }
-        Request::Put { key, bytes, condition } => {
-            bucket.put(key, bytes, condition.as_ref(), shared.clock.now())
-        }
+        Request::Get {
+            key,
+            if_none_match,
+            range,
+        } => bucket.get(key, if_none_match.as_deref(), range.as_ref()),
+        Request::Put {
+            key,
+            bytes,
+            condition,
+        } => bucket.put(key, bytes, condition.as_ref(), shared.clock.now()),
         Request::Delete { key } => {
             bucket.delete(key);
             Ok(Answer::new(StatusCode::NO_CONTENT))
@@ -56,6 +60,12 @@ impl Call {
             Request::List(page) => (&page.prefix, 0),
         };
         let (action, target) = (self.action(), self.bucket.clone());
-        Seen { action, target, subjects: vec![subject.clone()], payload_bytes, status }
+        Seen {
+            action,
+            target,
+            subjects: vec![subject.clone()],
+            payload_bytes,
+            status,
+        }
     }
 }

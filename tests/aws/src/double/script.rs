@@ -34,7 +34,8 @@ pub enum Refusal {
     Unavailable,
     /// The service broke: 500 `InternalError`.
     Broken,
-    /// Another conditional put of the key was under way: 409 `ConditionalRequestConflict` (only S3).
+    /// Another conditional put of the key was under way: 409 `ConditionalRequestConflict` (only
+    /// S3).
     Conflict,
     /// A handle that was never given out: 404 `ReceiptHandleIsInvalid` (only SQS).
     BadHandle,
@@ -68,15 +69,29 @@ pub enum Shown {
 impl Fault {
     /// The entries in neither list.
     pub fn unmentioned(indices: &[usize], happens: bool) -> Self {
-        let entry = |index: &usize| EntryFault { index: *index, happens, shown: Shown::Nowhere };
+        let entry = |index: &usize| EntryFault {
+            index: *index,
+            happens,
+            shown: Shown::Nowhere,
+        };
         Self::Entries(indices.iter().map(entry).collect())
     }
 
     /// The entries in `Failed`; nothing happens to them.
     pub fn failed(indices: &[usize], code: &'static str, is_senders_fault: bool) -> Self {
-        let shown = Shown::Failed { code, is_senders_fault };
+        let shown = Shown::Failed {
+            code,
+            is_senders_fault,
+        };
         Self::Entries(
-            indices.iter().map(|index| EntryFault { index: *index, happens: false, shown }).collect(),
+            indices
+                .iter()
+                .map(|index| EntryFault {
+                    index: *index,
+                    happens: false,
+                    shown,
+                })
+                .collect(),
         )
     }
 }

@@ -20,7 +20,8 @@ use super::journal::NO_ANSWER;
 use super::script::Fault;
 use super::shared::Shared;
 
-/// Largest request: the largest object a test puts, with room for JSON's escapes of the largest message.
+/// Largest request: the largest object a test puts, with room for JSON's escapes of the largest
+/// message.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Why a connection closes without an answer.
@@ -48,14 +49,25 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(move |request| handle(request, shared.clone()));
     // An error is a connection that closed, as scripted or by the client.
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
 }
 
-async fn handle(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<AnswerBody>, Closed> {
+async fn handle(
+    request: Request<Incoming>,
+    shared: Arc<Shared>,
+) -> Result<Response<AnswerBody>, Closed> {
     let (parts, body) = request.into_parts();
-    let body = Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(|_| Closed::Unreadable)?;
+    let body = Limited::new(body, REQUEST_BYTES_MAX)
+        .collect()
+        .await
+        .map_err(|_| Closed::Unreadable)?;
     let answer = answer(&parts, body.to_bytes(), &shared).await?;
-    answer.numbered(shared.lock().number()).into_response().map_err(Closed::Answer)
+    answer
+        .numbered(shared.lock().number())
+        .into_response()
+        .map_err(Closed::Answer)
 }
 
 async fn answer(parts: &Parts, body: Bytes, shared: &Shared) -> Result<Answer, Closed> {

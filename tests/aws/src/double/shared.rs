@@ -42,7 +42,12 @@ impl State {
 impl Shared {
     /// State without queues and buckets.
     pub(super) fn new(address: SocketAddr, clock: ManualClock) -> Self {
-        Self { address, clock, state: Mutex::default(), changed: Notify::new() }
+        Self {
+            address,
+            clock,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

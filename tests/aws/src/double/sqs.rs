@@ -32,7 +32,9 @@ pub(super) async fn perform(call: &Call, faults: &[EntryFault], shared: &Shared)
         Request::Send(batch) => at_once(call, shared, |queues| {
             let queue = queues.named(&call.queue_url)?;
             batch::check_size(&call.request)?;
-            batch::answer(batch, faults, |outgoing| queue.send(outgoing, &shared.clock))
+            batch::answer(batch, faults, |outgoing| {
+                queue.send(outgoing, &shared.clock)
+            })
         }),
         Request::Delete(batch) => at_once(call, shared, |queues| {
             let queue = queues.named(&call.queue_url)?;
@@ -40,17 +42,25 @@ pub(super) async fn perform(call: &Call, faults: &[EntryFault], shared: &Shared)
         }),
         Request::Change(batch) => at_once(call, shared, |queues| {
             let queue = queues.named(&call.queue_url)?;
-            batch::answer(batch, faults, |change| queue.change_visibility(change, &shared.clock))
+            batch::answer(batch, faults, |change| {
+                queue.change_visibility(change, &shared.clock)
+            })
         }),
-        Request::Attributes(names) => {
-            at_once(call, shared, |queues| queues.named(&call.queue_url)?.attributes(names, &shared.clock))
-        }
+        Request::Attributes(names) => at_once(call, shared, |queues| {
+            queues
+                .named(&call.queue_url)?
+                .attributes(names, &shared.clock)
+        }),
         Request::Receive(receive) => receive::perform(call, receive, shared).await,
     }
 }
 
 /// Performs an action that does not wait, under one lock with its line in the journal.
-fn at_once(call: &Call, shared: &Shared, effect: impl FnOnce(&mut Queues) -> Result<Value, Error>) -> Answer {
+fn at_once(
+    call: &Call,
+    shared: &Shared,
+    effect: impl FnOnce(&mut Queues) -> Result<Value, Error>,
+) -> Answer {
     let mut state = shared.lock();
     let answer = to_answer(effect(&mut state.queues));
     state.journal.push(call.seen(answer.status.as_u16()));
@@ -63,7 +73,18 @@ impl Call {
     /// The entry of the journal, for any outcome.
     pub(super) fn seen(&self, status: u16) -> Seen {
         let (subjects, payload_bytes) = self.request.subjects();
-        let target = self.queue_url.rsplit('/').next().unwrap_or_default().to_owned();
-        Seen { action: self.action, target, subjects, payload_bytes, status }
+        let target = self
+            .queue_url
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        Seen {
+            action: self.action,
+            target,
+            subjects,
+            payload_bytes,
+            status,
+        }
     }
 }

@@ -17,7 +17,10 @@ fn ask(port: u16, path: &str) -> std::io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, QUESTION_MAX)?;
     stream.set_read_timeout(Some(QUESTION_MAX))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"
+    )?;
     let mut status = [0; "HTTP/1.1 200".len()];
     stream.read_exact(&mut status)?;
     Ok(String::from_utf8_lossy(&status).into_owned())

@@ -90,7 +90,10 @@ fn localstack(port: u16, folder: &Path) -> [(&'static str, String); 10] {
         ("DNS_ADDRESS", "0".to_owned()),
         ("DISABLE_EVENTS", "1".to_owned()),
         ("SKIP_SSL_CERT_DOWNLOAD", "1".to_owned()),
-        ("LOCALSTACK_VOLUME_DIR", folder.join("volume").display().to_string()),
+        (
+            "LOCALSTACK_VOLUME_DIR",
+            folder.join("volume").display().to_string(),
+        ),
         ("SERVICES", "sqs,s3".to_owned()),
     ]
 }

@@ -1,5 +1,5 @@
-//! Messages that come again from SQS, and a queue that gives out no more: an event may be delivered again,
-//! and may become one more dead letter. It is never lost.
+//! Messages that come again from SQS, and a queue that gives out no more: an event may be delivered
+//! again, and may become one more dead letter. It is never lost.
 
 #![expect(clippy::unwrap_used, reason = "a harness that fails panics")]
 
@@ -31,7 +31,9 @@ fn sent(world: &World) -> BTreeMap<String, usize> {
     let mut times = BTreeMap::new();
     for request in world.endpoint.take() {
         let body: Value = serde_json::from_str(&request.body).unwrap();
-        *times.entry(body["id"].as_str().unwrap().to_owned()).or_default() += 1;
+        *times
+            .entry(body["id"].as_str().unwrap().to_owned())
+            .or_default() += 1;
     }
     times
 }
@@ -56,7 +58,8 @@ fn check_left(world: &World, dead_letters: &[&str]) {
     );
 }
 
-/// Every message of the queue comes once its time is over, and the endpoint takes its events from now on.
+/// Every message of the queue comes once its time is over, and the endpoint takes its events from
+/// now on.
 async fn come_again(world: &World) {
     world.clock.advance(VISIBILITY);
     world.deliver_all().await;
@@ -84,7 +87,8 @@ async fn an_invocation_that_is_killed_before_its_own_delete_writes_one_dead_lett
 }
 
 #[tokio::test]
-async fn an_invocation_that_is_killed_before_its_own_delete_leaves_a_retry_and_the_message_and_both_arrive() {
+async fn an_invocation_that_is_killed_before_its_own_delete_leaves_a_retry_and_the_message_and_both_arrive()
+ {
     let world = one_event(Answer::Status(503)).await;
     let batch = world.receive().await;
     world.invoke_and_kill(&world.worker(), &batch).await;
@@ -108,9 +112,15 @@ async fn both_deliver(world: &World) {
         }
         world.clock.advance(ANSWER_TIME);
     };
-    let (first_done, second_done, ()) =
-        tokio::join!(world.invoke(&one, &first), world.invoke(&other, &second), answers);
-    assert_eq!((&first_done.failures[..], &second_done.failures[..]), (&[][..], &[][..]));
+    let (first_done, second_done, ()) = tokio::join!(
+        world.invoke(&one, &first),
+        world.invoke(&other, &second),
+        answers
+    );
+    assert_eq!(
+        (&first_done.failures[..], &second_done.failures[..]),
+        (&[][..], &[][..])
+    );
     assert_eq!(world.endpoint.most_at_once(), 2);
     world.settle(&first, &first_done).await;
     world.settle(&second, &second_done).await;
@@ -157,7 +167,7 @@ async fn a_message_received_again_after_its_deletion_is_delivered_again() {
 
 #[tokio::test]
 async fn a_message_received_again_after_its_deletion_and_its_time_to_live_is_one_dead_letter_and_no_request()
-{
+ {
     let world = one_event(Answer::Status(204)).await;
     world.deliver_all().await;
     assert_eq!(sent(&world), times(1));
@@ -170,24 +180,36 @@ async fn a_message_received_again_after_its_deletion_and_its_time_to_live_is_one
 
 /// Refuses an event's first attempt.
 fn busy_in_the_first_minute(_: &str, at: Timestamp) -> u16 {
-    if at < posthaste_simulation::start() + MINUTE { 503 } else { 204 }
+    if at < posthaste_simulation::start() + MINUTE {
+        503
+    } else {
+        204
+    }
 }
 
 #[tokio::test]
 async fn past_the_limit_in_flight_retries_are_written_and_the_rest_waits_and_arrives_once() {
     const EVENTS: usize = 25;
     let world = World::start().await;
-    world.endpoint.answer([Answer::By(busy_in_the_first_minute)]);
+    world
+        .endpoint
+        .answer([Answer::By(busy_in_the_first_minute)]);
     world.double.limit_in_flight(DELIVERIES, BATCH_MAX);
     let ids: Vec<_> = (0..EVENTS).map(|id| format!("{id:02}")).collect();
     world.publish(&ids[..EVENTS - 1]).await;
     let (worker, batch) = (world.worker(), world.receive().await);
     let refused = world.try_receive().await.unwrap_err();
-    assert_eq!((batch.len(), refused.kind), (BATCH_MAX, ErrorKind::Throttled { retry_after: None }));
+    assert_eq!(
+        (batch.len(), refused.kind),
+        (BATCH_MAX, ErrorKind::Throttled { retry_after: None })
+    );
     // A full queue takes what is sent to it, from publish and from deliver.
     world.publish(&ids[EVENTS - 1..]).await;
     let response = world.invoke(&worker, &batch).await;
-    assert_eq!((response.failures.len(), world.queued(), sent(&world).len()), (0, EVENTS, BATCH_MAX));
+    assert_eq!(
+        (response.failures.len(), world.queued(), sent(&world).len()),
+        (0, EVENTS, BATCH_MAX)
+    );
     world.settle(&batch, &response).await;
     world.clock.advance(MINUTE);
     for _ in 0..10 {
@@ -195,6 +217,9 @@ async fn past_the_limit_in_flight_retries_are_written_and_the_rest_waits_and_arr
         world.clock.advance(2 * MINUTE);
     }
     let sent = sent(&world);
-    assert!(sent.len() == EVENTS && sent.values().all(|times| *times == 1), "{sent:?}");
+    assert!(
+        sent.len() == EVENTS && sent.values().all(|times| *times == 1),
+        "{sent:?}"
+    );
     check_left(&world, &[]);
 }

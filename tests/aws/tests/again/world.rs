@@ -1,4 +1,5 @@
-//! Workers of deliver over the adapters and the strict double, and the event source mapping in front of them.
+//! Workers of deliver over the adapters and the strict double, and the event source mapping in
+//! front of them.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -14,8 +15,8 @@ use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_ports::{
-    BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver, QueueSender,
-    ReceiveRequest, ReceivedMessage,
+    BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver,
+    QueueSender, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_services::{DrainMeter, LinkHealth, Registry};
 use posthaste_simulation::{ScriptedEndpoint, event, start};
@@ -67,15 +68,26 @@ impl World {
         ]);
         let clients = clients(&double.endpoint());
         let mapping = clients.queue(QueueName::Deliveries, urls.clone(), clock.clone());
-        Self { endpoint: ScriptedEndpoint::new(clock.clone()), clock, double, clients, urls, mapping }
+        Self {
+            endpoint: ScriptedEndpoint::new(clock.clone()),
+            clock,
+            double,
+            clients,
+            urls,
+            mapping,
+        }
     }
 
     /// An instance of deliver that knows nothing yet.
     pub(crate) fn worker(&self) -> Worker {
         let state = || self.clients.store(STATE);
         let ports = DeliverPorts {
-            queue: self.clients.queue(QueueName::Deliveries, self.urls.clone(), self.clock.clone()),
-            records: self.clients.queue(QueueName::Records, self.urls.clone(), self.clock.clone()),
+            queue: self
+                .clients
+                .queue(QueueName::Deliveries, self.urls.clone(), self.clock.clone()),
+            records: self
+                .clients
+                .queue(QueueName::Records, self.urls.clone(), self.clock.clone()),
             state: state(),
             registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
             links: LinkHealth::new(state(), self.clock.clone(), HealthSettings::default()),
@@ -84,9 +96,17 @@ impl World {
             entropy: SeededEntropy::new(1),
             drain: DrainMeter::default(),
         };
-        // Kills come between sends and deletes of deliveries: the log's sends would be taken for them.
+        // Kills come between sends and deletes of deliveries: the log's sends would be taken for
+        // them.
         let (records, delivery_log) = (RecordsSettings::AWS, DeliveryLogMode::Off);
-        Deliver::new(ports, DeliverSettings { records, delivery_log, ..DeliverSettings::default() })
+        Deliver::new(
+            ports,
+            DeliverSettings {
+                records,
+                delivery_log,
+                ..DeliverSettings::default()
+            },
+        )
     }
 
     /// Puts deliveries of one event each into the queue, as publish does.
@@ -94,17 +114,29 @@ impl World {
         let group = Some(group(&topic(), &subscription()));
         let message = |id: &String| {
             let body = render_delivery(&delivery(id, &self.clock));
-            OutgoingMessage { body, group: group.clone(), delay_secs: 0 }
+            OutgoingMessage {
+                body,
+                group: group.clone(),
+                delay_secs: 0,
+            }
         };
         for ids in ids.chunks(BATCH_MAX) {
-            let sent = self.mapping.send_batch(ids.iter().map(message).collect()).await.unwrap();
+            let sent = self
+                .mapping
+                .send_batch(ids.iter().map(message).collect())
+                .await
+                .unwrap();
             assert!(sent.iter().all(Result::is_ok), "{sent:?}");
         }
     }
 
     /// A receive of the mapping that waits for nothing.
     pub(crate) async fn try_receive(&self) -> Result<Vec<ReceivedMessage>, PortError> {
-        let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max: BATCH_MAX,
+            visibility: VISIBILITY,
+            wait: Duration::ZERO,
+        };
         self.mapping.receive(request).await
     }
 
@@ -115,11 +147,15 @@ impl World {
     /// One invocation, without the mapping's part.
     pub(crate) async fn invoke(&self, worker: &Worker, batch: &[ReceivedMessage]) -> BatchResponse {
         let deadline = self.clock.monotonic() + INVOCATION;
-        lingering(&self.clock, Box::pin(worker.handle(batch.to_vec(), deadline))).await
+        lingering(
+            &self.clock,
+            Box::pin(worker.handle(batch.to_vec(), deadline)),
+        )
+        .await
     }
 
-    /// An invocation that is killed when SQS has taken a message from it, and before it deletes the one that
-    /// is replaced by it.
+    /// An invocation that is killed when SQS has taken a message from it, and before it deletes the
+    /// one that is replaced by it.
     pub(crate) async fn invoke_and_kill(&self, worker: &Worker, batch: &[ReceivedMessage]) {
         self.double.take_journal();
         let has_sent = async {
@@ -130,13 +166,18 @@ impl World {
         // The future that is polled first has not seen the answer yet when the other ends.
         match select(Box::pin(self.invoke(worker, batch)), pin!(has_sent)).await {
             Either::Left((response, _)) => panic!("it had time to answer: {response:?}"),
-            Either::Right(_) => assert_eq!(self.double.journal().count(Action::DeleteMessageBatch), 0),
+            Either::Right(_) => {
+                assert_eq!(self.double.journal().count(Action::DeleteMessageBatch), 0)
+            }
         }
     }
 
-    /// Deletes the messages that were not reported as failed, as the mapping does after an invocation.
+    /// Deletes the messages that were not reported as failed, as the mapping does after an
+    /// invocation.
     pub(crate) async fn settle(&self, batch: &[ReceivedMessage], response: &BatchResponse) {
-        let done = batch.iter().filter(|message| !response.failures.contains(&message.id));
+        let done = batch
+            .iter()
+            .filter(|message| !response.failures.contains(&message.id));
         let deleting = done.map(|message| self.mapping.replace(&message.receipt, vec![]));
         let deleted = lingering(&self.clock, join_all(deleting)).await;
         deleted.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
@@ -164,13 +205,20 @@ impl World {
     pub(crate) fn dead_letters(&self) -> Vec<String> {
         let bodies = self.double.bodies(DEAD_LETTERS).into_iter();
         let letters = bodies.map(|body| parse_dead_letter(&Bytes::from(body)).unwrap());
-        letters.map(|letter| format!("{:?}", letter.reason)).collect()
+        letters
+            .map(|letter| format!("{:?}", letter.reason))
+            .collect()
     }
 }
 
 fn delivery(id: &str, clock: &ManualClock) -> Delivery {
     let payload = Payload::Inline(Bytes::from(event(id)));
-    records::delivery((topic(), subscription()), &format!("key-{id}"), [payload], clock.now())
+    records::delivery(
+        (topic(), subscription()),
+        &format!("key-{id}"),
+        [payload],
+        clock.now(),
+    )
 }
 
 fn record(clock: &ManualClock) -> TopicRecord {

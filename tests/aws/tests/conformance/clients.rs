@@ -18,8 +18,8 @@ pub(crate) fn clients(endpoint: &str) -> Clients {
     Clients::new(&settings.expect("settings that a function would have"))
 }
 
-/// Plain clients of the SDK, for work that the adapters do not do: they make queues and buckets, and break
-/// rules.
+/// Plain clients of the SDK, for work that the adapters do not do: they make queues and buckets,
+/// and break rules.
 pub(crate) struct Sdk {
     pub(crate) sqs: aws_sdk_sqs::Client,
     pub(crate) s3: aws_sdk_s3::Client,

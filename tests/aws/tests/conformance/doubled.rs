@@ -27,7 +27,11 @@ struct Doubled {
 impl Doubled {
     async fn start() -> Self {
         let clock = ManualClock::new(Timestamp::parse("2026-11-21T10:00:00Z").unwrap());
-        Self { double: Double::start(clock.clone()).await, clock, receiving: Arc::default() }
+        Self {
+            double: Double::start(clock.clone()).await,
+            clock,
+            receiving: Arc::default(),
+        }
     }
 }
 
@@ -35,16 +39,30 @@ impl queue::QueueHarness for Doubled {
     type Queue = Watched<SqsQueue<SystemClock>>;
 
     async fn fresh(&self) -> queue::QueueSet<Self::Queue> {
-        let redrive = Redrive { to: "redrive".to_owned(), max_receive_count: MAX_RECEIVE_COUNT };
+        let redrive = Redrive {
+            to: "redrive".to_owned(),
+            max_receive_count: MAX_RECEIVE_COUNT,
+        };
         let urls = QueueUrls::from([
-            (QueueName::Deliveries, self.double.queue("deliveries", Some(redrive))),
-            (QueueName::DeadLetters, self.double.queue("deadletters", None)),
+            (
+                QueueName::Deliveries,
+                self.double.queue("deliveries", Some(redrive)),
+            ),
+            (
+                QueueName::DeadLetters,
+                self.double.queue("deadletters", None),
+            ),
             (QueueName::Redrive, self.double.queue("redrive", None)),
             (QueueName::Records, self.double.queue("records", None)),
         ]);
         let clients = clients(&self.double.endpoint());
         // The adapter's own short waits pass in real time: they are not the queue's.
-        let of = |name| Watched::new(clients.queue(name, urls.clone(), SystemClock), &self.receiving);
+        let of = |name| {
+            Watched::new(
+                clients.queue(name, urls.clone(), SystemClock),
+                &self.receiving,
+            )
+        };
         queue::QueueSet {
             deliveries: of(QueueName::Deliveries),
             dead_letters: of(QueueName::DeadLetters),

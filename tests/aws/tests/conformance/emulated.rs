@@ -33,7 +33,13 @@ impl Emulated {
         let emulator = Emulator::start(tool);
         let sdk = Sdk::new(emulator.endpoint());
         let clients = clients(emulator.endpoint());
-        Self { _emulator: emulator, tool, clients, sdk, made: AtomicU32::new(0) }
+        Self {
+            _emulator: emulator,
+            tool,
+            clients,
+            sdk,
+            made: AtomicU32::new(0),
+        }
     }
 
     /// A name that nothing had before.
@@ -52,7 +58,12 @@ impl Emulated {
     }
 
     async fn arn(&self, url: &str) -> String {
-        let request = self.sdk.sqs.get_queue_attributes().queue_url(url).attribute_names(QueueArn);
+        let request = self
+            .sdk
+            .sqs
+            .get_queue_attributes()
+            .queue_url(url)
+            .attribute_names(QueueArn);
         request.send().await.unwrap().attributes.unwrap()[&QueueArn].clone()
     }
 }
@@ -63,11 +74,18 @@ impl queue::QueueHarness for Emulated {
     async fn fresh(&self) -> queue::QueueSet<Self::Queue> {
         let redrive = self.make_queue("redrive", None).await;
         let target = self.arn(&redrive).await;
-        let policy =
-            format!(r#"{{"deadLetterTargetArn":"{target}","maxReceiveCount":"{MAX_RECEIVE_COUNT}"}}"#);
+        let policy = format!(
+            r#"{{"deadLetterTargetArn":"{target}","maxReceiveCount":"{MAX_RECEIVE_COUNT}"}}"#
+        );
         let urls = QueueUrls::from([
-            (QueueName::Deliveries, self.make_queue("deliveries", Some(policy)).await),
-            (QueueName::DeadLetters, self.make_queue("deadletters", None).await),
+            (
+                QueueName::Deliveries,
+                self.make_queue("deliveries", Some(policy)).await,
+            ),
+            (
+                QueueName::DeadLetters,
+                self.make_queue("deadletters", None).await,
+            ),
             (QueueName::Redrive, redrive),
             (QueueName::Records, self.make_queue("records", None).await),
         ]);
@@ -91,8 +109,8 @@ impl queue::QueueHarness for Emulated {
     fn backend(&self) -> queue::Backend {
         queue::Backend {
             pass_max: PASS_MAX,
-            // LocalStack shows a delayed message up to a second late; moto gives one message to several
-            // receivers that ask at the same moment.
+            // LocalStack shows a delayed message up to a second late; moto gives one message to
+            // several receivers that ask at the same moment.
             is_exact: self.tool == Tool::Ministack,
             acknowledges: false,
             refuses_stale_receipts: self.tool == Tool::Ministack,
@@ -100,7 +118,11 @@ impl queue::QueueHarness for Emulated {
             shows_groups: false,
             is_fair: false,
             max_receive_count: MAX_RECEIVE_COUNT,
-            wait: if self.tool == Tool::Localstack { Duration::from_secs(1) } else { Duration::ZERO },
+            wait: if self.tool == Tool::Localstack {
+                Duration::from_secs(1)
+            } else {
+                Duration::ZERO
+            },
         }
     }
 }
@@ -110,7 +132,13 @@ impl store::StoreHarness for Emulated {
 
     async fn fresh(&self) -> S3Store {
         let bucket = self.name("state");
-        self.sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
+        self.sdk
+            .s3
+            .create_bucket()
+            .bucket(&bucket)
+            .send()
+            .await
+            .unwrap();
         self.clients.store(&bucket)
     }
 

@@ -9,7 +9,9 @@ mod silence;
 use bytes::Bytes;
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{ErrorKind, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage};
+use posthaste_ports::{
+    ErrorKind, OutgoingMessage, PortError, QueueName, QueueReceiver, ReceivedMessage,
+};
 use posthaste_ports::{ReceiveRequest, Successor};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
@@ -42,7 +44,12 @@ impl World {
             (QueueName::DeadLetters, double.queue("deadletters", None)),
         ]);
         let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
-        Self { queue, store: clients.store("state"), double, clock }
+        Self {
+            queue,
+            store: clients.store("state"),
+            double,
+            clock,
+        }
     }
 
     /// Sends messages and receives them, and begins a new journal.
@@ -63,7 +70,11 @@ impl World {
     }
 
     async fn receive(&self) -> Vec<ReceivedMessage> {
-        let request = ReceiveRequest { max: 10, visibility: HIDDEN, wait: std::time::Duration::ZERO };
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: HIDDEN,
+            wait: std::time::Duration::ZERO,
+        };
         self.queue.receive(request).await.unwrap()
     }
 
@@ -76,11 +87,21 @@ impl World {
 }
 
 fn message(body: &str) -> OutgoingMessage {
-    OutgoingMessage { body: Bytes::from(body.to_owned()), group: None, delay_secs: 0 }
+    OutgoingMessage {
+        body: Bytes::from(body.to_owned()),
+        group: None,
+        delay_secs: 0,
+    }
 }
 
 fn retry(body: &str) -> Successor {
-    Successor { to: QueueName::Deliveries, message: OutgoingMessage { delay_secs: 10, ..message(body) } }
+    Successor {
+        to: QueueName::Deliveries,
+        message: OutgoingMessage {
+            delay_secs: 10,
+            ..message(body)
+        },
+    }
 }
 
 fn numbered(count: usize) -> Vec<String> {

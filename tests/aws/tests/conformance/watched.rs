@@ -1,5 +1,5 @@
-//! A queue that counts the receives that are under way, so that a clock is moved by hand only once they all
-//! wait for it.
+//! A queue that counts the receives that are under way, so that a clock is moved by hand only once
+//! they all wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_ports::{
-    GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender, Receipt,
-    ReceiveRequest, ReceivedMessage, Successor,
+    GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
+    Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
 
 /// Counts the receives of `Q`.
@@ -20,7 +20,10 @@ pub(crate) struct Watched<Q> {
 
 impl<Q> Watched<Q> {
     pub(crate) fn new(queue: Q, receiving: &Arc<AtomicUsize>) -> Self {
-        Self { queue, receiving: receiving.clone() }
+        Self {
+            queue,
+            receiving: receiving.clone(),
+        }
     }
 }
 
@@ -61,11 +64,19 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
         self.queue.acknowledge(receipt).await
     }
 
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
         self.queue.replace(receipt, successors).await
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         self.queue.change_visibility(receipt, visibility).await
     }
 

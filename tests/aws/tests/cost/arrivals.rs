@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::prices::{DELIVER_SECONDS, POLLERS};
 use crate::world::BATCH_MAX;
 
-/// The sizes of the batches in which `messages` messages are received, the first batch first. A message comes
-/// every `pace`. A poller without a window takes what is there as soon as there is something, at most a full
-/// batch, and takes nothing while its invocation lasts. Lambda adds pollers only where these do not keep up.
+/// The sizes of the batches in which `messages` messages are received, the first batch first. A
+/// message comes every `pace`. A poller without a window takes what is there as soon as there is
+/// something, at most a full batch, and takes nothing while its invocation lasts. Lambda adds
+/// pollers only where these do not keep up.
 pub(crate) fn batches(messages: u32, pace: Duration) -> Vec<usize> {
     let invocation = Duration::from_secs_f64(DELIVER_SECONDS);
     let mut free_from = [Duration::ZERO; POLLERS as usize];
@@ -28,7 +29,11 @@ pub(crate) fn batches(messages: u32, pace: Duration) -> Vec<usize> {
 #[test]
 fn idle_pollers_take_messages_one_by_one_and_busy_ones_what_has_come_meanwhile() {
     let check = |messages, pace, expected: &[usize]| {
-        assert_eq!(batches(messages, Duration::from_millis(pace)), expected, "every {pace} ms");
+        assert_eq!(
+            batches(messages, Duration::from_millis(pace)),
+            expected,
+            "every {pace} ms"
+        );
     };
     check(3, 1_000, &[1, 1, 1]);
     check(17, 10, &[1, 1, 1, 1, 1, 8, 1, 1, 1, 1]);

@@ -89,7 +89,13 @@ impl Bill {
     /// The requests of all.
     pub(crate) fn requests(&self) -> Requests {
         let mut all = Requests::default();
-        for requests in [self.publish, self.mapping, self.deliver, self.wake, self.monitor] {
+        for requests in [
+            self.publish,
+            self.mapping,
+            self.deliver,
+            self.wake,
+            self.monitor,
+        ] {
             all += requests;
         }
         all

@@ -1,5 +1,6 @@
-//! Capacity of posthaste on AWS. Many invocations of the real deliver run at once on the manual clock, as
-//! Lambda's pollers run them. docs/src/operating/aws-capacity.md shows every table, and is held to it here.
+//! Capacity of posthaste on AWS. Many invocations of the real deliver run at once on the manual
+//! clock, as Lambda's pollers run them. docs/src/operating/aws-capacity.md shows every table, and
+//! is held to it here.
 
 mod case;
 mod clockwork;
@@ -29,20 +30,31 @@ const BOUNDED_WAIT_MAX: Duration = Duration::from_millis(1_250);
 const STACK_BYTES: usize = 16 << 20;
 
 fn assert_shown(table: &str) {
-    assert!(PAGE.contains(table), "docs/src/operating/aws-capacity.md does not show this:\n{table}");
+    assert!(
+        PAGE.contains(table),
+        "docs/src/operating/aws-capacity.md does not show this:\n{table}"
+    );
 }
 
-/// Runs all of them side by side, each on a clock of its own. In none is anything lost, or delivered twice.
+/// Runs all of them side by side, each on a clock of its own. In none is anything lost, or
+/// delivered twice.
 fn run(cases: &[Case]) -> Vec<Measured> {
     thread::scope(|scope| {
         let run = |case: Case| {
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
-            thread.spawn_scoped(scope, move || case.run()).expect("a thread")
+            thread
+                .spawn_scoped(scope, move || case.run())
+                .expect("a thread")
         };
         let threads: Vec<_> = cases.iter().map(|case| run(*case)).collect();
-        let measured: Vec<_> =
-            threads.into_iter().map(|thread| thread.join().expect("a run that ends")).collect();
-        cases.iter().zip(&measured).for_each(|(case, measured)| measured.assert_whole(case));
+        let measured: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a run that ends"))
+            .collect();
+        cases
+            .iter()
+            .zip(&measured)
+            .for_each(|(case, measured)| measured.assert_whole(case));
         measured
     })
 }
@@ -55,7 +67,8 @@ fn the_rule_of_thumb_is_a_table() {
 #[test]
 fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
     let measured = run(&HEALTHY);
-    // A backlog in full batches ends with the formula's figure; one that is not always there, below it.
+    // A backlog in full batches ends with the formula's figure; one that is not always there, below
+    // it.
     let full = |invocations, seconds| Some(formula::per_second(invocations, BATCH_MAX, seconds));
     let by_formula = [
         full(5, 0.1),
@@ -69,7 +82,11 @@ fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
         None,
     ];
     for (run, formula) in measured.iter().zip(by_formula) {
-        assert!(formula.is_none_or(|it| (run.per_second() / it - 1.0).abs() < 1e-9), "{}", run.per_second());
+        assert!(
+            formula.is_none_or(|it| (run.per_second() / it - 1.0).abs() < 1e-9),
+            "{}",
+            run.per_second()
+        );
     }
     assert_shown(&tables::healthy(&HEALTHY, &measured, &by_formula));
 }
@@ -77,9 +94,18 @@ fn invocations_times_requests_by_their_time_are_the_deliveries_of_a_second() {
 #[test]
 fn a_slow_endpoint_delays_healthy_ones_unless_its_rate_or_the_batches_are_bounded() {
     let measured = run(&SLOW);
-    let longest = |n: usize| *measured[n].healthy_waits(&SLOW[n]).last().expect("a delivery");
+    let longest = |n: usize| {
+        *measured[n]
+            .healthy_waits(&SLOW[n])
+            .last()
+            .expect("a delivery")
+    };
     let [quick, slow, rate, many, small, plain] = [0, 1, 2, 3, 4, 5].map(longest);
-    assert!([quick, rate, many, small].iter().all(|wait| *wait <= BOUNDED_WAIT_MAX));
+    assert!(
+        [quick, rate, many, small]
+            .iter()
+            .all(|wait| *wait <= BOUNDED_WAIT_MAX)
+    );
     assert!([slow, plain].iter().all(|wait| *wait > BOUNDED_WAIT_MAX));
     assert_shown(&tables::slow(&SLOW, &measured));
 }

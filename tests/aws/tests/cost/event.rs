@@ -25,10 +25,16 @@ pub(crate) fn event(id: usize, refused_until: Timestamp) -> String {
 /// The endpoint's answer to a body at a time: with 503 if one event in it is refused then.
 pub(crate) fn status_of(body: &str, now: Timestamp) -> u16 {
     let is_refused = |event: &Value| {
-        let until = event["data"]["refusedUntil"].as_u64().expect("an event of ours");
+        let until = event["data"]["refusedUntil"]
+            .as_u64()
+            .expect("an event of ours");
         now < Timestamp::from_millis(until)
     };
-    if events_in(body).iter().any(is_refused) { 503 } else { 204 }
+    if events_in(body).iter().any(is_refused) {
+        503
+    } else {
+        204
+    }
 }
 
 /// The events of a body.

@@ -1,8 +1,11 @@
-//! The cost of a delivery on AWS: the exact requests to SQS and S3, counted at the strict double, and the
-//! dollars that they come to. docs/src/operating/aws.md shows the dollars; a number that changes here changes
-//! there too.
+//! The cost of a delivery on AWS: the exact requests to SQS and S3, counted at the strict double,
+//! and the dollars that they come to. docs/src/operating/aws.md shows the dollars; a number that
+//! changes here changes there too.
 
-#![expect(clippy::cast_precision_loss, reason = "counts become dollars, shown to the cent")]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts become dollars, shown to the cent"
+)]
 
 mod arrivals;
 mod bill;
@@ -32,9 +35,9 @@ use crate::world::{START, World};
 /// Room for the functions' unoptimised futures, and more.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Bounds of the outages, whose numbers depend on which held delivery is the probe: most requests to the
-/// endpoint for 1,000 events (1,020 were seen, and 34 to 108; it took 8,000 and 154 before deliveries
-/// paused), and a million's dollars ($3.84, $0.51 to $0.55).
+/// Bounds of the outages, whose numbers depend on which held delivery is the probe: most requests
+/// to the endpoint for 1,000 events (1,020 were seen, and 34 to 108; it took 8,000 and 154 before
+/// deliveries paused), and a million's dollars ($3.84, $0.51 to $0.55).
 const OUTAGES_MAX: [(usize, f64); 2] = [(1_100, 4.00), (154, 0.60)];
 
 const REQUESTS: &str = "\
@@ -106,7 +109,10 @@ fn a_thousand_deliveries_ask_for_exactly_this_and_cost_so_much() {
     assert_eq!(month_at_three_loads(exact), THREE_LOADS);
     for (outage, (posts_max, dollars_max)) in outages.iter().zip(OUTAGES_MAX) {
         let dollars = Dollars::per_million(outage).total();
-        assert!(outage.posts <= posts_max && dollars <= dollars_max, "{outage:?}: ${dollars:.2}");
+        assert!(
+            outage.posts <= posts_max && dollars <= dollars_max,
+            "{outage:?}: ${dollars:.2}"
+        );
     }
 }
 
@@ -119,7 +125,12 @@ async fn a_minute_in_which_nothing_is_published_has_its_price_too() {
     world.clock.advance(Duration::from_mins(1));
     // `infra/lambda` ends the monitor's minute with a sample that finds everything calm.
     assert!(world.sample().await.is_calm());
-    let minute = Requests { others: 2, puts: 1, gets: 1, ..Requests::default() };
+    let minute = Requests {
+        others: 2,
+        puts: 1,
+        gets: 1,
+        ..Requests::default()
+    };
     assert_eq!((first.others, first.puts, first.gets), (2, 1, 1));
     assert_eq!(world.bill.monitor, minute);
     assert_eq!(table::month(minute), MONTH);
@@ -141,11 +152,15 @@ async fn wake_looks_for_work_every_fourteen_minutes_while_there_is_none() {
         world.clock.advance(Duration::from_mins(1));
     }
     assert_eq!(looks, [0, MINUTES_BETWEEN_LOOKS, 2 * MINUTES_BETWEEN_LOOKS]);
-    assert_eq!(world.bill.wake, Requests::default(), "a look and a rest ask for just so much");
+    assert_eq!(
+        world.bill.wake,
+        Requests::default(),
+        "a look and a rest ask for just so much"
+    );
 }
 
-/// Deliveries of a minute at 100 a second, and the most that the delivery log may add to a million of them,
-/// by the sizes of deliver's batches: one an invocation, ten, and 2.6 on average.
+/// Deliveries of a minute at 100 a second, and the most that the delivery log may add to a million
+/// of them, by the sizes of deliver's batches: one an invocation, ten, and 2.6 on average.
 const LOGGED: u32 = 6_000;
 const LOG_MAX: [(&[usize], f64); 3] = [(&[1], 0.50), (&[10], 0.06), (&[2, 3, 2, 3, 3], 0.20)];
 
@@ -160,7 +175,11 @@ fn the_delivery_log_adds_so_much_to_a_million_deliveries() {
         let dollars = log_per_million(&bill, LOGGED);
         let found = format!(
             "{} sends, {} receives, {} deletes, {} puts, {} invocations: ${dollars:.3}",
-            bill.deliver.sends, record.receives, record.deletes, record.puts, bill.record_invocations
+            bill.deliver.sends,
+            record.receives,
+            record.deletes,
+            record.puts,
+            bill.record_invocations
         );
         assert_eq!(found, expected, "{sizes:?}");
         assert!(dollars <= most, "{found}");
@@ -202,24 +221,38 @@ fn in_room<F: Future<Output = Bill>>(scenario: impl FnOnce() -> F + Send) -> Bil
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         let run = || {
-            let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(scenario())
         };
-        thread.spawn_scoped(scope, run).expect("a thread").join().expect("a scenario that ends")
+        thread
+            .spawn_scoped(scope, run)
+            .expect("a thread")
+            .join()
+            .expect("a scenario that ends")
     })
 }
 
 #[test]
 fn the_page_about_aws_shows_these_tables() {
     let page = include_str!("../../../../docs/src/operating/aws.md");
-    for row in [DOLLARS, MONTH, THREE_LOADS].into_iter().flat_map(str::lines) {
-        assert!(page.contains(row), "docs/src/operating/aws.md has no row {row}");
+    for row in [DOLLARS, MONTH, THREE_LOADS]
+        .into_iter()
+        .flat_map(str::lines)
+    {
+        assert!(
+            page.contains(row),
+            "docs/src/operating/aws.md has no row {row}"
+        );
     }
 }
 
 #[tokio::test]
 async fn each_call_of_the_object_store_is_one_request() {
-    let mut world = World::new(&json!({ "s": { "endpoint": { "url": "https://s.example.com/" } } })).await;
+    let mut world =
+        World::new(&json!({ "s": { "endpoint": { "url": "https://s.example.com/" } } })).await;
     for id in 0..30 {
         world.publish(&[event(id, START)]).await;
         world.deliver_all().await;
@@ -227,9 +260,18 @@ async fn each_call_of_the_object_store_is_one_request() {
     }
     let calls = |operation| world.calls.count(operation) as u64;
     let requests = world.bill.requests();
-    assert_eq!(requests.gets, calls(Operation::Get) + calls(Operation::GetIfChanged));
-    assert_eq!(requests.puts, calls(Operation::Put) + calls(Operation::List));
-    assert_eq!((requests.sends, world.posts()), (calls(Operation::SendBatch), 30));
+    assert_eq!(
+        requests.gets,
+        calls(Operation::Get) + calls(Operation::GetIfChanged)
+    );
+    assert_eq!(
+        requests.puts,
+        calls(Operation::Put) + calls(Operation::List)
+    );
+    assert_eq!(
+        (requests.sends, world.posts()),
+        (calls(Operation::SendBatch), 30)
+    );
     assert!(requests.gets > 0, "topics are looked up");
 }
 
@@ -239,11 +281,17 @@ fn outcomes() -> Vec<Outcome> {
         let run = |scenario: Scenario| {
             let thread = thread::Builder::new().stack_size(STACK_BYTES);
             thread.spawn_scoped(scope, move || {
-                let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+                let runtime = runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("a runtime");
                 runtime.block_on(scenario.run())
             })
         };
         let threads = ALL.map(|scenario| run(scenario).expect("a thread"));
-        threads.into_iter().map(|thread| thread.join().expect("a scenario that ends")).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a scenario that ends"))
+            .collect()
     })
 }

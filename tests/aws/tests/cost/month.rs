@@ -24,14 +24,18 @@ const HEAD: &str = "\
 struct Load {
     events_per_second: f64,
     scenario: &'static str,
-    /// Dollars that the delivery log adds to a million deliveries, by the batches that the load makes.
+    /// Dollars that the delivery log adds to a million deliveries, by the batches that the load
+    /// makes.
     log_per_million: f64,
 }
 
 /// The loads of the table.
 fn loads([one, some]: [f64; 2]) -> [Load; 3] {
-    let load =
-        |events_per_second, scenario, log_per_million| Load { events_per_second, scenario, log_per_million };
+    let load = |events_per_second, scenario, log_per_million| Load {
+        events_per_second,
+        scenario,
+        log_per_million,
+    };
     [
         load(0.1, "one subscriber, an event every 10 s", one),
         load(10.0, "one subscriber, 10 events/s", one),
@@ -43,18 +47,29 @@ fn loads([one, some]: [f64; 2]) -> [Load; 3] {
 pub(crate) fn month_at_three_loads(outcomes: &[Outcome]) -> String {
     let columns = loads(LOG_PER_MILLION).map(|load| {
         let millions = load.events_per_second * SECONDS_PER_MONTH / 1e6;
-        let outcome = outcomes.iter().find(|outcome| outcome.name == load.scenario).expect("a scenario");
+        let outcome = outcomes
+            .iter()
+            .find(|outcome| outcome.name == load.scenario)
+            .expect("a scenario");
         let deliveries = Dollars::per_million(outcome).total() * millions;
         // A file a minute, each with an invocation, is the least that some events cost.
         let logged = load.log_per_million * millions + LOG_FILES_MONTH;
-        let rows = [deliveries, logged, IDLE, out_per_million() * millions, ALARMS_AND_METRICS];
+        let rows = [
+            deliveries,
+            logged,
+            IDLE,
+            out_per_million() * millions,
+            ALARMS_AND_METRICS,
+        ];
         (millions, rows)
     });
     let mut table = HEAD.to_owned();
     let _ = writeln!(
         table,
         "| million deliveries |{}",
-        columns.map(|(millions, _)| format!(" {millions:.2} |")).concat()
+        columns
+            .map(|(millions, _)| format!(" {millions:.2} |"))
+            .concat()
     );
     let names = [
         "deliveries: SQS, S3, Lambda",
@@ -67,7 +82,9 @@ pub(crate) fn month_at_three_loads(outcomes: &[Outcome]) -> String {
         let _ = writeln!(
             table,
             "| {name} |{}",
-            columns.map(|(_, rows)| format!(" ${:.2} |", rows[row])).concat()
+            columns
+                .map(|(_, rows)| format!(" ${:.2} |", rows[row]))
+                .concat()
         );
     }
     let all = columns.map(|(_, rows)| format!(" **${:.2}** |", rows.iter().sum::<f64>()));

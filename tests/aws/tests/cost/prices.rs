@@ -36,9 +36,9 @@ const WAKE_GB: f64 = 0.25;
 const MONITOR_GB: f64 = 0.125;
 const RECORD_GB: f64 = 1.0;
 
-/// The assumed length of an invocation, which is not measured. S3 and SQS answer in some 10 ms, an endpoint
-/// in 100 ms, and the events of one batch are posted side by side. Our own CPU is below a millisecond
-/// (`tests/bench/cold_start`).
+/// The assumed length of an invocation, which is not measured. S3 and SQS answer in some 10 ms, an
+/// endpoint in 100 ms, and the events of one batch are posted side by side. Our own CPU is below a
+/// millisecond (`tests/bench/cold_start`).
 pub(crate) const PUBLISH_SECONDS: f64 = 0.025;
 pub(crate) const DELIVER_SECONDS: f64 = 0.120;
 const WAKE_SECONDS: f64 = 0.060;
@@ -47,12 +47,12 @@ const MERGE_SECONDS: f64 = 0.050;
 /// 6 MB of records are read, written into a file, which is compressed, and put.
 const RECORD_SECONDS: f64 = 0.200;
 
-/// The monitor takes one sample while nothing is published: it reads and writes the state, and asks both
-/// queues.
+/// The monitor takes one sample while nothing is published: it reads and writes the state, and asks
+/// both queues.
 const MONITOR_SECONDS: f64 = 0.060;
 
-/// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20 s. AWS
-/// documents the first number as that of concurrent batches, and neither as a promise.
+/// Pollers that Lambda keeps on each queue while nothing is there, each in a receive that waits 20
+/// s. AWS documents the first number as that of concurrent batches, and neither as a promise.
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
 pub(crate) const POLLERS: u32 = 5;
 const RECEIVES_PER_MINUTE: f64 = 3.0;
@@ -61,8 +61,14 @@ const RECEIVES_PER_MINUTE: f64 = 3.0;
 const QUEUES: f64 = 4.0;
 
 /// Requests of a merge that finds nothing: the lease is read, and the hours of the log are listed.
-pub(crate) const IDLE_MERGE: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 1, gets: 1 };
+pub(crate) const IDLE_MERGE: Requests = Requests {
+    sends: 0,
+    receives: 0,
+    deletes: 0,
+    others: 0,
+    puts: 1,
+    gets: 1,
+};
 
 /// Minutes from one run of wake that looks for work to the next, while there is none.
 pub(crate) const MINUTES_BETWEEN_LOOKS: u32 = 14;
@@ -74,11 +80,12 @@ const MERGES_PER_MINUTE: f64 = 0.1;
 /// <https://aws.amazon.com/ec2/pricing/on-demand/#Data_Transfer>
 const GB_OUT: f64 = 0.09;
 
-/// Bytes that leave AWS with a delivery: an event of 1 KB, its headers, and what TLS and TCP add. Assumed.
+/// Bytes that leave AWS with a delivery: an event of 1 KB, its headers, and what TLS and TCP add.
+/// Assumed.
 const BYTES_OUT: f64 = 1_800.0;
 
-/// The most that files of the delivery log cost in a month of few events: one a minute is put, and read by a
-/// merge.
+/// The most that files of the delivery log cost in a month of few events: one a minute is put, and
+/// read by a merge.
 pub(crate) const LOG_FILES_MONTH: f64 = MINUTES_PER_MONTH * (S3_PUT + S3_GET);
 
 /// Dollars by service.
@@ -94,7 +101,13 @@ pub(crate) struct Dollars {
 
 impl Dollars {
     /// The price of a million deliveries, at the rate of a scenario's bill.
-    pub(crate) fn per_million(Outcome { bill, deliver_seconds, .. }: &Outcome) -> Self {
+    pub(crate) fn per_million(
+        Outcome {
+            bill,
+            deliver_seconds,
+            ..
+        }: &Outcome,
+    ) -> Self {
         let all = bill.requests();
         let publish = number(bill.publish_invocations) * invocation(PUBLISH_GB, PUBLISH_SECONDS);
         let deliver = number(bill.deliver_invocations) * invocation(DELIVER_GB, *deliver_seconds);
@@ -112,8 +125,8 @@ impl Dollars {
     }
 }
 
-/// The price that the delivery log adds to a million deliveries. A bill without retries has no sends of
-/// deliver but those of records. Each file is read once more, by a merge.
+/// The price that the delivery log adds to a million deliveries. A bill without retries has no
+/// sends of deliver but those of records. Each file is read once more, by a merge.
 pub(crate) fn log_per_million(bill: &Bill, delivered: u32) -> f64 {
     let record = bill.record;
     let sqs = number(bill.deliver.sends + record.sqs()) * SQS_REQUEST;
@@ -123,19 +136,29 @@ pub(crate) fn log_per_million(bill: &Bill, delivered: u32) -> f64 {
 }
 
 /// A renewal of the stack's claim to its state bucket.
-const CLAIM: Requests = Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 1, gets: 1 };
+const CLAIM: Requests = Requests {
+    sends: 0,
+    receives: 0,
+    deletes: 0,
+    others: 0,
+    puts: 1,
+    gets: 1,
+};
 
-/// The costs of a month in which nothing is published, by their source. `monitor` holds its requests of a
-/// minute.
+/// The costs of a month in which nothing is published, by their source. `monitor` holds its
+/// requests of a minute.
 pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     let requests = |requests: Requests| {
-        number(requests.sqs()) * SQS_REQUEST + number(requests.puts) * S3_PUT + number(requests.gets) * S3_GET
+        number(requests.sqs()) * SQS_REQUEST
+            + number(requests.puts) * S3_PUT
+            + number(requests.gets) * S3_GET
     };
     let looks = 1.0 / f64::from(MINUTES_BETWEEN_LOOKS);
     let wake = requests(WAKE_LOOK) * looks + requests(WAKE_REST) * (1.0 - looks);
     let wake = wake + invocation(WAKE_GB, WAKE_SECONDS);
     let claims = 60.0 / STATE_OWNER_RENEWED.as_secs_f64();
-    let monitor = requests(monitor) + requests(CLAIM) * claims + invocation(MONITOR_GB, MONITOR_SECONDS);
+    let monitor =
+        requests(monitor) + requests(CLAIM) * claims + invocation(MONITOR_GB, MONITOR_SECONDS);
     let merges = (requests(IDLE_MERGE) + invocation(RECORD_GB, MERGE_SECONDS)) * MERGES_PER_MINUTE;
     let pollers = QUEUES * f64::from(POLLERS) * RECEIVES_PER_MINUTE * SQS_REQUEST;
     let rows = [

@@ -87,7 +87,8 @@ const TOGETHER: Scenario = Scenario {
     events_per_publish: 100,
     pace: Duration::from_secs(1),
     received: Received::AfterEachPublish,
-    // Of its hundred requests to one endpoint, fourteen are open at once: `capacity.rs` measures it.
+    // Of its hundred requests to one endpoint, fourteen are open at once: `capacity.rs` measures
+    // it.
     deliver_seconds: 0.820,
     ..ONE
 };
@@ -101,15 +102,26 @@ const TEN: Scenario = Scenario {
 };
 
 /// The same, and so rarely that each looks up its topic.
-const RARE: Scenario =
-    Scenario { name: "one subscriber, an event every 10 s", pace: Duration::from_secs(10), ..TEN };
+const RARE: Scenario = Scenario {
+    name: "one subscriber, an event every 10 s",
+    pace: Duration::from_secs(10),
+    ..TEN
+};
 
 /// All scenarios, in the order of the tables.
 pub(crate) const ALL: [Scenario; 12] = [
     ONE,
     TEN,
-    Scenario { name: "100 events/s with `DeliverBatchWindow=1`", received: Received::InFullBatches, ..ONE },
-    Scenario { name: "100 events/s with `Idempotency-Key`", is_named: true, ..ONE },
+    Scenario {
+        name: "100 events/s with `DeliverBatchWindow=1`",
+        received: Received::InFullBatches,
+        ..ONE
+    },
+    Scenario {
+        name: "100 events/s with `Idempotency-Key`",
+        is_named: true,
+        ..ONE
+    },
     RARE,
     TOGETHER,
     Scenario {
@@ -119,15 +131,27 @@ pub(crate) const ALL: [Scenario; 12] = [
         received: Received::AfterEachPublish,
         ..ONE
     },
-    Scenario { name: "batching, 100 events/s", is_batching: true, ..ONE },
+    Scenario {
+        name: "batching, 100 events/s",
+        is_batching: true,
+        ..ONE
+    },
     Scenario {
         name: "batching, published by the hundred",
         is_batching: true,
         deliver_seconds: DELIVER_SECONDS,
         ..TOGETHER
     },
-    Scenario { name: "10 % retried, 100 events/s", refused: Refused::TenPercentOnce, ..ONE },
-    Scenario { name: "an outage of an hour, 100 events/s", refused: Refused::AnHour, ..ONE },
+    Scenario {
+        name: "10 % retried, 100 events/s",
+        refused: Refused::TenPercentOnce,
+        ..ONE
+    },
+    Scenario {
+        name: "an outage of an hour, 100 events/s",
+        refused: Refused::AnHour,
+        ..ONE
+    },
     Scenario {
         name: "an outage of an hour, batching, by the hundred",
         deliver_seconds: DELIVER_SECONDS,
@@ -158,7 +182,9 @@ impl Scenario {
         let mut waiting = 0;
         for n in 0..publishes {
             let name = self.is_named.then(|| format!("request-{n}"));
-            world.publish_named(&self.events(n, &world), name.as_deref()).await;
+            world
+                .publish_named(&self.events(n, &world), name.as_deref())
+                .await;
             waiting += 1;
             while let Some(size) = batches.next_if(|size| *size <= waiting) {
                 world.deliver_batch(size).await;
@@ -176,14 +202,25 @@ impl Scenario {
             delivered += world.take_delivered();
         }
         assert_eq!(delivered, DELIVERED, "no event is delivered twice");
-        let Self { name, deliver_seconds, .. } = *self;
-        Outcome { name, bill: world.bill, posts: world.posts(), deliver_seconds }
+        let Self {
+            name,
+            deliver_seconds,
+            ..
+        } = *self;
+        Outcome {
+            name,
+            bill: world.bill,
+            posts: world.posts(),
+            deliver_seconds,
+        }
     }
 
     /// Sizes of the batches in which messages are received that come one with each publish request.
     fn batches(&self, publishes: usize) -> Peekable<IntoIter<usize>> {
         let sizes = match self.received {
-            Received::AsTheyCome => batches(publishes.try_into().expect("a thousand at most"), self.pace),
+            Received::AsTheyCome => {
+                batches(publishes.try_into().expect("a thousand at most"), self.pace)
+            }
             Received::InFullBatches => vec![BATCH_MAX; publishes / BATCH_MAX],
             Received::AfterEachPublish => Vec::new(),
         };
@@ -191,32 +228,50 @@ impl Scenario {
     }
 
     fn subscriptions(&self) -> Value {
-        let batching = self.is_batching.then(|| json!({ "maxEventsPerBatch": 100 }));
+        let batching = self
+            .is_batching
+            .then(|| json!({ "maxEventsPerBatch": 100 }));
         let subscription = |n: usize| {
             let endpoint = json!({ "url": format!("https://s{n}.example.com/hook") });
-            (format!("s{n}"), json!({ "endpoint": endpoint, "batching": batching }))
+            (
+                format!("s{n}"),
+                json!({ "endpoint": endpoint, "batching": batching }),
+            )
         };
-        (0..self.subscribers).map(subscription).collect::<Map<_, _>>().into()
+        (0..self.subscribers)
+            .map(subscription)
+            .collect::<Map<_, _>>()
+            .into()
     }
 
     fn events(&self, publish: usize, world: &World) -> Vec<String> {
         let first = publish * self.events_per_publish;
         let refused_until = |id: usize| match self.refused {
-            Refused::TenPercentOnce if id.is_multiple_of(10) => world.clock.now() + Duration::from_secs(1),
+            Refused::TenPercentOnce if id.is_multiple_of(10) => {
+                world.clock.now() + Duration::from_secs(1)
+            }
             Refused::Nothing | Refused::TenPercentOnce => START,
             Refused::AnHour => START + Duration::from_hours(1),
         };
-        (first..first + self.events_per_publish).map(|id| event(id, refused_until(id))).collect()
+        (first..first + self.events_per_publish)
+            .map(|id| event(id, refused_until(id)))
+            .collect()
     }
 }
 
-/// Moves the clock to the next whole second at which something is due, or wake runs, and lets it happen.
+/// Moves the clock to the next whole second at which something is due, or wake runs, and lets it
+/// happen.
 async fn pass_time(world: &mut World) {
     let now = world.clock.now();
     let next_minute = Timestamp::from_millis((now.minute() + 1) * MINUTE_MS);
-    let next = world.next_due().map_or(next_minute, |due| next_second(due.max(now)).min(next_minute));
+    let next = world.next_due().map_or(next_minute, |due| {
+        next_second(due.max(now)).min(next_minute)
+    });
     world.clock.advance_to(next);
-    assert!(world.clock.monotonic() < LENGTH_MAX, "something is never delivered");
+    assert!(
+        world.clock.monotonic() < LENGTH_MAX,
+        "something is never delivered"
+    );
     if next == next_minute {
         world.wake().await;
     }

@@ -25,7 +25,10 @@ const MONTH: &str = "\
 /// The requests of each scenario.
 pub(crate) fn requests(outcomes: &[Outcome]) -> String {
     let mut table = REQUESTS.to_owned();
-    for Outcome { name, bill, posts, .. } in outcomes {
+    for Outcome {
+        name, bill, posts, ..
+    } in outcomes
+    {
         let all = bill.requests();
         let counts = [
             bill.publish.sends,
@@ -54,7 +57,11 @@ pub(crate) fn dollars(outcomes: &[Outcome]) -> String {
     for outcome in outcomes {
         let (name, dollars) = (outcome.name, Dollars::per_million(outcome));
         let Dollars { sqs, s3, lambda } = dollars;
-        let _ = writeln!(table, "| {name} | ${sqs:.2} | ${s3:.2} | ${lambda:.2} | ${:.2} |", dollars.total());
+        let _ = writeln!(
+            table,
+            "| {name} | ${sqs:.2} | ${s3:.2} | ${lambda:.2} | ${:.2} |",
+            dollars.total()
+        );
     }
     table
 }
@@ -66,6 +73,10 @@ pub(crate) fn month(monitor: Requests) -> String {
     for (name, dollars) in rows {
         let _ = writeln!(table, "| {name} | ${dollars:.2} |");
     }
-    let _ = writeln!(table, "| all | ${:.2} |", rows.map(|(_, dollars)| dollars).iter().sum::<f64>());
+    let _ = writeln!(
+        table,
+        "| all | ${:.2} |",
+        rows.map(|(_, dollars)| dollars).iter().sum::<f64>()
+    );
     table
 }

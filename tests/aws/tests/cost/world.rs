@@ -1,5 +1,5 @@
-//! The functions over the AWS adapters and the strict double, the event source mapping between them, and the
-//! requests of each to SQS and S3.
+//! The functions over the AWS adapters and the strict double, the event source mapping between
+//! them, and the requests of each to SQS and S3.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,9 @@ use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
-use posthaste_ports::{Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage};
+use posthaste_ports::{
+    Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
+};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{
@@ -50,15 +52,27 @@ pub(crate) const VISIBILITY: Duration = Duration::from_secs(730);
 /// The timeout of deliver in the template.
 pub(crate) const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given back, the
-/// pressure read; what is parked, forced, held, temporary, to be replayed and to be told, and links that are
-/// not well, are listed.
-pub(crate) const WAKE_LOOK: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 9, gets: 2 };
+/// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given
+/// back, the pressure read; what is parked, forced, held, temporary, to be replayed and to be told,
+/// and links that are not well, are listed.
+pub(crate) const WAKE_LOOK: Requests = Requests {
+    sends: 0,
+    receives: 0,
+    deletes: 0,
+    others: 0,
+    puts: 9,
+    gets: 2,
+};
 
 /// Requests of a run of wake in a minute without work: the lease and the signal are read.
-pub(crate) const WAKE_REST: Requests =
-    Requests { sends: 0, receives: 0, deletes: 0, others: 0, puts: 0, gets: 2 };
+pub(crate) const WAKE_REST: Requests = Requests {
+    sends: 0,
+    receives: 0,
+    deletes: 0,
+    others: 0,
+    puts: 0,
+    gets: 2,
+};
 
 pub(crate) const TOPIC: &str = "orders";
 const STATE: &str = "state";
@@ -67,11 +81,13 @@ const LOG: &str = "log";
 
 type Queue = Recorded<SqsQueue<ManualClock>>;
 type Store = Recorded<S3Store>;
-type DeliverFunction =
-    Deliver<Bundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>>;
+type DeliverFunction = Deliver<
+    Bundle<Queue, Store, Store, Store, Recorded<ScriptedEndpoint>, ManualClock, SeededEntropy>,
+>;
 type WakeFunction = Wake<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
 type RecordFunction = Record<TestPorts<Queue, Store, Store, ScriptedEndpoint, Store>>;
-type MonitorFunction = Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>;
+type MonitorFunction =
+    Monitor<TestPorts<Queue, Store>, NoMachine, DrainReports<Store, ManualClock>>;
 
 /// The functions, wired up as in Lambda, one instance of each.
 pub(crate) struct World {
@@ -110,7 +126,8 @@ struct Wiring {
 
 impl Wiring {
     fn queue(&self, name: QueueName) -> SqsQueue<ManualClock> {
-        self.clients.queue(name, self.urls.clone(), self.clock.clone())
+        self.clients
+            .queue(name, self.urls.clone(), self.clock.clone())
     }
 
     fn recorded(&self, name: QueueName) -> Queue {
@@ -162,7 +179,14 @@ impl Wiring {
             drain: self.drain.clone(),
         };
         let (records, delivery_log) = (RecordsSettings::AWS, self.log);
-        Deliver::new(ports, DeliverSettings { records, delivery_log, ..DeliverSettings::default() })
+        Deliver::new(
+            ports,
+            DeliverSettings {
+                records,
+                delivery_log,
+                ..DeliverSettings::default()
+            },
+        )
     }
 
     fn wake(&self) -> WakeFunction {
@@ -220,7 +244,11 @@ impl World {
         let double = Double::start(clock.clone()).await;
         double.bucket(STATE, Access::Full);
         double.bucket(LOG, Access::Full);
-        double.put(STATE, &layout::topic(&topic_name()), record(subscriptions).render());
+        double.put(
+            STATE,
+            &layout::topic(&topic_name()),
+            record(subscriptions).render(),
+        );
         let urls = QueueUrls::from([
             (QueueName::Deliveries, double.queue(DELIVERIES, None)),
             (QueueName::DeadLetters, double.queue("deadletters", None)),
@@ -229,11 +257,24 @@ impl World {
         let clients = Clients::new(&settings(&double.endpoint()));
         let endpoint = ScriptedEndpoint::new(clock.clone());
         endpoint.answer([Answer::By(status_of)]);
-        let wiring = Wiring { clients, urls, clock, calls, endpoint, drain: DrainMeter::default(), log };
+        let wiring = Wiring {
+            clients,
+            urls,
+            clock,
+            calls,
+            endpoint,
+            drain: DrainMeter::default(),
+            log,
+        };
         Self {
             publish: Arc::new(wiring.publish()),
             deliver: wiring.deliver(),
-            drain: DrainPost::new(wiring.drain.clone(), wiring.state(), wiring.clock.clone(), "one"),
+            drain: DrainPost::new(
+                wiring.drain.clone(),
+                wiring.state(),
+                wiring.clock.clone(),
+                "one",
+            ),
             wake: wiring.wake(),
             monitor: wiring.monitor(),
             records: wiring.queue(QueueName::Records),
@@ -258,15 +299,19 @@ impl World {
         let request = Request::post("/")
             .header("aeg-sas-key", records::TOPIC_KEY)
             .header("content-type", "application/cloudevents-batch+json");
-        let request = name.into_iter().fold(request, |request, name| request.header("idempotency-key", name));
+        let request = name.into_iter().fold(request, |request, name| {
+            request.header("idempotency-key", name)
+        });
         let request = request.body(Body::from(body)).expect("a request");
-        Box::pin(self.publish.publish(TOPIC, request)).await.expect("a publish");
+        Box::pin(self.publish.publish(TOPIC, request))
+            .await
+            .expect("a publish");
         self.bill.publish += self.take();
         self.bill.publish_invocations += 1;
     }
 
-    /// Works as the event source mapping while there are messages: receives a batch, invokes deliver, and
-    /// deletes what was not reported as failed.
+    /// Works as the event source mapping while there are messages: receives a batch, invokes
+    /// deliver, and deletes what was not reported as failed.
     pub(crate) async fn deliver_all(&mut self) {
         self.deliver_in(&[BATCH_MAX]).await;
     }
@@ -286,7 +331,10 @@ impl World {
         if batch.is_empty() {
             return false;
         }
-        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let receipts: Vec<_> = batch
+            .iter()
+            .map(|m| (m.id.clone(), m.receipt.clone()))
+            .collect();
         let deadline = self.clock.monotonic() + DELIVER_TIMEOUT;
         let invocation = async {
             let response = Box::pin(self.deliver.handle(batch, deadline)).await;
@@ -298,16 +346,25 @@ impl World {
         self.bill.deliver_invocations += 1;
         assert_eq!(response.failures, [], "nothing fails here");
         // The mapping cannot know which of them the function has deleted already.
-        let deleting = receipts.iter().map(|(_, receipt)| self.mapping.replace(receipt, vec![]));
+        let deleting = receipts
+            .iter()
+            .map(|(_, receipt)| self.mapping.replace(receipt, vec![]));
         let deleted = lingering(&self.clock, join_all(deleting)).await;
-        deleted.into_iter().collect::<Result<Vec<_>, _>>().expect("deletes");
+        deleted
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+            .expect("deletes");
         self.bill.mapping += self.take();
         true
     }
 
     /// An empty receive does not belong to the cost of a delivery: the mapping polls all the time.
     async fn receive(&mut self, max: usize) -> Vec<ReceivedMessage> {
-        let request = ReceiveRequest { max, visibility: VISIBILITY, wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max,
+            visibility: VISIBILITY,
+            wait: Duration::ZERO,
+        };
         let batch = self.mapping.receive(request).await.expect("a receive");
         let asked = self.take();
         if !batch.is_empty() {
@@ -316,11 +373,15 @@ impl World {
         batch
     }
 
-    /// One run of wake. The requests of every run belong to the cost of a minute and not of a delivery.
-    /// Answers whether it looked for work.
+    /// One run of wake. The requests of every run belong to the cost of a minute and not of a
+    /// delivery. Answers whether it looked for work.
     pub(crate) async fn wake(&mut self) -> bool {
-        let report = lingering(&self.clock, Box::pin(self.wake.run())).await.expect("a run of wake");
-        self.bill.wake += self.take().beside(if report.rested { WAKE_REST } else { WAKE_LOOK });
+        let report = lingering(&self.clock, Box::pin(self.wake.run()))
+            .await
+            .expect("a run of wake");
+        self.bill.wake += self
+            .take()
+            .beside(if report.rested { WAKE_REST } else { WAKE_LOOK });
         !report.rested
     }
 
@@ -338,15 +399,22 @@ impl World {
 
     /// The number of events that the endpoint took since the last call.
     pub(crate) fn take_delivered(&self) -> usize {
-        let taken =
-            self.endpoint.take().into_iter().filter(|request| status_of(&request.body, request.at) == 204);
+        let taken = self
+            .endpoint
+            .take()
+            .into_iter()
+            .filter(|request| status_of(&request.body, request.at) == 204);
         taken.map(|request| events_in(&request.body).len()).sum()
     }
 
     /// The time at which the next waiting message is due.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let bodies = self.double.bodies(DELIVERIES);
-        let due = |body: String| parse_delivery(&Bytes::from(body)).expect("a delivery").not_before;
+        let due = |body: String| {
+            parse_delivery(&Bytes::from(body))
+                .expect("a delivery")
+                .not_before
+        };
         bodies.into_iter().map(due).min()
     }
 

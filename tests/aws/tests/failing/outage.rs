@@ -1,4 +1,5 @@
-//! An endpoint that fails, gets no requests, and recovers: in the queue at first, then held, then delivered.
+//! An endpoint that fails, gets no requests, and recovers: in the queue at first, then held, then
+//! delivered.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +8,8 @@ use posthaste_simulation::Answer;
 
 use crate::world::{World, settings, wait_until};
 
-/// Events that are published while the endpoint is down: two invocations, so that the second finds what the
-/// first saw.
+/// Events that are published while the endpoint is down: two invocations, so that the second finds
+/// what the first saw.
 const EVENTS: usize = 20;
 
 async fn condition(world: &World) -> Option<Condition> {
@@ -34,7 +35,11 @@ async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everythin
         world.publish(&n.to_string()).await;
     }
     reach(&world, Phase::Glitch).await;
-    assert_eq!((world.held().await, world.queued().await), (0, EVENTS as u64), "they wait in the queue");
+    assert_eq!(
+        (world.held().await, world.queued().await),
+        (0, EVENTS as u64),
+        "they wait in the queue"
+    );
 
     let down = reach(&world, Phase::Retry).await;
     assert_eq!(down.probe, None);
@@ -44,11 +49,15 @@ async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everythin
     })
     .await;
     assert!(world.held().await > 0);
-    // The streak and the requests under way beside it, and then one request for each hold that ended.
+    // The streak and the requests under way beside it, and then one request for each hold that
+    // ended.
     let down = condition(&world).await.unwrap();
     let holds = settings().glitches + down.hold - 1;
     let sent = world.endpoint.take().len();
-    assert!(sent <= EVENTS + holds as usize, "{sent} requests in {holds} holds");
+    assert!(
+        sent <= EVENTS + holds as usize,
+        "{sent} requests in {holds} holds"
+    );
 
     world.endpoint.answer([Answer::Status(204)]);
     wait_until("everything to be delivered", async || {
@@ -56,9 +65,20 @@ async fn an_outage_waits_in_the_queue_then_in_the_bucket_and_ends_with_everythin
         (world.held().await == 0 && world.queued().await == 0).then_some(())
     })
     .await;
-    let bodies: Vec<_> = world.endpoint.take().into_iter().map(|request| request.body).collect();
+    let bodies: Vec<_> = world
+        .endpoint
+        .take()
+        .into_iter()
+        .map(|request| request.body)
+        .collect();
     let different: BTreeSet<_> = bodies.iter().collect();
-    assert_eq!((bodies.len(), different.len(), world.dead().await), (EVENTS, EVENTS, 0));
+    assert_eq!(
+        (bodies.len(), different.len(), world.dead().await),
+        (EVENTS, EVENTS, 0)
+    );
     let left = condition(&world).await;
-    assert!(left.as_ref().is_none_or(|it| it.phase == Phase::Recovering), "{left:?}");
+    assert!(
+        left.as_ref().is_none_or(|it| it.phase == Phase::Recovering),
+        "{left:?}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Workers with caches of their own that write what they see of one link and its subscriptions, all at once.
+//! Workers with caches of their own that write what they see of one link and its subscriptions, all
+//! at once.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,10 @@ use posthaste_system::SystemClock;
 
 use crate::world::{Emulated, wait_until};
 
-const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+const BUSY: Failure = Failure {
+    outcome: OutcomeName::Busy,
+    status: Some(503),
+};
 
 /// Subscriptions on the link, so all in one object.
 const SUBSCRIPTIONS: usize = 12;
@@ -27,22 +31,37 @@ fn target(n: usize) -> Target {
 }
 
 fn failing() -> Observation {
-    Observation::Failing { failures: 10, last: BUSY, began: SystemClock.now() }
+    Observation::Failing {
+        failures: 10,
+        last: BUSY,
+        began: SystemClock.now(),
+    }
 }
 
 /// The state in the bucket, as a new worker reads it.
 async fn phases(emulated: &Emulated) -> BTreeMap<String, (Phase, u32)> {
     let all = emulated.links().all().await.unwrap();
     let conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
-    conditions.map(|(target, it)| (target.to_string(), (it.phase, it.hold))).collect()
+    conditions
+        .map(|(target, it)| (target.to_string(), (it.phase, it.hold)))
+        .collect()
 }
 
-/// Reports each target from one of the workers in turn, all at once, and answers the number of changes.
+/// Reports each target from one of the workers in turn, all at once, and answers the number of
+/// changes.
 async fn observe(books: &[Book], observation: impl Fn(usize) -> Observation) -> usize {
-    let seen: Vec<_> = (0..SUBSCRIPTIONS).map(|n| [(target(n), observation(n))]).collect();
-    let telling = seen.iter().enumerate().map(|(n, seen)| books[n % books.len()].observe(seen));
+    let seen: Vec<_> = (0..SUBSCRIPTIONS)
+        .map(|n| [(target(n), observation(n))])
+        .collect();
+    let telling = seen
+        .iter()
+        .enumerate()
+        .map(|(n, seen)| books[n % books.len()].observe(seen));
     let changed = join_all(telling).await;
-    changed.into_iter().map(|changed| changed.unwrap().len()).sum()
+    changed
+        .into_iter()
+        .map(|changed| changed.unwrap().len())
+        .sum()
 }
 
 #[tokio::test]
@@ -51,33 +70,74 @@ async fn of_workers_that_race_over_one_bucket_no_transition_is_lost_and_one_prob
     for workers in [2, 10] {
         let books: Vec<Book> = (0..workers).map(|_| emulated.links()).collect();
         observe(&books, |_| Observation::Succeeded).await;
-        assert_eq!(observe(&books, |_| failing()).await, SUBSCRIPTIONS, "{workers} workers");
-        let expected = |phase, hold| (0..SUBSCRIPTIONS).map(move |n| (target(n).to_string(), (phase, hold)));
-        assert_eq!(phases(&emulated).await, expected(Phase::Glitch, 1).collect(), "{workers} workers");
+        assert_eq!(
+            observe(&books, |_| failing()).await,
+            SUBSCRIPTIONS,
+            "{workers} workers"
+        );
+        let expected =
+            |phase, hold| (0..SUBSCRIPTIONS).map(move |n| (target(n).to_string(), (phase, hold)));
+        assert_eq!(
+            phases(&emulated).await,
+            expected(Phase::Glitch, 1).collect(),
+            "{workers} workers"
+        );
 
         let last = target(SUBSCRIPTIONS - 1);
         wait_until("the hold to be over for all", async || {
             let gates = join_all(books.iter().map(|book| book.decide(&last, true))).await;
-            gates.iter().all(|gate| matches!(gate, CircuitDecision::Probe(_))).then_some(())
+            gates
+                .iter()
+                .all(|gate| matches!(gate, CircuitDecision::Probe(_)))
+                .then_some(())
         })
         .await;
-        let names: Vec<String> = (0..workers * ASKING).map(|n| format!("w{workers}-{n}")).collect();
-        let claims = names.iter().enumerate().map(|(n, by)| books[n % workers].claim(&last, by));
-        let claimed: Vec<_> = join_all(claims).await.into_iter().map(Result::unwrap).collect();
-        let owners: Vec<_> = names.iter().zip(&claimed).filter(|(_, it)| it.is_some()).collect();
-        let [(owner, _)] = owners[..] else { panic!("one of them probes, not {owners:?}") };
+        let names: Vec<String> = (0..workers * ASKING)
+            .map(|n| format!("w{workers}-{n}"))
+            .collect();
+        let claims = names
+            .iter()
+            .enumerate()
+            .map(|(n, by)| books[n % workers].claim(&last, by));
+        let claimed: Vec<_> = join_all(claims)
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        let owners: Vec<_> = names
+            .iter()
+            .zip(&claimed)
+            .filter(|(_, it)| it.is_some())
+            .collect();
+        let [(owner, _)] = owners[..] else {
+            panic!("one of them probes, not {owners:?}")
+        };
 
-        // Every worker claims the probe; only its owner is believed. The others have no effect on the link.
+        // Every worker claims the probe; only its owner is believed. The others have no effect on
+        // the link.
         let failed = join_all(names.iter().enumerate().map(async |(n, by)| {
             let by = by.clone();
             let seen = [(last.clone(), Observation::ProbeFailed { by, last: BUSY })];
             books[n % workers].observe(&seen).await.unwrap().len()
         }));
         assert_eq!(failed.await.iter().sum::<usize>(), 1, "{owner}");
-        assert_eq!(phases(&emulated).await[&last.to_string()], (Phase::Glitch, 2));
+        assert_eq!(
+            phases(&emulated).await[&last.to_string()],
+            (Phase::Glitch, 2)
+        );
         // A success is reported by any worker that knows of the failure.
-        join_all(books.iter().map(LinkHealth::all)).await.into_iter().for_each(|all| drop(all.unwrap()));
-        assert_eq!(observe(&books, |_| Observation::Succeeded).await, SUBSCRIPTIONS);
-        assert_eq!(phases(&emulated).await, expected(Phase::Recovering, 1).collect(), "{workers} workers");
+        join_all(books.iter().map(LinkHealth::all))
+            .await
+            .into_iter()
+            .for_each(|all| drop(all.unwrap()));
+        assert_eq!(
+            observe(&books, |_| Observation::Succeeded).await,
+            SUBSCRIPTIONS
+        );
+        assert_eq!(
+            phases(&emulated).await,
+            expected(Phase::Recovering, 1).collect(),
+            "{workers} workers"
+        );
     }
 }

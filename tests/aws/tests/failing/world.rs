@@ -52,8 +52,12 @@ pub(crate) struct World {
     state: S3Store,
     queue: Queue,
     dead_letters: Queue,
-    deliver: Deliver<Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
-    wake: Wake<Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>>,
+    deliver: Deliver<
+        Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
+    >,
+    wake: Wake<
+        Bundle<Queue, S3Store, S3Store, S3Store, ScriptedEndpoint, SystemClock, SystemEntropy>,
+    >,
     _emulator: Emulator,
 }
 
@@ -76,7 +80,10 @@ pub(crate) async fn wait_until<T>(what: &str, mut probe: impl AsyncFnMut() -> Op
         if let Some(seen) = probe().await {
             return seen;
         }
-        assert!(SystemClock.monotonic() < deadline, "gave up waiting for {what}");
+        assert!(
+            SystemClock.monotonic() < deadline,
+            "gave up waiting for {what}"
+        );
         SystemClock.sleep(POLL).await;
     }
 }
@@ -86,14 +93,27 @@ impl Emulated {
         let emulator = Emulator::start(Tool::Ministack);
         let (sdk, bucket) = (Sdk::new(emulator.endpoint()), "state".to_owned());
         sdk.s3.create_bucket().bucket(&bucket).send().await.unwrap();
-        let make =
-            async |name| sdk.sqs.create_queue().queue_name(name).send().await.unwrap().queue_url.unwrap();
+        let make = async |name| {
+            sdk.sqs
+                .create_queue()
+                .queue_name(name)
+                .send()
+                .await
+                .unwrap()
+                .queue_url
+                .unwrap()
+        };
         let urls = QueueUrls::from([
             (QueueName::Deliveries, make("deliveries").await),
             (QueueName::DeadLetters, make("deadletters").await),
             (QueueName::Records, make("records").await),
         ]);
-        Self { clients: clients(emulator.endpoint()), bucket, urls, emulator }
+        Self {
+            clients: clients(emulator.endpoint()),
+            bucket,
+            urls,
+            emulator,
+        }
     }
 
     /// The links as a worker of its own sees them.
@@ -119,7 +139,11 @@ impl World {
         let emulated = Emulated::start().await;
         let endpoint = ScriptedEndpoint::new(ManualClock::new(start()));
         let key = layout::topic(&topic());
-        emulated.state().put(&key, record().render(), PutCondition::Always).await.unwrap();
+        emulated
+            .state()
+            .put(&key, record().render(), PutCondition::Always)
+            .await
+            .unwrap();
         let ports = DeliverPorts {
             queue: emulated.queue(QueueName::Deliveries),
             records: emulated.queue(QueueName::Records),
@@ -151,7 +175,13 @@ impl World {
             state: emulated.state(),
             queue: emulated.queue(QueueName::Deliveries),
             dead_letters: emulated.queue(QueueName::DeadLetters),
-            deliver: Deliver::new(ports, DeliverSettings { records, ..DeliverSettings::default() }),
+            deliver: Deliver::new(
+                ports,
+                DeliverSettings {
+                    records,
+                    ..DeliverSettings::default()
+                },
+            ),
             wake,
             _emulator: emulated.emulator,
         }
@@ -162,28 +192,49 @@ impl World {
         let payload = Payload::Inline(Bytes::from(event(id)));
         let to = (topic(), subscription());
         let delivery = records::delivery(to, &format!("key-{id}"), [payload], SystemClock.now());
-        let (body, group) = (render_delivery(&delivery), Some(group(&topic(), &subscription())));
-        let sent = self.queue.send_batch(vec![OutgoingMessage { body, group, delay_secs: 0 }]).await.unwrap();
+        let (body, group) = (
+            render_delivery(&delivery),
+            Some(group(&topic(), &subscription())),
+        );
+        let sent = self
+            .queue
+            .send_batch(vec![OutgoingMessage {
+                body,
+                group,
+                delay_secs: 0,
+            }])
+            .await
+            .unwrap();
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     }
 
     /// Works as the event source mapping while messages are visible.
     pub(crate) async fn deliver(&self) {
         loop {
-            let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+            let request = ReceiveRequest {
+                max: BATCH_MAX,
+                visibility: VISIBILITY,
+                wait: Duration::ZERO,
+            };
             let batch = self.queue.receive(request).await.unwrap();
             if batch.is_empty() {
                 return;
             }
-            let receipts: Vec<_> = batch.iter().map(|message| message.receipt.clone()).collect();
+            let receipts: Vec<_> = batch
+                .iter()
+                .map(|message| message.receipt.clone())
+                .collect();
             let deadline = SystemClock.monotonic() + INVOCATION;
             let response = Box::pin(self.deliver.handle(batch, deadline)).await;
             assert_eq!(response.failures, []);
             for receipt in receipts {
-                // The mapping cannot know which messages the function has already deleted, and AWS accepts a
-                // second delete.
+                // The mapping cannot know which messages the function has already deleted, and AWS
+                // accepts a second delete.
                 let deleted = self.queue.replace(&receipt, vec![]).await;
-                let is_done = deleted.as_ref().err().is_none_or(|error| error.kind == ErrorKind::NotFound);
+                let is_done = deleted
+                    .as_ref()
+                    .err()
+                    .is_none_or(|error| error.kind == ErrorKind::NotFound);
                 assert!(is_done, "{deleted:?}");
             }
         }
@@ -208,7 +259,12 @@ impl World {
 
     /// The number of objects with held deliveries.
     pub(crate) async fn held(&self) -> usize {
-        self.state.list(layout::HELD, None, 1000).await.unwrap().objects.len()
+        self.state
+            .list(layout::HELD, None, 1000)
+            .await
+            .unwrap()
+            .objects
+            .len()
     }
 }
 

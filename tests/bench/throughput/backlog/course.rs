@@ -1,4 +1,5 @@
-//! The course of a backlog: an endpoint that hardly answers, many events, `kill -9`, a restart, the drain.
+//! The course of a backlog: an endpoint that hardly answers, many events, `kill -9`, a restart, the
+//! drain.
 
 use std::time::Duration;
 
@@ -57,7 +58,10 @@ impl Course {
 
 /// A subscription that waits for its endpoint for as long as one may.
 pub(crate) fn settings(sink: &Sink) -> Value {
-    subscription_with(&format!("{}/s0", sink.url()), &json!({ "endpoint": { "timeout": "PT60S" } }))
+    subscription_with(
+        &format!("{}/s0", sink.url()),
+        &json!({ "endpoint": { "timeout": "PT60S" } }),
+    )
 }
 
 /// Publishes so many events in requests of `batch`.
@@ -100,6 +104,10 @@ pub(crate) fn run(sink: &Sink, events: usize, batch: usize, setup: &Setup<'_>) -
 fn start(home: &Home, setup: &Setup<'_>) -> (Server, f64) {
     let begin = now();
     let server = Server::start_within(RESTART_MAX, home.path(), &setup.options());
-    server.api().send("GET", "/health", &[], b"").expect("the server answers").expect(200);
+    server
+        .api()
+        .send("GET", "/health", &[], b"")
+        .expect("the server answers")
+        .expect(200);
     (server, now().saturating_sub(begin).as_secs_f64())
 }

@@ -1,5 +1,5 @@
-//! Costs by dimensions on logarithmic axes, a panel for each: a cost that grows in proportion is a line as
-//! steep as the grey one.
+//! Costs by dimensions on logarithmic axes, a panel for each: a cost that grows in proportion is a
+//! line as steep as the grey one.
 
 use super::series::{EXPONENT_MAX, Fit, Point, Series};
 use crate::svg::{PALE, TEXT, add, close, key, open, path};
@@ -43,7 +43,10 @@ pub(super) fn draw(all: &[Series]) -> String {
     key(&mut svg, entries.into_iter(), LEFT, 8.0);
     for (index, series) in all.iter().enumerate() {
         let (row, column) = ((index / COLUMNS) as f64, (index % COLUMNS) as f64);
-        let (left, top) = (LEFT + column * (LEFT + WIDTH), TOP + 14.0 + row * (HEIGHT + GAP));
+        let (left, top) = (
+            LEFT + column * (LEFT + WIDTH),
+            TOP + 14.0 + row * (HEIGHT + GAP),
+        );
         draw_panel(&mut svg, series, left, top);
     }
     close(svg)
@@ -52,22 +55,37 @@ pub(super) fn draw(all: &[Series]) -> String {
 fn draw_panel(svg: &mut String, series: &Series, left: f64, top: f64) {
     let clear = series.clear();
     let lines = series.fit().map(|fit| (fit, bound(fit, &clear)));
-    let ends = lines.iter().flat_map(|(_, bound)| bound.iter().map(|(_, cost)| *cost));
+    let ends = lines
+        .iter()
+        .flat_map(|(_, bound)| bound.iter().map(|(_, cost)| *cost));
     let costs: Vec<_> = drawn(series).map(Point::cost).chain(ends).collect();
     let low = costs.iter().copied().fold(f64::INFINITY, f64::min) / MARGIN;
     let high = costs.iter().copied().fold(0.0, f64::max) * MARGIN;
     let at = || drawn(series).map(|point| point.at as f64);
-    let (Some(first), Some(last)) = (at().next(), at().last()) else { return };
-    let panel = Panel { left, top, from: (first, low), to: (last, high) };
-    let found = lines.map(|(fit, _)| format!(": exponent {:.2}", fit.exponent)).unwrap_or_default();
+    let (Some(first), Some(last)) = (at().next(), at().last()) else {
+        return;
+    };
+    let panel = Panel {
+        left,
+        top,
+        from: (first, low),
+        to: (last, high),
+    };
+    let found = lines
+        .map(|(fit, _)| format!(": exponent {:.2}", fit.exponent))
+        .unwrap_or_default();
     let (cost, dimension, y) = (series.cost, series.dimension, top - 8.0);
     add(
         svg,
-        format_args!(r#"<text x="{left}" y="{y}" font-weight="bold">{cost} by {dimension}{found}</text>"#),
+        format_args!(
+            r#"<text x="{left}" y="{y}" font-weight="bold">{cost} by {dimension}{found}</text>"#
+        ),
     );
     panel.draw_axes(svg, series);
     if let Some((fit, bound)) = lines {
-        let along = clear.iter().map(|point| (point.at as f64, fit.at(point.at as f64)));
+        let along = clear
+            .iter()
+            .map(|point| (point.at as f64, fit.at(point.at as f64)));
         path(svg, GREY, bound.into_iter().map(|it| panel.place(it)));
         path(svg, ORANGE, along.map(|it| panel.place(it)));
     }
@@ -83,14 +101,20 @@ fn drawn(series: &Series) -> impl Iterator<Item = &Point> {
 fn bound(fit: Fit, clear: &[Point]) -> [(f64, f64); 2] {
     let at = |index: usize| clear[index].at as f64;
     let (from, to) = (at(0), at(clear.len() - 1));
-    [(from, fit.at(from)), (to, fit.at(from) * (to / from).powf(EXPONENT_MAX))]
+    [
+        (from, fit.at(from)),
+        (to, fit.at(from) * (to / from).powf(EXPONENT_MAX)),
+    ]
 }
 
 impl Panel {
     fn place(&self, (at, cost): (f64, f64)) -> (f64, f64) {
         let share = |value: f64, from: f64, to: f64| (value / from).ln() / (to / from).ln();
         let x = self.left + WIDTH * share(at, self.from.0, self.to.0);
-        (x, self.top + HEIGHT * (1.0 - share(cost, self.from.1, self.to.1)))
+        (
+            x,
+            self.top + HEIGHT * (1.0 - share(cost, self.from.1, self.to.1)),
+        )
     }
 
     fn draw_axes(&self, svg: &mut String, series: &Series) {
@@ -99,16 +123,27 @@ impl Panel {
             let (_, y) = self.place((self.from.0, value));
             add(
                 svg,
-                format_args!(r#"<path d="M{left} {y:.1}H{right}" stroke="{PALE}" stroke-width="0.7"/>"#),
+                format_args!(
+                    r#"<path d="M{left} {y:.1}H{right}" stroke="{PALE}" stroke-width="0.7"/>"#
+                ),
             );
             let (x, y, unit) = (left - 6.0, y + 4.0, series.unit);
-            add(svg, format_args!(r#"<text x="{x}" y="{y:.1}" text-anchor="end">{value} {unit}</text>"#));
+            add(
+                svg,
+                format_args!(r#"<text x="{x}" y="{y:.1}" text-anchor="end">{value} {unit}</text>"#),
+            );
         }
         for point in drawn(series) {
             let (x, _) = self.place((point.at as f64, self.from.1));
-            add(svg, format_args!(r#"<path d="M{x:.1} {bottom}v5" stroke="{TEXT}"/>"#));
+            add(
+                svg,
+                format_args!(r#"<path d="M{x:.1} {bottom}v5" stroke="{TEXT}"/>"#),
+            );
             let (at, y) = (point.at, bottom + 18.0);
-            add(svg, format_args!(r#"<text x="{x:.1}" y="{y}" text-anchor="middle">{at}</text>"#));
+            add(
+                svg,
+                format_args!(r#"<text x="{x:.1}" y="{y}" text-anchor="middle">{at}</text>"#),
+            );
         }
     }
     fn draw_points(&self, svg: &mut String, series: &Series) {
@@ -118,7 +153,9 @@ impl Panel {
             let fill = if point.is_clear() { BLUE } else { PALE };
             add(
                 svg,
-                format_args!(r#"<rect x="{x:.1}" y="{y:.1}" width="{side}" height="{side}" fill="{fill}"/>"#),
+                format_args!(
+                    r#"<rect x="{x:.1}" y="{y:.1}" width="{side}" height="{side}" fill="{fill}"/>"#
+                ),
             );
         }
     }

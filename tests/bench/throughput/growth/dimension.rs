@@ -38,7 +38,9 @@ impl Dimension {
 
 /// The first number, doubled again and again.
 pub(crate) fn doubled(first: usize) -> Vec<usize> {
-    (0..VALUES).map(|doublings| first.max(1) << doublings).collect()
+    (0..VALUES)
+        .map(|doublings| first.max(1) << doublings)
+        .collect()
 }
 
 /// Numbers of which the last is about this one.

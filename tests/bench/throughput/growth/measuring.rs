@@ -46,7 +46,11 @@ impl<'a> Bench<'a> {
         let before = cpu_seconds(server.pid());
         rest(IDLE);
         let idle_cpu = (cpu_seconds(server.pid()) - before) / IDLE.as_secs_f64();
-        Self { sink, arguments, idle_cpu }
+        Self {
+            sink,
+            arguments,
+            idle_cpu,
+        }
     }
 
     pub(super) fn measure(&self, dimension: Dimension) -> Vec<Series> {
@@ -56,11 +60,23 @@ impl<'a> Bench<'a> {
             Dimension::Backlog => return self.backlog(),
             Dimension::Events => {
                 let traffic = |_| Traffic::of_shape(Shape::One, &url);
-                self.cpu(dimension, doubled_to(events), traffic, |count| count, self.sink)
+                self.cpu(
+                    dimension,
+                    doubled_to(events),
+                    traffic,
+                    |count| count,
+                    self.sink,
+                )
             }
             Dimension::Subscriptions => {
                 let traffic = |count| Traffic::matching_one_of(count, &url);
-                self.cpu(dimension, doubled(SUBSCRIPTIONS_MIN), traffic, all, self.sink)
+                self.cpu(
+                    dimension,
+                    doubled(SUBSCRIPTIONS_MIN),
+                    traffic,
+                    all,
+                    self.sink,
+                )
             }
             Dimension::Topics => {
                 let traffic = |count| Traffic::on_topics(count, &url);
@@ -98,25 +114,40 @@ impl<'a> Bench<'a> {
         });
         let point = |(at, runs): &(usize, Runs<trial::Measured>)| {
             let idle = spread(runs, |it| it.secs).median * self.idle_cpu;
-            Point { at: *at, total: spread(runs, |it| it.cpu_secs).median, idle }
+            Point {
+                at: *at,
+                total: spread(runs, |it| it.cpu_secs).median,
+                idle,
+            }
         };
         let points = runs.iter().map(point).collect();
-        Series { cost: "CPU", unit: "s", dimension: dimension.name(), points }
+        Series {
+            cost: "CPU",
+            unit: "s",
+            dimension: dimension.name(),
+            points,
+        }
     }
 
     /// Memory, restart and drain of events that wait.
     fn backlog(&self) -> Vec<Series> {
         let (dimension, batch) = (Dimension::Backlog, self.arguments.backlog_batch);
         let values = doubled_to(self.arguments.growth_backlog);
-        let runs =
-            self.in_turns(dimension, values, |events, setup| backlog::run(self.sink, events, batch, setup));
+        let runs = self.in_turns(dimension, values, |events, setup| {
+            backlog::run(self.sink, events, batch, setup)
+        });
         let series = |cost, unit, total: fn(&Course) -> f64, idle: fn(&Course) -> f64| {
             let point = |(at, runs): &(usize, Runs<Course>)| Point {
                 at: *at,
                 total: spread(runs, total).median,
                 idle: spread(runs, idle).median,
             };
-            Series { cost, unit, dimension: dimension.name(), points: runs.iter().map(point).collect() }
+            Series {
+                cost,
+                unit,
+                dimension: dimension.name(),
+                points: runs.iter().map(point).collect(),
+            }
         };
         vec![
             series("Memory", "MiB", |it| it.full.now_mib, |it| it.idle.now_mib),
@@ -134,7 +165,9 @@ impl<'a> Bench<'a> {
         let setup = self.arguments.setup(Mode::Off);
         let named = |value: &usize| (format!("{value} {}", dimension.name()), *value);
         let cases: Vec<_> = values.iter().map(named).collect();
-        let runs = in_turns(self.arguments.growth_rounds, &cases, |value| measure(*value, &setup));
+        let runs = in_turns(self.arguments.growth_rounds, &cases, |value| {
+            measure(*value, &setup)
+        });
         values.into_iter().zip(runs).collect()
     }
 }

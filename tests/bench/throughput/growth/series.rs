@@ -3,7 +3,8 @@
 /// The largest exponent: a cost that grows in proportion, with room for noise.
 pub(crate) const EXPONENT_MAX: f64 = 1.05;
 
-/// The least cost that counts, as a share of what an idle server costs: below it, noise of that one decides.
+/// The least cost that counts, as a share of what an idle server costs: below it, noise of that one
+/// decides.
 const CLEAR_SHARE: f64 = 0.5;
 
 /// The least points for a fit.
@@ -51,7 +52,11 @@ impl Point {
 impl Series {
     /// The points whose cost is well above that of an idle server.
     pub(crate) fn clear(&self) -> Vec<Point> {
-        self.points.iter().copied().filter(Point::is_clear).collect()
+        self.points
+            .iter()
+            .copied()
+            .filter(Point::is_clear)
+            .collect()
     }
 
     /// The power law of least squares on logarithms. `None` if too few points are clear.
@@ -63,15 +68,24 @@ impl Series {
         let count = logarithms.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| logarithms.iter().map(of).sum::<f64>() / count;
         let (x, y) = (mean(|it| it.0), mean(|it| it.1));
-        let sum =
-            |of: &dyn Fn(f64, f64) -> f64| logarithms.iter().map(|it| of(it.0 - x, it.1 - y)).sum::<f64>();
+        let sum = |of: &dyn Fn(f64, f64) -> f64| {
+            logarithms
+                .iter()
+                .map(|it| of(it.0 - x, it.1 - y))
+                .sum::<f64>()
+        };
         let exponent = sum(&|x, y| x * y) / sum(&|x, _| x * x);
-        Some(Fit { exponent, factor: (y - exponent * x).exp() })
+        Some(Fit {
+            exponent,
+            factor: (y - exponent * x).exp(),
+        })
     }
 
     /// The exponent between the last two points.
     pub(crate) fn last_doubling(&self) -> Option<f64> {
-        let [.., before, last] = self.clear()[..] else { return None };
+        let [.., before, last] = self.clear()[..] else {
+            return None;
+        };
         let ((x, y), (last_x, last_y)) = (before.logarithms(), last.logarithms());
         Some((last_y - y) / (last_x - x))
     }

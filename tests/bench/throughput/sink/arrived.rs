@@ -23,16 +23,24 @@ impl Arrived {
     pub(super) fn note(&mut self, body: &[u8]) {
         self.count += 1;
         self.last_ns = now().as_nanos();
-        let Some(begin) = find(body, SENT).map(|begin| begin + SENT.len()) else { return };
+        let Some(begin) = find(body, SENT).map(|begin| begin + SENT.len()) else {
+            return;
+        };
         let digits = body.get(begin..begin + SENT_DIGITS).unwrap_or_default();
-        let sent = digits.iter().fold(0_u128, |sum, digit| sum * 10 + u128::from(digit.wrapping_sub(b'0')));
+        let sent = digits.iter().fold(0_u128, |sum, digit| {
+            sum * 10 + u128::from(digit.wrapping_sub(b'0'))
+        });
         if self.took_ns.len() < TIMES_MAX {
-            self.took_ns.push(u64::try_from(self.last_ns.saturating_sub(sent)).unwrap_or(u64::MAX));
+            self.took_ns
+                .push(u64::try_from(self.last_ns.saturating_sub(sent)).unwrap_or(u64::MAX));
         }
     }
 
     pub(super) fn reset(&mut self) {
-        *self = Self { resets: self.resets + 1, ..Self::default() };
+        *self = Self {
+            resets: self.resets + 1,
+            ..Self::default()
+        };
     }
 
     pub(super) fn count(&self) -> Value {
@@ -42,7 +50,11 @@ impl Arrived {
     /// Percentiles of the times from publish to arrival, in milliseconds.
     pub(super) fn took(&mut self) -> Value {
         self.took_ns.sort_unstable();
-        let ms = |share: f64| self.took_ns.get(rank(self.took_ns.len(), share)).map(|ns| *ns as f64 / 1e6);
+        let ms = |share: f64| {
+            self.took_ns
+                .get(rank(self.took_ns.len(), share))
+                .map(|ns| *ns as f64 / 1e6)
+        };
         json!({ "p50": ms(0.5), "p99": ms(0.99), "max": ms(1.0) })
     }
 }

@@ -20,8 +20,8 @@ use super::certificate;
 use crate::process::raise_open_files;
 use crate::wire::Messages;
 
-/// Longest time for which an answer is held. Shorter than any timeout, so that no attempt fails: an endpoint
-/// that fails has its events stored elsewhere, and they must wait in the queue.
+/// Longest time for which an answer is held. Shorter than any timeout, so that no attempt fails: an
+/// endpoint that fails has its events stored elsewhere, and they must wait in the queue.
 const HELD_MAX: Duration = Duration::from_secs(20);
 
 const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
@@ -37,8 +37,14 @@ struct Shared {
 #[expect(clippy::print_stdout, reason = "the parent reads where it listens")]
 pub(crate) fn serve(hosts: u16, ca_file: &Path) {
     raise_open_files();
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    let shared = Shared { arrived: Rc::default(), is_held: watch::Sender::new(false) };
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime starts");
+    let shared = Shared {
+        arrived: Rc::default(),
+        is_held: watch::Sender::new(false),
+    };
     let acceptor = certificate::acceptor(ca_file);
     LocalSet::new().block_on(&runtime, async {
         let mut addresses = Vec::new();
@@ -60,7 +66,9 @@ fn host(number: u16) -> Ipv4Addr {
 }
 
 async fn bind(address: Ipv4Addr) -> TcpListener {
-    TcpListener::bind((address, 0)).await.expect("there is a free port")
+    TcpListener::bind((address, 0))
+        .await
+        .expect("there is a free port")
 }
 
 fn address(listener: &TcpListener) -> SocketAddr {
@@ -73,7 +81,11 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Sh
     }
 }
 
-async fn connection(mut stream: TcpStream, tls: Option<TlsAcceptor>, shared: Shared) -> io::Result<()> {
+async fn connection(
+    mut stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    shared: Shared,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if let Some(acceptor) = tls {
         let (reader, writer) = tokio::io::split(acceptor.accept(stream).await?);
@@ -93,7 +105,10 @@ impl Shared {
         while let Some((line, body)) = requests.next().await? {
             if line.starts_with(b"GET") {
                 let answer = self.answer(&String::from_utf8_lossy(line)).to_string();
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
+                    answer.len()
+                );
                 writer.write_all((head + &answer).as_bytes()).await?;
             } else {
                 self.take(body).await;

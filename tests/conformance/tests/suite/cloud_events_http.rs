@@ -18,7 +18,10 @@ fn batched() -> Value {
 /// A CloudEvent with these members besides.
 fn event(more: &Value) -> Value {
     let mut event = cloud_event("1");
-    let (members, more) = (event.as_object_mut().expect("an object"), more.as_object().expect("an object"));
+    let (members, more) = (
+        event.as_object_mut().expect("an object"),
+        more.as_object().expect("an object"),
+    );
     members.extend(more.clone());
     event
 }
@@ -51,10 +54,14 @@ fn subject_read_from(header: &str) -> Value {
 
 #[test]
 fn structured_and_binary_mode_are_both_supported() {
-    let structured = World::new().deliver(&cloud_event("1"), &json!({ "contentMode": "structured" }));
+    let structured =
+        World::new().deliver(&cloud_event("1"), &json!({ "contentMode": "structured" }));
     assert_eq!(structured.json(), cloud_event("1"));
     let binary = in_binary(&json!({}));
-    assert_eq!((binary.json(), binary.header("ce-id")), (json!({ "n": 1 }), Some("1")));
+    assert_eq!(
+        (binary.json(), binary.header("ce-id")),
+        (json!({ "n": 1 }), Some("1"))
+    );
 }
 
 #[test]
@@ -64,7 +71,10 @@ fn a_batch_is_never_sent_unless_it_was_asked_for() {
     world.deliver_batch(&events, &json!({}));
     for request in world.endpoint.wait_for(HOOK, 3) {
         let content_type = request.header("content-type").expect("there is one");
-        assert!(content_type.starts_with("application/cloudevents+json"), "{content_type}");
+        assert!(
+            content_type.starts_with("application/cloudevents+json"),
+            "{content_type}"
+        );
     }
 }
 
@@ -73,8 +83,12 @@ fn the_receiver_chooses_the_greatest_batch() {
     let world = World::new();
     let events: Vec<_> = (0..7).map(|n| cloud_event(&n.to_string())).collect();
     world.deliver_batch(&events, &batched());
-    let mut sizes: Vec<_> =
-        world.endpoint.wait_for(HOOK, 3).iter().map(|request| request.ids().len()).collect();
+    let mut sizes: Vec<_> = world
+        .endpoint
+        .wait_for(HOOK, 3)
+        .iter()
+        .map(|request| request.ids().len())
+        .collect();
     sizes.sort_unstable();
     assert_eq!(sizes, [1, 3, 3]);
 }
@@ -98,32 +112,68 @@ fn in_binary_mode_the_body_is_the_data() {
         let mut event = event(&json!({ "datacontenttype": content_type }));
         event.as_object_mut().expect("an object").remove("data");
         event[member] = data;
-        assert_eq!(World::new().deliver(&event, &binary()).body, body, "{event}");
+        assert_eq!(
+            World::new().deliver(&event, &binary()).body,
+            body,
+            "{event}"
+        );
     };
-    check("application/json", "data", json!({ "n": [1, 2.5] }), br#"{"n":[1,2.5]}"#);
-    check("text/xml", "data", json!("<much wow=\"xml\"/>"), br#"<much wow="xml"/>"#);
-    check("application/octet-stream", "data_base64", json!("AP8Q"), &[0, 255, 16]);
+    check(
+        "application/json",
+        "data",
+        json!({ "n": [1, 2.5] }),
+        br#"{"n":[1,2.5]}"#,
+    );
+    check(
+        "text/xml",
+        "data",
+        json!("<much wow=\"xml\"/>"),
+        br#"<much wow="xml"/>"#,
+    );
+    check(
+        "application/octet-stream",
+        "data_base64",
+        json!("AP8Q"),
+        &[0, 255, 16],
+    );
 }
 
 #[test]
 fn in_binary_mode_every_attribute_and_extension_has_a_header_of_its_own() {
     let world = World::new();
-    let more =
-        json!({ "dataschema": "https://example.com/schema", "mine": "kept", "count": 7, "good": true });
+    let more = json!({ "dataschema": "https://example.com/schema", "mine": "kept", "count": 7, "good": true });
     let event = event(&more);
     let request = world.deliver(&event, &binary());
-    for (name, value) in event.as_object().expect("an object").iter().filter(|(name, _)| *name != "data") {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        assert_eq!(request.header(&format!("ce-{name}")), Some(text.as_str()), "{name}");
+    for (name, value) in event
+        .as_object()
+        .expect("an object")
+        .iter()
+        .filter(|(name, _)| *name != "data")
+    {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        assert_eq!(
+            request.header(&format!("ce-{name}")),
+            Some(text.as_str()),
+            "{name}"
+        );
     }
-    let carried = request.headers.iter().filter(|(name, _)| name.starts_with("ce-")).count();
+    let carried = request
+        .headers
+        .iter()
+        .filter(|(name, _)| name.starts_with("ce-"))
+        .count();
     assert_eq!(carried, event.as_object().expect("an object").len() - 1);
 }
 
 #[test]
 fn the_specification_s_example_of_a_header_value_is_encoded_as_it_says() {
     let request = in_binary(&json!({ "mine": "Euro € 😀" }));
-    assert_eq!(request.header("ce-mine"), Some("Euro%20%E2%82%AC%20%F0%9F%98%80"));
+    assert_eq!(
+        request.header("ce-mine"),
+        Some("Euro%20%E2%82%AC%20%F0%9F%98%80")
+    );
 }
 
 #[test]
@@ -141,13 +191,17 @@ fn a_header_value_is_encoded_once() {
 #[test]
 fn values_are_written_in_their_canonical_form() {
     let request = in_binary(&json!({ "yes": true, "no": false, "least": -2_147_483_648_i64 }));
-    let headers = ["ce-yes", "ce-no", "ce-least"].map(|name| request.header(name).unwrap_or_default());
+    let headers =
+        ["ce-yes", "ce-no", "ce-least"].map(|name| request.header(name).unwrap_or_default());
     assert_eq!(headers, ["true", "false", "-2147483648"]);
 }
 
 #[test]
 fn a_quoted_header_value_is_unescaped_when_it_is_read() {
-    assert_eq!(subject_read_from(r#""a \"b\" \\ c""#), json!(r#"a "b" \ c"#));
+    assert_eq!(
+        subject_read_from(r#""a \"b\" \\ c""#),
+        json!(r#"a "b" \ c"#)
+    );
 }
 
 #[test]
@@ -163,14 +217,18 @@ fn lower_case_and_needless_percent_encoding_is_read() {
 #[test]
 fn percent_encoding_that_is_not_utf8_is_refused() {
     let world = World::new();
-    let problem = publish_with_subject(&world.topic("CloudEvents", &json!({})), "%C0%A0").problem(400);
+    let problem =
+        publish_with_subject(&world.topic("CloudEvents", &json!({})), "%C0%A0").problem(400);
     assert_eq!(problem["member"], "subject");
 }
 
 #[test]
 fn the_content_type_of_structured_mode_is_the_json_format_s() {
     let request = World::new().deliver(&cloud_event("1"), &json!({}));
-    assert_eq!(request.header("content-type"), Some("application/cloudevents+json; charset=utf-8"));
+    assert_eq!(
+        request.header("content-type"),
+        Some("application/cloudevents+json; charset=utf-8")
+    );
 }
 
 #[test]
@@ -182,7 +240,10 @@ fn in_structured_mode_the_body_is_the_event_in_the_json_format() {
 #[test]
 fn the_content_type_of_a_batch_is_the_json_batch_format_s() {
     let request = World::new().deliver_batch(&[cloud_event("1"), cloud_event("2")], &batched());
-    assert_eq!(request.header("content-type"), Some("application/cloudevents-batch+json; charset=utf-8"));
+    assert_eq!(
+        request.header("content-type"),
+        Some("application/cloudevents-batch+json; charset=utf-8")
+    );
 }
 
 #[test]
@@ -191,14 +252,21 @@ fn all_events_of_a_batch_have_the_same_specversion() {
     let topic = world.topic("CloudEvents", &batched());
     let older = event(&json!({ "specversion": "0.3" }));
     let body = json!([cloud_event("1"), older]).to_string();
-    let answer = topic.send("application/cloudevents-batch+json", body.as_bytes()).expect("an answer");
+    let answer = topic
+        .send("application/cloudevents-batch+json", body.as_bytes())
+        .expect("an answer");
     let problem = answer.problem(400);
-    assert_eq!((&problem["index"], &problem["member"]), (&json!(1), &json!("specversion")));
+    assert_eq!(
+        (&problem["index"], &problem["member"]),
+        (&json!(1), &json!("specversion"))
+    );
 }
 
 #[test]
 fn events_of_a_batch_may_differ_in_everything_else() {
-    let text = event(&json!({ "id": "2", "type": "other", "datacontenttype": "text/plain", "data": "two" }));
+    let text = event(
+        &json!({ "id": "2", "type": "other", "datacontenttype": "text/plain", "data": "two" }),
+    );
     let request = World::new().deliver_batch(&[cloud_event("1"), text.clone()], &batched());
     assert_eq!(request.json(), json!([cloud_event("1"), text]));
 }
@@ -207,5 +275,8 @@ fn events_of_a_batch_may_differ_in_everything_else() {
 fn an_empty_batch_is_accepted() {
     let world = World::new();
     let topic = world.topic("CloudEvents", &batched());
-    topic.send("application/cloudevents-batch+json", b"[]").expect("an answer").expect(200);
+    topic
+        .send("application/cloudevents-batch+json", b"[]")
+        .expect("an answer")
+        .expect(200);
 }

@@ -1,6 +1,6 @@
-//! Handshakes before an endpoint gets events: section 4 (abuse protection) of CNCF "HTTP 1.1 Web Hooks
-//! for Event Delivery" 1.0.2, and Azure Event Grid's page "Webhook event delivery" with its validation event.
-//! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#4-abuse-protection>
+//! Handshakes before an endpoint gets events: section 4 (abuse protection) of CNCF "HTTP 1.1 Web
+//! Hooks for Event Delivery" 1.0.2, and Azure Event Grid's page "Webhook event delivery" with its
+//! validation event. <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#4-abuse-protection>
 //! <https://learn.microsoft.com/azure/event-grid/webhook-event-delivery>
 
 use posthaste_tests::api::Topic;
@@ -23,8 +23,15 @@ fn by_event() -> Value {
 }
 
 fn with_headers(status: u16, headers: &[(&'static str, &str)]) -> Reply {
-    let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Reply { status, headers, ..Reply::default() }
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (*name, (*value).to_owned()))
+        .collect();
+    Reply {
+        status,
+        headers,
+        ..Reply::default()
+    }
 }
 
 /// Consents with every right header, and takes every event.
@@ -36,14 +43,22 @@ fn consenting(request: &Received) -> Reply {
     let rate = request.header("webhook-request-rate").unwrap_or("*");
     with_headers(
         200,
-        &[("Allow", "POST"), ("WebHook-Allowed-Origin", origin), ("WebHook-Allowed-Rate", rate)],
+        &[
+            ("Allow", "POST"),
+            ("WebHook-Allowed-Origin", origin),
+            ("WebHook-Allowed-Rate", rate),
+        ],
     )
 }
 
 /// Gives the validation code back.
 fn giving_back(request: &Received) -> Reply {
     let code = &request.json()[0]["data"]["validationCode"];
-    Reply { status: 200, body: json!({ "validationResponse": code }).to_string(), ..Reply::default() }
+    Reply {
+        status: 200,
+        body: json!({ "validationResponse": code }).to_string(),
+        ..Reply::default()
+    }
 }
 
 /// A world and a topic with a subscription whose endpoint answers so.
@@ -71,16 +86,27 @@ fn state_after(answer: Handler) -> Value {
 
 /// The path of the URL that the endpoint was given to call.
 fn path_of(url: &str) -> String {
-    url.strip_prefix(PUBLIC_URL).unwrap_or_else(|| panic!("{url} is not under {PUBLIC_URL}")).to_owned()
+    url.strip_prefix(PUBLIC_URL)
+        .unwrap_or_else(|| panic!("{url} is not under {PUBLIC_URL}"))
+        .to_owned()
 }
 
 fn callback_of(world: &World) -> String {
     let request = world.endpoint.wait_for_one(HOOK);
-    path_of(request.header("webhook-request-callback").expect("the endpoint is told where to call"))
+    path_of(
+        request
+            .header("webhook-request-callback")
+            .expect("the endpoint is told where to call"),
+    )
 }
 
 fn call(world: &World, method: &str, path: &str, headers: &[(&str, &str)]) -> u16 {
-    world.server.api().send(method, path, headers, b"").expect("the server answers").status
+    world
+        .server
+        .api()
+        .send(method, path, headers, b"")
+        .expect("the server answers")
+        .status
 }
 
 fn validation_event(world: &World) -> Value {
@@ -91,10 +117,19 @@ fn validation_event(world: &World) -> Value {
 fn nothing_is_sent_to_who_has_not_agreed() {
     let (world, topic) = asked(|_| with_headers(200, &[("Allow", "POST")]), &by_options());
     let other = world.subscription(&json!({ "endpoint": { "url": world.endpoint.url("/other") } }));
-    world.server.api().manage("PUT", "/topics/orders/subscriptions/other", Some(&other)).expect(201);
+    world
+        .server
+        .api()
+        .manage("PUT", "/topics/orders/subscriptions/other", Some(&other))
+        .expect(201);
     topic.publish(&cloud_event("1"));
     world.endpoint.wait_for_one("/other");
-    let methods: Vec<_> = world.endpoint.received(HOOK).into_iter().map(|request| request.method).collect();
+    let methods: Vec<_> = world
+        .endpoint
+        .received(HOOK)
+        .into_iter()
+        .map(|request| request.method)
+        .collect();
     assert_eq!(methods, ["OPTIONS"]);
 }
 
@@ -105,7 +140,12 @@ fn no_test_event_is_sent_to_who_has_not_agreed() {
     world.server.api().manage("POST", test, None).problem(409);
     assert_eq!(world.endpoint.all().len(), 1);
     call(&world, "GET", &callback_of(&world), &[]);
-    let shown = world.server.api().manage("POST", test, None).expect(200).json();
+    let shown = world
+        .server
+        .api()
+        .manage("POST", test, None)
+        .expect(200)
+        .json();
     assert_eq!(shown["response"]["status"], 405);
 }
 
@@ -114,14 +154,18 @@ fn the_question_is_options_to_the_exact_target() {
     let world = World::reachable();
     let path = "/a%20b?code=x%2By";
     world.endpoint.script(path, [Answer::Reply(consenting)]);
-    let more = json!({ "endpoint": { "url": world.endpoint.url(path), "validation": "CloudEvents" } });
+    let more =
+        json!({ "endpoint": { "url": world.endpoint.url(path), "validation": "CloudEvents" } });
     world.topic("CloudEvents", &more);
     assert_eq!(world.endpoint.wait_for_one(path).method, "OPTIONS");
 }
 
 #[test]
 fn the_question_names_the_sending_system_by_a_dns_name() {
-    assert_eq!(question(&by_options()).header("webhook-request-origin"), Some(ORIGIN));
+    assert_eq!(
+        question(&by_options()).header("webhook-request-origin"),
+        Some(ORIGIN)
+    );
 }
 
 #[test]
@@ -129,7 +173,10 @@ fn every_delivery_has_the_origin_of_the_handshake() {
     let (world, topic) = asked(consenting, &by_options());
     topic.publish(&cloud_event("1"));
     let requests = world.endpoint.wait_for(HOOK, 2);
-    let origins: Vec<_> = requests.iter().map(|request| request.header("webhook-request-origin")).collect();
+    let origins: Vec<_> = requests
+        .iter()
+        .map(|request| request.header("webhook-request-origin"))
+        .collect();
     assert_eq!(origins, [Some(ORIGIN), Some(ORIGIN)]);
 }
 
@@ -137,28 +184,56 @@ fn every_delivery_has_the_origin_of_the_handshake() {
 fn without_a_name_of_its_own_a_sender_has_that_of_its_public_url() {
     let home = posthaste_tests::home::Home::new();
     let server = posthaste_tests::server::Server::start(home.path(), &["--public-url", PUBLIC_URL]);
-    let world = World { home, server, endpoint: posthaste_tests::endpoint::Endpoint::start() };
+    let world = World {
+        home,
+        server,
+        endpoint: posthaste_tests::endpoint::Endpoint::start(),
+    };
     let request = world.deliver(&cloud_event("1"), &json!({}));
-    assert_eq!(request.header("webhook-request-origin"), Some("posthaste.example.com"));
+    assert_eq!(
+        request.header("webhook-request-origin"),
+        Some("posthaste.example.com")
+    );
 }
 
 #[test]
 fn the_callback_is_https_and_has_a_key_that_is_hard_to_guess() {
     let request = question(&by_options());
-    let url = request.header("webhook-request-callback").expect("it is there");
-    assert!(url.starts_with("https://posthaste.example.com/validate/orders/billing/"), "{url}");
-    assert!(url.rsplit('/').next().is_some_and(|key| key.len() >= 32), "{url}");
+    let url = request
+        .header("webhook-request-callback")
+        .expect("it is there");
+    assert!(
+        url.starts_with("https://posthaste.example.com/validate/orders/billing/"),
+        "{url}"
+    );
+    assert!(
+        url.rsplit('/').next().is_some_and(|key| key.len() >= 32),
+        "{url}"
+    );
 }
 
 #[test]
 fn permission_is_granted_by_get_or_post_of_the_callback() {
     for method in ["GET", "POST"] {
         let (world, topic) = asked(
-            |request| with_headers(if request.method == "OPTIONS" { 405 } else { 204 }, &[]),
+            |request| {
+                with_headers(
+                    if request.method == "OPTIONS" {
+                        405
+                    } else {
+                        204
+                    },
+                    &[],
+                )
+            },
             &by_options(),
         );
         assert_eq!(state(&world), "Pending");
-        assert_eq!(call(&world, method, &callback_of(&world), &[]), 200, "{method}");
+        assert_eq!(
+            call(&world, method, &callback_of(&world), &[]),
+            200,
+            "{method}"
+        );
         assert_eq!(state(&world), "Active");
         topic.publish(&cloud_event("1"));
         assert_eq!(world.endpoint.wait_for(HOOK, 2)[1].ids(), ["1"]);
@@ -179,8 +254,16 @@ fn nobody_grants_permission_who_does_not_know_the_key() {
 #[test]
 fn the_callback_may_carry_an_allowed_rate() {
     let (world, _) = asked(|_| with_headers(405, &[]), &by_options());
-    call(&world, "POST", &callback_of(&world), &[("WebHook-Allowed-Rate", "90")]);
-    assert_eq!(world.shown()["status"]["consent"]["allowedRequestsPerMinute"], 90);
+    call(
+        &world,
+        "POST",
+        &callback_of(&world),
+        &[("WebHook-Allowed-Rate", "90")],
+    );
+    assert_eq!(
+        world.shown()["status"]["consent"]["allowedRequestsPerMinute"],
+        90
+    );
 }
 
 #[test]
@@ -193,16 +276,26 @@ fn a_rate_that_is_asked_for_is_a_positive_whole_number_of_requests_a_minute() {
 
 #[test]
 fn consent_is_the_header_and_never_the_status() {
-    assert_eq!(state_after(|_| with_headers(405, &[("WebHook-Allowed-Origin", "*")])), "Active");
-    assert_eq!(state_after(|_| with_headers(200, &[("Allow", "POST")])), "Pending");
+    assert_eq!(
+        state_after(|_| with_headers(405, &[("WebHook-Allowed-Origin", "*")])),
+        "Active"
+    );
+    assert_eq!(
+        state_after(|_| with_headers(200, &[("Allow", "POST")])),
+        "Pending"
+    );
 }
 
 #[test]
 fn the_allowed_origin_is_the_one_that_asked_or_an_asterisk() {
     assert_eq!(state_after(consenting), "Active");
-    assert_eq!(state_after(|_| with_headers(200, &[("WebHook-Allowed-Origin", "*")])), "Active");
+    assert_eq!(
+        state_after(|_| with_headers(200, &[("WebHook-Allowed-Origin", "*")])),
+        "Active"
+    );
     for other in [
-        (|_: &Received| with_headers(200, &[("WebHook-Allowed-Origin", "other.example.com")])) as Handler,
+        (|_: &Received| with_headers(200, &[("WebHook-Allowed-Origin", "other.example.com")]))
+            as Handler,
         |_| with_headers(200, &[("WebHook-Allowed-Origin", "*.example.com")]),
         |_| with_headers(200, &[("WebHook-Allowed-Origin", "")]),
     ] {
@@ -213,14 +306,41 @@ fn the_allowed_origin_is_the_one_that_asked_or_an_asterisk() {
 #[test]
 fn the_allowed_rate_is_a_positive_number_or_an_asterisk() {
     let consent = |answer: Handler| asked(answer, &by_options()).0.shown()["status"].clone();
-    let hundred =
-        consent(|_| with_headers(200, &[("WebHook-Allowed-Origin", "*"), ("WebHook-Allowed-Rate", "100")]));
+    let hundred = consent(|_| {
+        with_headers(
+            200,
+            &[
+                ("WebHook-Allowed-Origin", "*"),
+                ("WebHook-Allowed-Rate", "100"),
+            ],
+        )
+    });
     assert_eq!(hundred["consent"]["allowedRequestsPerMinute"], 100);
-    let any =
-        consent(|_| with_headers(200, &[("WebHook-Allowed-Origin", "*"), ("WebHook-Allowed-Rate", "*")]));
-    assert_eq!((&any["state"], any["consent"].get("allowedRequestsPerMinute")), (&json!("Active"), None));
-    let none =
-        consent(|_| with_headers(200, &[("WebHook-Allowed-Origin", "*"), ("WebHook-Allowed-Rate", "0")]));
+    let any = consent(|_| {
+        with_headers(
+            200,
+            &[
+                ("WebHook-Allowed-Origin", "*"),
+                ("WebHook-Allowed-Rate", "*"),
+            ],
+        )
+    });
+    assert_eq!(
+        (
+            &any["state"],
+            any["consent"].get("allowedRequestsPerMinute")
+        ),
+        (&json!("Active"), None)
+    );
+    let none = consent(|_| {
+        with_headers(
+            200,
+            &[
+                ("WebHook-Allowed-Origin", "*"),
+                ("WebHook-Allowed-Rate", "0"),
+            ],
+        )
+    });
     assert_eq!(none["state"], "Failed");
 }
 
@@ -228,8 +348,17 @@ fn the_allowed_rate_is_a_positive_number_or_an_asterisk() {
 fn the_validation_event_is_posted_alone_in_an_array_when_a_subscription_is_made() {
     let (world, _) = asked(giving_back, &by_event());
     let request = world.endpoint.wait_for_one(HOOK);
-    assert_eq!((request.method.as_str(), request.json().as_array().map(Vec::len)), ("POST", Some(1)));
-    assert_eq!(request.header("aeg-event-type"), Some("SubscriptionValidation"));
+    assert_eq!(
+        (
+            request.method.as_str(),
+            request.json().as_array().map(Vec::len)
+        ),
+        ("POST", Some(1))
+    );
+    assert_eq!(
+        request.header("aeg-event-type"),
+        Some("SubscriptionValidation")
+    );
 }
 
 #[test]
@@ -240,9 +369,20 @@ fn the_validation_event_is_posted_again_when_the_endpoint_changes() {
     let mut more = by_event();
     more["endpoint"]["url"] = json!(world.endpoint.url(path));
     let settings = world.subscription(&more);
-    world.server.api().manage("PUT", "/topics/orders/subscriptions/billing", Some(&settings)).expect(200);
+    world
+        .server
+        .api()
+        .manage(
+            "PUT",
+            "/topics/orders/subscriptions/billing",
+            Some(&settings),
+        )
+        .expect(200);
     let request = world.endpoint.wait_for_one(path);
-    assert_eq!(request.header("aeg-event-type"), Some("SubscriptionValidation"));
+    assert_eq!(
+        request.header("aeg-event-type"),
+        Some("SubscriptionValidation")
+    );
 }
 
 #[test]
@@ -254,21 +394,45 @@ fn the_validation_event_has_the_schema_of_other_events() {
         "plain": { "endpoint": { "url": world.endpoint.url("/plain") } },
     } });
     let topic = world.server.api().create_topic("plain", &settings);
-    topic.send("application/json", body.as_bytes()).expect("an answer").expect(200);
+    topic
+        .send("application/json", body.as_bytes())
+        .expect("an answer")
+        .expect(200);
     let event = world.endpoint.wait_for_one("/plain").json()[0].clone();
-    let names = |event: &Value| event.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    let names = |event: &Value| {
+        event
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(&asking), names(&event));
-    assert_eq!((&asking["topic"], &event["topic"]), (&json!("/topics/orders"), &json!("/topics/plain")));
-    assert_eq!(asking["eventType"], "Microsoft.EventGrid.SubscriptionValidationEvent");
+    assert_eq!(
+        (&asking["topic"], &event["topic"]),
+        (&json!("/topics/orders"), &json!("/topics/plain"))
+    );
+    assert_eq!(
+        asking["eventType"],
+        "Microsoft.EventGrid.SubscriptionValidationEvent"
+    );
 }
 
 #[test]
 fn the_validation_code_is_random_and_the_url_has_it_too() {
     let data = |world: &World| validation_event(world)["data"].clone();
-    let (one, two) = (data(&asked(giving_back, &by_event()).0), data(&asked(giving_back, &by_event()).0));
+    let (one, two) = (
+        data(&asked(giving_back, &by_event()).0),
+        data(&asked(giving_back, &by_event()).0),
+    );
     let code = one["validationCode"].as_str().expect("there is a code");
     assert!(code.len() >= 32 && one["validationCode"] != two["validationCode"]);
-    assert!(one["validationUrl"].as_str().is_some_and(|url| path_of(url).ends_with(code)), "{one}");
+    assert!(
+        one["validationUrl"]
+            .as_str()
+            .is_some_and(|url| path_of(url).ends_with(code)),
+        "{one}"
+    );
 }
 
 #[test]
@@ -287,7 +451,13 @@ fn the_code_given_back_with_200_is_consent() {
 
 #[test]
 fn a_202_is_no_validation_response() {
-    let (world, _) = asked(|request| Reply { status: 202, ..giving_back(request) }, &by_event());
+    let (world, _) = asked(
+        |request| Reply {
+            status: 202,
+            ..giving_back(request)
+        },
+        &by_event(),
+    );
     assert_eq!(state(&world), "Failed");
 }
 
@@ -296,7 +466,9 @@ fn a_200_without_the_code_leads_to_validation_by_hand_with_the_url() {
     let (world, _) = asked(|_| with_headers(200, &[]), &by_event());
     assert_eq!(state(&world), "Pending");
     let event = validation_event(&world);
-    let url = event["data"]["validationUrl"].as_str().expect("there is a URL");
+    let url = event["data"]["validationUrl"]
+        .as_str()
+        .expect("there is a URL");
     assert_eq!(call(&world, "GET", &path_of(url), &[]), 200);
     assert_eq!(state(&world), "Active");
 }
@@ -309,7 +481,10 @@ fn the_validation_event_is_signed_and_carries_the_subscription_s_headers() {
     let (world, _) = asked(giving_back, &more);
     let request = world.endpoint.wait_for_one(HOOK);
     assert_eq!(
-        (signature::count_by(SECRET, &request), request.header("authorization")),
+        (
+            signature::count_by(SECRET, &request),
+            request.header("authorization")
+        ),
         (1, Some("Bearer token"))
     );
 }

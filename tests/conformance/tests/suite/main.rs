@@ -1,4 +1,5 @@
-//! One test for each requirement on a sender, named after it. `requirements.md` lists them by source.
+//! One test for each requirement on a sender, named after it. `requirements.md` lists them by
+//! source.
 
 mod cloud_events_http;
 mod cloud_events_json;

@@ -13,9 +13,17 @@ fn batched(is_partial: bool) -> Value {
 /// Fails the event `2` of a batch, and takes it when it comes alone.
 fn all_but_2(request: &Received) -> Reply {
     let is_alone = request.ids() == ["2"];
-    let failures = if is_alone { json!([]) } else { json!([{ "itemIdentifier": "2" }]) };
+    let failures = if is_alone {
+        json!([])
+    } else {
+        json!([{ "itemIdentifier": "2" }])
+    };
     let headers = vec![("content-type", "application/json".to_owned())];
-    Reply { status: 200, headers, body: json!({ "batchItemFailures": failures }).to_string() }
+    Reply {
+        status: 200,
+        headers,
+        body: json!({ "batchItemFailures": failures }).to_string(),
+    }
 }
 
 /// The events of each request after a batch of three was published.
@@ -25,7 +33,12 @@ fn requests_of_three(is_partial: bool) -> (World, Vec<Vec<String>>) {
     let events = ["1", "2", "3"].map(cloud_event);
     world.deliver_batch(&events, &batched(is_partial));
     let count = if is_partial { 2 } else { 1 };
-    let requests = world.endpoint.wait_for(HOOK, count).iter().map(Received::ids).collect();
+    let requests = world
+        .endpoint
+        .wait_for(HOOK, count)
+        .iter()
+        .map(Received::ids)
+        .collect();
     (world, requests)
 }
 
@@ -49,18 +62,35 @@ fn where_it_was_not_allowed_an_answer_of_success_acknowledges_the_whole_batch() 
 #[test]
 fn a_test_event_is_one_real_attempt_whose_request_and_answer_are_shown() {
     let world = World::reachable();
-    world.endpoint.script(HOOK, [Answer::With(404, "x-reason", "none such".to_owned())]);
+    world.endpoint.script(
+        HOOK,
+        [Answer::With(404, "x-reason", "none such".to_owned())],
+    );
     let headers = json!([{ "name": "Authorization", "value": "Bearer s3cret", "isSecret": true }]);
     world.topic("CloudEvents", &json!({ "deliveryHeaders": headers }));
     let path = format!("/topics/{TOPIC}/subscriptions/{SUBSCRIPTION}/test");
-    let shown = world.server.api().manage("POST", &path, Some(&cloud_event("1"))).expect(200).json();
+    let shown = world
+        .server
+        .api()
+        .manage("POST", &path, Some(&cloud_event("1")))
+        .expect(200)
+        .json();
     let request = world.endpoint.wait_for_one(HOOK);
     assert_eq!(request.header("authorization"), Some("Bearer s3cret"));
     assert_eq!(request.header("webhook-request-origin"), Some(ORIGIN));
-    assert_eq!((&shown["delivered"], &shown["outcome"]), (&json!(false), &json!("NotFound")));
+    assert_eq!(
+        (&shown["delivered"], &shown["outcome"]),
+        (&json!(false), &json!("NotFound"))
+    );
     assert_eq!(shown["response"]["headers"]["x-reason"], "none such");
-    assert_eq!(shown["request"]["headers"]["webhook-id"].as_str(), request.header("webhook-id"));
-    assert_eq!(shown["request"]["body"].as_str().map(str::as_bytes), Some(request.body.as_slice()));
+    assert_eq!(
+        shown["request"]["headers"]["webhook-id"].as_str(),
+        request.header("webhook-id")
+    );
+    assert_eq!(
+        shown["request"]["body"].as_str().map(str::as_bytes),
+        Some(request.body.as_slice())
+    );
     assert!(!shown.to_string().contains("s3cret"));
     assert_eq!(world.endpoint.all().len(), 1);
 }
@@ -69,8 +99,11 @@ fn a_test_event_is_one_real_attempt_whose_request_and_answer_are_shown() {
 fn publish_with_hops(hops: &str) -> (World, posthaste_tests::api::Answer) {
     let world = World::new();
     let topic = world.topic("CloudEvents", &json!({}));
-    let headers =
-        [("aeg-sas-key", topic.keys[0].as_str()), ("content-type", CLOUD_EVENT), ("Posthaste-Hops", hops)];
+    let headers = [
+        ("aeg-sas-key", topic.keys[0].as_str()),
+        ("content-type", CLOUD_EVENT),
+        ("Posthaste-Hops", hops),
+    ];
     let answer = topic.send_with(&headers, cloud_event("1").to_string().as_bytes());
     (world, answer)
 }
@@ -78,10 +111,18 @@ fn publish_with_hops(hops: &str) -> (World, posthaste_tests::api::Answer) {
 #[test]
 fn a_delivery_says_how_many_deliveries_its_event_came_through() {
     let world = World::new();
-    assert_eq!(world.deliver(&cloud_event("1"), &json!({})).header("posthaste-hops"), Some("1"));
+    assert_eq!(
+        world
+            .deliver(&cloud_event("1"), &json!({}))
+            .header("posthaste-hops"),
+        Some("1")
+    );
     let (world, answer) = publish_with_hops("7");
     answer.expect(200);
-    assert_eq!(world.endpoint.wait_for_one(HOOK).header("posthaste-hops"), Some("8"));
+    assert_eq!(
+        world.endpoint.wait_for_one(HOOK).header("posthaste-hops"),
+        Some("8")
+    );
 }
 
 #[test]
@@ -102,7 +143,9 @@ fn a_subscription_cannot_set_the_hops() {
     let headers = json!([{ "name": "Posthaste-Hops", "value": "0" }]);
     let problem = World::new().refusal(&json!({ "deliveryHeaders": headers }));
     assert!(
-        problem["member"].as_str().is_some_and(|member| member.contains("deliveryHeaders[0]")),
+        problem["member"]
+            .as_str()
+            .is_some_and(|member| member.contains("deliveryHeaders[0]")),
         "{problem}"
     );
 }

@@ -1,5 +1,5 @@
-//! CNCF "HTTP 1.1 Web Hooks for Event Delivery" 1.0.2, sections 2 and 3: the delivery and its authorization.
-//! <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md>
+//! CNCF "HTTP 1.1 Web Hooks for Event Delivery" 1.0.2, sections 2 and 3: the delivery and its
+//! authorization. <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md>
 
 use std::time::Duration;
 
@@ -16,7 +16,12 @@ fn once() -> Value {
 fn plain_http_is_for_addresses_the_operator_opened_only() {
     let problem = World::new().refusal(&json!({ "endpoint": { "url": "http://8.8.8.8/hook" } }));
     assert_eq!(problem["member"], "subscriptions.billing.endpoint.url");
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("plain http")), "{problem}");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .is_some_and(|detail| detail.contains("plain http")),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -29,7 +34,9 @@ fn a_delivery_is_a_post() {
 fn the_target_is_the_endpoint_s_url_as_it_was_written() {
     let world = World::new();
     let url = world.endpoint.url("/a%20b/c?code=x%2By&empty=");
-    world.topic("CloudEvents", &json!({ "endpoint": { "url": url } })).publish(&cloud_event("1"));
+    world
+        .topic("CloudEvents", &json!({ "endpoint": { "url": url } }))
+        .publish(&cloud_event("1"));
     world.endpoint.wait_for_one("/a%20b/c?code=x%2By&empty=");
 }
 
@@ -37,7 +44,9 @@ fn the_target_is_the_endpoint_s_url_as_it_was_written() {
 fn every_delivery_carries_a_content_type_and_a_payload() {
     let world = World::new();
     let mut bare = cloud_event("bare");
-    bare.as_object_mut().expect("an event is an object").remove("data");
+    bare.as_object_mut()
+        .expect("an event is an object")
+        .remove("data");
     let mut empty = cloud_event("empty");
     empty["data"] = json!("");
     empty["datacontenttype"] = json!("text/plain");
@@ -58,19 +67,32 @@ fn every_delivery_carries_a_content_type_and_a_payload() {
 fn every_delivery_names_the_sending_system() {
     let world = World::new();
     let request = world.deliver(&cloud_event("1"), &json!({}));
-    let origin = request.header("webhook-request-origin").expect("a delivery has an origin");
-    assert!(!origin.is_empty() && origin.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)));
+    let origin = request
+        .header("webhook-request-origin")
+        .expect("a delivery has an origin");
+    assert!(
+        !origin.is_empty()
+            && origin
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b))
+    );
 }
 
 #[test]
 fn an_error_may_carry_a_payload() {
     fn with_details(_: &Received) -> Reply {
         let headers = vec![("content-type", "application/problem+json".to_owned())];
-        Reply { status: 400, headers, body: r#"{"title":"no"}"#.to_owned() }
+        Reply {
+            status: 400,
+            headers,
+            body: r#"{"title":"no"}"#.to_owned(),
+        }
     }
     let world = World::new();
     world.endpoint.script(HOOK, [Answer::Reply(with_details)]);
-    world.topic("CloudEvents", &json!({})).publish(&cloud_event("1"));
+    world
+        .topic("CloudEvents", &json!({}))
+        .publish(&cloud_event("1"));
     assert_eq!(world.dead_letter()["lastdeliveryoutcome"], "BadRequest");
 }
 
@@ -86,7 +108,9 @@ fn a_redirect_is_not_followed() {
     }
     let world = World::new();
     world.endpoint.script(HOOK, [Answer::Reply(elsewhere)]);
-    world.topic("CloudEvents", &once()).publish(&cloud_event("1"));
+    world
+        .topic("CloudEvents", &once())
+        .publish(&cloud_event("1"));
     assert_eq!(world.dead_letter()["lastdeliveryoutcome"], "Redirected");
     assert_eq!(world.endpoint.all().len(), 1);
 }
@@ -99,7 +123,12 @@ fn delivered_by(answer: fn(&Received) -> Reply) {
     for id in ["1", "2", "3"] {
         topic.publish(&cloud_event(id));
     }
-    let mut ids: Vec<_> = world.endpoint.wait_for(HOOK, 3).iter().flat_map(Received::ids).collect();
+    let mut ids: Vec<_> = world
+        .endpoint
+        .wait_for(HOOK, 3)
+        .iter()
+        .flat_map(Received::ids)
+        .collect();
     ids.sort();
     assert_eq!(ids, ["1", "2", "3"]);
     world.wait_for_successes(3);
@@ -107,7 +136,11 @@ fn delivered_by(answer: fn(&Received) -> Reply) {
 
 fn details(status: u16) -> Reply {
     let headers = vec![("content-type", "application/json".to_owned())];
-    Reply { status, headers, body: r#"{"done":true}"#.to_owned() }
+    Reply {
+        status,
+        headers,
+        body: r#"{"done":true}"#.to_owned(),
+    }
 }
 
 #[test]
@@ -118,7 +151,10 @@ fn a_200_or_201_with_details_is_an_acknowledgement() {
 
 #[test]
 fn a_201_or_204_without_a_payload_is_an_acknowledgement() {
-    delivered_by(|_| Reply { status: 201, ..Reply::default() });
+    delivered_by(|_| Reply {
+        status: 201,
+        ..Reply::default()
+    });
     let world = World::new();
     world.endpoint.on(HOOK, &[204]);
     let topic = world.topic("CloudEvents", &once());
@@ -130,7 +166,10 @@ fn a_201_or_204_without_a_payload_is_an_acknowledgement() {
 
 #[test]
 fn a_202_is_an_acknowledgement() {
-    delivered_by(|_| Reply { status: 202, ..Reply::default() });
+    delivered_by(|_| Reply {
+        status: 202,
+        ..Reply::default()
+    });
 }
 
 #[test]
@@ -139,7 +178,11 @@ fn after_a_410_nothing_further_is_sent() {
     world.endpoint.on(HOOK, &[410, 200]);
     let other = subscription(&world.endpoint.url("/other"));
     let topic = world.topic("CloudEvents", &json!({}));
-    world.server.api().manage("PUT", "/topics/orders/subscriptions/other", Some(&other)).expect(201);
+    world
+        .server
+        .api()
+        .manage("PUT", "/topics/orders/subscriptions/other", Some(&other))
+        .expect(201);
     topic.publish(&cloud_event("1"));
     world.dead_letter();
     topic.publish(&cloud_event("2"));
@@ -164,8 +207,12 @@ fn the_retry_after_of_a_429_is_observed() {
 fn a_challenge_is_not_answered() {
     let world = World::new();
     let challenge = Answer::With(401, "www-authenticate", "Basic realm=\"hooks\"".to_owned());
-    world.endpoint.script(HOOK, [challenge, Answer::Status(200)]);
-    world.topic("CloudEvents", &json!({})).publish(&cloud_event("1"));
+    world
+        .endpoint
+        .script(HOOK, [challenge, Answer::Status(200)]);
+    world
+        .topic("CloudEvents", &json!({}))
+        .publish(&cloud_event("1"));
     assert_eq!(world.dead_letter()["lastdeliveryoutcome"], "Unauthorized");
     assert_eq!(world.endpoint.all().len(), 1);
 }
@@ -193,7 +240,10 @@ fn with_an_access_token_in_the_query_the_request_must_not_be_stored() {
     let path = "/resource?p=q&access_token=mF_9.B5f-4.1JqM";
     let more = json!({ "endpoint": { "url": world.endpoint.url(path) } });
     world.topic("CloudEvents", &more).publish(&cloud_event("1"));
-    assert_eq!(world.endpoint.wait_for_one(path).header("cache-control"), Some("no-store"));
+    assert_eq!(
+        world.endpoint.wait_for_one(path).header("cache-control"),
+        Some("no-store")
+    );
 }
 
 #[test]

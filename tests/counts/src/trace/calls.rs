@@ -38,7 +38,11 @@ impl Calls {
         if figure == Figure::FileBytes {
             return self.file_bytes;
         }
-        self.counts.iter().filter(|((of, _), _)| *of == figure).map(|(_, count)| count).sum()
+        self.counts
+            .iter()
+            .filter(|((of, _), _)| *of == figure)
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// The names of the calls that a figure counts, each with its number.
@@ -60,7 +64,9 @@ fn figure(name: &str, target: &str, folder: &str) -> Option<Figure> {
     match name {
         "brk" | "madvise" | "mmap" | "mprotect" | "mremap" | "munmap" => None,
         "read" | "write" if is_event => Some(Figure::Wakes),
-        "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" if is_file => Some(Figure::FileWrites),
+        "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" if is_file => {
+            Some(Figure::FileWrites)
+        }
         "read" | "readv" | "recvfrom" | "recvmsg" if !is_file => Some(Figure::Receives),
         "write" | "writev" | "sendto" | "sendmsg" => Some(Figure::Sends),
         "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Some(Figure::Polls),
@@ -86,13 +92,31 @@ mod tests {
 
     #[test]
     fn calls_are_told_apart_by_name_and_target() {
-        check(r#"1 write(4<anon_inode:[eventfd]>, ""..., 8) = 8"#, Some(Figure::Wakes));
-        check(r#"1 write(9</data/log/a.parquet>, ""..., 8) = 8"#, Some(Figure::FileWrites));
+        check(
+            r#"1 write(4<anon_inode:[eventfd]>, ""..., 8) = 8"#,
+            Some(Figure::Wakes),
+        );
+        check(
+            r#"1 write(9</data/log/a.parquet>, ""..., 8) = 8"#,
+            Some(Figure::FileWrites),
+        );
         check(r#"1 write(2</tmp/out>, ""..., 8) = 8"#, Some(Figure::Sends));
-        check(r#"1 writev(14<socket:[7]>, [{iov_base=""..., iov_len=8}], 1) = 8"#, Some(Figure::Sends));
-        check(r#"1 recvfrom(14<socket:[7]>, ""..., 8192, 0, NULL, NULL) = 7"#, Some(Figure::Receives));
-        check("1 fdatasync(9</data/posthaste.redb>) = 0", Some(Figure::Syncs));
-        check(r#"1 getrandom(""..., 16, 0) = 16"#, Some(Figure::OtherCalls));
+        check(
+            r#"1 writev(14<socket:[7]>, [{iov_base=""..., iov_len=8}], 1) = 8"#,
+            Some(Figure::Sends),
+        );
+        check(
+            r#"1 recvfrom(14<socket:[7]>, ""..., 8192, 0, NULL, NULL) = 7"#,
+            Some(Figure::Receives),
+        );
+        check(
+            "1 fdatasync(9</data/posthaste.redb>) = 0",
+            Some(Figure::Syncs),
+        );
+        check(
+            r#"1 getrandom(""..., 16, 0) = 16"#,
+            Some(Figure::OtherCalls),
+        );
         check("1 munmap(0x7f, 4096) = 0", None);
     }
 
@@ -106,6 +130,12 @@ mod tests {
 3 <... write resumed>) = 8
 "#;
         let calls = calls(lines);
-        assert_eq!((calls.count(Figure::FileWrites), calls.count(Figure::FileBytes)), (2, 4416));
+        assert_eq!(
+            (
+                calls.count(Figure::FileWrites),
+                calls.count(Figure::FileBytes)
+            ),
+            (2, 4416)
+        );
     }
 }

@@ -12,29 +12,49 @@ use crate::names::{subscription_name, topic_name};
 impl World {
     /// The number of messages of a queue that are due and not in flight.
     pub async fn visible(&self, queue: QueueName) -> u64 {
-        self.calls.unnoted(self.local.queue(queue).counts()).await.expect("counts").visible
+        self.calls
+            .unnoted(self.local.queue(queue).counts())
+            .await
+            .expect("counts")
+            .visible
     }
 
     /// The number of messages of a queue that are not due yet.
     pub async fn delayed(&self, queue: QueueName) -> u64 {
-        self.local.queue(queue).counts().await.expect("counts").delayed
+        self.local
+            .queue(queue)
+            .counts()
+            .await
+            .expect("counts")
+            .delayed
     }
 
     /// The dead-letter objects, by key.
     pub async fn buried(&self) -> Vec<(String, Bytes)> {
-        self.in_bucket(|key| !key.starts_with(layout::RESOLVED)).await
+        self.in_bucket(|key| !key.starts_with(layout::RESOLVED))
+            .await
     }
 
     /// The lists of resolved dead letters, by key.
     pub async fn resolved(&self) -> Vec<(String, Bytes)> {
-        self.in_bucket(|key| key.starts_with(layout::RESOLVED)).await
+        self.in_bucket(|key| key.starts_with(layout::RESOLVED))
+            .await
     }
 
     async fn in_bucket(&self, is_asked_for: impl Fn(&str) -> bool) -> Vec<(String, Bytes)> {
         let page = self.bucket.list("", None, 1000).await.expect("a listing");
         let mut objects = Vec::new();
-        for meta in page.objects.into_iter().filter(|meta| is_asked_for(&meta.key)) {
-            let object = self.bucket.get(&meta.key).await.expect("a read").expect("an object");
+        for meta in page
+            .objects
+            .into_iter()
+            .filter(|meta| is_asked_for(&meta.key))
+        {
+            let object = self
+                .bucket
+                .get(&meta.key)
+                .await
+                .expect("a read")
+                .expect("an object");
             objects.push((meta.key, object.bytes));
         }
         objects
@@ -42,19 +62,30 @@ impl World {
 
     /// Writes an object into the state bucket.
     pub async fn write_state(&self, key: &str, text: String) {
-        let put = self.local.state().put(key, Bytes::from(text), PutCondition::Always).await;
+        let put = self
+            .local
+            .state()
+            .put(key, Bytes::from(text), PutCondition::Always)
+            .await;
         put.expect("a write");
     }
 
     /// Writes an object that is work for wake, as manage does.
     pub async fn ask_wake(&self, key: &str, text: String) {
-        signal_wake(&self.local.state(), self.clock.now()).await.expect("a signal");
+        signal_wake(&self.local.state(), self.clock.now())
+            .await
+            .expect("a signal");
         self.write_state(key, text).await;
     }
 
     /// The keys of the notes of late answers.
     pub async fn late_notes(&self) -> Vec<String> {
-        let page = self.local.state().list(layout::LATE, None, 1000).await.expect("a listing");
+        let page = self
+            .local
+            .state()
+            .list(layout::LATE, None, 1000)
+            .await
+            .expect("a listing");
         page.objects.into_iter().map(|object| object.key).collect()
     }
 
@@ -63,22 +94,38 @@ impl World {
         let request = serde_json::from_value(request).expect("a request to replay");
         let (now, state) = (self.clock.now(), self.local.state());
         let id = layout::replay_id(now, "0b8b9c5e-6a0c");
-        let subscription = (subscription_name(), &self.record().await.created(&subscription_name()));
+        let subscription = (
+            subscription_name(),
+            &self.record().await.created(&subscription_name()),
+        );
         let record = ReplayRecord::new(id.clone(), topic_name(), subscription, request, now);
         self.ask_wake(&layout::replaying(&id), String::new()).await;
-        state.put(&layout::replay(&id), record.render(), PutCondition::Always).await.expect("a write");
+        state
+            .put(&layout::replay(&id), record.render(), PutCondition::Always)
+            .await
+            .expect("a write");
         id
     }
 
     /// A replay, as it stands.
     pub async fn replayed(&self, id: &str) -> ReplayRecord {
-        let object = self.local.state().get(&layout::replay(id)).await.expect("a read");
+        let object = self
+            .local
+            .state()
+            .get(&layout::replay(id))
+            .await
+            .expect("a read");
         ReplayRecord::parse(&object.expect("the replay").bytes).expect("a record")
     }
 
     /// The markers of the replays that have not ended.
     pub async fn replaying(&self) -> Vec<String> {
-        let page = self.local.state().list(layout::REPLAYING, None, 1000).await.expect("a listing");
+        let page = self
+            .local
+            .state()
+            .list(layout::REPLAYING, None, 1000)
+            .await
+            .expect("a listing");
         page.objects.into_iter().map(|object| object.key).collect()
     }
 
@@ -94,7 +141,12 @@ impl World {
 
     /// The first keys in the state bucket that begin like this.
     pub async fn keys(&self, prefix: &str) -> Vec<String> {
-        let page = self.local.state().list(prefix, None, 1000).await.expect("a listing");
+        let page = self
+            .local
+            .state()
+            .list(prefix, None, 1000)
+            .await
+            .expect("a listing");
         page.objects.into_iter().map(|object| object.key).collect()
     }
 }

@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::pressure::Drained;
-use posthaste_ports::{BatchResponse, Clock, DrainSource, QueueName, QueueReceiver, ReceivedMessage};
+use posthaste_ports::{
+    BatchResponse, Clock, DrainSource, QueueName, QueueReceiver, ReceivedMessage,
+};
 use posthaste_record::{MergeReport, RecordError};
 use posthaste_wake::{WakeError, WakeReport};
 
 use super::World;
 use crate::worker::{MESSAGES_MAX, receive};
 
-/// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are further off.
+/// The longest that is waited for: wake's pauses, and answers that take a moment. Limits are
+/// further off.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// As many turns as others need to go on with what needs no port.
@@ -52,7 +55,11 @@ impl World {
 
     /// Deliver's report of the drain since the last time.
     pub async fn drained(&self) -> Drained {
-        let told = self.drain.drained(0, Duration::ZERO).await.expect("a meter");
+        let told = self
+            .drain
+            .drained(0, Duration::ZERO)
+            .await
+            .expect("a meter");
         told.expect("a meter always tells")
     }
 
@@ -64,25 +71,38 @@ impl World {
     /// One invocation of deadletter with what is visible.
     pub async fn bury_within(&self, left: Duration) -> BatchResponse {
         let batch = self.receive(QueueName::DeadLetters).await;
-        self.dead_letters.handle(batch, self.clock.monotonic() + left).await
+        self.dead_letters
+            .handle(batch, self.clock.monotonic() + left)
+            .await
     }
 
     /// One invocation of deadletter for the redrive queue, a minute before its deadline.
     pub async fn bury_redriven(&self) -> BatchResponse {
         let deadline = self.clock.monotonic() + Duration::from_mins(1);
-        self.redrive.handle(self.receive(QueueName::Redrive).await, deadline).await
+        self.redrive
+            .handle(self.receive(QueueName::Redrive).await, deadline)
+            .await
     }
 
-    /// One invocation of record with what is visible, at most so many messages, a minute before its deadline.
-    /// What it does not hand back is acknowledged, as the poller does.
+    /// One invocation of record with what is visible, at most so many messages, a minute before its
+    /// deadline. What it does not hand back is acknowledged, as the poller does.
     pub async fn record_some(&self, messages_max: usize) -> BatchResponse {
         let batch = receive(&self.local, QueueName::Records, messages_max).await;
-        let receipts: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let receipts: Vec<_> = batch
+            .iter()
+            .map(|m| (m.id.clone(), m.receipt.clone()))
+            .collect();
         let deadline = self.clock.monotonic() + Duration::from_mins(1);
         let response = self.record.handle(batch, deadline).await;
         let queue = self.local.queue(QueueName::Records);
-        for (_, receipt) in receipts.into_iter().filter(|(id, _)| !response.failures.contains(id)) {
-            queue.acknowledge(&receipt).await.expect("an acknowledgement");
+        for (_, receipt) in receipts
+            .into_iter()
+            .filter(|(id, _)| !response.failures.contains(id))
+        {
+            queue
+                .acknowledge(&receipt)
+                .await
+                .expect("an acknowledgement");
         }
         response
     }
@@ -95,7 +115,9 @@ impl World {
             if messages.is_empty() {
                 return records;
             }
-            let of = |message: &ReceivedMessage| parse_records(&message.body).expect("a message of records");
+            let of = |message: &ReceivedMessage| {
+                parse_records(&message.body).expect("a message of records")
+            };
             records.extend(messages.iter().flat_map(of));
         }
     }
@@ -115,8 +137,8 @@ impl World {
         self.in_time(Box::pin(self.wake.run())).await
     }
 
-    /// Lets others do what can be done without time: they have had their turns since a call of a port was
-    /// under way, and since time passed.
+    /// Lets others do what can be done without time: they have had their turns since a call of a
+    /// port was under way, and since time passed.
     pub async fn rest(&self) {
         let (mut turns, mut now) = (0, self.clock.monotonic());
         while turns < TURNS {

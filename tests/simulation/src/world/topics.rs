@@ -14,7 +14,8 @@ use super::{Created, World};
 use crate::names::{creation_id, subscription_name, topic_name};
 
 impl World {
-    /// Writes the topic `orders` with one subscription, `billing`, of these settings (an endpoint is added).
+    /// Writes the topic `orders` with one subscription, `billing`, of these settings (an endpoint
+    /// is added).
     pub async fn subscribe(&self, settings: Value) {
         let mut subscription =
             serde_json::json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
@@ -23,7 +24,9 @@ impl World {
         let subscription: SubscriptionSettings =
             serde_json::from_value(subscription).expect("settings of a subscription");
         let mut topic = TopicSettings::default();
-        topic.subscriptions.insert(subscription_name(), subscription);
+        topic
+            .subscriptions
+            .insert(subscription_name(), subscription);
         self.write_topic(topic).await;
     }
 
@@ -34,22 +37,37 @@ impl World {
         self.write_record(record.render()).await;
     }
 
-    /// Has notices about `orders` go to the topic `ops`, whose one subscription, `pager`, has these settings
-    /// (an endpoint is added).
+    /// Has notices about `orders` go to the topic `ops`, whose one subscription, `pager`, has these
+    /// settings (an endpoint is added).
     pub async fn tell_ops(&self, pager: Value) {
-        let orders = TopicRecord { settings: TopicSettings::default(), ..self.record().await };
+        let orders = TopicRecord {
+            settings: TopicSettings::default(),
+            ..self.record().await
+        };
         let ops = TopicName::parse("ops").expect("a name");
         let mut told = self.record().await;
         told.settings.notices_topic = Some(ops.clone());
         self.write_record(told.render()).await;
-        let mut subscription = serde_json::json!({ "endpoint": { "url": "https://pager.example.com/" } });
+        let mut subscription =
+            serde_json::json!({ "endpoint": { "url": "https://pager.example.com/" } });
         let members = subscription.as_object_mut().expect("an object");
         members.extend(pager.as_object().expect("an object").clone());
-        let subscription = serde_json::from_value(subscription).expect("settings of a subscription");
-        let mut record = TopicRecord { name: ops.clone(), ..orders };
-        record.settings.subscriptions.insert(SubscriptionName::parse("pager").expect("a name"), subscription);
+        let subscription =
+            serde_json::from_value(subscription).expect("settings of a subscription");
+        let mut record = TopicRecord {
+            name: ops.clone(),
+            ..orders
+        };
+        record.settings.subscriptions.insert(
+            SubscriptionName::parse("pager").expect("a name"),
+            subscription,
+        );
         let key = layout::topic(&ops);
-        self.local.state().put(&key, record.render(), PutCondition::Always).await.expect("a write");
+        self.local
+            .state()
+            .put(&key, record.render(), PutCondition::Always)
+            .await
+            .expect("a write");
     }
 
     /// Deletes the subscription and creates it again with these settings.
@@ -66,15 +84,27 @@ impl World {
 
     /// The identity of the subscription as it is now.
     pub fn identity(&self) -> Identity {
-        let Created { topic, subscription } = *self.created.lock().expect("no panic");
-        Identity { topic: creation_id(topic), subscription: creation_id(subscription) }
+        let Created {
+            topic,
+            subscription,
+        } = *self.created.lock().expect("no panic");
+        Identity {
+            topic: creation_id(topic),
+            subscription: creation_id(subscription),
+        }
     }
 
     /// The creations in a record that was written at this time.
     fn creations(&self, at: Timestamp) -> Creations {
-        let Identity { topic, subscription } = self.identity();
+        let Identity {
+            topic,
+            subscription,
+        } = self.identity();
         let [topic, subscription] = [topic, subscription].map(|id| Creation { id, at: Some(at) });
-        Creations { topic: Some(topic), subscriptions: [(subscription_name(), subscription)].into() }
+        Creations {
+            topic: Some(topic),
+            subscriptions: [(subscription_name(), subscription)].into(),
+        }
     }
 
     /// Deletes the subscription.
@@ -84,19 +114,35 @@ impl World {
 
     /// The topic's record, as it is stored.
     pub async fn record(&self) -> TopicRecord {
-        let object = self.local.state().get(&layout::topic(&topic_name())).await.expect("a read");
+        let object = self
+            .local
+            .state()
+            .get(&layout::topic(&topic_name()))
+            .await
+            .expect("a read");
         TopicRecord::parse(&object.expect("the topic").bytes).expect("a record")
     }
 
     /// Writes these bytes where the topic's record is.
     pub async fn write_record(&self, bytes: Bytes) {
         let key = layout::topic(&topic_name());
-        self.local.state().put(&key, bytes, PutCondition::Always).await.expect("a write");
+        self.local
+            .state()
+            .put(&key, bytes, PutCondition::Always)
+            .await
+            .expect("a write");
     }
 
     async fn write_topic(&self, settings: TopicSettings) {
         let now = self.clock.now();
         let record = records::topic_record(topic_name(), settings, now);
-        self.write_record(TopicRecord { creations: self.creations(now), ..record }.render()).await;
+        self.write_record(
+            TopicRecord {
+                creations: self.creations(now),
+                ..record
+            }
+            .render(),
+        )
+        .await;
     }
 }

@@ -1,5 +1,6 @@
-//! Messages that come again, as a queue that promises "at least once" may bring them, and invocations that
-//! end badly: an event may be delivered again, and may become one more dead letter. It is never lost.
+//! Messages that come again, as a queue that promises "at least once" may bring them, and
+//! invocations that end badly: an event may be delivered again, and may become one more dead
+//! letter. It is never lost.
 //!
 //! A message that comes again is its body sent again: on SQS the copy has a receipt of its own.
 
@@ -49,7 +50,9 @@ fn sent(world: &World) -> BTreeMap<String, usize> {
     let mut times = BTreeMap::new();
     for request in world.endpoint.take() {
         let body: Value = serde_json::from_str(&request.body).unwrap();
-        *times.entry(body["id"].as_str().unwrap().to_owned()).or_default() += 1;
+        *times
+            .entry(body["id"].as_str().unwrap().to_owned())
+            .or_default() += 1;
     }
     times
 }
@@ -61,7 +64,10 @@ fn of(times: usize) -> BTreeMap<String, usize> {
 /// Why each event was given up, once for each dead letter.
 async fn reasons(world: &World) -> Vec<(String, String)> {
     let letters: Vec<Letter> = world.letters().await;
-    letters.into_iter().map(|letter| (letter.id, letter.reason)).collect()
+    letters
+        .into_iter()
+        .map(|letter| (letter.id, letter.reason))
+        .collect()
 }
 
 fn e(reason: &str) -> (String, String) {
@@ -74,7 +80,12 @@ async fn both_deliver(world: &World) {
     send(world, &body).await;
     send(world, &body).await;
     let (one, other) = (world.another_worker(1), world.another_worker(2));
-    let both = async { tokio::join!(one.deliver_some(1, INVOCATION), other.deliver_some(1, INVOCATION)) };
+    let both = async {
+        tokio::join!(
+            one.deliver_some(1, INVOCATION),
+            other.deliver_some(1, INVOCATION)
+        )
+    };
     let (one, other) = world.in_time(Box::pin(both)).await;
     assert_eq!((one.failures, other.failures), (vec![], vec![]));
     assert_eq!(world.endpoint.most_at_once(), 2);
@@ -101,7 +112,10 @@ async fn two_workers_with_the_same_message_at_once_write_one_dead_letter_more() 
 async fn two_workers_with_the_same_message_at_once_retry_it_twice_and_both_retries_arrive() {
     let world = world(json!({}), [Answer::Late(ANSWER_TIME, 503)]).await;
     both_deliver(&world).await;
-    assert_eq!((sent(&world), world.delayed(QueueName::Deliveries).await), (of(2), 2));
+    assert_eq!(
+        (sent(&world), world.delayed(QueueName::Deliveries).await),
+        (of(2), 2)
+    );
     world.endpoint.answer([Answer::Status(204)]);
     world.pass(MINUTE).await;
     assert_eq!((sent(&world), world.is_at_rest().await), (of(2), true));
@@ -211,9 +225,14 @@ async fn a_batch_that_times_out_on_its_last_event_again_and_again_delivers_the_o
         deliver_over_time(&world).await;
         world.clock.advance(3 * MINUTE);
     }
-    let expected: BTreeMap<_, _> = (0..10).map(|n| (n.to_string(), if n == 9 { 4 } else { 1 })).collect();
+    let expected: BTreeMap<_, _> = (0..10)
+        .map(|n| (n.to_string(), if n == 9 { 4 } else { 1 }))
+        .collect();
     assert_eq!((sent(&world), world.is_at_rest().await), (expected, true));
-    assert_eq!(reasons(&world).await, [("9".to_owned(), "MaxDeliveryAttemptsExceeded".to_owned())]);
+    assert_eq!(
+        reasons(&world).await,
+        [("9".to_owned(), "MaxDeliveryAttemptsExceeded".to_owned())]
+    );
 }
 
 #[tokio::test]
@@ -241,15 +260,24 @@ async fn an_invocation_that_is_killed_at_its_last_event_again_and_again_loses_no
     world.endpoint.answer([Answer::Status(204)]);
     world.deliver_all().await;
     assert_eq!(sent(&world), BTreeMap::from([("9".to_owned(), 1)]));
-    assert_eq!((world.is_at_rest().await, reasons(&world).await), (true, vec![]));
+    assert_eq!(
+        (world.is_at_rest().await, reasons(&world).await),
+        (true, vec![])
+    );
 }
 
 /// Sends messages of one event each, as many in one call as a queue takes.
 async fn publish_many(world: &World, ids: std::ops::Range<usize>) {
-    let messages: Vec<OutgoingMessage> =
-        ids.map(|number| world.message(&[event(&number.to_string())], DAY)).collect();
+    let messages: Vec<OutgoingMessage> = ids
+        .map(|number| world.message(&[event(&number.to_string())], DAY))
+        .collect();
     for batch in messages.chunks(10) {
-        let sent = world.local.queue(QueueName::Deliveries).send_batch(batch.to_vec()).await.unwrap();
+        let sent = world
+            .local
+            .queue(QueueName::Deliveries)
+            .send_batch(batch.to_vec())
+            .await
+            .unwrap();
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     }
 }
@@ -270,24 +298,43 @@ async fn five_thousand_records_in_one_invocation_are_each_delivered_retried_or_g
     assert_eq!(worker.deliver_some(RECORDS, INVOCATION).await.failures, []);
     assert_eq!(sent(&world).len(), RECORDS);
     assert_eq!(
-        (world.visible(QueueName::Deliveries).await, world.delayed(QueueName::Deliveries).await),
+        (
+            world.visible(QueueName::Deliveries).await,
+            world.delayed(QueueName::Deliveries).await
+        ),
         (0, 5)
     );
     world.pass(MINUTE).await;
-    let again = ["500", "1500", "2500", "3500", "4500"].map(|id| (id.to_owned(), 1)).into();
+    let again = ["500", "1500", "2500", "3500", "4500"]
+        .map(|id| (id.to_owned(), 1))
+        .into();
     assert_eq!((sent(&world), world.is_at_rest().await), (again, true));
-    let refused: Vec<_> = reasons(&world).await.into_iter().map(|(id, _)| id).collect();
+    let refused: Vec<_> = reasons(&world)
+        .await
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
     assert_eq!(refused, ["1250", "2250", "250", "3250", "4250"]);
 }
 
 /// Sends a message of another subscription, which is another group of the queue.
 async fn publish_newcomer(world: &World) {
     let mut delivery = parse_delivery(&world.message(&[event("newcomer")], DAY).body).unwrap();
-    (delivery.topic, delivery.subscription) =
-        (TopicName::parse("ops").unwrap(), SubscriptionName::parse("pager").unwrap());
-    let message =
-        OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 };
-    let sent = world.local.queue(QueueName::Deliveries).send_batch(vec![message]).await.unwrap();
+    (delivery.topic, delivery.subscription) = (
+        TopicName::parse("ops").unwrap(),
+        SubscriptionName::parse("pager").unwrap(),
+    );
+    let message = OutgoingMessage {
+        body: render_delivery(&delivery),
+        group: Some(delivery.group()),
+        delay_secs: 0,
+    };
+    let sent = world
+        .local
+        .queue(QueueName::Deliveries)
+        .send_batch(vec![message])
+        .await
+        .unwrap();
     assert!(sent[0].is_ok(), "{sent:?}");
 }
 
@@ -296,46 +343,74 @@ async fn when_the_limit_of_messages_in_flight_is_reached_the_rest_waits_and_then
     let world = World::with_in_flight_max(20);
     world.subscribe(json!({})).await;
     world.tell_ops(json!({})).await;
-    world.endpoint.answer_at("billing", Answer::Late(ANSWER_TIME, 204));
+    world
+        .endpoint
+        .answer_at("billing", Answer::Late(ANSWER_TIME, 204));
     publish_many(&world, 0..30).await;
     let (one, other) = (world.another_worker(1), world.another_worker(2));
     let meanwhile = async {
         while world.endpoint.seen() < 10 {
             tokio::task::yield_now().await;
         }
-        // A subscription has no more than half of what may be in flight: another one's event finds room.
+        // A subscription has no more than half of what may be in flight: another one's event finds
+        // room.
         assert_eq!(other.deliver_within(INVOCATION).await.failures, []);
         assert_eq!(world.endpoint.seen(), 10);
         publish_newcomer(&world).await;
         assert_eq!(other.deliver_within(INVOCATION).await.failures, []);
-        assert_eq!((world.endpoint.seen(), world.visible(QueueName::Deliveries).await), (11, 20));
+        assert_eq!(
+            (
+                world.endpoint.seen(),
+                world.visible(QueueName::Deliveries).await
+            ),
+            (11, 20)
+        );
         world.clock.advance(ANSWER_TIME);
     };
     let (response, ()) = tokio::join!(one.deliver_within(INVOCATION), meanwhile);
     assert_eq!(response.failures, []);
     world.in_time(Box::pin(world.deliver_all())).await;
     let times = sent(&world);
-    assert!(times.len() == 31 && times.values().all(|times| *times == 1), "{times:?}");
-    assert_eq!((world.is_at_rest().await, reasons(&world).await), (true, vec![]));
+    assert!(
+        times.len() == 31 && times.values().all(|times| *times == 1),
+        "{times:?}"
+    );
+    assert_eq!(
+        (world.is_at_rest().await, reasons(&world).await),
+        (true, vec![])
+    );
 }
 
 #[tokio::test]
-async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none_becomes_two_dead_letters() {
-    let throttled = Plan::at(Fault::Before(ErrorKind::Throttled { retry_after: None }), |_| true);
+async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none_becomes_two_dead_letters()
+ {
+    let throttled = Plan::at(
+        Fault::Before(ErrorKind::Throttled { retry_after: None }),
+        |_| true,
+    );
     throttled.switch(false);
     let [queues, state, bucket] = [(); 3].map(|()| throttled.clone());
-    let faults = Faults { queues, state, bucket, ..Faults::none() };
+    let faults = Faults {
+        queues,
+        state,
+        bucket,
+        ..Faults::none()
+    };
     // The topic is known, so that requests are made and their outcome cannot be written.
     let world = World::remembering(&faults, DAY);
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } }))
+        .await;
     world.publish(&[event("before")], DAY).await;
     world.deliver_all().await;
     throttled.switch(true);
-    world.endpoint.answer([Answer::By(|body, now: Timestamp| match body {
-        _ if body.contains("refused") => 400,
-        _ if body.contains("waits") && now < start() + 40 * MINUTE => 503,
-        _ => 204,
-    })]);
+    world
+        .endpoint
+        .answer([Answer::By(|body, now: Timestamp| match body {
+            _ if body.contains("refused") => 400,
+            _ if body.contains("waits") && now < start() + 40 * MINUTE => 503,
+            _ => 204,
+        })]);
     for id in ["arrives", "refused", "waits"] {
         world.publish(&[event(id)], DAY).await;
     }
@@ -345,7 +420,11 @@ async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none
         world.bury().await;
         world.clock.advance(MINUTE);
     }
-    assert_eq!(world.all_keys("").await.len(), 1, "nothing but the topic was written");
+    assert_eq!(
+        world.all_keys("").await.len(),
+        1,
+        "nothing but the topic was written"
+    );
     throttled.switch(false);
     world.pass_by(10 * SECOND, 2 * HOUR).await;
     let times = sent(&world);
@@ -353,6 +432,9 @@ async fn when_everything_is_throttled_for_half_an_hour_no_event_is_lost_and_none
     // Once for each visibility timeout that ended in the half hour, and then as its schedule says.
     assert!(times["refused"] > 1 && times["waits"] > 1, "{times:?}");
     assert!(world.is_at_rest().await);
-    let refused = ("refused".to_owned(), "UndeliverableDueToClientError".to_owned());
+    let refused = (
+        "refused".to_owned(),
+        "UndeliverableDueToClientError".to_owned(),
+    );
     assert_eq!(reasons(&world).await, [refused]);
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 /// A CloudEvent whose text has exactly so many bytes.
 fn event_of(id: &str, bytes: usize) -> String {
-    let head = format!(r#"{{"specversion":"1.0","id":"{id}","source":"/shop","type":"order.paid","data":""#);
+    let head = format!(
+        r#"{{"specversion":"1.0","id":"{id}","source":"/shop","type":"order.paid","data":""#
+    );
     format!("{head}{}\"}}", "x".repeat(bytes - head.len() - 2))
 }
 
@@ -15,15 +17,23 @@ fn event_of(id: &str, bytes: usize) -> String {
 async fn requests(batching: Value, bytes: &[usize]) -> Vec<Vec<String>> {
     let world = World::new();
     world.subscribe(json!({ "batching": batching })).await;
-    let events: Vec<_> =
-        bytes.iter().enumerate().map(|(n, bytes)| event_of(&format!("{n}"), *bytes)).collect();
+    let events: Vec<_> = bytes
+        .iter()
+        .enumerate()
+        .map(|(n, bytes)| event_of(&format!("{n}"), *bytes))
+        .collect();
     world.publish(&events, Duration::from_hours(24)).await;
     world.deliver_all().await;
     let ids = |body: &str| match serde_json::from_str(body).expect("JSON") {
         Value::Array(events) => events.iter().map(id).collect(),
         event => vec![id(&event)],
     };
-    world.endpoint.take().iter().map(|request| ids(&request.body)).collect()
+    world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| ids(&request.body))
+        .collect()
 }
 
 fn id(event: &Value) -> String {
@@ -40,17 +50,23 @@ async fn each_event_is_sent_individually_by_default() {
     check(Value::Null, &[200, 200, 200], &[&["0"], &["1"], &["2"]]).await;
 }
 
-/// "If preferred size is 4 KB and a 10-KB event is pushed to Event Grid, the 10-KB event will still be
-/// delivered in its own batch rather than being dropped."
+/// "If preferred size is 4 KB and a 10-KB event is pushed to Event Grid, the 10-KB event will still
+/// be delivered in its own batch rather than being dropped."
 #[tokio::test]
-async fn with_a_preferred_size_of_4_kb_an_event_of_10_kb_is_delivered_in_its_own_batch_rather_than_dropped() {
+async fn with_a_preferred_size_of_4_kb_an_event_of_10_kb_is_delivered_in_its_own_batch_rather_than_dropped()
+ {
     let batching = json!({ "maxEventsPerBatch": 100, "preferredBatchSizeInKilobytes": 4 });
     check(batching.clone(), &[10 * 1024], &[&["0"]]).await;
-    check(batching, &[1000, 1000, 10 * 1024, 1000, 1000], &[&["0", "1"], &["2"], &["3", "4"]]).await;
+    check(
+        batching,
+        &[1000, 1000, 10 * 1024, 1000, 1000],
+        &[&["0", "1"], &["2"], &["3", "4"]],
+    )
+    .await;
 }
 
-/// "Maximum number of events per batch … this number will never be exceeded; however fewer events may be
-/// delivered if no other events are available at the time of publish."
+/// "Maximum number of events per batch … this number will never be exceeded; however fewer events
+/// may be delivered if no other events are available at the time of publish."
 #[tokio::test]
 async fn the_greatest_number_of_events_is_never_exceeded_and_fewer_are_delivered_without_waiting() {
     let batching = json!({ "maxEventsPerBatch": 2 });
@@ -60,7 +76,12 @@ async fn the_greatest_number_of_events_is_never_exceeded_and_fewer_are_delivered
 /// "It isn't mandatory to specify both the settings."
 #[tokio::test]
 async fn where_one_setting_is_specified_the_other_has_its_default() {
-    check(json!({ "preferredBatchSizeInKilobytes": 4 }), &[200, 200], &[&["0"], &["1"]]).await;
+    check(
+        json!({ "preferredBatchSizeInKilobytes": 4 }),
+        &[200, 200],
+        &[&["0"], &["1"]],
+    )
+    .await;
     let kilobytes_64 = 64 * 1024;
     check(
         json!({ "maxEventsPerBatch": 10 }),

@@ -1,5 +1,5 @@
-//! A subscription or topic that was deleted and created again under its name never receives what was accepted
-//! for the old one, wherever that waited.
+//! A subscription or topic that was deleted and created again under its name never receives what
+//! was accepted for the old one, wherever that waited.
 
 use std::time::Duration;
 
@@ -28,7 +28,12 @@ fn received(world: &World) -> Vec<(String, String)> {
         let event: Value = serde_json::from_str(body).expect("an event");
         event["id"].as_str().expect("an id").to_owned()
     };
-    world.endpoint.take().iter().map(|request| (request.url.clone(), id(&request.body))).collect()
+    world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| (request.url.clone(), id(&request.body)))
+        .collect()
 }
 
 /// The id and reason of every dead letter, in order of the ids.
@@ -41,7 +46,11 @@ async fn letters(world: &World) -> Vec<(String, String)> {
     for (_, bytes) in world.buried().await {
         let array: Vec<Value> = serde_json::from_slice(&bytes).expect("an array");
         let text = |letter: &Value, name: &str| letter[name].as_str().expect("a text").to_owned();
-        letters.extend(array.iter().map(|letter| (text(letter, "id"), text(letter, "deadletterreason"))));
+        letters.extend(
+            array
+                .iter()
+                .map(|letter| (text(letter, "id"), text(letter, "deadletterreason"))),
+        );
     }
     letters.sort();
     letters
@@ -84,7 +93,9 @@ async fn what_is_queued_becomes_a_dead_letter() {
 async fn what_waits_for_its_retry_becomes_a_dead_letter() {
     for schedule in ["PT1M", "PT1H"] {
         let world = World::new();
-        world.subscribe(json!({ "retryPolicy": { "schedule": [schedule] } })).await;
+        world
+            .subscribe(json!({ "retryPolicy": { "schedule": [schedule] } }))
+            .await;
         world.endpoint.answer([Answer::Status(503)]);
         world.publish(&[event("old")], DAY).await;
         world.deliver_all().await;
@@ -103,7 +114,11 @@ async fn what_is_held_becomes_a_dead_letter() {
     world.subscribe(json!({})).await;
     let mut record = world.record().await;
     for settings in record.settings.subscriptions.values_mut() {
-        settings.status = Some(StatusView::new(StatusState::Paused, None, world.clock.now()));
+        settings.status = Some(StatusView::new(
+            StatusState::Paused,
+            None,
+            world.clock.now(),
+        ));
     }
     world.write_record(record.render()).await;
     world.publish(&[event("old")], DAY).await;
@@ -117,15 +132,20 @@ async fn what_is_held_becomes_a_dead_letter() {
 #[tokio::test]
 async fn messages_of_both_in_one_invocation_are_told_apart() {
     let world = World::new();
-    world.subscribe(json!({ "batching": { "maxEventsPerBatch": 10 } })).await;
+    world
+        .subscribe(json!({ "batching": { "maxEventsPerBatch": 10 } }))
+        .await;
     world.publish(&[event("old")], DAY).await;
     world.clock.advance(Duration::from_millis(1));
-    let batched = json!({ "endpoint": other()["endpoint"], "batching": { "maxEventsPerBatch": 10 } });
+    let batched =
+        json!({ "endpoint": other()["endpoint"], "batching": { "maxEventsPerBatch": 10 } });
     world.subscribe_again(batched).await;
     world.publish(&[event("new")], DAY).await;
     world.deliver_all().await;
     let requests = world.endpoint.take();
-    let [request] = &requests[..] else { panic!("one request: {requests:?}") };
+    let [request] = &requests[..] else {
+        panic!("one request: {requests:?}")
+    };
     let events: Vec<Value> = serde_json::from_str(&request.body).unwrap();
     assert_eq!((events.len(), &events[0]["id"]), (1, &json!("new")));
     assert_eq!(letters(&world).await, [deleted("old")]);
@@ -142,11 +162,19 @@ async fn a_worker_that_still_knows_the_old_one_looks_again_before_it_judges() {
     world.subscribe_again(other()).await;
     let message = world.message(&[event("new")], DAY);
     let early = Timestamp::from_millis(world.clock.now().as_millis() - 10_000);
-    let delivery =
-        Delivery { published_at: early, not_before: early, ..parse_delivery(&message.body).unwrap() };
-    world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    let delivery = Delivery {
+        published_at: early,
+        not_before: early,
+        ..parse_delivery(&message.body).unwrap()
+    };
+    world
+        .send(QueueName::Deliveries, render_delivery(&delivery))
+        .await;
     world.deliver_all().await;
-    assert_eq!((received(&world), letters(&world).await), (vec![at_other("new")], vec![]));
+    assert_eq!(
+        (received(&world), letters(&world).await),
+        (vec![at_other("new")], vec![])
+    );
 }
 
 #[tokio::test]
@@ -157,13 +185,24 @@ async fn a_worker_that_knows_a_record_of_before_identities_looks_again_before_it
     record.creations = Creations::default();
     world.write_record(record.render()).await;
     let message = parse_delivery(&world.message(&[event("first")], DAY).body).unwrap();
-    world.send(QueueName::Deliveries, render_delivery(&Delivery { identity: None, ..message })).await;
+    world
+        .send(
+            QueueName::Deliveries,
+            render_delivery(&Delivery {
+                identity: None,
+                ..message
+            }),
+        )
+        .await;
     world.deliver_all().await;
     assert_eq!(received(&world).len(), 1);
     world.subscribe_again(other()).await;
     world.publish(&[event("new")], DAY).await;
     world.deliver_all().await;
-    assert_eq!((received(&world), letters(&world).await), (vec![at_other("new")], vec![]));
+    assert_eq!(
+        (received(&world), letters(&world).await),
+        (vec![at_other("new")], vec![])
+    );
 }
 
 #[tokio::test]
@@ -173,7 +212,10 @@ async fn what_an_older_program_accepted_is_judged_by_its_time() {
     let message = |world: &World, id: &str| {
         let message = world.message(&[event(id)], DAY);
         let delivery = parse_delivery(&message.body).unwrap();
-        render_delivery(&Delivery { identity: None, ..delivery })
+        render_delivery(&Delivery {
+            identity: None,
+            ..delivery
+        })
     };
     let old = message(&world, "old");
     world.clock.advance(2 * MINUTE);
@@ -201,14 +243,19 @@ async fn a_record_that_an_older_program_wrote_receives_what_has_an_identity() {
     world.deliver_all().await;
     world.publish(&[event("b")], DAY).await;
     let mut number = 100;
-    let adopted = record.clone().identified(Some(&record), world.clock.now(), || {
-        number += 1;
-        posthaste_core::model::CreationId::new([number; 6])
-    });
+    let adopted = record
+        .clone()
+        .identified(Some(&record), world.clock.now(), || {
+            number += 1;
+            posthaste_core::model::CreationId::new([number; 6])
+        });
     world.write_record(adopted.render()).await;
     world.deliver_all().await;
     let ids: Vec<_> = received(&world).into_iter().map(|(_, id)| id).collect();
-    assert_eq!((ids, letters(&world).await), (vec!["a".to_owned(), "b".to_owned()], vec![]));
+    assert_eq!(
+        (ids, letters(&world).await),
+        (vec!["a".to_owned(), "b".to_owned()], vec![])
+    );
 }
 
 #[tokio::test]
@@ -216,11 +263,20 @@ async fn a_late_answer_to_the_old_one_still_counts() {
     let world = World::new();
     world.subscribe(json!({})).await;
     let message = world.message(&[event("old")], DAY);
-    let delivery = Delivery { timed_out: true, ..parse_delivery(&message.body).unwrap() };
-    let note = layout::late(&delivery.topic, &delivery.subscription, &delivery.events[0].key);
+    let delivery = Delivery {
+        timed_out: true,
+        ..parse_delivery(&message.body).unwrap()
+    };
+    let note = layout::late(
+        &delivery.topic,
+        &delivery.subscription,
+        &delivery.events[0].key,
+    );
     world.write_state(&note, String::new()).await;
     world.subscribe_again(other()).await;
-    world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    world
+        .send(QueueName::Deliveries, render_delivery(&delivery))
+        .await;
     world.deliver_all().await;
     assert_eq!((received(&world), letters(&world).await), (vec![], vec![]));
 }
@@ -242,14 +298,18 @@ async fn left_a_letter() -> World {
 async fn a_replay_takes_only_what_this_creation_accepted_unless_it_is_asked_for() {
     let world = left_a_letter().await;
     world.subscribe_again(other()).await;
-    for (request, expected) in
-        [(json!({}), vec![]), (json!({ "includeFormer": true }), vec![at_other("old")])]
-    {
+    for (request, expected) in [
+        (json!({}), vec![]),
+        (json!({ "includeFormer": true }), vec![at_other("old")]),
+    ] {
         let id = world.replay(request).await;
         world.wake().await;
         world.deliver_all().await;
         let replay = world.replayed(&id).await;
-        assert_eq!((replay.state, received(&world)), (ReplayState::Done, expected.clone()));
+        assert_eq!(
+            (replay.state, received(&world)),
+            (ReplayState::Done, expected.clone())
+        );
         assert_eq!(replay.progress.queued, expected.len() as u64);
         world.clock.advance(MINUTE);
     }
@@ -264,12 +324,21 @@ async fn a_replay_ends_with_the_subscription_that_asked_for_it() {
     world.deliver_all().await;
     let replay = world.replayed(&id).await;
     let end = (replay.state, replay.reason, received(&world));
-    assert_eq!(end, (ReplayState::Cancelled, Some(ReplayReason::SubscriptionDeleted), vec![]));
+    assert_eq!(
+        end,
+        (
+            ReplayState::Cancelled,
+            Some(ReplayReason::SubscriptionDeleted),
+            vec![]
+        )
+    );
 }
 
 #[tokio::test]
 async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before() {
-    let blind = Plan::at(Fault::Before(ErrorKind::Other), |effect| effect.key.starts_with(layout::TOPICS));
+    let blind = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.key.starts_with(layout::TOPICS)
+    });
     blind.switch(false);
     let world = World::with(&Faults::in_state(&blind));
     world.subscribe(json!({})).await;
@@ -278,9 +347,14 @@ async fn neither_a_replay_nor_a_force_ends_by_a_record_that_is_known_from_before
     assert_eq!(world.replayed(&former).await.state, ReplayState::Done);
     world.subscribe_again(other()).await;
     let id = world.replay(json!({})).await;
-    let folder = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+    let folder = (
+        TopicName::parse("orders").unwrap(),
+        SubscriptionName::parse("billing").unwrap(),
+    );
     let mark = layout::forcing(&folder.0, &folder.1);
-    world.write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity())).await;
+    world
+        .write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity()))
+        .await;
     blind.switch(true);
     world.clock.advance(MINUTE);
     world.wake().await;
@@ -301,8 +375,15 @@ async fn what_was_replayed_and_waits_does_not_reach_the_next_one() {
     world.subscribe_again(other()).await;
     world.deliver_all().await;
     assert_eq!(received(&world), []);
-    let reasons: Vec<_> = letters(&world).await.into_iter().map(|(_, reason)| reason).collect();
-    assert_eq!(reasons, ["SubscriptionDeleted", "UndeliverableDueToClientError"]);
+    let reasons: Vec<_> = letters(&world)
+        .await
+        .into_iter()
+        .map(|(_, reason)| reason)
+        .collect();
+    assert_eq!(
+        reasons,
+        ["SubscriptionDeleted", "UndeliverableDueToClientError"]
+    );
 }
 
 #[tokio::test]
@@ -311,9 +392,14 @@ async fn a_force_of_the_old_one_forces_nothing_of_the_next_one() {
         let world = World::new();
         let hourly = json!({ "retryPolicy": { "schedule": ["PT1H"] } });
         world.subscribe(hourly.clone()).await;
-        let folder = (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let folder = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
         let mark = layout::forcing(&folder.0, &folder.1);
-        world.write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity())).await;
+        world
+            .write_state(&mark, format!(r#"{{"identity":"{}"}}"#, world.identity()))
+            .await;
         if is_again {
             world.subscribe_again(hourly).await;
         }
@@ -322,7 +408,16 @@ async fn a_force_of_the_old_one_forces_nothing_of_the_next_one() {
         world.deliver_all().await;
         assert_eq!(world.parked().await.len(), 1);
         world.wake().await;
-        assert_eq!(world.local.state().get(&mark).await.unwrap().map(|object| object.bytes), None::<Bytes>);
+        assert_eq!(
+            world
+                .local
+                .state()
+                .get(&mark)
+                .await
+                .unwrap()
+                .map(|object| object.bytes),
+            None::<Bytes>
+        );
         world.parked().await.len()
     };
     assert_eq!(parked_and_forced(false).await, 0);
@@ -346,6 +441,9 @@ async fn notices_of_what_an_earlier_topic_accepted_do_not_reach_the_next_one_s()
         world.deliver_all().await;
         let told = world.endpoint.take();
         assert_eq!(told.len(), notices, "{told:?}");
-        assert!(told.iter().all(|request| request.url == "https://pager.example.com/"));
+        assert!(
+            told.iter()
+                .all(|request| request.url == "https://pager.example.com/")
+        );
     }
 }

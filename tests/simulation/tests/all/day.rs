@@ -25,7 +25,10 @@ async fn pass(world: &World, length: Duration) {
 }
 
 fn minutes(times: &[Timestamp]) -> Vec<u64> {
-    times.iter().map(|at| at.since(start()).as_secs() / 60).collect()
+    times
+        .iter()
+        .map(|at| at.since(start()).as_secs() / 60)
+        .collect()
 }
 
 #[tokio::test]
@@ -35,19 +38,45 @@ async fn eleven_attempts_fit_into_a_day_and_the_twelfth_is_the_dead_letter() {
     world.endpoint.answer([Answer::Status(500)]);
     world.publish(&[event("e")], Duration::from_hours(24)).await;
     pass(&world, Duration::from_hours(48)).await;
-    let attempts: Vec<_> = world.endpoint.take().iter().map(|request| request.at).collect();
+    let attempts: Vec<_> = world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| request.at)
+        .collect();
     assert_eq!(attempts.len(), 11, "{:?}", minutes(&attempts));
-    for pair in attempts.windows(2).zip(posthaste_core::attempt::SCHEDULE_DEFAULT) {
-        let ([earlier, later], step) = pair else { unreachable!("windows of two") };
+    for pair in attempts
+        .windows(2)
+        .zip(posthaste_core::attempt::SCHEDULE_DEFAULT)
+    {
+        let ([earlier, later], step) = pair else {
+            unreachable!("windows of two")
+        };
         let (waited, slack) = (later.since(*earlier), step / 10 + 2 * MINUTE);
-        assert!(waited >= step && waited <= step + slack, "{waited:?} after a step of {step:?}");
+        assert!(
+            waited >= step && waited <= step + slack,
+            "{waited:?} after a step of {step:?}"
+        );
     }
     let buried = world.buried().await;
     assert_eq!(buried.len(), 1, "{buried:?}");
     let text = std::str::from_utf8(&buried[0].1).unwrap();
-    assert!(text.contains(r#""deadletterreason":"TimeToLiveExceeded","deliveryattempts":11"#), "{text}");
-    assert!(buried[0].0.starts_with("ORDERS/BILLING/2023/11/"), "{}", buried[0].0);
-    assert_eq!((world.parked().await.len(), world.delayed(QueueName::Deliveries).await), (0, 0));
+    assert!(
+        text.contains(r#""deadletterreason":"TimeToLiveExceeded","deliveryattempts":11"#),
+        "{text}"
+    );
+    assert!(
+        buried[0].0.starts_with("ORDERS/BILLING/2023/11/"),
+        "{}",
+        buried[0].0
+    );
+    assert_eq!(
+        (
+            world.parked().await.len(),
+            world.delayed(QueueName::Deliveries).await
+        ),
+        (0, 0)
+    );
 }
 
 #[tokio::test]

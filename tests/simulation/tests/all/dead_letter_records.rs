@@ -1,5 +1,5 @@
-//! Records of dead letters: where each lies, that each is found, and that no fault on the way loses a dead
-//! letter.
+//! Records of dead letters: where each lies, that each is found, and that no fault on the way loses
+//! a dead letter.
 
 use std::time::Duration;
 
@@ -30,7 +30,10 @@ async fn refuse(world: &World, ids: &[&str]) {
 }
 
 fn of_kind(records: Vec<Record>, kind: Kind) -> Vec<Record> {
-    records.into_iter().filter(|record| record.kind == kind).collect()
+    records
+        .into_iter()
+        .filter(|record| record.kind == kind)
+        .collect()
 }
 
 #[tokio::test]
@@ -44,9 +47,19 @@ async fn a_dead_letter_is_recorded_with_its_object() {
     let history = histories(records.clone()).remove(0);
     assert_eq!(history.state, DeliveryState::DeadLettered);
     assert_eq!(history.dead_letter_object.as_ref(), Some(&object));
-    assert_eq!((history.attempts().count(), history.payload.is_some()), (1, true));
+    assert_eq!(
+        (history.attempts().count(), history.payload.is_some()),
+        (1, true)
+    );
     let letters = of_kind(records, Kind::DeadLettered);
-    let shown = |it: &Record| (it.event_id.clone(), it.attempt, it.reason.clone(), it.payload.is_some());
+    let shown = |it: &Record| {
+        (
+            it.event_id.clone(),
+            it.attempt,
+            it.reason.clone(),
+            it.payload.is_some(),
+        )
+    };
     let reason = Some("UndeliverableDueToClientError".to_owned());
     let expected = (Some("a".to_owned()), 1, reason, false);
     assert_eq!(letters.iter().map(shown).collect::<Vec<_>>(), [expected]);
@@ -63,17 +76,34 @@ async fn an_event_on_which_deliver_failed_is_recorded_with_its_payload() {
     }
     assert_eq!(world.bury_redriven().await.failures, []);
     let record = world.log_records().await.remove(0);
-    assert_eq!((record.kind, record.result), (Kind::DeadLettered, LogResult::DeadLettered));
-    assert_eq!((record.reason.as_deref(), record.attempt), (Some("HandlerFailed"), 0));
-    assert_eq!(record.dead_letter_object, Some(world.buried().await.remove(0).0));
-    assert!(record.payload.is_some_and(|payload| payload.as_str().contains(r#""id":"a""#)));
+    assert_eq!(
+        (record.kind, record.result),
+        (Kind::DeadLettered, LogResult::DeadLettered)
+    );
+    assert_eq!(
+        (record.reason.as_deref(), record.attempt),
+        (Some("HandlerFailed"), 0)
+    );
+    assert_eq!(
+        record.dead_letter_object,
+        Some(world.buried().await.remove(0).0)
+    );
+    assert!(
+        record
+            .payload
+            .is_some_and(|payload| payload.as_str().contains(r#""id":"a""#))
+    );
 }
 
 #[tokio::test]
 async fn a_letter_that_is_given_up_is_recorded_as_dropped() {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Denied), |effect| effect.operation == Operation::Put);
+    let refuses = Plan::at(Fault::Before(ErrorKind::Denied), |effect| {
+        effect.operation == Operation::Put
+    });
     let world = World::with(&Faults::in_bucket(&refuses));
-    world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT5M" } })).await;
+    world
+        .subscribe(json!({ "deadLetter": { "giveUpAfter": "PT5M" } }))
+        .await;
     refuse(&world, &["a"]).await;
     for _ in 0..3 {
         world.bury().await;
@@ -81,8 +111,14 @@ async fn a_letter_that_is_given_up_is_recorded_as_dropped() {
     }
     let records = world.log_records().await;
     let history = histories(records.clone()).remove(0);
-    assert_eq!((history.state, history.dead_letter_object.as_ref()), (DeliveryState::Dropped, None));
-    let reasons: Vec<_> = of_kind(records, Kind::Dropped).into_iter().map(|record| record.reason).collect();
+    assert_eq!(
+        (history.state, history.dead_letter_object.as_ref()),
+        (DeliveryState::Dropped, None)
+    );
+    let reasons: Vec<_> = of_kind(records, Kind::Dropped)
+        .into_iter()
+        .map(|record| record.reason)
+        .collect();
     assert_eq!(reasons, [Some("DeadLetterStorageUnavailable".to_owned())]);
 }
 
@@ -95,18 +131,29 @@ async fn a_topic_without_a_log_has_no_record_of_its_dead_letters() {
     world.write_record(record.render()).await;
     refuse(&world, &["a"]).await;
     world.bury().await;
-    assert_eq!((world.buried().await.len(), world.log_records().await.len()), (1, 0));
+    assert_eq!(
+        (world.buried().await.len(), world.log_records().await.len()),
+        (1, 0)
+    );
 }
 
 #[tokio::test]
 async fn a_queue_that_refuses_records_never_writes_a_dead_letter_twice() {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| effect.port == "records");
+    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.port == "records"
+    });
     let world = World::with(&Faults::in_queues(&refuses));
     world.subscribe(json!({})).await;
     refuse(&world, &["a", "b"]).await;
     assert_eq!(world.bury().await.failures, []);
     world.clock.advance(DAY);
-    assert_eq!((world.visible(QueueName::DeadLetters).await, world.buried().await.len()), (0, 1));
+    assert_eq!(
+        (
+            world.visible(QueueName::DeadLetters).await,
+            world.buried().await.len()
+        ),
+        (0, 1)
+    );
     assert_eq!(of_kind(world.log_records().await, Kind::DeadLettered), []);
 }
 
@@ -123,7 +170,14 @@ async fn a_queue_of_records_that_hangs_costs_an_object_two_seconds() {
         world.clock.advance(RECORDS_TIME);
     };
     let (response, ()) = tokio::join!(world.bury(), time);
-    assert_eq!((response.failures, hangs.faults(), world.buried().await.len()), (Vec::new(), 1, 1));
+    assert_eq!(
+        (
+            response.failures,
+            hangs.faults(),
+            world.buried().await.len()
+        ),
+        (Vec::new(), 1, 1)
+    );
     assert_eq!(world.visible(QueueName::DeadLetters).await, 0);
 }
 
@@ -137,10 +191,18 @@ async fn no_fault_loses_a_dead_letter_and_each_that_is_recorded_is_there() {
             world.bury().await;
             world.clock.advance(VISIBILITY);
         }
-        let objects: Vec<_> = world.buried().await.into_iter().map(|(key, _)| key).collect();
+        let objects: Vec<_> = world
+            .buried()
+            .await
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
         assert!(!objects.is_empty(), "{place}");
         for record in of_kind(world.log_records().await, Kind::DeadLettered) {
-            assert!(objects.contains(&record.dead_letter_object.expect("an object")), "{place}");
+            assert!(
+                objects.contains(&record.dead_letter_object.expect("an object")),
+                "{place}"
+            );
         }
     })
     .await;

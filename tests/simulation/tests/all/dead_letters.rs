@@ -22,7 +22,9 @@ async fn refuse(world: &World, ids: &[&str]) {
 }
 
 fn refusing() -> Plan {
-    Plan::at(Fault::Before(ErrorKind::Denied), |effect| effect.operation == Operation::Put)
+    Plan::at(Fault::Before(ErrorKind::Denied), |effect| {
+        effect.operation == Operation::Put
+    })
 }
 
 #[tokio::test]
@@ -35,7 +37,10 @@ async fn many_dead_letters_of_a_subscription_lie_in_one_object() {
     assert_eq!(buried.len(), 1);
     let events: Vec<serde_json::Value> = serde_json::from_slice(&buried[0].1).unwrap();
     assert_eq!(events.len(), 3);
-    assert_eq!(events[0]["deadletterreason"], "UndeliverableDueToClientError");
+    assert_eq!(
+        events[0]["deadletterreason"],
+        "UndeliverableDueToClientError"
+    );
     assert_eq!(events[0]["lastdeliveryoutcome"], "BadRequest");
     assert_eq!(events[0]["lasthttpstatuscode"], 400);
     world.clock.advance(DAY);
@@ -58,13 +63,17 @@ async fn a_bucket_that_refuses_is_tried_for_days_and_nothing_is_lost() {
 #[tokio::test]
 async fn a_subscription_may_say_when_to_give_up() {
     let world = World::with(&Faults::in_bucket(&refusing()));
-    world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT4H" } })).await;
+    world
+        .subscribe(json!({ "deadLetter": { "giveUpAfter": "PT4H" } }))
+        .await;
     refuse(&world, &["a"]).await;
     let began = world.clock.now();
     while world.clock.now().since(began) < Duration::from_hours(4) {
         world.bury().await;
-        let counts =
-            (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
+        let counts = (
+            world.visible(QueueName::DeadLetters).await,
+            world.delayed(QueueName::DeadLetters).await,
+        );
         assert_eq!(counts, (0, 1), "after {:?}", world.clock.now().since(began));
         world.clock.advance(Duration::from_mins(15));
     }
@@ -75,11 +84,15 @@ async fn a_subscription_may_say_when_to_give_up() {
 #[test]
 fn giving_up_is_counted_once_for_each_event() {
     let recorder = PrometheusBuilder::new().build_recorder();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
             let world = World::with(&Faults::in_bucket(&refusing()));
-            world.subscribe(json!({ "deadLetter": { "giveUpAfter": "PT5M" } })).await;
+            world
+                .subscribe(json!({ "deadLetter": { "giveUpAfter": "PT5M" } }))
+                .await;
             refuse(&world, &["a", "b"]).await;
             for _ in 0..3 {
                 world.bury().await;
@@ -88,9 +101,11 @@ fn giving_up_is_counted_once_for_each_event() {
         });
     });
     let text = recorder.handle().render();
-    let dropped: Vec<_> = text.lines().filter(|line| line.starts_with("DroppedEventCount{")).collect();
-    let expected =
-        r#"DroppedEventCount{topic="orders",subscription="billing",reason="DeadLetterStorageUnavailable"} 2"#;
+    let dropped: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("DroppedEventCount{"))
+        .collect();
+    let expected = r#"DroppedEventCount{topic="orders",subscription="billing",reason="DeadLetterStorageUnavailable"} 2"#;
     assert_eq!(dropped, [expected]);
 }
 
@@ -99,10 +114,18 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
     let recorder = PrometheusBuilder::new().build_recorder();
     let shown = |name: &str| -> Vec<String> {
         let text = recorder.handle().render();
-        text.lines().filter_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned()).collect()
+        text.lines()
+            .filter_map(|line| line.strip_prefix(name))
+            .map(|value| value.trim().to_owned())
+            .collect()
     };
-    let (age, count) = ("OldestUnwrittenDeadLetterInSeconds ", "DeadLetterWriteRefusedCount ");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (age, count) = (
+        "OldestUnwrittenDeadLetterInSeconds ",
+        "DeadLetterWriteRefusedCount ",
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
             let bucket = refusing();
@@ -112,12 +135,18 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
             for tries in 1..=8_u64 {
                 world.bury().await;
                 let waited = (tries - 1) * 15 * 60;
-                assert_eq!((shown(age), shown(count)), (vec![waited.to_string()], vec![tries.to_string()]));
+                assert_eq!(
+                    (shown(age), shown(count)),
+                    (vec![waited.to_string()], vec![tries.to_string()])
+                );
                 world.clock.advance(Duration::from_mins(15));
             }
             bucket.switch(false);
             world.bury().await;
-            assert_eq!((shown(age), world.buried().await.len()), (vec!["0".to_owned()], 1));
+            assert_eq!(
+                (shown(age), world.buried().await.len()),
+                (vec!["0".to_owned()], 1)
+            );
         });
     });
 }
@@ -126,7 +155,9 @@ fn a_bucket_that_refuses_is_seen_as_the_age_of_the_oldest_letter_until_it_is_wri
 async fn an_object_comes_as_long_after_the_last_attempt_as_the_subscription_says() {
     for (delay, wait) in [("PT0S", 0), ("PT5M", 300), ("PT15M", 900)] {
         let world = World::new();
-        world.subscribe(json!({ "deadLetter": { "delay": delay } })).await;
+        world
+            .subscribe(json!({ "deadLetter": { "delay": delay } }))
+            .await;
         world.endpoint.answer([Answer::Status(400)]);
         world.publish(&[event("a")], DAY).await;
         world.deliver_all().await;
@@ -144,15 +175,23 @@ async fn an_object_comes_as_long_after_the_last_attempt_as_the_subscription_says
 async fn a_subscription_that_keeps_none_has_its_events_dropped_whatever_the_reason() {
     for (status, after) in [(400, Duration::ZERO), (503, Duration::from_hours(2))] {
         let world = World::new();
-        world.subscribe(json!({ "deadLetter": { "enabled": false } })).await;
+        world
+            .subscribe(json!({ "deadLetter": { "enabled": false } }))
+            .await;
         world.endpoint.answer([Answer::Status(status)]);
         world.publish(&[event("a")], Duration::from_hours(1)).await;
         world.deliver_all().await;
         world.clock.advance(after);
         world.deliver_all().await;
-        let counts =
-            (world.visible(QueueName::DeadLetters).await, world.delayed(QueueName::DeadLetters).await);
-        assert_eq!((counts, world.delayed(QueueName::Deliveries).await), ((0, 0), 0), "{status}");
+        let counts = (
+            world.visible(QueueName::DeadLetters).await,
+            world.delayed(QueueName::DeadLetters).await,
+        );
+        assert_eq!(
+            (counts, world.delayed(QueueName::Deliveries).await),
+            ((0, 0), 0),
+            "{status}"
+        );
     }
 }
 
@@ -166,7 +205,11 @@ async fn a_message_that_cannot_be_read_is_kept_byte_for_byte() {
     world.bury().await;
     let buried = world.buried().await;
     assert_eq!(buried.len(), 1);
-    assert!(buried[0].0.starts_with("MALFORMED/2023/11/14/22/"), "{}", buried[0].0);
+    assert!(
+        buried[0].0.starts_with("MALFORMED/2023/11/14/22/"),
+        "{}",
+        buried[0].0
+    );
     assert_eq!(buried[0].1, foreign);
 }
 
@@ -183,7 +226,10 @@ async fn what_a_function_failed_on_is_shown_with_its_events() {
     assert_eq!(world.bury_redriven().await.failures, []);
     let buried = world.buried().await;
     let events: Vec<serde_json::Value> = serde_json::from_slice(&buried[0].1).unwrap();
-    assert_eq!((&events[0]["id"], &events[0]["deadletterreason"]), (&json!("a"), &json!("HandlerFailed")));
+    assert_eq!(
+        (&events[0]["id"], &events[0]["deadletterreason"]),
+        (&json!("a"), &json!("HandlerFailed"))
+    );
     assert_eq!(events[0]["lastdeliveryoutcome"], "Aborted");
     assert_eq!(world.visible(QueueName::Redrive).await, 0);
 }
@@ -193,7 +239,14 @@ async fn what_there_is_no_time_for_comes_again() {
     let world = World::new();
     world.subscribe(json!({})).await;
     refuse(&world, &["a", "b"]).await;
-    assert_eq!(world.bury_within(Duration::from_secs(10)).await.failures.len(), 2);
+    assert_eq!(
+        world
+            .bury_within(Duration::from_secs(10))
+            .await
+            .failures
+            .len(),
+        2
+    );
     assert_eq!(world.buried().await, []);
     world.clock.advance(Duration::from_mins(6));
     assert_eq!(world.bury().await.failures, []);

@@ -1,5 +1,6 @@
-//! One dead subscriber with a hundred thousand events that wait for their next attempt: first delayed in the
-//! queue, then parked. They are no pressure, and the neighbour's producer never notices them.
+//! One dead subscriber with a hundred thousand events that wait for their next attempt: first
+//! delayed in the queue, then parked. They are no pressure, and the neighbour's producer never
+//! notices them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +24,8 @@ use tokio::task::JoinSet;
 /// The waiting events, each a message of its own.
 const WAITING: u64 = 100_000;
 
-/// Of these, so many have failed before our eyes and are tried again. The others, whose attempts would take
-/// the test minutes, wait in the queue from the beginning for as long as it lets them.
+/// Of these, so many have failed before our eyes and are tried again. The others, whose attempts
+/// would take the test minutes, wait in the queue from the beginning for as long as it lets them.
 const TRIED: u64 = 2_000;
 
 /// Most messages of one call to a queue.
@@ -51,16 +52,23 @@ impl Scene {
         let policy = json!({ "schedule": ["PT10M", "PT2H"], "maxDeliveryAttempts": 10 });
         world.subscribe(json!({ "retryPolicy": policy })).await;
         healthy_topic(&world).await;
-        // The endpoint refuses each of the events for itself: after a 503 its deliveries would pause, and few
-        // of them be tried.
-        world.endpoint.answer([Answer::By(|body, _| if body.contains("healthy") { 204 } else { 422 })]);
+        // The endpoint refuses each of the events for itself: after a 503 its deliveries would
+        // pause, and few of them be tried.
+        world.endpoint.answer([Answer::By(
+            |body, _| if body.contains("healthy") { 204 } else { 422 },
+        )]);
         let monitor = monitor(&world);
         let publish = Arc::new(publish(&world));
-        Self { world, monitor, publish, published: 0 }
+        Self {
+            world,
+            monitor,
+            publish,
+            published: 0,
+        }
     }
 
-    /// Two seconds later: a poll, before anything of what has become due is worked on, and a publish of the
-    /// neighbour's.
+    /// Two seconds later: a poll, before anything of what has become due is worked on, and a
+    /// publish of the neighbour's.
     async fn step(&mut self) -> PressureState {
         self.world.clock.advance(POLL);
         let state = self.monitor.sample().await.unwrap();
@@ -81,7 +89,9 @@ impl Scene {
             .body(Body::from(body))
             .unwrap();
         let publish = self.publish.publish("neighbour", request);
-        let published = tokio::time::timeout(Duration::from_mins(1), publish).await.expect("no delay");
+        let published = tokio::time::timeout(Duration::from_mins(1), publish)
+            .await
+            .expect("no delay");
         assert_eq!(published.unwrap().pressure, None);
     }
 
@@ -104,24 +114,39 @@ impl Scene {
 /// Puts so many deliveries into the queue, many calls at once, which share their commits.
 async fn put_dead(world: &World, count: u64, delay_secs: u16) {
     let lasts = Duration::from_hours(24);
-    let message =
-        |n: u64| OutgoingMessage { delay_secs, ..world.message(&[event(&format!("dead-{n}"))], lasts) };
+    let message = |n: u64| OutgoingMessage {
+        delay_secs,
+        ..world.message(&[event(&format!("dead-{n}"))], lasts)
+    };
     let messages: Vec<OutgoingMessage> = (0..count).map(message).collect();
     let mut calls = JoinSet::new();
     for batch in messages.chunks(BATCH) {
         let (queue, batch) = (world.local.queue(QueueName::Deliveries), batch.to_vec());
-        calls.spawn(async move { queue.send_batch(batch).await.unwrap().iter().all(Result::is_ok) });
+        calls.spawn(async move {
+            queue
+                .send_batch(batch)
+                .await
+                .unwrap()
+                .iter()
+                .all(Result::is_ok)
+        });
     }
     assert!(calls.join_all().await.into_iter().all(|are_sent| are_sent));
 }
 
 /// The topic of the neighbour, whose endpoint is well.
 async fn healthy_topic(world: &World) {
-    let mut record = TopicRecord { name: TopicName::parse("neighbour").unwrap(), ..world.record().await };
+    let mut record = TopicRecord {
+        name: TopicName::parse("neighbour").unwrap(),
+        ..world.record().await
+    };
     let endpoint = json!({ "endpoint": { "url": "https://healthy.example.com/" } });
     let subscription = serde_json::from_value(endpoint).unwrap();
     record.settings = TopicSettings::default();
-    record.settings.subscriptions.insert(SubscriptionName::parse("well").unwrap(), subscription);
+    record
+        .settings
+        .subscriptions
+        .insert(SubscriptionName::parse("well").unwrap(), subscription);
     record.key1 = SecretText::new(HEALTHY_KEY);
     let text = String::from_utf8(record.render().to_vec()).unwrap();
     world.write_state(&layout::topic(&record.name), text).await;
@@ -175,7 +200,8 @@ async fn a_hundred_thousand_retries_in_the_queue_and_parked_leave_the_level_norm
         due += reading(&scene.step().await, Resource::SubmissionQueue);
         quiet += usize::from(due == 0);
     }
-    // An event that waits never counted. One that became due counted once, like every event to deliver now.
+    // An event that waits never counted. One that became due counted once, like every event to
+    // deliver now.
     assert!(quiet >= 299, "{quiet}");
     assert_eq!(due, TRIED);
     // Now they are parked, and wake looks at them once a minute.

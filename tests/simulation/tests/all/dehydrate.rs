@@ -1,5 +1,5 @@
-//! Dehydration from end to end: at High new payloads go to the object store and messages only refer to them,
-//! until the level is Normal again.
+//! Dehydration from end to end: at High new payloads go to the object store and messages only refer
+//! to them, until the level is Normal again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,18 @@ type Queue = LocalQueue<ManualClock>;
 /// Bytes of the data of every event: small, but longer than a reference.
 const DATA_BYTES: usize = 2000;
 
-/// The settings of Exchange, with a submission queue that is Medium with three messages and High with four.
+/// The settings of Exchange, with a submission queue that is Medium with three messages and High
+/// with four.
 fn settings() -> PressureSettings {
-    let mut settings = PressureSettings { profile: Profile::Exchange2013, ..PressureSettings::default() };
-    let set = ThresholdSettings { normal: Some(1), medium: Some(3), high: Some(4) };
+    let mut settings = PressureSettings {
+        profile: Profile::Exchange2013,
+        ..PressureSettings::default()
+    };
+    let set = ThresholdSettings {
+        normal: Some(1),
+        medium: Some(3),
+        high: Some(4),
+    };
     settings.thresholds.insert(Resource::SubmissionQueue, set);
     settings
 }
@@ -44,7 +52,9 @@ struct Host {
 impl Host {
     async fn new() -> Self {
         let world = World::new();
-        world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S"] } })).await;
+        world
+            .subscribe(json!({ "retryPolicy": { "schedule": ["PT10S"] } }))
+            .await;
         let (queue, state) = (|name| world.local.queue(name), || world.local.state());
         let clock = world.clock.clone();
         let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
@@ -70,9 +80,19 @@ impl Host {
             registry,
             entropy: SeededEntropy::new(5),
         };
-        let monitor =
-            Monitor::new(ports, MonitorSettings { pressure: settings(), notices_topic: None }).unwrap();
-        Self { publish: Arc::new(publish), monitor, world }
+        let monitor = Monitor::new(
+            ports,
+            MonitorSettings {
+                pressure: settings(),
+                notices_topic: None,
+            },
+        )
+        .unwrap();
+        Self {
+            publish: Arc::new(publish),
+            monitor,
+            world,
+        }
     }
 
     /// Publishes one event and waits as long as the tarpit wants.
@@ -82,7 +102,8 @@ impl Host {
             .header("content-type", "application/cloudevents+json");
         let publish = Arc::clone(&self.publish);
         let request = request.body(Body::from(event(id))).unwrap();
-        let published = tokio::spawn(async move { publish.publish("orders", request).await.map(drop) });
+        let published =
+            tokio::spawn(async move { publish.publish("orders", request).await.map(drop) });
         while !published.is_finished() {
             if self.world.clock.sleepers() > 0 {
                 self.world.clock.advance(Duration::from_secs(1));
@@ -98,7 +119,13 @@ impl Host {
 
     /// The keys of the payloads that are stored.
     async fn payloads(&self) -> Vec<String> {
-        let page = self.world.local.state().list(PAYLOADS, None, 1000).await.unwrap();
+        let page = self
+            .world
+            .local
+            .state()
+            .list(PAYLOADS, None, 1000)
+            .await
+            .unwrap();
         page.objects.into_iter().map(|object| object.key).collect()
     }
 
@@ -107,7 +134,10 @@ impl Host {
         let messages = self.world.receive(QueueName::Deliveries).await;
         for message in &messages {
             let queue = self.world.local.queue(QueueName::Deliveries);
-            queue.change_visibility(&message.receipt, Duration::ZERO).await.unwrap();
+            queue
+                .change_visibility(&message.receipt, Duration::ZERO)
+                .await
+                .unwrap();
         }
         messages
     }
@@ -121,7 +151,9 @@ impl Host {
 
 fn event(id: &str) -> String {
     let data = "x".repeat(DATA_BYTES);
-    format!(r#"{{"specversion":"1.0","id":"{id}","source":"/shop","type":"order.paid","data":"{data}"}}"#)
+    format!(
+        r#"{{"specversion":"1.0","id":"{id}","source":"/shop","type":"order.paid","data":"{data}"}}"#
+    )
 }
 
 /// The stored payload that a message refers to; `None` where the event is in the message.
@@ -136,15 +168,22 @@ fn reference(message: &ReceivedMessage) -> Option<String> {
     }
 }
 
-/// A host at High, with three events that were published before and lie in their messages, and one, `high`,
-/// after.
+/// A host at High, with three events that were published before and lie in their messages, and one,
+/// `high`, after.
 async fn at_high() -> Host {
     let mut host = Host::new().await;
     for id in ["1", "2", "3", "4"] {
         host.publish(id).await;
     }
     let state = host.poll().await;
-    assert_eq!((state.level(), state.dehydrate(), host.payloads().await.len()), (Level::High, true, 0));
+    assert_eq!(
+        (
+            state.level(),
+            state.dehydrate(),
+            host.payloads().await.len()
+        ),
+        (Level::High, true, 0)
+    );
     host.publish("high").await;
     host
 }
@@ -156,11 +195,18 @@ async fn at_high_a_message_carries_a_reference_and_its_payload_reaches_the_endpo
     let references: Vec<_> = waiting.iter().filter_map(reference).collect();
     assert_eq!((waiting.len(), &references), (5, &host.payloads().await));
     let bytes = |referred| {
-        let some = waiting.iter().filter(move |message| reference(message).is_some() == referred);
+        let some = waiting
+            .iter()
+            .filter(move |message| reference(message).is_some() == referred);
         some.map(|message| message.body.len()).max().unwrap()
     };
     // The gain for memory: the message that waits has no payload in it.
-    assert!(bytes(true) < DATA_BYTES / 2 && bytes(false) > DATA_BYTES, "{} {}", bytes(true), bytes(false));
+    assert!(
+        bytes(true) < DATA_BYTES / 2 && bytes(false) > DATA_BYTES,
+        "{} {}",
+        bytes(true),
+        bytes(false)
+    );
     host.world.endpoint.answer([Answer::Status(200)]);
     host.world.deliver_all().await;
     let received = host.received();
@@ -178,15 +224,21 @@ async fn a_retry_refers_to_the_same_payload_and_so_does_the_dead_letter() {
     let again: Vec<_> = host.waiting().await.iter().filter_map(reference).collect();
     assert_eq!(again, host.payloads().await);
     host.world.endpoint.answer([Answer::Status(400)]);
-    // Five failures of one invocation began a glitch: the retry of one event asks whether it is over, and the
-    // others come after it.
+    // Five failures of one invocation began a glitch: the retry of one event asks whether it is
+    // over, and the others come after it.
     host.world.pass(Duration::from_mins(2)).await;
     let mut received = host.received();
     received.sort();
     assert_eq!(received, ["1", "2", "3", "4", "high"].map(event));
     host.world.clock.advance(Duration::from_mins(5));
     host.world.bury().await;
-    let buried: Vec<_> = host.world.buried().await.into_iter().map(|(_, bytes)| bytes).collect();
+    let buried: Vec<_> = host
+        .world
+        .buried()
+        .await
+        .into_iter()
+        .map(|(_, bytes)| bytes)
+        .collect();
     let text = String::from_utf8(buried.concat()).unwrap();
     assert!(text.contains(r#""id":"high""#), "{text}");
 }
@@ -212,7 +264,10 @@ async fn it_lasts_until_normal_and_then_events_lie_in_their_messages_again() {
     let waiting = host.waiting().await;
     assert_eq!(waiting.iter().map(reference).collect::<Vec<_>>(), [None]);
     host.world.deliver_all().await;
-    assert_eq!((host.received(), host.payloads().await.len()), (vec![event("normal")], 4));
+    assert_eq!(
+        (host.received(), host.payloads().await.len()),
+        (vec![event("normal")], 4)
+    );
 }
 
 #[tokio::test]
@@ -225,7 +280,9 @@ async fn what_was_stored_is_deleted_when_no_message_can_refer_to_it_any_more() {
     host.world.clock.advance(Duration::from_mins(to_the_hour));
     host.world.wake().await;
     assert_eq!(host.payloads().await.len(), 1);
-    host.world.clock.advance(PAYLOAD_KEPT + Duration::from_hours(24));
+    host.world
+        .clock
+        .advance(PAYLOAD_KEPT + Duration::from_hours(24));
     host.world.wake().await;
     assert_eq!(host.payloads().await, Vec::<String>::new());
 }
@@ -244,5 +301,11 @@ async fn a_replay_which_would_bring_payloads_into_messages_waits_meanwhile() {
     assert_eq!(host.poll().await.level(), Level::High);
     host.world.wake().await;
     let progress = host.world.replayed(&id).await.progress;
-    assert_eq!((progress.queued, host.world.visible(QueueName::Deliveries).await), (0, 4));
+    assert_eq!(
+        (
+            progress.queued,
+            host.world.visible(QueueName::Deliveries).await
+        ),
+        (0, 4)
+    );
 }

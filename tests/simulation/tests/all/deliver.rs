@@ -49,18 +49,29 @@ async fn what_arrives_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_busy_endpoint_is_tried_again_after_its_wait() {
     let world = world(json!({})).await;
-    world.endpoint.answer([Answer::Status(503), Answer::Status(200)]);
+    world
+        .endpoint
+        .answer([Answer::Status(503), Answer::Status(200)]);
     world.publish(&events(1), DAY).await;
     world.deliver().await;
     assert_eq!(
-        (world.visible(QueueName::Deliveries).await, world.delayed(QueueName::Deliveries).await),
+        (
+            world.visible(QueueName::Deliveries).await,
+            world.delayed(QueueName::Deliveries).await
+        ),
         (0, 1)
     );
     world.clock.advance(Duration::from_secs(34));
     world.deliver().await;
     let requests = world.endpoint.take();
     let header = |n: usize, name: &str| requests[n].headers[name].to_str().unwrap().to_owned();
-    assert_eq!((header(0, "aeg-delivery-count"), header(1, "aeg-delivery-count")), ("0".into(), "1".into()));
+    assert_eq!(
+        (
+            header(0, "aeg-delivery-count"),
+            header(1, "aeg-delivery-count")
+        ),
+        ("0".into(), "1".into())
+    );
     assert_eq!(header(0, "webhook-id"), header(1, "webhook-id"));
     assert_eq!(requests.len(), 2);
 }
@@ -73,21 +84,36 @@ async fn a_refused_event_is_dead_lettered_after_the_delay_of_its_subscription() 
     world.deliver().await;
     assert_eq!(world.visible(QueueName::DeadLetters).await, 0);
     let letter = dead_letter(&world).await;
-    assert_eq!(letter.reason, DeadLetterReason::UndeliverableDueToClientError);
-    assert_eq!((letter.delivery.attempts, letter.delivery.last.unwrap().status), (1, Some(404)));
+    assert_eq!(
+        letter.reason,
+        DeadLetterReason::UndeliverableDueToClientError
+    );
+    assert_eq!(
+        (
+            letter.delivery.attempts,
+            letter.delivery.last.unwrap().status
+        ),
+        (1, Some(404))
+    );
 }
 
 #[tokio::test]
 async fn a_refused_batch_is_split_until_only_the_offender_is_left() {
     let world = world(json!({ "batching": { "maxEventsPerBatch": 8 } })).await;
-    world.endpoint.answer([Answer::By(|body, _| if body.contains("\"e5\"") { 400 } else { 204 })]);
+    world.endpoint.answer([Answer::By(
+        |body, _| if body.contains("\"e5\"") { 400 } else { 204 },
+    )]);
     world.publish(&events(8), DAY).await;
     world.deliver().await;
     let letter = dead_letter(&world).await;
     assert_eq!(letter.delivery.events.len(), 1);
     assert_eq!(letter.delivery.attempts, 1);
-    let sizes: Vec<_> =
-        world.endpoint.take().iter().map(|request| request.body.matches("specversion").count()).collect();
+    let sizes: Vec<_> = world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| request.body.matches("specversion").count())
+        .collect();
     assert_eq!(sizes, [8, 4, 4, 2, 1, 1, 2]);
 }
 
@@ -97,8 +123,12 @@ async fn messages_of_one_subscription_and_attempt_are_merged() {
     world.publish(&events(3), DAY).await;
     world.publish(&events(4), DAY).await;
     world.deliver().await;
-    let sizes: Vec<_> =
-        world.endpoint.take().iter().map(|request| request.body.matches("specversion").count()).collect();
+    let sizes: Vec<_> = world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| request.body.matches("specversion").count())
+        .collect();
     assert_eq!(sizes, [5, 2]);
 }
 
@@ -123,7 +153,10 @@ async fn a_wait_longer_than_the_queue_can_delay_is_parked_in_one_object() {
     let parked = world.parked().await;
     assert_eq!(parked.len(), 1, "{parked:?}");
     assert_eq!(
-        (world.visible(QueueName::Deliveries).await, world.delayed(QueueName::Deliveries).await),
+        (
+            world.visible(QueueName::Deliveries).await,
+            world.delayed(QueueName::Deliveries).await
+        ),
         (0, 0)
     );
     assert_eq!(world.wake().await.sent, 0);
@@ -144,7 +177,10 @@ async fn events_of_a_deleted_subscription_are_dead_lettered() {
     world.unsubscribe().await;
     world.deliver().await;
     let letter = dead_letter(&world).await;
-    assert_eq!((letter.reason, letter.delivery.attempts), (DeadLetterReason::SubscriptionDeleted, 0));
+    assert_eq!(
+        (letter.reason, letter.delivery.attempts),
+        (DeadLetterReason::SubscriptionDeleted, 0)
+    );
     assert_eq!(letter.delivery.events.len(), 2);
 }
 
@@ -166,10 +202,24 @@ async fn gone_disables_the_subscription_and_what_waits_follows() {
     world.endpoint.answer([Answer::Status(410)]);
     world.publish(&events(1), DAY).await;
     world.deliver().await;
-    assert_eq!(dead_letter(&world).await.reason, DeadLetterReason::EndpointGone);
+    assert_eq!(
+        dead_letter(&world).await.reason,
+        DeadLetterReason::EndpointGone
+    );
     let record = world.record().await;
-    let status = record.settings.subscriptions.values().next().unwrap().status.clone().unwrap();
-    assert_eq!((status.state, status.since.0), (StatusState::Disabled, start()));
+    let status = record
+        .settings
+        .subscriptions
+        .values()
+        .next()
+        .unwrap()
+        .status
+        .clone()
+        .unwrap();
+    assert_eq!(
+        (status.state, status.since.0),
+        (StatusState::Disabled, start())
+    );
     world.endpoint.take();
     world.publish(&events(1), DAY).await;
     world.deliver().await;
@@ -185,7 +235,10 @@ async fn an_expired_event_is_not_tried() {
     world.clock.advance(Duration::from_mins(1));
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 0);
-    assert_eq!(dead_letter(&world).await.reason, DeadLetterReason::TimeToLiveExceeded);
+    assert_eq!(
+        dead_letter(&world).await.reason,
+        DeadLetterReason::TimeToLiveExceeded
+    );
 }
 
 #[tokio::test]
@@ -196,7 +249,10 @@ async fn an_expired_event_is_dropped_where_the_subscription_says_so() {
     world.deliver().await;
     world.clock.advance(DAY);
     assert_eq!(
-        (world.visible(QueueName::DeadLetters).await, world.visible(QueueName::Deliveries).await),
+        (
+            world.visible(QueueName::DeadLetters).await,
+            world.visible(QueueName::Deliveries).await
+        ),
         (0, 0)
     );
 }
@@ -204,7 +260,9 @@ async fn an_expired_event_is_dropped_where_the_subscription_says_so() {
 #[tokio::test]
 async fn an_attempt_that_outlasts_the_time_to_live_counts_if_it_succeeds() {
     let world = world(json!({})).await;
-    world.endpoint.answer([Answer::After(Duration::from_secs(20), 200)]);
+    world
+        .endpoint
+        .answer([Answer::After(Duration::from_secs(20), 200)]);
     world.publish(&events(1), Duration::from_secs(10)).await;
     world.deliver().await;
     world.clock.advance(DAY);
@@ -220,7 +278,10 @@ async fn a_foreign_message_goes_to_the_dead_letters_byte_for_byte_and_its_neighb
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 1);
     let messages = world.receive(QueueName::DeadLetters).await;
-    assert_eq!(messages.iter().map(|m| m.body.clone()).collect::<Vec<_>>(), [foreign]);
+    assert_eq!(
+        messages.iter().map(|m| m.body.clone()).collect::<Vec<_>>(),
+        [foreign]
+    );
 }
 
 #[tokio::test]
@@ -237,7 +298,11 @@ async fn a_newer_message_waits_for_a_newer_reader() {
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_tried_twice() {
     let world = world(json!({})).await;
-    world.endpoint.answer([Answer::Failure(SendFailure::Resolution { does_not_exist: true })]);
+    world
+        .endpoint
+        .answer([Answer::Failure(SendFailure::Resolution {
+            does_not_exist: true,
+        })]);
     world.publish(&events(1), DAY).await;
     world.deliver().await;
     world.clock.advance(Duration::from_mins(6));
@@ -255,7 +320,12 @@ async fn a_stored_payload_is_sent_like_any_other() {
     let world = world(json!({})).await;
     let key = "payloads/20231114/x";
     let text = Bytes::from(event("stored"));
-    world.local.state().put(key, text.clone(), PutCondition::Always).await.expect("a write");
+    world
+        .local
+        .state()
+        .put(key, text.clone(), PutCondition::Always)
+        .await
+        .expect("a write");
     world.publish_stored(key, &event("stored")).await;
     world.deliver().await;
     assert_eq!(world.endpoint.take()[0].body.as_bytes(), text);
@@ -264,53 +334,79 @@ async fn a_stored_payload_is_sent_like_any_other() {
 #[tokio::test]
 async fn an_event_whose_payload_is_gone_is_kept_as_what_is_known_of_it() {
     let world = world(json!({})).await;
-    world.publish_stored("payloads/20231114/gone", &event("stored")).await;
+    world
+        .publish_stored("payloads/20231114/gone", &event("stored"))
+        .await;
     world.deliver().await;
     world.clock.advance(Duration::from_mins(5));
     world.bury().await;
     let buried = world.buried().await;
     assert_eq!(buried.len(), 1);
     let text = String::from_utf8_lossy(&buried[0].1);
-    assert!(buried[0].0.starts_with("MALFORMED/") && text.contains("payloads/20231114/gone"), "{buried:?}");
+    assert!(
+        buried[0].0.starts_with("MALFORMED/") && text.contains("payloads/20231114/gone"),
+        "{buried:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_payload_that_cannot_be_read_postpones_its_event_without_an_attempt() {
-    let rule =
-        |effect: Effect<'_>| effect.key.starts_with("payloads/").then_some(Fault::Before(ErrorKind::Denied));
+    let rule = |effect: Effect<'_>| {
+        effect
+            .key
+            .starts_with("payloads/")
+            .then_some(Fault::Before(ErrorKind::Denied))
+    };
     let world = World::with(&Faults::in_state(&Plan::by(rule)));
     world.subscribe(json!({})).await;
-    world.publish_stored("payloads/20231114/x", &event("stored")).await;
+    world
+        .publish_stored("payloads/20231114/x", &event("stored"))
+        .await;
     world.deliver().await;
     assert_eq!(
-        (world.visible(QueueName::Deliveries).await, world.delayed(QueueName::Deliveries).await),
+        (
+            world.visible(QueueName::Deliveries).await,
+            world.delayed(QueueName::Deliveries).await
+        ),
         (0, 1)
     );
     world.clock.advance(Duration::from_secs(30));
     let messages = world.receive(QueueName::Deliveries).await;
-    assert_eq!(parse_delivery(&messages[0].body).expect("a delivery").attempts, 0);
+    assert_eq!(
+        parse_delivery(&messages[0].body)
+            .expect("a delivery")
+            .attempts,
+        0
+    );
 }
 
 #[tokio::test]
 async fn answers_milliseconds_apart_leave_one_message() {
     let world = world(json!({})).await;
-    world.endpoint.answer([Answer::After(Duration::from_millis(1), 503)]);
+    world
+        .endpoint
+        .answer([Answer::After(Duration::from_millis(1), 503)]);
     world.publish(&events(10), DAY).await;
     world.deliver().await;
     assert_eq!(world.delayed(QueueName::Deliveries).await, 1);
 }
 
 #[tokio::test]
-async fn an_event_with_more_attributes_than_headers_can_be_is_sent_structured_beside_its_neighbour() {
+async fn an_event_with_more_attributes_than_headers_can_be_is_sent_structured_beside_its_neighbour()
+{
     let world = world(json!({ "contentMode": "binary" })).await;
-    let many: String = (0..40_000).map(|n| [",\"a", &n.to_string(), "\":1"].concat()).collect();
+    let many: String = (0..40_000)
+        .map(|n| [",\"a", &n.to_string(), "\":1"].concat())
+        .collect();
     let event_of_many = event("many").replace('}', &(many + "}"));
     world.publish(&events(1), DAY).await;
     world.publish(&[event_of_many], DAY).await;
     assert_eq!(world.deliver().await.failures, []);
     let requests = world.endpoint.take();
     let structured = requests.iter().map(|request| {
-        request.headers["content-type"].as_bytes().starts_with(b"application/cloudevents+json")
+        request.headers["content-type"]
+            .as_bytes()
+            .starts_with(b"application/cloudevents+json")
     });
     assert_eq!(structured.collect::<Vec<_>>(), [true, true]);
 }
@@ -318,12 +414,18 @@ async fn an_event_with_more_attributes_than_headers_can_be_is_sent_structured_be
 #[tokio::test]
 async fn a_machine_without_sockets_costs_no_attempt() {
     let world = world(json!({})).await;
-    world.endpoint.answer([Answer::Failure(SendFailure::Exhausted), Answer::Status(204)]);
+    world
+        .endpoint
+        .answer([Answer::Failure(SendFailure::Exhausted), Answer::Status(204)]);
     world.publish(&events(1), DAY).await;
     world.deliver().await;
     world.clock.advance(Duration::from_secs(30));
     world.deliver().await;
-    let counts: Vec<_> =
-        world.endpoint.take().iter().map(|request| request.headers["aeg-delivery-count"].clone()).collect();
+    let counts: Vec<_> = world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| request.headers["aeg-delivery-count"].clone())
+        .collect();
     assert_eq!(counts, ["0", "0"]);
 }

@@ -1,5 +1,5 @@
-//! deliver while something hangs: it answers by its deadline, the hang costs its own messages alone, and
-//! messages that are not settled by then are handed back.
+//! deliver while something hangs: it answers by its deadline, the hang costs its own messages
+//! alone, and messages that are not settled by then are handed back.
 
 use std::time::Duration;
 
@@ -26,7 +26,12 @@ fn hanging_at(part: &'static str) -> Plan {
 }
 
 /// One invocation. Once so many calls hang, so much time passes; then it must end without any more.
-async fn deliver_while(world: &World, hanging: &Plan, calls: u64, passes: Duration) -> BatchResponse {
+async fn deliver_while(
+    world: &World,
+    hanging: &Plan,
+    calls: u64,
+    passes: Duration,
+) -> BatchResponse {
     let before = hanging.faults();
     let began = world.clock.monotonic();
     let time = async {
@@ -44,14 +49,21 @@ async fn deliver_while(world: &World, hanging: &Plan, calls: u64, passes: Durati
 async fn store(world: &World, name: &str) {
     let key = format!("payloads/20231114/{name}");
     let text = Bytes::from(event(name));
-    world.local.state().put(&key, text, PutCondition::Always).await.expect("a write");
+    world
+        .local
+        .state()
+        .put(&key, text, PutCondition::Always)
+        .await
+        .expect("a write");
     world.publish_stored(&key, &event(name)).await;
 }
 
 /// The numbers of attempts that waiting messages have behind them, the smallest first.
 async fn attempts(world: &World) -> Vec<u16> {
     let messages = world.receive(QueueName::Deliveries).await;
-    let attempts = messages.iter().map(|message| parse_delivery(&message.body).expect("a delivery").attempts);
+    let attempts = messages
+        .iter()
+        .map(|message| parse_delivery(&message.body).expect("a delivery").attempts);
     let mut attempts: Vec<_> = attempts.collect();
     attempts.sort_unstable();
     attempts
@@ -65,9 +77,17 @@ async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_mor
     store(&world, "stored").await;
     world.publish(&[event("inline")], DAY).await;
     let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
-    assert_eq!(deliver_while(&world, &hanging, 1, last_start).await.failures, []);
+    assert_eq!(
+        deliver_while(&world, &hanging, 1, last_start)
+            .await
+            .failures,
+        []
+    );
     let requests = world.endpoint.take();
-    assert!(requests.len() == 1 && requests[0].body.contains("inline"), "{requests:?}");
+    assert!(
+        requests.len() == 1 && requests[0].body.contains("inline"),
+        "{requests:?}"
+    );
     assert_eq!(world.delayed(QueueName::Deliveries).await, 1);
     world.clock.advance(Duration::from_secs(30));
     assert_eq!(attempts(&world).await, [0]);
@@ -76,14 +96,22 @@ async fn a_payload_that_hangs_is_given_up_when_its_request_could_not_end_any_mor
 #[tokio::test]
 async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other() {
     let hanging = hanging_at("payloads/");
-    let settings = DeliverSettings { payload_bytes_max: 10, ..DeliverSettings::default() };
+    let settings = DeliverSettings {
+        payload_bytes_max: 10,
+        ..DeliverSettings::default()
+    };
     let world = World::bounded(&Faults::in_state(&hanging), settings);
     world.subscribe(json!({})).await;
     for name in ["one", "two", "three"] {
         store(&world, name).await;
     }
     let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
-    assert_eq!(deliver_while(&world, &hanging, 1, last_start).await.failures, []);
+    assert_eq!(
+        deliver_while(&world, &hanging, 1, last_start)
+            .await
+            .failures,
+        []
+    );
     assert_eq!(hanging.faults(), 1);
     // The two that waited for the first are due at once.
     assert_eq!(world.visible(QueueName::Deliveries).await, 2);
@@ -96,32 +124,53 @@ async fn requests_whose_payloads_exceed_the_budget_are_made_one_after_the_other(
 #[tokio::test]
 async fn so_many_payloads_are_read_at_once() {
     let hanging = hanging_at("payloads/");
-    let settings = DeliverSettings { payload_reads_max: 2, ..DeliverSettings::default() };
+    let settings = DeliverSettings {
+        payload_reads_max: 2,
+        ..DeliverSettings::default()
+    };
     let world = World::bounded(&Faults::in_state(&hanging), settings);
     world.subscribe(json!({})).await;
     for name in ["one", "two", "three"] {
         store(&world, name).await;
     }
     let last_start = INVOCATION.saturating_sub(SETTLING_TIME + ATTEMPT_TIMEOUT);
-    assert_eq!(deliver_while(&world, &hanging, 2, last_start).await.failures, []);
+    assert_eq!(
+        deliver_while(&world, &hanging, 2, last_start)
+            .await
+            .failures,
+        []
+    );
     assert_eq!(hanging.faults(), 2);
 }
 
 #[tokio::test]
 async fn a_queue_that_hangs_has_its_messages_handed_back_at_the_deadline() {
-    let hanging = Plan::at(Fault::HangBefore, |effect| effect.operation == Operation::Replace);
+    let hanging = Plan::at(Fault::HangBefore, |effect| {
+        effect.operation == Operation::Replace
+    });
     let world = World::with(&Faults::in_queues(&hanging));
     world.subscribe(json!({})).await;
-    world.endpoint.answer([Answer::By(|body, _| if body.contains("busy") { 503 } else { 204 })]);
+    world.endpoint.answer([Answer::By(
+        |body, _| if body.contains("busy") { 503 } else { 204 },
+    )]);
     world.publish(&[event("good")], DAY).await;
     world.publish(&[event("busy")], DAY).await;
-    assert_eq!(deliver_while(&world, &hanging, 1, INVOCATION).await.failures.len(), 1);
+    assert_eq!(
+        deliver_while(&world, &hanging, 1, INVOCATION)
+            .await
+            .failures
+            .len(),
+        1
+    );
     hanging.switch(false);
     world.endpoint.take();
     world.clock.advance(Duration::from_mins(6));
     world.deliver().await;
     let requests = world.endpoint.take();
-    assert!(requests.len() == 1 && requests[0].body.contains("busy"), "{requests:?}");
+    assert!(
+        requests.len() == 1 && requests[0].body.contains("busy"),
+        "{requests:?}"
+    );
 }
 
 #[tokio::test]
@@ -133,13 +182,28 @@ async fn a_topic_that_hangs_does_not_keep_the_others_from_being_delivered() {
     world.deliver().await;
     world.endpoint.take();
     world.publish(&[event("poison")], DAY).await;
-    let message = world.receive(QueueName::Deliveries).await.pop().expect("a message");
-    let body = String::from_utf8(message.body.to_vec()).expect("text").replace("orders", "poison");
+    let message = world
+        .receive(QueueName::Deliveries)
+        .await
+        .pop()
+        .expect("a message");
+    let body = String::from_utf8(message.body.to_vec())
+        .expect("text")
+        .replace("orders", "poison");
     world.send(QueueName::Deliveries, Bytes::from(body)).await;
     world.publish(&[event("good")], DAY).await;
-    assert_eq!(deliver_while(&world, &hanging, 1, RECEIVING_TIME).await.failures.len(), 1);
+    assert_eq!(
+        deliver_while(&world, &hanging, 1, RECEIVING_TIME)
+            .await
+            .failures
+            .len(),
+        1
+    );
     let requests = world.endpoint.take();
-    assert!(requests.len() == 1 && requests[0].body.contains("good"), "{requests:?}");
+    assert!(
+        requests.len() == 1 && requests[0].body.contains("good"),
+        "{requests:?}"
+    );
 }
 
 #[tokio::test]
@@ -148,7 +212,9 @@ async fn a_store_that_hangs_leaves_what_was_to_be_parked_in_the_queue() {
     let hanging = Plan::at(Fault::HangBefore, is_parking);
     hanging.switch(false);
     let world = World::with(&Faults::in_state(&hanging));
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H", "PT2H"] } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT1H", "PT2H"] } }))
+        .await;
     world.endpoint.answer([Answer::Status(500)]);
     world.publish(&[event("second try")], DAY).await;
     world.deliver().await;
@@ -158,7 +224,12 @@ async fn a_store_that_hangs_leaves_what_was_to_be_parked_in_the_queue() {
     hanging.switch(true);
     // The letters wait for different hours, so they are two objects, and both are written at once.
     let parking_ends = INVOCATION.saturating_sub(QUEUE_TIME);
-    assert_eq!(deliver_while(&world, &hanging, 2, parking_ends).await.failures, []);
+    assert_eq!(
+        deliver_while(&world, &hanging, 2, parking_ends)
+            .await
+            .failures,
+        []
+    );
     assert_eq!(world.parked().await, Vec::<String>::new());
     world.clock.advance(Duration::from_mins(15));
     assert_eq!(attempts(&world).await, [1, 2]);

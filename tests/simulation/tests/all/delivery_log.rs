@@ -1,10 +1,12 @@
-//! Records on their way through queue, files and merge: whatever fails, and wherever the process is killed,
-//! each is found, and once.
+//! Records on their way through queue, files and merge: whatever fails, and wherever the process is
+//! killed, each is found, and once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{Kind, LogHour, Record, RecordFilter, record_id, render_records};
+use posthaste_core::delivery_log::{
+    Kind, LogHour, Record, RecordFilter, record_id, render_records,
+};
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader};
 use posthaste_ports::{ObjectStore, OutgoingMessage, QueueName, QueueSender};
@@ -36,8 +38,16 @@ fn record(n: u64) -> Record {
 async fn send(world: &World) {
     let records: Vec<_> = (0..RECORDS).map(record).collect();
     for some in records.chunks(records.len() / MESSAGES) {
-        let message = OutgoingMessage { body: render_records(some).remove(0), group: None, delay_secs: 0 };
-        let sent = world.local.queue(QueueName::Records).send_batch(vec![message]).await;
+        let message = OutgoingMessage {
+            body: render_records(some).remove(0),
+            group: None,
+            delay_secs: 0,
+        };
+        let sent = world
+            .local
+            .queue(QueueName::Records)
+            .send_batch(vec![message])
+            .await;
         assert!(sent.expect("an answer").iter().all(Result::is_ok));
     }
 }
@@ -59,18 +69,36 @@ fn closed() -> Timestamp {
 }
 
 async fn files(world: &World) -> Vec<LogFile> {
-    let page = world.log.list("date=", None, 1000).await.expect("a listing");
-    page.objects.into_iter().filter_map(|object| LogFile::new(object.key, object.size)).collect()
+    let page = world
+        .log
+        .list("date=", None, 1000)
+        .await
+        .expect("a listing");
+    page.objects
+        .into_iter()
+        .filter_map(|object| LogFile::new(object.key, object.size))
+        .collect()
 }
 
 /// Whether a reader finds every record once.
 async fn check(world: &World, place: &str) {
     let reader = LogReader::new(&world.log, 1 << 20);
-    let page = reader.list(&files(world).await, &RecordFilter::default(), 1000).await.expect("records");
-    let found: Vec<_> = page.records.into_iter().map(|record| record.record_id).collect();
+    let page = reader
+        .list(&files(world).await, &RecordFilter::default(), 1000)
+        .await
+        .expect("records");
+    let found: Vec<_> = page
+        .records
+        .into_iter()
+        .map(|record| record.record_id)
+        .collect();
     let expected: BTreeSet<_> = (0..RECORDS).map(|n| record(n).record_id).collect();
     assert_eq!(found.len(), expected.len(), "{place}");
-    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected, "{place}");
+    assert_eq!(
+        found.into_iter().collect::<BTreeSet<_>>(),
+        expected,
+        "{place}"
+    );
 }
 
 #[tokio::test]
@@ -92,10 +120,13 @@ async fn no_record_is_lost_whichever_effect_fails() {
     }
 }
 
-/// Runs until the fault hangs a call, and kills the process there. Another one goes on. False if nothing was
-/// left to hang.
+/// Runs until the fault hangs a call, and kills the process there. Another one goes on. False if
+/// nothing was left to hang.
 async fn is_killed(number: u64, fault: Fault) -> bool {
-    let (plan, place) = (Plan::nth(number, fault.clone()), format!("{fault:?} at {number}"));
+    let (plan, place) = (
+        Plan::nth(number, fault.clone()),
+        format!("{fault:?} at {number}"),
+    );
     let world = World::with(&Faults::in_log(&plan));
     send(&world).await;
     let work = async {

@@ -1,5 +1,5 @@
-//! The drain rate where deliver and the monitor are processes of their own, which share nothing but the state
-//! bucket.
+//! The drain rate where deliver and the monitor are processes of their own, which share nothing but
+//! the state bucket.
 
 use std::time::Duration;
 
@@ -10,11 +10,15 @@ use posthaste_core::stored::layout::drain;
 use posthaste_core::stored::{DRAIN, PRESSURE_KEY};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
-use posthaste_ports::{Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName};
+use posthaste_ports::{
+    Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName,
+};
 use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, Registry};
 use posthaste_simulation::{Answer, World, event, start};
 use posthaste_testkit::recorded::Operation;
-use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Plan, Recorded, SeededEntropy, TestPorts};
+use posthaste_testkit::{
+    Calls, Fault, Faulty, ManualClock, Plan, Recorded, SeededEntropy, TestPorts,
+};
 use serde_json::json;
 
 const POLL: Duration = Duration::from_secs(10);
@@ -41,7 +45,11 @@ impl Bucket {
     }
 
     fn with(plan: Plan) -> Self {
-        Self { world: World::new(), calls: Calls::default(), plan }
+        Self {
+            world: World::new(),
+            calls: Calls::default(),
+            plan,
+        }
     }
 
     fn clock(&self) -> ManualClock {
@@ -49,7 +57,11 @@ impl Bucket {
     }
 
     fn store(&self) -> Store {
-        Faulty::new(Recorded::new(self.world.local.state(), "state", &self.calls), "state", &self.plan)
+        Faulty::new(
+            Recorded::new(self.world.local.state(), "state", &self.calls),
+            "state",
+            &self.plan,
+        )
     }
 
     fn process(&self, instance: &str) -> Process {
@@ -58,13 +70,18 @@ impl Bucket {
 
     fn process_by(&self, clock: ManualClock, instance: &str) -> Process {
         let meter = DrainMeter::default();
-        Process { post: DrainPost::new(meter.clone(), self.store(), clock, instance), meter }
+        Process {
+            post: DrainPost::new(meter.clone(), self.store(), clock, instance),
+            meter,
+        }
     }
 
-    /// An invocation of this length that settles so many messages, the first of which had been due for
-    /// `waited_secs`.
+    /// An invocation of this length that settles so many messages, the first of which had been due
+    /// for `waited_secs`.
     async fn invoke(&self, process: &Process, length_secs: u64, settled: u64, waited_secs: u64) {
-        process.meter.received(Duration::from_secs(waited_secs), self.monotonic());
+        process
+            .meter
+            .received(Duration::from_secs(waited_secs), self.monotonic());
         self.world.clock.advance(Duration::from_secs(length_secs));
         process.meter.settled(settled);
         process.post.post_if_due().await;
@@ -84,14 +101,25 @@ impl Bucket {
     }
 
     async fn keys(&self) -> Vec<String> {
-        let page = self.world.local.state().list(DRAIN, None, 1000).await.unwrap();
+        let page = self
+            .world
+            .local
+            .state()
+            .list(DRAIN, None, 1000)
+            .await
+            .unwrap();
         page.objects.into_iter().map(|object| object.key).collect()
     }
 
     async fn write(&self, instance: &str, text: &'static str) {
         let key = drain(instance);
         let bytes = Bytes::from_static(text.as_bytes());
-        self.world.local.state().put(&key, bytes, PutCondition::Always).await.unwrap();
+        self.world
+            .local
+            .state()
+            .put(&key, bytes, PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     fn asked(&self, operation: Operation) -> usize {
@@ -101,7 +129,11 @@ impl Bucket {
 
 fn drained(messages: u64, over_secs: u64, waited_secs: u64) -> Drained {
     let [over, waited_max] = [over_secs, waited_secs].map(Duration::from_secs);
-    Drained { messages, over, waited_max }
+    Drained {
+        messages,
+        over,
+        waited_max,
+    }
 }
 
 #[tokio::test]
@@ -114,7 +146,10 @@ async fn while_nothing_waits_nobody_writes_and_nobody_asks() {
     assert_eq!(bucket.reports().drained(0, POLL).await.unwrap(), None);
     assert_eq!(bucket.calls.all().len(), 0);
     assert_eq!(bucket.told().await, None);
-    assert_eq!((bucket.asked(Operation::List), bucket.calls.all().len()), (1, 1));
+    assert_eq!(
+        (bucket.asked(Operation::List), bucket.calls.all().len()),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -123,12 +158,18 @@ async fn a_process_tells_of_the_time_since_it_received_something_and_at_most_eve
     let process = bucket.process("a");
     bucket.world.clock.advance(Duration::from_hours(1));
     bucket.invoke(&process, 2, 100, 5).await;
-    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (Some(drained(100, 2, 5)), 1));
+    assert_eq!(
+        (bucket.told().await, bucket.asked(Operation::Put)),
+        (Some(drained(100, 2, 5)), 1)
+    );
     // Five invocations of two seconds within the next ten: one report of all of them.
     for waited in [30, 31, 32, 33, 34] {
         bucket.invoke(&process, 2, 10, waited).await;
     }
-    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (Some(drained(50, 10, 34)), 2));
+    assert_eq!(
+        (bucket.told().await, bucket.asked(Operation::Put)),
+        (Some(drained(50, 10, 34)), 2)
+    );
 }
 
 #[tokio::test]
@@ -140,7 +181,10 @@ async fn a_rest_between_two_backlogs_is_not_time_that_was_worked() {
     bucket.invoke(&process, 2, 100, 60).await;
     bucket.world.clock.advance(Duration::from_hours(1));
     bucket.invoke(&process, 2, 100, 0).await;
-    assert_eq!((bucket.told().await, bucket.asked(Operation::Put)), (None, 1));
+    assert_eq!(
+        (bucket.told().await, bucket.asked(Operation::Put)),
+        (None, 1)
+    );
     bucket.invoke(&process, 2, 40, 20).await;
     assert_eq!(bucket.told().await, Some(drained(40, 2, 20)));
 }
@@ -151,7 +195,9 @@ async fn what_the_processes_tell_adds_up_though_their_clocks_do_not_agree() {
     let clocks = [Timestamp::EPOCH, start() + Duration::from_hours(5)].map(ManualClock::new);
     for (clock, (instance, waited)) in clocks.iter().zip([("a", 7), ("b", 50)]) {
         let process = bucket.process_by(clock.clone(), instance);
-        process.meter.received(Duration::from_secs(waited), Duration::ZERO);
+        process
+            .meter
+            .received(Duration::from_secs(waited), Duration::ZERO);
         process.meter.settled(200);
         clock.advance(Duration::from_secs(20));
         process.post.post_if_due().await;
@@ -174,10 +220,20 @@ async fn an_ended_process_is_soon_ignored_and_later_removed() {
         bucket.world.clock.advance(Duration::from_secs(wait_secs));
         told.push((bucket.told().await, bucket.keys().await.len()));
     }
-    // 30 s after ten of work, and two minutes after a minute of it; the objects go after ten minutes.
+    // 30 s after ten of work, and two minutes after a minute of it; the objects go after ten
+    // minutes.
     let both = Some(drained(700, 35, 9));
     let only_long = Some(drained(600, 60, 9));
-    assert_eq!(told, [(both, 2), (only_long, 2), (only_long, 2), (None, 2), (None, 2)]);
+    assert_eq!(
+        told,
+        [
+            (both, 2),
+            (only_long, 2),
+            (only_long, 2),
+            (None, 2),
+            (None, 2)
+        ]
+    );
     bucket.world.clock.advance(Duration::from_secs(1));
     assert_eq!((bucket.told().await, bucket.keys().await), (None, vec![]));
 }
@@ -187,7 +243,11 @@ async fn a_report_that_cannot_be_understood_is_passed_over_unless_there_is_no_ot
     for text in ["", "{]", r#"{"v":4}"#] {
         let bucket = Bucket::new();
         bucket.write("other", text).await;
-        assert_eq!(bucket.reports().drained(1, POLL).await.unwrap_err().kind, ErrorKind::Other, "{text}");
+        assert_eq!(
+            bucket.reports().drained(1, POLL).await.unwrap_err().kind,
+            ErrorKind::Other,
+            "{text}"
+        );
         bucket.invoke(&bucket.process("a"), 10, 100, 6).await;
         // The other one counts as a process like those that are understood.
         assert_eq!(bucket.told().await, Some(drained(200, 10, 6)), "{text}");
@@ -199,20 +259,29 @@ async fn more_processes_than_are_looked_at_count_as_those_that_are() {
     let bucket = Bucket::new();
     for n in 0..256 {
         let process = bucket.process(&format!("{n:04}"));
-        process.meter.received(Duration::from_mins(1), bucket.monotonic());
+        process
+            .meter
+            .received(Duration::from_mins(1), bucket.monotonic());
         process.meter.settled(10);
         process.post.post_if_due().await;
     }
     bucket.calls.take();
     assert_eq!(bucket.told().await.unwrap().messages, 2560);
-    assert_eq!((bucket.asked(Operation::List), bucket.asked(Operation::Get)), (1, 128));
+    assert_eq!(
+        (bucket.asked(Operation::List), bucket.asked(Operation::Get)),
+        (1, 128)
+    );
 }
 
 #[tokio::test]
 async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
-    let bucket = Bucket::with(Plan::by(|effect| (effect.number == 0).then_some(Fault::HangBefore)));
+    let bucket = Bucket::with(Plan::by(|effect| {
+        (effect.number == 0).then_some(Fault::HangBefore)
+    }));
     let process = bucket.process("a");
-    process.meter.received(Duration::from_mins(1), Duration::ZERO);
+    process
+        .meter
+        .received(Duration::from_mins(1), Duration::ZERO);
     let wait = async {
         tokio::task::yield_now().await;
         bucket.world.clock.advance(DRAIN_POST_TIMEOUT);
@@ -227,10 +296,14 @@ async fn a_bucket_that_does_not_answer_holds_no_invocation_up() {
 async fn reports_that_cannot_be_had_are_an_error_and_not_a_slow_drain() {
     for failing in [Operation::List, Operation::Get] {
         let denied = Fault::Before(ErrorKind::Denied);
-        let bucket =
-            Bucket::with(Plan::by(move |effect| (effect.operation == failing).then(|| denied.clone())));
+        let bucket = Bucket::with(Plan::by(move |effect| {
+            (effect.operation == failing).then(|| denied.clone())
+        }));
         bucket.invoke(&bucket.process("a"), 10, 100, 6).await;
-        assert_eq!(bucket.reports().drained(1, POLL).await.unwrap_err().kind, ErrorKind::Denied);
+        assert_eq!(
+            bucket.reports().drained(1, POLL).await.unwrap_err().kind,
+            ErrorKind::Denied
+        );
     }
 }
 
@@ -247,8 +320,14 @@ fn monitor(bucket: &Bucket) -> impl AsyncFnMut() -> PressureState {
         registry: Registry::new(bucket.store(), bucket.clock(), Duration::ZERO),
         entropy: SeededEntropy::new(1),
     };
-    let pressure = PressureSettings { interval: POLL, ..PressureSettings::default() };
-    let settings = MonitorSettings { pressure, notices_topic: None };
+    let pressure = PressureSettings {
+        interval: POLL,
+        ..PressureSettings::default()
+    };
+    let settings = MonitorSettings {
+        pressure,
+        notices_topic: None,
+    };
     let mut monitor =
         Monitor::<TestPorts<LocalQueue<ManualClock>, Store>, _, _>::new(ports, settings).unwrap();
     async move || monitor.sample().await.unwrap()
@@ -275,7 +354,9 @@ async fn a_monitor_that_is_started_anew_for_every_poll_reads_what_one_that_runs_
     let mut read = Vec::new();
     for _ in 0..8 {
         for process in &processes {
-            process.meter.received(Duration::from_secs(20), bucket.monotonic());
+            process
+                .meter
+                .received(Duration::from_secs(20), bucket.monotonic());
             process.meter.settled(50);
         }
         bucket.world.clock.advance(POLL);
@@ -283,7 +364,13 @@ async fn a_monitor_that_is_started_anew_for_every_poll_reads_what_one_that_runs_
             process.post.post_if_due().await;
         }
         let anew = drain_secs(&monitor(&bucket)().await);
-        bucket.world.local.state().delete(PRESSURE_KEY).await.unwrap();
+        bucket
+            .world
+            .local
+            .state()
+            .delete(PRESSURE_KEY)
+            .await
+            .unwrap();
         read.push((anew, drain_secs(&runs_on().await)));
     }
     // A thousand messages at 10 a second.
@@ -304,7 +391,10 @@ async fn what_deliver_receives_late_slows_producers_though_the_monitor_runs_else
     post.post_if_due().await;
     // Ten were settled in no time, but they had waited for 70 s.
     let state = monitor(&bucket)().await;
-    assert_eq!((drain_secs(&state), state.level()), (Some(70), Level::Medium));
+    assert_eq!(
+        (drain_secs(&state), state.level()),
+        (Some(70), Level::Medium)
+    );
     assert!(state.tarpit_ms > 0);
     world.deliver_all().await;
     world.clock.advance(POLL);
@@ -318,7 +408,8 @@ async fn a_message_that_comes_back_because_it_failed_here_does_not_read_as_a_slo
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::Status(200)]);
     publish(world, 1).await;
-    // An invocation that died with its message in flight, which comes back after its visibility timeout.
+    // An invocation that died with its message in flight, which comes back after its visibility
+    // timeout.
     assert_eq!(world.receive(QueueName::Deliveries).await.len(), 1);
     world.clock.advance(Duration::from_mins(6));
     world.deliver().await;
@@ -343,7 +434,10 @@ async fn where_nobody_tells_there_is_no_backlog_as_long_as_somebody_receives() {
     assert_eq!(bucket.world.receive(QueueName::Deliveries).await.len(), 10);
     bucket.world.clock.advance(POLL);
     let state = monitor(&bucket)().await;
-    assert_eq!((drain_secs(&state), state.level()), (Some(0), Level::Normal));
+    assert_eq!(
+        (drain_secs(&state), state.level()),
+        (Some(0), Level::Normal)
+    );
 }
 
 #[tokio::test]
@@ -352,10 +446,19 @@ async fn messages_in_flight_stand_for_the_disk() {
     publish(&bucket.world, 10).await;
     assert_eq!(bucket.world.receive(QueueName::Deliveries).await.len(), 10);
     let state = monitor(&bucket)().await;
-    let watched: Vec<_> = state.resources.iter().map(|resource| resource.resource).collect();
+    let watched: Vec<_> = state
+        .resources
+        .iter()
+        .map(|resource| resource.resource)
+        .collect();
     assert_eq!(
         watched,
-        [Resource::SubmissionQueue, Resource::DatabaseDisk, Resource::DeadLetterBacklog, Resource::DrainTime]
+        [
+            Resource::SubmissionQueue,
+            Resource::DatabaseDisk,
+            Resource::DeadLetterBacklog,
+            Resource::DrainTime
+        ]
     );
     // Ten of 120,000.
     assert_eq!(state.resource(Resource::DatabaseDisk).unwrap().reading, 0);

@@ -1,5 +1,5 @@
-//! Time to live is looked at once more right before a request begins: it may have waited for its lane, its
-//! turn or the other half of its batch.
+//! Time to live is looked at once more right before a request begins: it may have waited for its
+//! lane, its turn or the other half of its batch.
 
 use std::time::Duration;
 
@@ -31,13 +31,19 @@ fn began(world: &World) -> Vec<(u64, usize)> {
         _ => 1,
     };
     let requests = world.endpoint.take();
-    requests.iter().map(|request| (request.at.since(start()).as_secs(), events(&request.body))).collect()
+    requests
+        .iter()
+        .map(|request| (request.at.since(start()).as_secs(), events(&request.body)))
+        .collect()
 }
 
 fn expired(letters: &[Letter], attempts: u64, outcome: &str) -> Vec<String> {
     let ids = letters.iter().map(|letter| {
         let Letter { id, reason, .. } = letter;
-        assert_eq!((&**reason, letter.attempts, &*letter.outcome), ("TimeToLiveExceeded", attempts, outcome));
+        assert_eq!(
+            (&**reason, letter.attempts, &*letter.outcome),
+            ("TimeToLiveExceeded", attempts, outcome)
+        );
         id.clone()
     });
     ids.collect()
@@ -47,7 +53,9 @@ fn expired(letters: &[Letter], attempts: u64, outcome: &str) -> Vec<String> {
 async fn what_expires_while_it_waits_for_its_lane_is_not_sent() {
     let world = one_at_a_time(json!({})).await;
     for number in 0..4 {
-        world.publish(&[event(&number.to_string())], 15 * SECOND).await;
+        world
+            .publish(&[event(&number.to_string())], 15 * SECOND)
+            .await;
     }
     world.deliver_within(INVOCATION).await;
     assert_eq!(began(&world), [(0, 1), (10, 1)]);
@@ -59,7 +67,9 @@ async fn what_expires_while_it_waits_for_its_lane_is_not_sent() {
 async fn what_expires_at_the_moment_its_request_would_begin_is_not_sent() {
     let world = one_at_a_time(json!({})).await;
     for number in 0..3 {
-        world.publish(&[event(&number.to_string())], 10 * SECOND).await;
+        world
+            .publish(&[event(&number.to_string())], 10 * SECOND)
+            .await;
     }
     world.deliver_within(INVOCATION).await;
     assert_eq!(began(&world), [(0, 1)]);
@@ -72,17 +82,25 @@ async fn of_a_batch_that_waits_only_what_has_expired_is_not_sent() {
     let events = |ids: [&str; 2]| ids.map(event).to_vec();
     world.publish(&events(["a", "b"]), 60 * SECOND).await;
     world.publish(&events(["c", "d"]), 60 * SECOND).await;
-    world.publish(&events(["short-1", "short-2"]), 5 * SECOND).await;
-    world.publish(&events(["long-1", "long-2"]), 60 * SECOND).await;
+    world
+        .publish(&events(["short-1", "short-2"]), 5 * SECOND)
+        .await;
+    world
+        .publish(&events(["long-1", "long-2"]), 60 * SECOND)
+        .await;
     world.deliver_within(INVOCATION).await;
     assert_eq!(began(&world), [(0, 4), (10, 2)]);
-    assert_eq!(expired(&world.letters().await, 0, "Probation"), ["short-1", "short-2"]);
+    assert_eq!(
+        expired(&world.letters().await, 0, "Probation"),
+        ["short-1", "short-2"]
+    );
 }
 
 #[tokio::test]
 async fn what_expires_while_it_waits_for_its_turn_is_not_sent() {
     let world = World::new();
-    let rate = json!({ "endpoint": { "url": "https://billing.example.com/", "maxRequestsPerSecond": 1 } });
+    let rate =
+        json!({ "endpoint": { "url": "https://billing.example.com/", "maxRequestsPerSecond": 1 } });
     world.subscribe(rate).await;
     let events: Vec<_> = (0..10).map(|number| event(&number.to_string())).collect();
     world.publish(&events, 4 * SECOND).await;
@@ -91,7 +109,12 @@ async fn what_expires_while_it_waits_for_its_turn_is_not_sent() {
         world.clock.advance(SECOND);
     }
     let requests = world.endpoint.take();
-    assert!(requests.iter().all(|request| request.at < start() + 4 * SECOND), "{requests:?}");
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.at < start() + 4 * SECOND),
+        "{requests:?}"
+    );
     assert_eq!(world.letters().await.len() + requests.len(), 10);
 }
 
@@ -103,9 +126,16 @@ fn refuses(body: &str, _at: Timestamp) -> u16 {
 #[tokio::test]
 async fn a_half_that_expires_before_it_is_sent_has_had_its_attempt() {
     let world = one_at_a_time(json!({ "batching": { "maxEventsPerBatch": 4 } })).await;
-    world.endpoint.answer([Answer::After(10 * SECOND, 400), Answer::By(refuses)]);
-    world.publish(&["bad", "good-1", "good-2"].map(event), 10 * SECOND).await;
+    world
+        .endpoint
+        .answer([Answer::After(10 * SECOND, 400), Answer::By(refuses)]);
+    world
+        .publish(&["bad", "good-1", "good-2"].map(event), 10 * SECOND)
+        .await;
     world.deliver_within(INVOCATION).await;
     assert_eq!(began(&world), [(0, 3)]);
-    assert_eq!(expired(&world.letters().await, 1, "BadRequest"), ["bad", "good-1", "good-2"]);
+    assert_eq!(
+        expired(&world.letters().await, 1, "BadRequest"),
+        ["bad", "good-1", "good-2"]
+    );
 }

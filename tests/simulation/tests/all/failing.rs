@@ -1,5 +1,5 @@
-//! An endpoint that fails, from the first failure to its recovery: the documents' traces, on a clock that is
-//! moved by hand.
+//! An endpoint that fails, from the first failure to its recovery: the documents' traces, on a
+//! clock that is moved by hand.
 
 use std::time::Duration;
 
@@ -40,22 +40,38 @@ fn subscription() -> Target {
 /// The event's id, and how many attempts were made before.
 fn sent(request: &Request) -> (String, u32) {
     let body: Value = serde_json::from_str(&request.body).unwrap();
-    let before = request.headers["aeg-delivery-count"].to_str().unwrap().parse().unwrap();
+    let before = request.headers["aeg-delivery-count"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     (body["id"].as_str().unwrap().to_owned(), before)
 }
 
 fn phase(world: &World) -> Option<(Phase, u32)> {
-    world.links.condition(&subscription()).map(|it| (it.phase, it.hold))
+    world
+        .links
+        .condition(&subscription())
+        .map(|it| (it.phase, it.hold))
 }
 
 #[tokio::test]
 async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_all_go_through() {
     let world = failing(&Faults::none(), Answer::Status(503)).await;
     publish(&world, 0..10).await;
-    assert_eq!((world.endpoint.take().len(), phase(&world)), (10, Some((Phase::Glitch, 1))));
+    assert_eq!(
+        (world.endpoint.take().len(), phase(&world)),
+        (10, Some((Phase::Glitch, 1)))
+    );
     publish(&world, 10..25).await;
     world.pass(59 * SECOND).await;
-    assert_eq!((world.endpoint.seen(), world.delayed(QueueName::Deliveries).await), (0, 25));
+    assert_eq!(
+        (
+            world.endpoint.seen(),
+            world.delayed(QueueName::Deliveries).await
+        ),
+        (0, 25)
+    );
     world.endpoint.answer([Answer::Late(ANSWER_TIME, 204)]);
     world.clock.advance(SECOND);
     let mut at_once = Vec::new();
@@ -74,12 +90,21 @@ async fn the_first_ten_fail_the_others_are_delayed_one_asks_a_minute_later_and_a
     let requests = world.endpoint.take();
     // One delivery asks, and no other until it is answered; then 1, 2, 4 … at once.
     assert_eq!(requests[0].at, start() + MINUTE);
-    assert!(requests[1].at >= start() + MINUTE + ANSWER_TIME, "{:?}", requests[1]);
-    assert!(at_once.iter().all(|(most, allowed)| most <= allowed), "{at_once:?}");
+    assert!(
+        requests[1].at >= start() + MINUTE + ANSWER_TIME,
+        "{:?}",
+        requests[1]
+    );
+    assert!(
+        at_once.iter().all(|(most, allowed)| most <= allowed),
+        "{at_once:?}"
+    );
     assert!(at_once.iter().any(|(most, _)| *most > 1), "{at_once:?}");
     let mut arrived: Vec<_> = requests.iter().map(sent).collect();
     arrived.sort_by_key(|(id, _)| id.parse::<u32>().unwrap());
-    let expected: Vec<_> = (0..25).map(|n: u32| (n.to_string(), u32::from(n < 10))).collect();
+    let expected: Vec<_> = (0..25)
+        .map(|n: u32| (n.to_string(), u32::from(n < 10)))
+        .collect();
     assert_eq!(arrived, expected);
     assert!(world.is_at_rest().await);
 }
@@ -92,10 +117,19 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
     let mut asked = Vec::new();
     for minute in 1..=64 {
         world.pass(MINUTE).await;
-        asked.extend(world.endpoint.take().iter().map(|request| request.at.since(start()).as_secs()));
+        asked.extend(
+            world
+                .endpoint
+                .take()
+                .iter()
+                .map(|request| request.at.since(start()).as_secs()),
+        );
         publish(&world, 100 + minute..101 + minute).await;
         // In Glitch all of them wait in the queue, in Retry none does.
-        let (held, delayed) = (world.held().await.len(), world.delayed(QueueName::Deliveries).await);
+        let (held, delayed) = (
+            world.held().await.len(),
+            world.delayed(QueueName::Deliveries).await,
+        );
         match minute {
             ..3 => assert_eq!((held, delayed), (0, 10 + u64::from(minute)), "{minute}"),
             // Workers that met the last probe look again.
@@ -109,8 +143,16 @@ async fn one_that_stays_down_is_asked_as_exchange_asks_and_nothing_is_charged_to
     assert_eq!(phase(&world), Some((Phase::Retry, 6)));
     // Ten attempts at the beginning, and the probes: the others have none.
     world.pass(10 * MINUTE).await;
-    let attempts: u16 = world.held_deliveries().await.iter().map(|delivery| delivery.attempts).sum();
-    assert_eq!((world.held_deliveries().await.len(), attempts), (10 + 64, 10 + 8));
+    let attempts: u16 = world
+        .held_deliveries()
+        .await
+        .iter()
+        .map(|delivery| delivery.attempts)
+        .sum();
+    assert_eq!(
+        (world.held_deliveries().await.len(), attempts),
+        (10 + 64, 10 + 8)
+    );
 }
 
 #[tokio::test]
@@ -153,21 +195,31 @@ async fn what_expires_while_it_is_delayed_in_the_queue_does_so_in_time() {
     world.pass(31 * SECOND).await;
     let letters = world.letters().await;
     assert_eq!(
-        letters.iter().map(|letter| (&*letter.id, letter.attempts)).collect::<Vec<_>>(),
+        letters
+            .iter()
+            .map(|letter| (&*letter.id, letter.attempts))
+            .collect::<Vec<_>>(),
         [("late", 0)]
     );
 }
 
 #[tokio::test]
 async fn without_the_store_of_links_everything_goes_out_as_if_all_were_well() {
-    let state =
-        Plan::by(|effect| effect.key.starts_with(layout::LINKS).then_some(Fault::Before(ErrorKind::Denied)));
+    let state = Plan::by(|effect| {
+        effect
+            .key
+            .starts_with(layout::LINKS)
+            .then_some(Fault::Before(ErrorKind::Denied))
+    });
     let world = failing(&Faults::in_state(&state), Answer::Status(503)).await;
     publish(&world, 0..30).await;
     assert_eq!(world.endpoint.take().len(), 30);
     world.endpoint.answer([Answer::Status(204)]);
     world.pass(2 * MINUTE).await;
-    assert_eq!((world.endpoint.take().len(), world.is_at_rest().await), (30, true));
+    assert_eq!(
+        (world.endpoint.take().len(), world.is_at_rest().await),
+        (30, true)
+    );
 }
 
 #[tokio::test]
@@ -196,7 +248,13 @@ async fn when_whoever_asks_dies_another_asks_after_its_lease_and_what_it_had_com
     // The events of the dead worker are sent again, and no attempt is charged for those without an
     // answer.
     assert_eq!((sent(&requests[0]).1, world.is_at_rest().await), (1, true));
-    assert_eq!(requests.iter().filter(|request| sent(request) == sent(&requests[0])).count(), 2);
+    assert_eq!(
+        requests
+            .iter()
+            .filter(|request| sent(request) == sent(&requests[0]))
+            .count(),
+        2
+    );
 }
 
 #[tokio::test]

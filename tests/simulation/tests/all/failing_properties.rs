@@ -1,5 +1,5 @@
-//! Whatever an endpoint does, and whatever happens meanwhile: it is not hammered, nothing is lost or stuck,
-//! and only what was sent is charged.
+//! Whatever an endpoint does, and whatever happens meanwhile: it is not hammered, nothing is lost
+//! or stuck, and only what was sent is charged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,7 +31,10 @@ const END_STEPS_MAX: u32 = 25 * 60 / 7;
 #[derive(Debug, Clone)]
 enum Step {
     Answers(Endpoint),
-    Publish { events: usize, time_to_live: Duration },
+    Publish {
+        events: usize,
+        time_to_live: Duration,
+    },
     Time(Duration),
     Force,
 }
@@ -73,7 +76,8 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let time_to_live = prop_oneof![3 => Just(DAY), 1 => (60..3600_u64).prop_map(Duration::from_secs)];
+    let time_to_live =
+        prop_oneof![3 => Just(DAY), 1 => (60..3600_u64).prop_map(Duration::from_secs)];
     prop_oneof![
         2 => endpoint().prop_map(Step::Answers),
         5 => (1..5_usize, time_to_live)
@@ -100,7 +104,13 @@ impl Course {
         let world = World::new();
         world.subscribe(json!({})).await;
         let (published, sent) = (BTreeSet::new(), BTreeMap::new());
-        Self { world, endpoint: Endpoint::Well, published, sent, failed_probe_at: None }
+        Self {
+            world,
+            endpoint: Endpoint::Well,
+            published,
+            sent,
+            failed_probe_at: None,
+        }
     }
 
     async fn take(&mut self, step: Step) {
@@ -109,8 +119,13 @@ impl Course {
                 self.endpoint = endpoint;
                 self.world.endpoint.answer([endpoint.answer()]);
             }
-            Step::Publish { events, time_to_live } => {
-                let ids: Vec<_> = (0..events).map(|n| (self.published.len() + n).to_string()).collect();
+            Step::Publish {
+                events,
+                time_to_live,
+            } => {
+                let ids: Vec<_> = (0..events)
+                    .map(|n| (self.published.len() + n).to_string())
+                    .collect();
                 let events: Vec<_> = ids.iter().map(|id| event(id)).collect();
                 self.world.publish(&events, time_to_live).await;
                 self.published.extend(ids);
@@ -129,7 +144,9 @@ impl Course {
     async fn pass(&mut self, step: Duration, length: Duration) {
         let end = self.world.clock.now() + length;
         while self.world.clock.now() < end {
-            self.world.clock.advance(step.min(end.since(self.world.clock.now())));
+            self.world
+                .clock
+                .advance(step.min(end.since(self.world.clock.now())));
             self.deliver().await;
             self.world.wake().await;
             self.deliver().await;
@@ -153,13 +170,17 @@ impl Course {
         }
     }
 
-    /// True if nothing but a probe is sent. A probe that is answered 503 shows that its link is well, so that
-    /// others follow it at once: then only the subscription's own state says so.
+    /// True if nothing but a probe is sent. A probe that is answered 503 shows that its link is
+    /// well, so that others follow it at once: then only the subscription's own state says so.
     fn is_left_alone(&self) -> bool {
         let is_answered = matches!(self.endpoint, Endpoint::Busy);
         let counts = |target: &Target| !(is_answered && matches!(target, Target::Link(_)));
         let condition = |target| self.world.links.condition(&target);
-        targets().into_iter().filter(counts).filter_map(condition).any(|it| it.phase != Phase::Recovering)
+        targets()
+            .into_iter()
+            .filter(counts)
+            .filter_map(condition)
+            .any(|it| it.phase != Phase::Recovering)
     }
 
     fn check_probes(&mut self, requests: &[Request]) {
@@ -176,7 +197,10 @@ impl Course {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let id = body["id"].as_str().unwrap().to_owned();
         let sent = self.sent.entry(id).or_default();
-        assert_eq!(request.headers["aeg-delivery-count"], sent.len().to_string());
+        assert_eq!(
+            request.headers["aeg-delivery-count"],
+            sent.len().to_string()
+        );
         assert!(!sent.contains(&true), "it had arrived: {request:?}");
         sent.push(matches!(self.endpoint, Endpoint::Well));
     }
@@ -187,10 +211,18 @@ impl Course {
         while !self.world.is_at_rest().await {
             self.pass(END_STEP, END_STEP).await;
             steps += 1;
-            assert!(steps < END_STEPS_MAX, "stuck: {:?}", self.world.links.all().await);
+            assert!(
+                steps < END_STEPS_MAX,
+                "stuck: {:?}",
+                self.world.links.all().await
+            );
         }
-        let mut ended: Vec<_> =
-            self.sent.iter().filter(|(_, sent)| sent.contains(&true)).map(|(id, _)| id.clone()).collect();
+        let mut ended: Vec<_> = self
+            .sent
+            .iter()
+            .filter(|(_, sent)| sent.contains(&true))
+            .map(|(id, _)| id.clone())
+            .collect();
         for letter in self.world.letters().await {
             let attempts = self.sent.get(&letter.id).map_or(0, Vec::len);
             assert_eq!(letter.attempts, attempts as u64, "{letter:?}");
@@ -202,8 +234,11 @@ impl Course {
 }
 
 fn targets() -> [Target; 2] {
-    ["https://billing.example.com:443", "https://billing.example.com:443 orders.billing"]
-        .map(|text| Target::parse(text).unwrap())
+    [
+        "https://billing.example.com:443",
+        "https://billing.example.com:443 orders.billing",
+    ]
+    .map(|text| Target::parse(text).unwrap())
 }
 
 proptest! {

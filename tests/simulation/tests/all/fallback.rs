@@ -14,20 +14,22 @@ const DAY: Duration = Duration::from_hours(24);
 const REFUSED: Answer = Answer::Failure(SendFailure::Socket);
 const WELL: Answer = Answer::Status(204);
 
-/// A subscription with two endpoints whose first does not take connections, ten minutes after it began not
-/// to.
+/// A subscription with two endpoints whose first does not take connections, ten minutes after it
+/// began not to.
 async fn first_is_down(second: Answer) -> World {
     let world = World::new();
     world.chance.hold(0.0);
-    let endpoint =
-        json!({ "url": "https://first.example.com/", "fallbackUrl": "https://second.example.com/" });
+    let endpoint = json!({ "url": "https://first.example.com/", "fallbackUrl": "https://second.example.com/" });
     world.subscribe(json!({ "endpoint": endpoint })).await;
     answer(&world, REFUSED, second);
     for number in 0..10 {
         publish(&world, &number.to_string()).await;
     }
     world.pass(10 * MINUTE).await;
-    assert_eq!(phase(&world, "https://first.example.com:443"), Some(Phase::Retry));
+    assert_eq!(
+        phase(&world, "https://first.example.com:443"),
+        Some(Phase::Retry)
+    );
     world
 }
 
@@ -42,13 +44,19 @@ async fn publish(world: &World, id: &str) {
 }
 
 fn phase(world: &World, link: &str) -> Option<Phase> {
-    world.links.condition(&Target::parse(link).unwrap()).map(|it| it.phase)
+    world
+        .links
+        .condition(&Target::parse(link).unwrap())
+        .map(|it| it.phase)
 }
 
 /// The number of requests to each since the last call.
 fn sent(world: &World) -> (usize, usize) {
     let requests = world.endpoint.take();
-    let first = requests.iter().filter(|request| request.url.contains("first")).count();
+    let first = requests
+        .iter()
+        .filter(|request| request.url.contains("first"))
+        .count();
     (first, requests.len() - first)
 }
 
@@ -85,18 +93,28 @@ async fn while_both_are_down_it_is_held_and_goes_out_when_either_is_well() {
     for (first, second) in [(WELL, REFUSED), (REFUSED, WELL)] {
         let world = first_is_down(REFUSED).await;
         world.pass(10 * MINUTE).await;
-        assert_eq!(phase(&world, "https://second.example.com:443"), Some(Phase::Retry));
+        assert_eq!(
+            phase(&world, "https://second.example.com:443"),
+            Some(Phase::Retry)
+        );
         // Some wait for their own next attempt.
         assert!(!world.held().await.is_empty());
         // Each is asked at its own time, and by no more than one.
         let (to_first, to_second) = sent(&world);
-        assert!(to_first <= 10 + 4 && to_second <= 10 + 4, "{to_first} {to_second}");
+        assert!(
+            to_first <= 10 + 4 && to_second <= 10 + 4,
+            "{to_first} {to_second}"
+        );
         let is_first = matches!(first, Answer::Status(_));
         answer(&world, first, second);
         // Longer than what asked often waits for its next attempt.
         world.pass_by(10 * SECOND, 65 * MINUTE).await;
         let (to_first, to_second) = sent(&world);
-        let (well, down) = if is_first { (to_first, to_second) } else { (to_second, to_first) };
+        let (well, down) = if is_first {
+            (to_first, to_second)
+        } else {
+            (to_second, to_first)
+        };
         assert_eq!((well, world.is_at_rest().await), (10, true), "{is_first}");
         assert!(down <= 65 / 15 + 2, "{is_first} {down}");
     }

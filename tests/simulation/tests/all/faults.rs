@@ -16,13 +16,20 @@ fn answer(body: &str, at: Timestamp) -> u16 {
     }
 }
 
-/// Publishes three events, of which one arrives, one is refused and one waits an hour first; then lets time
-/// pass.
+/// Publishes three events, of which one arrives, one is refused and one waits an hour first; then
+/// lets time pass.
 async fn run(faults: &Faults) -> BTreeSet<&'static str> {
     let world = World::with(faults);
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT10S", "PT1H"] } }))
+        .await;
     world.endpoint.answer([Answer::By(answer)]);
-    world.publish(&[event("arrives"), event("refused"), event("waits")], Duration::from_hours(24)).await;
+    world
+        .publish(
+            &[event("arrives"), event("refused"), event("waits")],
+            Duration::from_hours(24),
+        )
+        .await;
     let mut arrived = BTreeSet::new();
     for _ in 0..14 {
         world.deliver().await;
@@ -33,11 +40,19 @@ async fn run(faults: &Faults) -> BTreeSet<&'static str> {
         world.clock.advance(Duration::from_mins(15));
     }
     for request in world.endpoint.take() {
-        arrived.extend(["arrives", "waits"].into_iter().filter(|id| request.body.contains(id)));
+        arrived.extend(
+            ["arrives", "waits"]
+                .into_iter()
+                .filter(|id| request.body.contains(id)),
+        );
     }
     for (_, object) in world.buried().await {
         let text = String::from_utf8(object.to_vec()).expect("text");
-        arrived.extend(["refused", "waits", "arrives"].into_iter().filter(|id| text.contains(id)));
+        arrived.extend(
+            ["refused", "waits", "arrives"]
+                .into_iter()
+                .filter(|id| text.contains(id)),
+        );
     }
     arrived
 }

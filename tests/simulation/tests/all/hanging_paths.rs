@@ -1,5 +1,5 @@
-//! Paths of one host and port that never answer, each with 3,000 events waiting, beside a healthy newcomer
-//! there: its requests begin at once.
+//! Paths of one host and port that never answer, each with 3,000 events waiting, beside a healthy
+//! newcomer there: its requests begin at once.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -42,9 +42,13 @@ fn name(text: &str) -> SubscriptionName {
 /// A world with so many subscriptions whose paths hang, and `well`, on the same host and port.
 async fn world(hanging: usize) -> World {
     let world = World::new();
-    world.subscribe(json!({ "endpoint": { "url": "https://one.example.com/unused" } })).await;
+    world
+        .subscribe(json!({ "endpoint": { "url": "https://one.example.com/unused" } }))
+        .await;
     let mut record = world.record().await;
-    let names = (0..hanging).map(|index| format!("hang{index}")).chain(["well".to_owned()]);
+    let names = (0..hanging)
+        .map(|index| format!("hang{index}"))
+        .chain(["well".to_owned()]);
     for path in names {
         let settings = json!({ "endpoint": { "url": format!("https://one.example.com/{path}") } });
         let settings = serde_json::from_value(settings).expect("settings");
@@ -59,21 +63,32 @@ async fn world(hanging: usize) -> World {
 fn message(world: &World, events: &[String], subscription: &str) -> OutgoingMessage {
     let mut delivery = parse_delivery(&world.message(events, DAY).body).expect("a delivery");
     delivery.subscription = name(subscription);
-    OutgoingMessage { body: render_delivery(&delivery), group: Some(delivery.group()), delay_secs: 0 }
+    OutgoingMessage {
+        body: render_delivery(&delivery),
+        group: Some(delivery.group()),
+        delay_secs: 0,
+    }
 }
 
 async fn publish_many(world: &World, subscription: &str) {
-    let events: Vec<_> = (0..PACKED).map(|number| event(&number.to_string())).collect();
+    let events: Vec<_> = (0..PACKED)
+        .map(|number| event(&number.to_string()))
+        .collect();
     let message = message(world, &events, subscription);
     for _ in 0..WAITING / PACKED / BATCH {
         let batch = vec![message.clone(); BATCH];
-        let sent = world.local.queue(QueueName::Deliveries).send_batch(batch).await.expect("a batch");
+        let sent = world
+            .local
+            .queue(QueueName::Deliveries)
+            .send_batch(batch)
+            .await
+            .expect("a batch");
         assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     }
 }
 
-/// Lets everything go on that needs no time, and answers how many requests came since the last time: to paths
-/// that hang, and to the others.
+/// Lets everything go on that needs no time, and answers how many requests came since the last
+/// time: to paths that hang, and to the others.
 async fn come(world: &World) -> (usize, usize) {
     let mut seen = usize::MAX;
     while seen != world.endpoint.seen() {
@@ -81,16 +96,25 @@ async fn come(world: &World) -> (usize, usize) {
         world.rest().await;
     }
     let requests = world.endpoint.take();
-    let hanging = requests.iter().filter(|request| request.url.contains("/hang")).count();
+    let hanging = requests
+        .iter()
+        .filter(|request| request.url.contains("/hang"))
+        .count();
     (hanging, requests.len() - hanging)
 }
 
 /// As many invocations at once as the messages in flight fill.
 async fn invocations(world: &World) {
-    let mut running: Vec<_> = (0..INVOCATIONS).map(|_| Box::pin(world.deliver_within(INVOCATION))).collect();
+    let mut running: Vec<_> = (0..INVOCATIONS)
+        .map(|_| Box::pin(world.deliver_within(INVOCATION)))
+        .collect();
     poll_fn(|cx| {
         running.retain_mut(|invocation| invocation.as_mut().poll(cx).is_pending());
-        if running.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        if running.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }
@@ -105,12 +129,24 @@ async fn check(hanging: usize) {
     let script = async {
         let (open, _) = come(&world).await;
         // The shared connection, and one each for those that had nothing open.
-        assert!((SHARED..SHARED + hanging).contains(&open), "{hanging} paths: {open}");
+        assert!(
+            (SHARED..SHARED + hanging).contains(&open),
+            "{hanging} paths: {open}"
+        );
         for _ in 0..NEWCOMERS {
             let newcomer = message(&world, &[event("new")], "well");
-            world.local.queue(QueueName::Deliveries).send_batch(vec![newcomer]).await.expect("a batch");
+            world
+                .local
+                .queue(QueueName::Deliveries)
+                .send_batch(vec![newcomer])
+                .await
+                .expect("a batch");
             let (delivered, came) = tokio::join!(world.deliver_within(INVOCATION), come(&world));
-            assert_eq!((delivered.failures, came), (vec![], (0, 1)), "{hanging} paths");
+            assert_eq!(
+                (delivered.failures, came),
+                (vec![], (0, 1)),
+                "{hanging} paths"
+            );
         }
         assert_eq!(world.clock.now(), start, "the newcomer waited");
         world.stop();

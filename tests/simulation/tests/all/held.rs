@@ -1,4 +1,5 @@
-//! Deliveries in `held/`: they go out when they may, expire in time, burden no other, and are never lost.
+//! Deliveries in `held/`: they go out when they may, expire in time, burden no other, and are never
+//! lost.
 
 use std::time::Duration;
 
@@ -50,8 +51,17 @@ async fn wake(world: &World) {
 
 /// The ids of the events that arrived since this was asked last, in order.
 fn arrived(world: &World) -> Vec<String> {
-    let id = |body: &str| serde_json::from_str::<Value>(body).ok()?["id"].as_str().map(str::to_owned);
-    world.endpoint.take().iter().filter_map(|request| id(&request.body)).collect()
+    let id = |body: &str| {
+        serde_json::from_str::<Value>(body).ok()?["id"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    world
+        .endpoint
+        .take()
+        .iter()
+        .filter_map(|request| id(&request.body))
+        .collect()
 }
 
 /// The reason and attempts of every dead letter.
@@ -62,8 +72,16 @@ async fn letters(world: &World) -> Vec<(String, u64)> {
     for (_, bytes) in world.buried().await {
         let array: Vec<Value> = serde_json::from_slice(&bytes).expect("an array of dead letters");
         let letter = |letter: &Value| {
-            let reason = letter["deadletterreason"].as_str().expect("a reason").to_owned();
-            (reason, letter["deliveryattempts"].as_u64().expect("a number of attempts"))
+            let reason = letter["deadletterreason"]
+                .as_str()
+                .expect("a reason")
+                .to_owned();
+            (
+                reason,
+                letter["deliveryattempts"]
+                    .as_u64()
+                    .expect("a number of attempts"),
+            )
         };
         letters.extend(array.iter().map(letter));
     }
@@ -87,13 +105,18 @@ async fn what_was_held_while_paused_is_delivered_in_order_of_age_by_the_next_run
     let report = world.wake().await;
     assert_eq!((report.held_sent, report.held_left, report.sent), (3, 0, 0));
     world.deliver_all().await;
-    assert_eq!((arrived(&world), world.held().await.len()), (vec!["1".into(), "2".into(), "3".into()], 0));
+    assert_eq!(
+        (arrived(&world), world.held().await.len()),
+        (vec!["1".into(), "2".into(), "3".into()], 0)
+    );
 }
 
 #[test]
 fn what_is_held_is_counted_by_subscription() {
     let recorder = PrometheusBuilder::new().build_recorder();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     metrics::with_local_recorder(&recorder, || {
         runtime.block_on(async {
             let world = paused(&Faults::none()).await;
@@ -101,8 +124,14 @@ fn what_is_held_is_counted_by_subscription() {
         });
     });
     let text = recorder.handle().render();
-    let held: Vec<_> = text.lines().filter(|line| line.starts_with("HeldDeliveryCount{")).collect();
-    assert_eq!(held, [r#"HeldDeliveryCount{topic="orders",subscription="billing"} 2"#]);
+    let held: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("HeldDeliveryCount{"))
+        .collect();
+    assert_eq!(
+        held,
+        [r#"HeldDeliveryCount{topic="orders",subscription="billing"} 2"#]
+    );
 }
 
 #[tokio::test]
@@ -139,7 +168,10 @@ async fn what_expires_while_it_is_held_is_a_dead_letter_without_an_attempt() {
         world.clock.advance(MINUTE);
     }
     assert_eq!((arrived(&world), world.held().await.len()), (vec![], 0));
-    assert_eq!(letters(&world).await, [("TimeToLiveExceeded".to_owned(), 0)]);
+    assert_eq!(
+        letters(&world).await,
+        [("TimeToLiveExceeded".to_owned(), 0)]
+    );
 }
 
 #[tokio::test]
@@ -163,11 +195,23 @@ async fn what_the_store_does_not_take_waits_in_the_queue_and_is_held_once_it_doe
     let state = refusing();
     let world = paused(&Faults::in_state(&state)).await;
     hold(&world, &["1", "2"], DAY).await;
-    assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.len()), (2, 0));
+    assert_eq!(
+        (
+            world.delayed(QueueName::Deliveries).await,
+            world.held().await.len()
+        ),
+        (2, 0)
+    );
     state.switch(false);
     world.clock.advance(15 * MINUTE);
     world.deliver_all().await;
-    assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.is_empty()), (0, false));
+    assert_eq!(
+        (
+            world.delayed(QueueName::Deliveries).await,
+            world.held().await.is_empty()
+        ),
+        (0, false)
+    );
     set(&world, StatusState::Active).await;
     wake(&world).await;
     assert_eq!(arrived(&world).len(), 2);
@@ -179,12 +223,16 @@ async fn what_waits_in_the_queue_because_it_cannot_be_held_expires_in_time() {
     hold(&world, &["1"], 5 * MINUTE).await;
     world.clock.advance(5 * MINUTE);
     world.deliver_all().await;
-    assert_eq!(letters(&world).await, [("TimeToLiveExceeded".to_owned(), 0)]);
+    assert_eq!(
+        letters(&world).await,
+        [("TimeToLiveExceeded".to_owned(), 0)]
+    );
 }
 
 #[tokio::test]
 async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_loses_nothing() {
-    let is_delete = |e: Effect<'_>| e.operation == Operation::Delete && e.key.starts_with(layout::HELD);
+    let is_delete =
+        |e: Effect<'_>| e.operation == Operation::Delete && e.key.starts_with(layout::HELD);
     let state = Plan::nth_of(0, Fault::HangBefore, is_delete);
     let world = paused(&Faults::in_state(&state)).await;
     hold(&world, &["1"], DAY).await;
@@ -193,13 +241,20 @@ async fn a_run_that_is_killed_between_a_send_and_its_delete_makes_copies_and_los
     world.deliver_all().await;
     world.clock.advance(2 * MINUTE);
     wake(&world).await;
-    assert_eq!((arrived(&world), world.held().await.len()), (vec!["1".into(), "1".into()], 0));
+    assert_eq!(
+        (arrived(&world), world.held().await.len()),
+        (vec!["1".into(), "1".into()], 0)
+    );
 }
 
 #[tokio::test]
 async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_next_run() {
     let second_fails = Plan::by(|effect| {
-        let entry = EntryFault { index: 1, is_sent: false, kind: ErrorKind::Throttled { retry_after: None } };
+        let entry = EntryFault {
+            index: 1,
+            is_sent: false,
+            kind: ErrorKind::Throttled { retry_after: None },
+        };
         (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
     });
     let world = paused(&Faults::in_queues(&second_fails)).await;
@@ -218,15 +273,25 @@ async fn of_an_object_whose_messages_were_not_all_sent_the_others_stay_for_the_n
 
 /// Writes held objects of so many deliveries in all, as deliver does.
 async fn write_held(world: &World, deliveries: usize) {
-    let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
+    let (topic, subscription) = (
+        TopicName::parse("orders"),
+        SubscriptionName::parse("billing"),
+    );
     let (topic, subscription) = (topic.expect("a name"), subscription.expect("a name"));
     for object in 0..deliveries / HELD_PER_OBJECT_MAX {
         let ids = (0..HELD_PER_OBJECT_MAX).map(|n| format!("{object}-{n}"));
-        let messages: Vec<_> = ids.map(|id| world.message(&[event(&id)], DAY).body).collect();
+        let messages: Vec<_> = ids
+            .map(|id| world.message(&[event(&id)], DAY).body)
+            .collect();
         let expires_at = world.clock.now() + DAY;
         let key = layout::held(&topic, &subscription, expires_at, &format!("{object:04}"));
         let object = render_parked(&messages);
-        world.local.state().put(&key, object, PutCondition::Always).await.expect("a write");
+        world
+            .local
+            .state()
+            .put(&key, object, PutCondition::Always)
+            .await
+            .expect("a write");
     }
 }
 
@@ -259,18 +324,26 @@ async fn ten_thousand_go_out_in_passes_while_new_ones_go_out_at_once() {
     Box::pin(world.deliver_beside(releasing, deliver)).await;
     assert_eq!((sent, runs), (10_000, 2));
     // A pass is all that is ever in front of a new delivery.
-    assert!(most_visible <= 2 * HELD_PER_OBJECT_MAX as u64, "{most_visible}");
+    assert!(
+        most_visible <= 2 * HELD_PER_OBJECT_MAX as u64,
+        "{most_visible}"
+    );
     assert_eq!(seen.len(), 10_002);
     for id in ["new", "other"] {
         let place = seen.iter().position(|seen| seen == id).expect("an arrival");
-        assert!(place <= 3_000 + 10 + 2 * HELD_PER_OBJECT_MAX, "{id} is number {place}");
+        assert!(
+            place <= 3_000 + 10 + 2 * HELD_PER_OBJECT_MAX,
+            "{id} is number {place}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_mark_of_force_releases_what_is_parked_before_its_minute_and_goes() {
     let world = World::new();
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT6H"] } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT6H"] } }))
+        .await;
     world.endpoint.answer([Answer::Status(500)]);
     for id in ["1", "2", "3"] {
         world.publish(&[event(id)], DAY).await;
@@ -282,9 +355,14 @@ async fn a_mark_of_force_releases_what_is_parked_before_its_minute_and_goes() {
     wake(&world).await;
     assert_eq!(arrived(&world).len(), 0);
     world.ask_wake("forcing/orders.other", String::new()).await;
-    world.ask_wake("forcing/orders.billing", String::new()).await;
+    world
+        .ask_wake("forcing/orders.billing", String::new())
+        .await;
     let report = world.wake().await;
-    assert_eq!((report.forced_sent, report.sent, report.held_left), (3, 0, 0));
+    assert_eq!(
+        (report.forced_sent, report.sent, report.held_left),
+        (3, 0, 0)
+    );
     world.deliver_all().await;
     assert_eq!((arrived(&world).len(), world.parked().await.len()), (3, 0));
     assert_eq!(world.keys(layout::FORCING).await.len(), 0);
@@ -305,5 +383,15 @@ async fn a_run_in_which_nothing_is_held_costs_two_lists() {
             .count()
     };
     assert_eq!((lists(layout::HELD), lists(layout::FORCING)), (1, 1));
-    assert_eq!(world.local.state().list(layout::HELD, None, 1).await.expect("a list").objects.len(), 0);
+    assert_eq!(
+        world
+            .local
+            .state()
+            .list(layout::HELD, None, 1)
+            .await
+            .expect("a list")
+            .objects
+            .len(),
+        0
+    );
 }

@@ -1,5 +1,5 @@
-//! Deliveries held because their link fails: the link is tried from time to time with one of them, and gets
-//! the others when it is well again.
+//! Deliveries held because their link fails: the link is tried from time to time with one of them,
+//! and gets the others when it is well again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,15 +28,26 @@ fn link() -> Target {
 
 /// The links as a separate worker knows them.
 fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
-    LinkHealth::new(world.local.state(), world.clock.clone(), HealthSettings::default())
+    LinkHealth::new(
+        world.local.state(),
+        world.clock.clone(),
+        HealthSettings::default(),
+    )
 }
 
 /// Has another worker see the link fail until its deliveries pause for ten minutes.
 async fn retry(world: &World) {
-    let last = Failure { outcome: OutcomeName::SocketError, status: None };
+    let last = Failure {
+        outcome: OutcomeName::SocketError,
+        status: None,
+    };
     for _ in 0..4 {
         world.clock.advance(MINUTE);
-        let failing = Observation::Failing { failures: 10, last, began: world.clock.now() };
+        let failing = Observation::Failing {
+            failures: 10,
+            last,
+            began: world.clock.now(),
+        };
         let seen = [(link(), failing)];
         book(world).observe(&seen).await.expect("a write");
     }
@@ -47,13 +58,24 @@ async fn release(world: &World, id: &str) {
     let mut delivery = parse_delivery(&world.message(&[event(id)], DAY).body).expect("a delivery");
     world.clock.advance(SECOND);
     delivery.not_before = world.clock.now();
-    world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    world
+        .send(QueueName::Deliveries, render_delivery(&delivery))
+        .await;
 }
 
 /// The ids of the events of all requests since this was asked last.
 fn requested(world: &World) -> Vec<String> {
-    let id = |body: &str| serde_json::from_str::<Value>(body).ok()?["id"].as_str().map(str::to_owned);
-    world.endpoint.take().iter().filter_map(|request| id(&request.body)).collect()
+    let id = |body: &str| {
+        serde_json::from_str::<Value>(body).ok()?["id"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    world
+        .endpoint
+        .take()
+        .iter()
+        .filter_map(|request| id(&request.body))
+        .collect()
 }
 
 /// A minute: so many events are published, wake runs, deliver takes what there is.
@@ -78,7 +100,10 @@ async fn a_worker_that_knows_nothing_yet_asks_with_what_has_waited_and_tells_the
     world.deliver_all().await;
     assert_eq!(requested(&world).len(), 1);
     let gate = book(&world).decide(&link(), true).await;
-    assert!(matches!(gate, CircuitDecision::Ramp { at_once: 1, .. }), "{gate:?}");
+    assert!(
+        matches!(gate, CircuitDecision::Ramp { at_once: 1, .. }),
+        "{gate:?}"
+    );
 }
 
 #[tokio::test]
@@ -94,32 +119,44 @@ async fn a_worker_that_knows_nothing_yet_holds_what_has_waited() {
 #[tokio::test]
 async fn a_second_endpoint_gets_what_was_held_while_both_were_down() {
     let world = World::new();
-    let endpoint =
-        json!({ "url": "https://billing.example.com/", "fallbackUrl": "https://other.example.com/" });
+    let endpoint = json!({ "url": "https://billing.example.com/", "fallbackUrl": "https://other.example.com/" });
     world.subscribe(json!({ "endpoint": endpoint })).await;
     retry(&world).await;
-    let (topic, subscription) = (TopicName::parse("orders"), SubscriptionName::parse("billing"));
+    let (topic, subscription) = (
+        TopicName::parse("orders"),
+        SubscriptionName::parse("billing"),
+    );
     let (topic, subscription) = (topic.expect("a name"), subscription.expect("a name"));
     let key = layout::held(&topic, &subscription, world.clock.now() + DAY, "x");
     let object = render_parked(&[world.message(&[event("1")], DAY).body]);
-    world.write_state(&key, String::from_utf8(object.to_vec()).expect("text")).await;
+    world
+        .write_state(&key, String::from_utf8(object.to_vec()).expect("text"))
+        .await;
     world.clock.advance(SECOND);
     assert_eq!(world.wake().await.held_sent, 1);
     world.deliver_all().await;
     let requests = world.endpoint.take();
-    assert_eq!((requests.len(), requests[0].url.as_str()), (1, "https://other.example.com/"));
+    assert_eq!(
+        (requests.len(), requests[0].url.as_str()),
+        (1, "https://other.example.com/")
+    );
 }
 
 #[tokio::test]
 async fn an_outage_costs_a_request_now_and_then_and_ends_with_everything_delivered_in_order() {
     let world = World::new();
     world.subscribe(json!({})).await;
-    world.endpoint.answer([Answer::Failure(SendFailure::Socket)]);
+    world
+        .endpoint
+        .answer([Answer::Failure(SendFailure::Socket)]);
     let mut published = Vec::new();
     for _ in 0..10 {
         minute(&world, &mut published, 5).await;
     }
-    assert_eq!(book(&world).decide(&link(), true).await, CircuitDecision::Hold);
+    assert_eq!(
+        book(&world).decide(&link(), true).await,
+        CircuitDecision::Hold
+    );
     let tried: BTreeSet<_> = requested(&world).into_iter().collect();
     for _ in 0..60 {
         minute(&world, &mut published, 5).await;
@@ -135,10 +172,16 @@ async fn an_outage_costs_a_request_now_and_then_and_ends_with_everything_deliver
         minute(&world, &mut published, 5).await;
         delivered.extend(requested(&world));
     }
-    assert_eq!((delivered.len(), world.held().await.len()), (published.len(), 0));
+    assert_eq!(
+        (delivered.len(), world.held().await.len()),
+        (published.len(), 0)
+    );
     // Nothing that was held was charged an attempt, and nothing overtook more than its neighbours.
     let was_tried = |id: &String| tried.contains(id) || asked.contains(id);
-    let held: Vec<_> = delivered.iter().filter(|id| **id < published[outage] && !was_tried(id)).collect();
+    let held: Vec<_> = delivered
+        .iter()
+        .filter(|id| **id < published[outage] && !was_tried(id))
+        .collect();
     assert!(held.len() > 300, "{}", held.len());
     for (place, id) in held.iter().enumerate() {
         let before = held[..place].iter().filter(|earlier| *earlier > id).count();

@@ -15,16 +15,32 @@ const HOUR: Duration = Duration::from_hours(1);
 async fn publish(world: &World, id: &str, hops: u8) {
     let message = world.message(&[event(id)], DAY);
     let delivery = parse_delivery(&message.body).expect("a delivery");
-    let delivery = Delivery { hops: Hops::new(hops), ..delivery };
-    world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    let delivery = Delivery {
+        hops: Hops::new(hops),
+        ..delivery
+    };
+    world
+        .send(QueueName::Deliveries, render_delivery(&delivery))
+        .await;
 }
 
 /// The hops of each request since the last time whose URL has this in it.
 fn hops_at(world: &World, place: &str) -> Vec<String> {
     let requests = world.endpoint.take();
-    let there = requests.iter().filter(|request| request.url.contains(place));
+    let there = requests
+        .iter()
+        .filter(|request| request.url.contains(place));
     let hops = |value: &http::HeaderValue| value.to_str().expect("text").to_owned();
-    there.map(|request| hops(request.headers.get(HOPS_HEADER).expect("a delivery says its hops"))).collect()
+    there
+        .map(|request| {
+            hops(
+                request
+                    .headers
+                    .get(HOPS_HEADER)
+                    .expect("a delivery says its hops"),
+            )
+        })
+        .collect()
 }
 
 #[tokio::test]
@@ -32,8 +48,12 @@ async fn every_attempt_says_one_more_than_its_event_came_through() {
     // A retry in the queue, and one that is parked.
     for schedule in ["PT1M", "PT1H"] {
         let world = World::new();
-        world.subscribe(json!({ "retryPolicy": { "schedule": [schedule] } })).await;
-        world.endpoint.answer([Answer::Status(503), Answer::Status(204)]);
+        world
+            .subscribe(json!({ "retryPolicy": { "schedule": [schedule] } }))
+            .await;
+        world
+            .endpoint
+            .answer([Answer::Status(503), Answer::Status(204)]);
         publish(&world, "a", 3).await;
         world.deliver_all().await;
         assert_eq!(hops_at(&world, "billing"), ["4"]);
@@ -47,7 +67,9 @@ async fn every_attempt_says_one_more_than_its_event_came_through() {
 #[tokio::test]
 async fn messages_of_the_same_hops_alone_share_a_request() {
     let world = World::new();
-    world.subscribe(json!({ "batching": { "maxEventsPerBatch": 10 } })).await;
+    world
+        .subscribe(json!({ "batching": { "maxEventsPerBatch": 10 } }))
+        .await;
     for (id, hops) in [("a", 0), ("b", 5), ("c", 2), ("d", 0), ("e", 5)] {
         publish(&world, id, hops).await;
     }
@@ -60,7 +82,13 @@ async fn a_failure_notice_goes_on_with_the_hops_of_its_event() {
     let world = World::new();
     world.subscribe(json!({})).await;
     world.tell_ops(json!({})).await;
-    world.endpoint.answer([Answer::By(|body, _| if body.contains("dev.posthaste.") { 204 } else { 400 })]);
+    world.endpoint.answer([Answer::By(|body, _| {
+        if body.contains("dev.posthaste.") {
+            204
+        } else {
+            400
+        }
+    })]);
     publish(&world, "a", 6).await;
     world.deliver_all().await;
     assert_eq!(hops_at(&world, "billing"), ["7"]);

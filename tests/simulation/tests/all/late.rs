@@ -1,5 +1,5 @@
-//! Late answers: "if the endpoint responds within 3 minutes, Event Grid will attempt to remove the event from
-//! the retry queue on a best effort basis but duplicates may still be received."
+//! Late answers: "if the endpoint responds within 3 minutes, Event Grid will attempt to remove the
+//! event from the retry queue on a best effort basis but duplicates may still be received."
 
 use std::future::Future;
 use std::time::Duration;
@@ -23,7 +23,9 @@ const fn secs(secs: u64) -> Duration {
 async fn world(schedule: Value, answers: impl IntoIterator<Item = Answer>) -> World {
     let world = World::new();
     world.chance.hold(0.0);
-    world.subscribe(json!({ "retryPolicy": { "schedule": schedule } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": schedule } }))
+        .await;
     world.endpoint.answer(answers);
     world
 }
@@ -42,7 +44,8 @@ fn until(world: &World, since_start: Duration) {
     world.clock.advance_to(start() + since_start);
 }
 
-/// One invocation, in which the clock moves to so long after the start once its request is with the endpoint.
+/// One invocation, in which the clock moves to so long after the start once its request is with the
+/// endpoint.
 async fn deliver_until(world: &World, since_start: Duration) {
     let before = world.endpoint.seen();
     let time = async {
@@ -66,8 +69,8 @@ async fn noted(world: &World, notes: usize) {
     panic!("there are {:?}", world.late_notes().await);
 }
 
-/// Publishes events whose request times out at 30 s and is answered well at 45 s. Their retry is due at
-/// `retry_at`.
+/// Publishes events whose request times out at 30 s and is answered well at 45 s. Their retry is
+/// due at `retry_at`.
 async fn answer_late(world: &World, events: &[String], time_to_live: Duration, retry_at: Duration) {
     while_listening(world, async {
         world.publish(events, time_to_live).await;
@@ -101,7 +104,11 @@ async fn an_answer_after_45_seconds_takes_the_event_out_of_the_retry_queue() {
 
 #[tokio::test]
 async fn an_answer_after_4_minutes_is_too_late() {
-    let world = world(json!(["PT10M"]), [Answer::Late(secs(240), 204), Answer::Status(204)]).await;
+    let world = world(
+        json!(["PT10M"]),
+        [Answer::Late(secs(240), 204), Answer::Status(204)],
+    )
+    .await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
         deliver_until(&world, secs(30)).await;
@@ -126,8 +133,8 @@ async fn an_answer_after_the_retry_went_out_spares_the_one_after_it() {
         world.publish(&[event("e")], DAY).await;
         deliver_until(&world, secs(30)).await;
         until(&world, secs(40));
-        // The first request is answered while the second is under way; the second is not, and its retry is
-        // due at 100 s.
+        // The first request is answered while the second is under way; the second is not, and its
+        // retry is due at 100 s.
         deliver_until(&world, secs(70)).await;
         noted(&world, 1).await;
         until(&world, secs(100));
@@ -147,7 +154,11 @@ async fn an_event_that_was_answered_late_does_not_expire() {
 
 #[tokio::test]
 async fn a_late_answer_that_is_no_success_changes_nothing() {
-    let world = world(json!(["PT1M"]), [Answer::Late(secs(45), 500), Answer::Status(204)]).await;
+    let world = world(
+        json!(["PT1M"]),
+        [Answer::Late(secs(45), 500), Answer::Status(204)],
+    )
+    .await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
         deliver_until(&world, secs(30)).await;
@@ -177,10 +188,17 @@ async fn every_event_of_a_batch_that_was_answered_late_is_spared() {
 
 #[tokio::test]
 async fn what_goes_on_holds_no_place_in_its_link_s_lane() {
-    let settings = DeliverSettings { requests_per_link_max: 1, ..DeliverSettings::default() };
+    let settings = DeliverSettings {
+        requests_per_link_max: 1,
+        ..DeliverSettings::default()
+    };
     let world = World::bounded(&Faults::none(), settings);
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT10M"] } })).await;
-    world.endpoint.answer([Answer::Late(secs(200), 204), Answer::Status(204)]);
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT10M"] } }))
+        .await;
+    world
+        .endpoint
+        .answer([Answer::Late(secs(200), 204), Answer::Status(204)]);
     while_listening(&world, async {
         world.publish(&[event("slow")], DAY).await;
         deliver_until(&world, secs(30)).await;
@@ -200,13 +218,21 @@ async fn who_stops_waits_for_no_late_answer() {
         world.stop();
     };
     let ((), ()) = tokio::join!(world.hear_late_answers(), script);
-    assert_eq!(world.clock.sleepers(), 0, "nobody waits for the endpoint any more");
+    assert_eq!(
+        world.clock.sleepers(),
+        0,
+        "nobody waits for the endpoint any more"
+    );
     assert_eq!(world.delayed(QueueName::Deliveries).await, 1);
 }
 
 #[tokio::test]
 async fn where_nobody_listens_a_request_ends_with_its_timeout() {
-    let world = world(json!(["PT1M"]), [Answer::Late(secs(45), 204), Answer::Status(204)]).await;
+    let world = world(
+        json!(["PT1M"]),
+        [Answer::Late(secs(45), 204), Answer::Status(204)],
+    )
+    .await;
     world.publish(&[event("e")], DAY).await;
     deliver_until(&world, secs(30)).await;
     assert_eq!(world.clock.sleepers(), 0);

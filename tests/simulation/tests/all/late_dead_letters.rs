@@ -1,5 +1,5 @@
-//! A late success on the last attempt: the event counts as delivered, also where its dead letter is on its
-//! way.
+//! A late success on the last attempt: the event counts as delivered, also where its dead letter is
+//! on its way.
 
 use std::future::Future;
 use std::time::Duration;
@@ -32,10 +32,15 @@ const DELAY: Duration = Duration::from_mins(5);
 async fn world(faults: &Faults, settings: Value) -> World {
     let world = World::with(faults);
     let mut billing = json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } });
-    billing.as_object_mut().expect("an object").extend(settings.as_object().expect("an object").clone());
+    billing
+        .as_object_mut()
+        .expect("an object")
+        .extend(settings.as_object().expect("an object").clone());
     world.subscribe(billing).await;
     world.tell_ops(json!({})).await;
-    world.endpoint.answer_at("billing", Answer::Late(ANSWERED, 204));
+    world
+        .endpoint
+        .answer_at("billing", Answer::Late(ANSWERED, 204));
     world
 }
 
@@ -48,7 +53,8 @@ async fn while_listening(world: &World, script: impl Future<Output = ()>) {
     }
 }
 
-/// One invocation, in which the clock moves to the timeout once so many requests are with the endpoint.
+/// One invocation, in which the clock moves to the timeout once so many requests are with the
+/// endpoint.
 async fn time_out(world: &World, requests: usize) {
     let time = async {
         while world.endpoint.seen() < requests {
@@ -79,7 +85,9 @@ async fn buried(world: &World) -> Vec<String> {
         let array: Vec<Value> = serde_json::from_slice(bytes).expect("an array of dead letters");
         array
     });
-    letters.map(|letter| letter["id"].as_str().expect("an id").to_owned()).collect()
+    letters
+        .map(|letter| letter["id"].as_str().expect("an id").to_owned())
+        .collect()
 }
 
 /// The number of failure notices that wait to be delivered.
@@ -95,7 +103,10 @@ async fn dead_letters_waiting(world: &World) -> u64 {
 fn looked_up(calls: &Calls) -> [usize; 2] {
     let calls = calls.take();
     let count = |operation| {
-        calls.iter().filter(|it| it.operation == operation && it.key.starts_with(layout::LATE)).count()
+        calls
+            .iter()
+            .filter(|it| it.operation == operation && it.key.starts_with(layout::LATE))
+            .count()
     };
     [count(Operation::Get), count(Operation::List)]
 }
@@ -122,7 +133,11 @@ async fn a_late_success_on_the_last_attempt_makes_no_dead_letter_and_no_notice()
 
 #[tokio::test]
 async fn a_dead_letter_written_before_the_late_answer_stands() {
-    let world = world(&Faults::none(), json!({ "deadLetter": { "delay": "PT0S" } })).await;
+    let world = world(
+        &Faults::none(),
+        json!({ "deadLetter": { "delay": "PT0S" } }),
+    )
+    .await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
         time_out(&world, 1).await;
@@ -132,7 +147,10 @@ async fn a_dead_letter_written_before_the_late_answer_stands() {
     .await;
     world.clock.advance(DELAY);
     world.bury().await;
-    assert_eq!((buried(&world).await, notices(&world).await), (vec!["e".to_owned()], 1));
+    assert_eq!(
+        (buried(&world).await, notices(&world).await),
+        (vec!["e".to_owned()], 1)
+    );
 }
 
 #[tokio::test]
@@ -152,8 +170,15 @@ async fn of_many_dead_letters_those_that_were_answered_late_are_left_out() {
     world.clock.advance(DELAY);
     world.calls.take();
     assert_eq!(world.bury().await.failures, []);
-    assert_eq!(looked_up(&world.calls), [0, 1], "one list for several events");
-    assert_eq!((buried(&world).await, notices(&world).await), (vec!["c".to_owned()], 1));
+    assert_eq!(
+        looked_up(&world.calls),
+        [0, 1],
+        "one list for several events"
+    );
+    assert_eq!(
+        (buried(&world).await, notices(&world).await),
+        (vec!["c".to_owned()], 1)
+    );
     assert_eq!(dead_letters_waiting(&world).await, 0);
 }
 
@@ -162,17 +187,24 @@ async fn of_one_dead_letter_the_events_that_arrived_late_are_left_out() {
     let batching = json!({ "batching": { "maxEventsPerBatch": 10 } });
     let world = world(&Faults::none(), batching).await;
     while_listening(&world, async {
-        world.publish(&[event("a"), event("b"), event("c")], DAY).await;
+        world
+            .publish(&[event("a"), event("b"), event("c")], DAY)
+            .await;
         time_out(&world, 1).await;
         answer_late(&world, 3).await;
     })
     .await;
     // The note of one is lost.
-    let [_, note, _] = &*world.late_notes().await else { panic!("expected three notes") };
+    let [_, note, _] = &*world.late_notes().await else {
+        panic!("expected three notes")
+    };
     world.local.state().delete(note).await.expect("a deletion");
     world.clock.advance(DELAY);
     assert_eq!(world.bury().await.failures, []);
-    assert_eq!((buried(&world).await, notices(&world).await), (vec!["b".to_owned()], 1));
+    assert_eq!(
+        (buried(&world).await, notices(&world).await),
+        (vec!["b".to_owned()], 1)
+    );
     assert_eq!(dead_letters_waiting(&world).await, 0);
 }
 
@@ -216,7 +248,11 @@ async fn while_notes_cannot_be_read_the_dead_letter_waits() {
 
 #[tokio::test]
 async fn what_a_function_failed_on_after_a_timeout_is_looked_for_too() {
-    let world = world(&Faults::none(), json!({ "retryPolicy": { "schedule": ["PT10M"] } })).await;
+    let world = world(
+        &Faults::none(),
+        json!({ "retryPolicy": { "schedule": ["PT10M"] } }),
+    )
+    .await;
     while_listening(&world, async {
         world.publish(&[event("e")], DAY).await;
         time_out(&world, 1).await;
@@ -224,10 +260,14 @@ async fn what_a_function_failed_on_after_a_timeout_is_looked_for_too() {
     })
     .await;
     world.clock.advance(Duration::from_mins(11));
-    let [retry] = &*world.receive(QueueName::Deliveries).await else { panic!("expected the retry") };
+    let [retry] = &*world.receive(QueueName::Deliveries).await else {
+        panic!("expected the retry")
+    };
     let delivery = parse_delivery(&retry.body).expect("a delivery");
     assert!(delivery.timed_out && parse_dead_letter(&retry.body).is_err());
-    world.send(QueueName::Redrive, render_delivery(&delivery)).await;
+    world
+        .send(QueueName::Redrive, render_delivery(&delivery))
+        .await;
     assert_eq!(world.bury_redriven().await.failures, []);
     assert_eq!(buried(&world).await, [""; 0]);
 }
@@ -241,7 +281,9 @@ async fn near_the_end_of_its_queue_a_dead_letter_is_written_without_a_look() {
     })
     .await;
     world.clock.advance(DELAY);
-    let [letter] = &*world.receive(QueueName::DeadLetters).await else { panic!("expected the letter") };
+    let [letter] = &*world.receive(QueueName::DeadLetters).await else {
+        panic!("expected the letter")
+    };
     world.send(QueueName::Redrive, letter.body.clone()).await;
     assert_eq!(world.bury_redriven().await.failures.len(), 1);
     world.clock.advance(DAY * 13);

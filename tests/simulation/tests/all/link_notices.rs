@@ -1,5 +1,5 @@
-//! Notices that a link, or a subscription on it, is down or up again: from what workers noted, by wake, over
-//! the queue to an endpoint, whatever fails on the way.
+//! Notices that a link, or a subscription on it, is down or up again: from what workers noted, by
+//! wake, over the queue to an endpoint, whatever fails on the way.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,12 +20,16 @@ use serde_json::{Value, json};
 
 const LINK: &str = "https://billing.example.com:443";
 const OWN: &str = "https://billing.example.com:443 orders.billing";
-const BUSY: Failure = Failure { outcome: OutcomeName::Busy, status: Some(503) };
+const BUSY: Failure = Failure {
+    outcome: OutcomeName::Busy,
+    status: Some(503),
+};
 
 /// Time for which a change must last before a notice is sent.
 const DELAY: Duration = Duration::from_mins(5);
 
-/// A world in which the topic `orders`, with the subscription `billing`, has its notices sent to `ops`.
+/// A world in which the topic `orders`, with the subscription `billing`, has its notices sent to
+/// `ops`.
 async fn told_ops(world: World) -> World {
     world.subscribe(json!({})).await;
     world.tell_ops(json!({})).await;
@@ -39,18 +43,29 @@ fn target(text: &str) -> Target {
 
 /// The links as another worker knows them, whose store never fails.
 fn book(world: &World) -> LinkHealth<StateStore, ManualClock> {
-    LinkHealth::new(world.local.state(), world.clock.clone(), HealthSettings::default())
+    LinkHealth::new(
+        world.local.state(),
+        world.clock.clone(),
+        HealthSettings::default(),
+    )
 }
 
 /// A target fails, with its probes, until it is in Retry.
 async fn fall(world: &World, text: &str) {
     let (book, target) = (book(world), target(text));
-    let failing = Observation::Failing { failures: 10, last: BUSY, began: world.clock.now() };
+    let failing = Observation::Failing {
+        failures: 10,
+        last: BUSY,
+        began: world.clock.now(),
+    };
     book.observe(&[(target.clone(), failing)]).await.unwrap();
     for _ in 0..3 {
         world.clock.advance(Duration::from_mins(1));
         book.claim(&target, "probe").await.unwrap();
-        let failed = Observation::ProbeFailed { by: "probe".to_owned(), last: BUSY };
+        let failed = Observation::ProbeFailed {
+            by: "probe".to_owned(),
+            last: BUSY,
+        };
         book.observe(&[(target.clone(), failed)]).await.unwrap();
     }
 }
@@ -58,7 +73,9 @@ async fn fall(world: &World, text: &str) {
 async fn recover(world: &World, text: &str) {
     let book = book(world);
     book.all().await.unwrap();
-    book.observe(&[(target(text), Observation::Succeeded)]).await.unwrap();
+    book.observe(&[(target(text), Observation::Succeeded)])
+        .await
+        .unwrap();
 }
 
 /// One run of wake, so much later, and the notices that come of it.
@@ -67,18 +84,30 @@ async fn told_after(world: &World, later: Duration) -> Vec<Value> {
     let _: Result<_, _> = world.try_wake().await;
     world.deliver_all().await;
     let requests = world.endpoint.take();
-    requests.iter().map(|request| serde_json::from_str(&request.body).unwrap()).collect()
+    requests
+        .iter()
+        .map(|request| serde_json::from_str(&request.body).unwrap())
+        .collect()
 }
 
 fn kinds(notices: &[Value]) -> Vec<&str> {
-    notices.iter().map(|notice| notice["type"].as_str().unwrap()).collect()
+    notices
+        .iter()
+        .map(|notice| notice["type"].as_str().unwrap())
+        .collect()
 }
 
 /// Writes a topic like `orders` under another name.
 async fn copy_of_orders(world: &World, name: &str) {
-    let record = TopicRecord { name: TopicName::parse(name).unwrap(), ..world.record().await };
+    let record = TopicRecord {
+        name: TopicName::parse(name).unwrap(),
+        ..world.record().await
+    };
     world
-        .write_state(&layout::topic(&record.name), String::from_utf8(record.render().to_vec()).unwrap())
+        .write_state(
+            &layout::topic(&record.name),
+            String::from_utf8(record.render().to_vec()).unwrap(),
+        )
         .await;
 }
 
@@ -86,18 +115,43 @@ async fn copy_of_orders(world: &World, name: &str) {
 async fn a_link_that_stays_down_is_told_once_and_so_is_that_it_is_up_again() {
     let world = told_ops(World::new()).await;
     fall(&world, LINK).await;
-    assert_eq!(told_after(&world, DELAY.saturating_sub(Duration::from_secs(1))).await, [] as [Value; 0]);
+    assert_eq!(
+        told_after(&world, DELAY.saturating_sub(Duration::from_secs(1))).await,
+        [] as [Value; 0]
+    );
     let down = told_after(&world, Duration::from_secs(1)).await;
     assert_eq!(kinds(&down), ["dev.posthaste.link.down"]);
     let data = &down[0]["data"];
-    assert_eq!([&data["link"], &data["scope"], &data["state"]], [LINK, "link", "retry"]);
-    assert_eq!((&data["failures"], &data["lastHttpStatusCode"]), (&json!(13), &json!(503)));
-    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+    assert_eq!(
+        [&data["link"], &data["scope"], &data["state"]],
+        [LINK, "link", "retry"]
+    );
+    assert_eq!(
+        (&data["failures"], &data["lastHttpStatusCode"]),
+        (&json!(13), &json!(503))
+    );
+    assert_eq!(
+        told_after(&world, Duration::from_mins(1)).await,
+        [] as [Value; 0]
+    );
     recover(&world, LINK).await;
-    assert_eq!(told_after(&world, DELAY.saturating_sub(Duration::from_secs(1))).await, [] as [Value; 0]);
-    assert_eq!(kinds(&told_after(&world, Duration::from_secs(1)).await), ["dev.posthaste.link.up"]);
-    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
-    assert_eq!(world.links.all().await.unwrap().len(), 0, "what is well again is forgotten");
+    assert_eq!(
+        told_after(&world, DELAY.saturating_sub(Duration::from_secs(1))).await,
+        [] as [Value; 0]
+    );
+    assert_eq!(
+        kinds(&told_after(&world, Duration::from_secs(1)).await),
+        ["dev.posthaste.link.up"]
+    );
+    assert_eq!(
+        told_after(&world, Duration::from_mins(1)).await,
+        [] as [Value; 0]
+    );
+    assert_eq!(
+        world.links.all().await.unwrap().len(),
+        0,
+        "what is well again is forgotten"
+    );
 }
 
 #[tokio::test]
@@ -118,11 +172,17 @@ async fn a_link_that_falls_again_before_it_is_told_up_was_down_all_the_time() {
     fall(&world, LINK).await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
     recover(&world, LINK).await;
-    assert_eq!(told_after(&world, Duration::from_mins(4)).await, [] as [Value; 0]);
+    assert_eq!(
+        told_after(&world, Duration::from_mins(4)).await,
+        [] as [Value; 0]
+    );
     fall(&world, LINK).await;
     assert_eq!(told_after(&world, DELAY).await, [] as [Value; 0]);
     recover(&world, LINK).await;
-    assert_eq!(kinds(&told_after(&world, DELAY).await), ["dev.posthaste.link.up"]);
+    assert_eq!(
+        kinds(&told_after(&world, DELAY).await),
+        ["dev.posthaste.link.up"]
+    );
 }
 
 #[tokio::test]
@@ -162,9 +222,14 @@ async fn of_a_subscription_only_its_own_topic_is_told() {
 async fn a_topic_whose_fallback_is_on_the_link_is_told_too() {
     let world = told_ops(World::new()).await;
     let mut record = world.record().await;
-    let endpoint = json!({ "url": "https://billing.example.com/", "fallbackUrl": "https://b.example/" });
-    let settings: SubscriptionSettings = serde_json::from_value(json!({ "endpoint": endpoint })).unwrap();
-    record.settings.subscriptions.insert(SubscriptionName::parse("billing").unwrap(), settings);
+    let endpoint =
+        json!({ "url": "https://billing.example.com/", "fallbackUrl": "https://b.example/" });
+    let settings: SubscriptionSettings =
+        serde_json::from_value(json!({ "endpoint": endpoint })).unwrap();
+    record
+        .settings
+        .subscriptions
+        .insert(SubscriptionName::parse("billing").unwrap(), settings);
     world.write_record(record.render()).await;
     fall(&world, "https://b.example:443").await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
@@ -174,7 +239,12 @@ async fn a_topic_whose_fallback_is_on_the_link_is_told_too() {
 async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
     let world = told_ops(World::new()).await;
     let key = layout::topic(&TopicName::parse("broken").unwrap());
-    world.local.state().put(&key, "{".into(), PutCondition::Always).await.unwrap();
+    world
+        .local
+        .state()
+        .put(&key, "{".into(), PutCondition::Always)
+        .await
+        .unwrap();
     fall(&world, LINK).await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
 }
@@ -186,9 +256,15 @@ async fn that_an_operator_disabled_a_subscription_is_told_once() {
         "topic": "orders", "subscription": "billing", "reason": "disabled by an operator", "since": 1,
     });
     for text in [mark.to_string(), "{".to_owned()] {
-        world.write_state("telling/orders.billing", text.clone()).await;
+        world
+            .write_state("telling/orders.billing", text.clone())
+            .await;
         let told = told_after(&world, Duration::from_mins(1)).await;
-        let expected: &[&str] = if text == "{" { &[] } else { &["dev.posthaste.subscription.disabled"] };
+        let expected: &[&str] = if text == "{" {
+            &[]
+        } else {
+            &["dev.posthaste.subscription.disabled"]
+        };
         assert_eq!(kinds(&told), expected);
         assert_eq!(world.keys("telling/").await, [] as [String; 0]);
     }
@@ -211,7 +287,9 @@ async fn of_a_subscription_that_is_not_there_nobody_is_told_and_it_is_forgotten(
 #[tokio::test]
 async fn of_a_subscription_whose_topic_cannot_be_read_the_program_is_told() {
     let world = told_ops(World::new().telling_ops()).await;
-    world.write_state("topics/broken.json", "{".to_owned()).await;
+    world
+        .write_state("topics/broken.json", "{".to_owned())
+        .await;
     fall(&world, "https://billing.example.com:443 broken.billing").await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
     assert_eq!(world.links.all().await.unwrap().len(), 1);
@@ -223,24 +301,42 @@ async fn a_subscription_is_called_as_its_creator_wrote_it() {
     let mut record = world.record().await;
     record.name = TopicName::parse("Orders").unwrap();
     let (_, settings) = record.settings.subscriptions.pop_first().unwrap();
-    record.settings.subscriptions.insert(SubscriptionName::parse("Billing").unwrap(), settings);
+    record
+        .settings
+        .subscriptions
+        .insert(SubscriptionName::parse("Billing").unwrap(), settings);
     world.write_record(record.render()).await;
     fall(&world, OWN).await;
     let told = told_after(&world, DELAY).await;
-    assert_eq!([&told[0]["data"]["topic"], &told[0]["data"]["subscription"]], ["Orders", "Billing"]);
+    assert_eq!(
+        [&told[0]["data"]["topic"], &told[0]["data"]["subscription"]],
+        ["Orders", "Billing"]
+    );
     let subject = "/links/https://billing.example.com:443/topics/Orders/subscriptions/Billing";
     assert_eq!(told[0]["subject"], subject);
-    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+    assert_eq!(
+        told_after(&world, Duration::from_mins(1)).await,
+        [] as [Value; 0]
+    );
 }
 
 #[tokio::test]
 async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
     let world = told_ops(World::new().telling_ops()).await;
-    let failing = Observation::Failing { failures: 10, last: BUSY, began: world.clock.now() };
-    let links: Vec<_> = (0..30).map(|number| target(&format!("https://l{number}.example.com:443"))).collect();
+    let failing = Observation::Failing {
+        failures: 10,
+        last: BUSY,
+        began: world.clock.now(),
+    };
+    let links: Vec<_> = (0..30)
+        .map(|number| target(&format!("https://l{number}.example.com:443")))
+        .collect();
     let observe = async |observation: &dyn Fn() -> Observation| {
         for link in &links {
-            book(&world).observe(&[(link.clone(), observation())]).await.unwrap();
+            book(&world)
+                .observe(&[(link.clone(), observation())])
+                .await
+                .unwrap();
         }
     };
     observe(&|| failing.clone()).await;
@@ -249,17 +345,27 @@ async fn changes_of_many_links_are_told_together_and_one_run_marks_them_all() {
         for link in &links {
             book(&world).claim(link, "probe").await.unwrap();
         }
-        observe(&|| Observation::ProbeFailed { by: "probe".to_owned(), last: BUSY }).await;
+        observe(&|| Observation::ProbeFailed {
+            by: "probe".to_owned(),
+            last: BUSY,
+        })
+        .await;
     }
     world.clock.advance(DELAY);
     world.calls.take();
     world.try_wake().await.unwrap();
     let calls = world.calls.take();
-    let sends = calls.iter().filter(|call| call.operation == Operation::SendBatch).count();
+    let sends = calls
+        .iter()
+        .filter(|call| call.operation == Operation::SendBatch)
+        .count();
     assert_eq!(sends, 1, "thirty notices for one topic: {calls:?}");
     world.deliver_all().await;
     assert_eq!(world.endpoint.take().len(), 30);
-    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+    assert_eq!(
+        told_after(&world, Duration::from_mins(1)).await,
+        [] as [Value; 0]
+    );
 }
 
 #[tokio::test]
@@ -269,10 +375,15 @@ async fn an_addressee_that_cannot_be_read_does_not_have_the_others_told_again() 
     let mut record = world.record().await;
     record.settings.notices_topic = Some(TopicName::parse("broken").unwrap());
     world.write_record(record.render()).await;
-    world.write_state("topics/broken.json", "{".to_owned()).await;
+    world
+        .write_state("topics/broken.json", "{".to_owned())
+        .await;
     fall(&world, LINK).await;
     assert_eq!(told_after(&world, DELAY).await.len(), 1);
-    assert_eq!(told_after(&world, Duration::from_mins(1)).await, [] as [Value; 0]);
+    assert_eq!(
+        told_after(&world, Duration::from_mins(1)).await,
+        [] as [Value; 0]
+    );
 }
 
 /// The notices of a link's fall and rise while something fails, each change counted once.
@@ -281,7 +392,12 @@ async fn changes(faults: &Faults) -> Vec<String> {
     let mut told = Vec::new();
     fall(&world, LINK).await;
     // Messages that deliver could not finish are visible again after some minutes.
-    let waits = [DELAY, Duration::from_mins(1), Duration::from_mins(10), Duration::from_mins(10)];
+    let waits = [
+        DELAY,
+        Duration::from_mins(1),
+        Duration::from_mins(10),
+        Duration::from_mins(10),
+    ];
     for later in waits {
         told.extend(told_after(&world, later).await);
     }
@@ -290,14 +406,19 @@ async fn changes(faults: &Faults) -> Vec<String> {
         told.extend(told_after(&world, later).await);
     }
     let text = |notice: &Value, member: &str| notice[member].as_str().unwrap().to_owned();
-    let by_id: BTreeMap<_, _> = told.iter().map(|it| (text(it, "id"), text(it, "type"))).collect();
+    let by_id: BTreeMap<_, _> = told
+        .iter()
+        .map(|it| (text(it, "id"), text(it, "type")))
+        .collect();
     by_id.into_values().collect()
 }
 
 /// Tells whether an effect has to do with telling: not all of a long run are tried.
 fn is_of_telling(effect: Effect<'_>) -> bool {
     effect.operation == Operation::SendBatch
-        || [layout::LINKS, layout::TOPICS].iter().any(|prefix| effect.key.starts_with(prefix))
+        || [layout::LINKS, layout::TOPICS]
+            .iter()
+            .any(|prefix| effect.key.starts_with(prefix))
 }
 
 #[tokio::test]
@@ -305,7 +426,10 @@ async fn no_change_is_lost_whichever_effect_fails() {
     let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
     assert_eq!(changes(&Faults::none()).await, expected);
     at_every_effect_of(is_of_telling, async |plan, place| {
-        let faults = Faults { queues: plan.clone(), ..Faults::in_state(plan) };
+        let faults = Faults {
+            queues: plan.clone(),
+            ..Faults::in_state(plan)
+        };
         assert_eq!(changes(&faults).await, expected, "{place}");
     })
     .await;

@@ -1,4 +1,5 @@
-//! A delivery log that cannot be written for a day: it costs records, which are counted, and nothing else.
+//! A delivery log that cannot be written for a day: it costs records, which are counted, and
+//! nothing else.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +28,8 @@ fn answer(body: &str, _: Timestamp) -> u16 {
     if body.contains("refused") { 400 } else { 200 }
 }
 
-/// A step: two events are published, of which one arrives and one is refused, and all functions run.
+/// A step: two events are published, of which one arrives and one is refused, and all functions
+/// run.
 async fn step(world: &World, name: &str) {
     let ids = ["arrives", "refused"].map(|what| event(&format!("{what}-{name}")));
     for id in ids {
@@ -45,28 +47,44 @@ async fn step(world: &World, name: &str) {
 async fn written(world: &World) -> Vec<Record> {
     let (mut files, mut after) = (Vec::new(), None);
     loop {
-        let page = world.log.list("date=", after.as_deref(), 1000).await.expect("a listing");
-        files.extend(page.objects.into_iter().filter_map(|object| LogFile::new(object.key, object.size)));
+        let page = world
+            .log
+            .list("date=", after.as_deref(), 1000)
+            .await
+            .expect("a listing");
+        files.extend(
+            page.objects
+                .into_iter()
+                .filter_map(|object| LogFile::new(object.key, object.size)),
+        );
         after = page.next_after;
         if after.is_none() {
             break;
         }
     }
     let reader = LogReader::new(&world.log, 1 << 20);
-    let page = reader.list(&files, &RecordFilter::default(), 10_000).await.expect("records");
+    let page = reader
+        .list(&files, &RecordFilter::default(), 10_000)
+        .await
+        .expect("records");
     page.records
 }
 
 fn lost(metrics: &PrometheusHandle) -> usize {
     let text = metrics.render();
-    let lines = text.lines().filter_map(|line| line.strip_prefix("LogRecordsLostCount{"));
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("LogRecordsLostCount{"));
     let counts = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<usize>().ok());
     counts.sum()
 }
 
 async fn dead_letters(world: &World) -> usize {
-    let events =
-        |(_, object): &(String, Bytes)| serde_json::from_slice::<Vec<Value>>(object).expect("a list").len();
+    let events = |(_, object): &(String, Bytes)| {
+        serde_json::from_slice::<Vec<Value>>(object)
+            .expect("a list")
+            .len()
+    };
     world.buried().await.iter().map(events).sum()
 }
 
@@ -84,7 +102,10 @@ async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
     assert!(lost_in_outage > STEPS_A_DAY, "{lost_in_outage}");
     // What was stored in the first two hours is about all that is ever stored.
     let (early, late) = (stored[24], stored[STEPS_A_DAY - 1]);
-    assert!(late <= early + (1 << 20), "{early} bytes after two hours, {late} after a day");
+    assert!(
+        late <= early + (1 << 20),
+        "{early} bytes after two hours, {late} after a day"
+    );
 
     refuses.switch(false);
     drop(world.record_some(usize::MAX).await);
@@ -94,21 +115,44 @@ async fn an_outage_of_a_day(metrics: &PrometheusHandle) {
     world.clock.advance(VISIBILITY);
     drop(world.record_some(usize::MAX).await);
 
-    let bodies: Vec<_> = world.endpoint.take().into_iter().map(|request| request.body).collect();
+    let bodies: Vec<_> = world
+        .endpoint
+        .take()
+        .into_iter()
+        .map(|request| request.body)
+        .collect();
     assert_eq!(bodies.len(), 2 * (STEPS_A_DAY + 12));
-    assert_eq!(bodies.iter().collect::<BTreeSet<_>>().len(), bodies.len(), "a webhook was sent twice");
+    assert_eq!(
+        bodies.iter().collect::<BTreeSet<_>>().len(),
+        bodies.len(),
+        "a webhook was sent twice"
+    );
     let written = written(&world).await;
-    let is_mended = |it: &&Record| it.event_id.as_deref().is_some_and(|id| id.contains("mended"));
-    let mended = written.iter().filter(is_mended).filter(|it| it.kind == Kind::Attempt);
+    let is_mended = |it: &&Record| {
+        it.event_id
+            .as_deref()
+            .is_some_and(|id| id.contains("mended"))
+    };
+    let mended = written
+        .iter()
+        .filter(is_mended)
+        .filter(|it| it.kind == Kind::Attempt);
     assert_eq!(mended.count(), 2 * 12);
     let made = bodies.len() + dead_letters(&world).await;
-    assert_eq!(written.len() + lost(metrics), made, "each record is in the log or counted as lost");
+    assert_eq!(
+        written.len() + lost(metrics),
+        made,
+        "each record is in the log or counted as lost"
+    );
 }
 
 #[test]
 fn a_log_that_cannot_be_written_for_a_day_stops_no_delivery_and_fills_no_disk() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let metrics = recorder.handle();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     metrics::with_local_recorder(&recorder, || runtime.block_on(an_outage_of_a_day(&metrics)));
 }

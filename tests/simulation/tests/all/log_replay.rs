@@ -1,4 +1,5 @@
-//! Replays from the delivery log: events whose deliveries ended in a time are sent again, and nothing else.
+//! Replays from the delivery log: events whose deliveries ended in a time are sent again, and
+//! nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,11 +39,14 @@ async fn record(world: &World) {
 
 async fn world(faults: &Faults) -> World {
     let world = World::with(faults);
-    world.subscribe(json!({ "deadLetter": { "delay": "PT0S" } })).await;
+    world
+        .subscribe(json!({ "deadLetter": { "delay": "PT0S" } }))
+        .await;
     world
 }
 
-/// A world with two events that were delivered, one that is a dead letter, and one that is tried again.
+/// A world with two events that were delivered, one that is a dead letter, and one that is tried
+/// again.
 async fn mixed() -> World {
     let world = world(&Faults::none()).await;
     publish(&world, &["0", "1"], 200).await;
@@ -67,7 +71,10 @@ async fn replay(world: &World, request: Value) -> (BTreeMap<String, Vec<String>>
         if request.headers.get("posthaste-replayed").is_some() {
             let event: Value = serde_json::from_str(&request.body).expect("an event");
             let id = event["id"].as_str().expect("an id").to_owned();
-            let webhook_id = request.headers["webhook-id"].to_str().expect("a text").to_owned();
+            let webhook_id = request.headers["webhook-id"]
+                .to_str()
+                .expect("a text")
+                .to_owned();
             requests.entry(id).or_default().push(webhook_id);
         }
     }
@@ -78,10 +85,18 @@ async fn replay(world: &World, request: Value) -> (BTreeMap<String, Vec<String>>
 async fn check(world: &World, request: Value, expected: &[&str]) {
     let (requests, record) = replay(world, request.clone()).await;
     assert_eq!(record.state, ReplayState::Done, "{request}");
-    let counts = [record.progress.found, record.progress.queued, record.progress.failed];
+    let counts = [
+        record.progress.found,
+        record.progress.queued,
+        record.progress.failed,
+    ];
     let sent = expected.len() as u64;
     assert_eq!(counts, [sent, sent, 0], "{request}");
-    assert_eq!(requests.keys().map(String::as_str).collect::<Vec<_>>(), expected, "{request}");
+    assert_eq!(
+        requests.keys().map(String::as_str).collect::<Vec<_>>(),
+        expected,
+        "{request}"
+    );
 }
 
 #[tokio::test]
@@ -93,7 +108,10 @@ async fn everything_that_ended_is_sent_again_but_not_what_is_still_tried() {
 async fn what_is_selected_is_sent_and_nothing_else() {
     let selected = |more: Value| {
         let mut request = json!({ "source": "log" });
-        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         request
     };
     for (more, expected) in [
@@ -164,14 +182,20 @@ async fn a_replay_waits_until_the_log_has_all_of_its_time() {
     world.clock.advance(MINUTE);
     world.wake().await;
     let replayed = world.replayed(&id).await;
-    assert_eq!((replayed.state, replayed.progress.queued), (ReplayState::Done, 1));
+    assert_eq!(
+        (replayed.state, replayed.progress.queued),
+        (ReplayState::Done, 1)
+    );
 }
 
 #[tokio::test]
 async fn events_keep_their_webhook_ids() {
     let world = world(&Faults::none()).await;
     publish(&world, &["0"], 200).await;
-    let first = world.endpoint.take().remove(0).headers["webhook-id"].to_str().unwrap().to_owned();
+    let first = world.endpoint.take().remove(0).headers["webhook-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let (requests, _) = replay(&world, json!({ "source": "log" })).await;
     assert_eq!(requests["0"], [first]);
 }
@@ -186,7 +210,10 @@ async fn what_the_log_has_no_payload_of_is_counted_and_a_dead_letter_has_it() {
     let (requests, record) = replay(&world, json!({ "source": "log" })).await;
     assert_eq!(requests.into_keys().collect::<Vec<_>>(), ["1"]);
     let progress = &record.progress;
-    assert_eq!([progress.found, progress.queued, progress.failed], [2, 1, 1]);
+    assert_eq!(
+        [progress.found, progress.queued, progress.failed],
+        [2, 1, 1]
+    );
     assert_eq!(progress.failures[0].key, "0");
 }
 
@@ -194,11 +221,25 @@ async fn what_the_log_has_no_payload_of_is_counted_and_a_dead_letter_has_it() {
 async fn a_replay_slower_than_a_minute_goes_on_where_it_was() {
     let world = world(&Faults::none()).await;
     let ids: Vec<String> = (0..130).map(|id| id.to_string()).collect();
-    publish(&world, &ids.iter().map(String::as_str).collect::<Vec<_>>(), 200).await;
+    publish(
+        &world,
+        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+        200,
+    )
+    .await;
     world.endpoint.take();
     let (requests, record) = replay(&world, json!({ "source": "log", "ratePerSecond": 1 })).await;
-    assert_eq!((record.state, record.progress.queued), (ReplayState::Done, 130));
-    assert_eq!((requests.len(), requests.values().map(Vec::len).sum::<usize>()), (130, 130));
+    assert_eq!(
+        (record.state, record.progress.queued),
+        (ReplayState::Done, 130)
+    );
+    assert_eq!(
+        (
+            requests.len(),
+            requests.values().map(Vec::len).sum::<usize>()
+        ),
+        (130, 130)
+    );
 }
 
 #[tokio::test]
@@ -207,13 +248,16 @@ async fn more_records_than_one_read_has_are_all_sent() {
     world.endpoint.answer([Answer::Status(200)]);
     // All of one moment.
     for id in 0..450 {
-        world.publish(&[event(&id.to_string())], Duration::from_hours(24)).await;
+        world
+            .publish(&[event(&id.to_string())], Duration::from_hours(24))
+            .await;
     }
     world.deliver_all().await;
     world.clock.advance(MINUTE);
     record(&world).await;
     world.endpoint.take();
-    let (requests, record) = replay(&world, json!({ "source": "log", "ratePerSecond": 1000 })).await;
+    let (requests, record) =
+        replay(&world, json!({ "source": "log", "ratePerSecond": 1000 })).await;
     assert_eq!((requests.len(), record.progress.queued), (450, 450));
 }
 
@@ -229,16 +273,33 @@ async fn a_fault_at_any_effect_passes_nothing_over() {
         world
     };
     world_with(&quiet).await;
-    let before = [quiet.queues.effects(), quiet.state.effects(), quiet.bucket.effects(), quiet.log.effects()];
-    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::Other)] {
+    let before = [
+        quiet.queues.effects(),
+        quiet.state.effects(),
+        quiet.bucket.effects(),
+        quiet.log.effects(),
+    ];
+    for fault in [
+        Fault::Before(ErrorKind::Other),
+        Fault::After(ErrorKind::Other),
+    ] {
         for (port, before) in before.into_iter().enumerate() {
             for number in 0..8 {
                 let plan = Plan::nth(before + number, fault.clone());
-                let of = [Faults::in_queues, Faults::in_state, Faults::in_bucket, Faults::in_log][port];
+                let of = [
+                    Faults::in_queues,
+                    Faults::in_state,
+                    Faults::in_bucket,
+                    Faults::in_log,
+                ][port];
                 let world = world_with(&of(&plan)).await;
                 let (requests, record) = replay(&world, json!({ "source": "log" })).await;
                 let label = format!("{fault:?} at {number} of port {port}");
-                assert_eq!((record.state, record.progress.failed), (ReplayState::Done, 0), "{label}");
+                assert_eq!(
+                    (record.state, record.progress.failed),
+                    (ReplayState::Done, 0),
+                    "{label}"
+                );
                 let arrived: BTreeSet<_> = requests.keys().map(String::as_str).collect();
                 assert_eq!(arrived, ids.into(), "{label}");
             }

@@ -1,6 +1,10 @@
-//! One program for every simulation: 54 programs would each be linked, and each takes 70 MB of the disk.
+//! One program for every simulation: 54 programs would each be linked, and each takes 70 MB of the
+//! disk.
 
-#![allow(clippy::unwrap_used, reason = "the settings of clippy.toml for tests do not reach their helpers")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "the settings of clippy.toml for tests do not reach their helpers"
+)]
 
 mod again;
 mod bad_input;

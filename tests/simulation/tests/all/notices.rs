@@ -47,8 +47,12 @@ async fn pass(world: &World) {
 /// The notices that arrived since the last time.
 fn told(world: &World) -> Vec<Value> {
     let requests = world.endpoint.take();
-    let notices = requests.iter().filter(|request| request.url.contains("pager"));
-    notices.map(|request| serde_json::from_str(&request.body).expect("a notice")).collect()
+    let notices = requests
+        .iter()
+        .filter(|request| request.url.contains("pager"));
+    notices
+        .map(|request| serde_json::from_str(&request.body).expect("a notice"))
+        .collect()
 }
 
 #[tokio::test]
@@ -59,17 +63,28 @@ async fn a_dead_letter_is_told_of_once_its_object_is_there() {
     assert_eq!(told(&world), [Value::Null; 0]);
     pass(&world).await;
     let objects = world.buried().await;
-    let [one, other] = &*told(&world) else { panic!("expected two notices") };
+    let [one, other] = &*told(&world) else {
+        panic!("expected two notices")
+    };
     for (notice, id) in [(one, "a"), (other, "b")] {
         let data = &notice["data"];
         assert_eq!(notice["type"], "dev.posthaste.delivery.failed");
-        assert_eq!((&data["id"], &data["event"]["id"]), (&json!(id), &json!(id)));
+        assert_eq!(
+            (&data["id"], &data["event"]["id"]),
+            (&json!(id), &json!(id))
+        );
         assert_eq!(data["deadLetterReason"], "UndeliverableDueToClientError");
-        assert_eq!((&data["lastHttpStatusCode"], &data["deliveryAttempts"]), (&json!(400), &json!(1)));
+        assert_eq!(
+            (&data["lastHttpStatusCode"], &data["deliveryAttempts"]),
+            (&json!(400), &json!(1))
+        );
         assert_eq!(data["deadLetterObject"], objects[0].0);
     }
     assert_eq!(objects.len(), 1);
-    assert_eq!(world.visible(QueueName::DeadLetters).await + world.delayed(QueueName::DeadLetters).await, 0);
+    assert_eq!(
+        world.visible(QueueName::DeadLetters).await + world.delayed(QueueName::DeadLetters).await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -90,9 +105,16 @@ async fn a_notice_that_cannot_be_delivered_is_a_dead_letter_and_nothing_more() {
         }
         assert_eq!(world.endpoint.take().len(), 2, "the event and its notice");
         let buried = world.buried().await;
-        let place = if is_told_of_itself { "ORDERS/BILLING/" } else { "OPS/PAGER/" };
+        let place = if is_told_of_itself {
+            "ORDERS/BILLING/"
+        } else {
+            "OPS/PAGER/"
+        };
         let is_of_notice = |object: &Bytes| is_notice(&String::from_utf8_lossy(object));
-        let of_notices: Vec<_> = buried.iter().filter(|(_, object)| is_of_notice(object)).collect();
+        let of_notices: Vec<_> = buried
+            .iter()
+            .filter(|(_, object)| is_of_notice(object))
+            .collect();
         assert_eq!((buried.len(), of_notices.len()), (2, 1));
         assert!(of_notices[0].0.starts_with(place), "{}", of_notices[0].0);
     }
@@ -100,30 +122,53 @@ async fn a_notice_that_cannot_be_delivered_is_a_dead_letter_and_nothing_more() {
 
 #[tokio::test]
 async fn what_is_dropped_is_told_of_at_once_with_what_is_known_of_it() {
-    let world = refusing(&Faults::none(), json!({ "deadLetter": { "enabled": false } })).await;
+    let world = refusing(
+        &Faults::none(),
+        json!({ "deadLetter": { "enabled": false } }),
+    )
+    .await;
     let text = Bytes::from(event("stored"));
-    world.local.state().put("payloads/x", text, PutCondition::Always).await.unwrap();
+    world
+        .local
+        .state()
+        .put("payloads/x", text, PutCondition::Always)
+        .await
+        .unwrap();
     world.publish(&[event("a")], DAY).await;
     world.publish_stored("payloads/x", &event("stored")).await;
-    world.publish_stored("payloads/missing", &event("lost")).await;
+    world
+        .publish_stored("payloads/missing", &event("lost"))
+        .await;
     world.deliver_all().await;
     let mut notices = told(&world);
     notices.sort_by_key(|notice| notice["data"]["id"].to_string());
     let ids: Vec<_> = notices.iter().map(|notice| &notice["data"]["id"]).collect();
     assert_eq!(ids, [&json!("a"), &json!("stored"), &Value::Null]);
-    let reasons: Vec<_> = notices.iter().map(|notice| &notice["data"]["deadLetterReason"]).collect();
+    let reasons: Vec<_> = notices
+        .iter()
+        .map(|notice| &notice["data"]["deadLetterReason"])
+        .collect();
     assert_eq!(
         reasons,
-        ["UndeliverableDueToClientError", "UndeliverableDueToClientError", "MalformedMessage"]
+        [
+            "UndeliverableDueToClientError",
+            "UndeliverableDueToClientError",
+            "MalformedMessage"
+        ]
     );
-    assert!(notices.iter().all(|notice| notice["data"].get("deadLetterObject").is_none()));
+    assert!(
+        notices
+            .iter()
+            .all(|notice| notice["data"].get("deadLetterObject").is_none())
+    );
     assert_eq!(world.buried().await, []);
 }
 
 #[tokio::test]
 async fn what_the_bucket_refused_for_too_long_is_told_of_when_it_is_dropped() {
     let is_put = |effect: &Effect<'_>| effect.operation == Operation::Put;
-    let bucket = Plan::by(move |effect| is_put(&effect).then_some(Fault::Before(ErrorKind::Denied)));
+    let bucket =
+        Plan::by(move |effect| is_put(&effect).then_some(Fault::Before(ErrorKind::Denied)));
     let faults = Faults::in_bucket(&bucket);
     let world = refusing(&faults, json!({ "deadLetter": { "giveUpAfter": "PT1H" } })).await;
     world.publish(&[event("a")], DAY).await;
@@ -135,7 +180,10 @@ async fn what_the_bucket_refused_for_too_long_is_told_of_when_it_is_dropped() {
         pass(&world).await;
     }
     let notices = told(&world);
-    assert_eq!((notices.len(), notices[0]["data"].get("deadLetterObject")), (1, None));
+    assert_eq!(
+        (notices.len(), notices[0]["data"].get("deadLetterObject")),
+        (1, None)
+    );
 }
 
 #[tokio::test]
@@ -145,8 +193,17 @@ async fn a_subscription_whose_endpoint_is_gone_is_told_of() {
     world.publish(&[event("a")], DAY).await;
     world.deliver_all().await;
     let notices = told(&world);
-    let disabled: Vec<_> = notices.iter().map(|n| (&n["type"], &n["data"]["subscription"])).collect();
-    assert_eq!(disabled, [(&json!("dev.posthaste.subscription.disabled"), &json!("billing"))]);
+    let disabled: Vec<_> = notices
+        .iter()
+        .map(|n| (&n["type"], &n["data"]["subscription"]))
+        .collect();
+    assert_eq!(
+        disabled,
+        [(
+            &json!("dev.posthaste.subscription.disabled"),
+            &json!("billing")
+        )]
+    );
     pass(&world).await;
     assert_eq!(told(&world)[0]["data"]["deadLetterReason"], "EndpointGone");
 }
@@ -154,11 +211,13 @@ async fn a_subscription_whose_endpoint_is_gone_is_told_of() {
 #[tokio::test]
 async fn notices_that_cannot_be_sent_yet_leave_one_object() {
     // From the object on, whatever goes into the delivery queue is refused, ten times.
-    let is_notice =
-        |effect: &Effect<'_>| effect.port == "deliveries" && effect.operation == Operation::SendBatch;
+    let is_notice = |effect: &Effect<'_>| {
+        effect.port == "deliveries" && effect.operation == Operation::SendBatch
+    };
     let left = std::sync::atomic::AtomicU32::new(10);
     let queues = Plan::by(move |effect| {
-        let fails = is_notice(&effect) && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
+        let fails =
+            is_notice(&effect) && left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) > 0;
         fails.then_some(Fault::Before(ErrorKind::Other))
     });
     let world = refusing(&Faults::in_queues(&queues), json!({})).await;
@@ -175,7 +234,11 @@ async fn notices_that_cannot_be_sent_yet_leave_one_object() {
 
 /// Refuses the event `a` alone.
 fn refuse_one(body: &str, _: Timestamp) -> u16 {
-    if body.contains(r#""id":"a""#) && !is_notice(body) { 400 } else { 204 }
+    if body.contains(r#""id":"a""#) && !is_notice(body) {
+        400
+    } else {
+        204
+    }
 }
 
 #[tokio::test]
@@ -216,13 +279,25 @@ async fn a_crash_between_the_object_and_the_notice_makes_a_second_object_and_a_n
     pass(&world).await;
     pass(&world).await;
     let notices = told(&world);
-    let objects: Vec<_> = world.buried().await.into_iter().map(|(key, _)| key).collect();
+    let objects: Vec<_> = world
+        .buried()
+        .await
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!((notices.len(), objects.len()), (1, 2));
-    assert!(objects.contains(&notices[0]["data"]["deadLetterObject"].as_str().unwrap().to_owned()));
+    assert!(
+        objects.contains(
+            &notices[0]["data"]["deadLetterObject"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        )
+    );
 }
 
-/// The effects on queues up to and with the failed replacement of the dead letter: deliver's replacement, the
-/// records, the notice, the replacement.
+/// The effects on queues up to and with the failed replacement of the dead letter: deliver's
+/// replacement, the records, the notice, the replacement.
 const CRASHED_EFFECTS: u64 = 4;
 
 /// True if a refused event has a notice, in the hour and a half after something failed.
@@ -241,7 +316,10 @@ async fn no_event_is_given_up_in_silence_whichever_effect_fails() {
     for billing in [json!({}), json!({ "deadLetter": { "enabled": false } })] {
         for (part, faults_of) in Faults::PARTS {
             at_every_effect(async |plan, place| {
-                assert!(is_told(&faults_of(plan), billing.clone()).await, "{part}: {place}");
+                assert!(
+                    is_told(&faults_of(plan), billing.clone()).await,
+                    "{part}: {place}"
+                );
             })
             .await;
         }

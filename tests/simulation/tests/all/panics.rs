@@ -1,5 +1,5 @@
-//! A message that makes a port panic costs itself alone: it is handed back, its neighbours go on, nothing is
-//! lost.
+//! A message that makes a port panic costs itself alone: it is handed back, its neighbours go on,
+//! nothing is lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -35,9 +35,14 @@ fn at_first(operation: Operation) -> Plan {
 
 async fn world(faults: Faults) -> World {
     // With the log, a message whose records make its end panic is ended without them.
-    let settings = DeliverSettings { delivery_log: DeliveryLogMode::Off, ..DeliverSettings::default() };
+    let settings = DeliverSettings {
+        delivery_log: DeliveryLogMode::Off,
+        ..DeliverSettings::default()
+    };
     let world = World::bounded(&faults, settings);
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } }))
+        .await;
     world
 }
 
@@ -50,8 +55,14 @@ async fn publish(world: &World, ids: &[&str]) {
 /// A delivery of the topic `poison`, whose record is under a key of its own.
 async fn publish_poison(world: &World) {
     publish(world, &["poison"]).await;
-    let message = world.receive(QueueName::Deliveries).await.pop().expect("a message");
-    let body = String::from_utf8(message.body.to_vec()).expect("text").replace("orders", "poison");
+    let message = world
+        .receive(QueueName::Deliveries)
+        .await
+        .pop()
+        .expect("a message");
+    let body = String::from_utf8(message.body.to_vec())
+        .expect("text")
+        .replace("orders", "poison");
     world.send(QueueName::Deliveries, Bytes::from(body)).await;
 }
 
@@ -63,7 +74,11 @@ fn one(response: &BatchResponse) -> &MessageId {
 /// The ids of the events that arrived.
 fn arrived(world: &World, ids: &[&'static str]) -> Vec<&'static str> {
     let requests = world.endpoint.take();
-    let has = |id: &&'static str| requests.iter().any(|request| request.body.contains(&format!("\"{id}\"")));
+    let has = |id: &&'static str| {
+        requests
+            .iter()
+            .any(|request| request.body.contains(&format!("\"{id}\"")))
+    };
     ids.iter().copied().filter(has).collect()
 }
 
@@ -81,7 +96,9 @@ async fn deliver_hands_back_the_message_whose_topic_makes_it_panic() {
 #[tokio::test]
 async fn deliver_hands_back_the_message_whose_payload_makes_it_panic() {
     let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
-    world.publish_stored("payloads/poison", &event("stored")).await;
+    world
+        .publish_stored("payloads/poison", &event("stored"))
+        .await;
     publish(&world, &["a"]).await;
     one(&world.deliver().await);
     assert_eq!(arrived(&world, &["a"]), ["a"]);
@@ -97,7 +114,10 @@ async fn deliver_hands_back_the_message_that_panics_while_it_is_settled() {
     assert_eq!(world.delayed(QueueName::DeadLetters).await, 2);
     world.clock.advance(Duration::from_mins(6));
     assert_eq!(world.deliver().await.failures, []);
-    assert_eq!(world.delayed(QueueName::DeadLetters).await + world.visible(QueueName::DeadLetters).await, 3);
+    assert_eq!(
+        world.delayed(QueueName::DeadLetters).await + world.visible(QueueName::DeadLetters).await,
+        3
+    );
 }
 
 #[tokio::test]
@@ -119,7 +139,13 @@ async fn deliver_keeps_in_the_queue_what_panics_while_it_is_parked() {
     world.endpoint.answer([Answer::Status(500)]);
     publish(&world, &["a"]).await;
     assert_eq!(world.deliver().await.failures, []);
-    assert_eq!((world.parked().await, world.delayed(QueueName::Deliveries).await), (vec![], 1));
+    assert_eq!(
+        (
+            world.parked().await,
+            world.delayed(QueueName::Deliveries).await
+        ),
+        (vec![], 1)
+    );
 }
 
 /// Lets these events become dead letters that are due.
@@ -131,14 +157,21 @@ async fn refuse(world: &World, ids: &[&str]) {
 }
 
 async fn buried_under(world: &World, prefix: &str) -> usize {
-    world.buried().await.iter().filter(|(key, _)| key.starts_with(prefix)).count()
+    world
+        .buried()
+        .await
+        .iter()
+        .filter(|(key, _)| key.starts_with(prefix))
+        .count()
 }
 
 #[tokio::test]
 async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
     let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
     // The event expires before it is tried, so that deliver never reads its payload.
-    world.publish_stored("payloads/poison", &event("stored")).await;
+    world
+        .publish_stored("payloads/poison", &event("stored"))
+        .await;
     world.clock.advance(DAY);
     refuse(&world, &["a", "b"]).await;
     one(&world.bury().await);
@@ -151,11 +184,18 @@ async fn deadletter_hands_back_the_message_whose_payload_makes_it_panic() {
 #[tokio::test]
 async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is() {
     let world = world(Faults::in_state(&at_key("payloads/poison"))).await;
-    world.publish_stored("payloads/poison", &event("stored")).await;
+    world
+        .publish_stored("payloads/poison", &event("stored"))
+        .await;
     world.clock.advance(DAY);
     world.deliver().await;
     world.clock.advance(Duration::from_mins(5));
-    let body = world.receive(QueueName::DeadLetters).await.pop().expect("a dead letter").body;
+    let body = world
+        .receive(QueueName::DeadLetters)
+        .await
+        .pop()
+        .expect("a dead letter")
+        .body;
     world.send(QueueName::Redrive, body.clone()).await;
     assert_eq!(world.bury_redriven().await.failures, []);
     let (key, object) = world.buried().await.pop().expect("an object");
@@ -166,20 +206,36 @@ async fn a_message_that_makes_deadletter_panic_again_and_again_is_kept_as_it_is(
 async fn deadletter_hands_back_the_object_that_makes_the_bucket_panic_and_writes_the_others() {
     let world = world(Faults::in_bucket(&at_key("ORDERS/"))).await;
     refuse(&world, &["a", "b"]).await;
-    world.send(QueueName::DeadLetters, Bytes::from_static(b"not ours")).await;
+    world
+        .send(QueueName::DeadLetters, Bytes::from_static(b"not ours"))
+        .await;
     assert_eq!(world.bury().await.failures.len(), 2);
-    assert_eq!((buried_under(&world, "ORDERS/").await, buried_under(&world, "MALFORMED/").await), (0, 1));
+    assert_eq!(
+        (
+            buried_under(&world, "ORDERS/").await,
+            buried_under(&world, "MALFORMED/").await
+        ),
+        (0, 1)
+    );
 }
 
 #[tokio::test]
 async fn deadletter_hands_back_the_message_that_panics_while_it_is_kept_as_it_is() {
     let world = world(Faults::in_bucket(&at_first(Operation::Put))).await;
     for body in ["one", "other"] {
-        world.send(QueueName::DeadLetters, Bytes::from_static(body.as_bytes())).await;
+        world
+            .send(QueueName::DeadLetters, Bytes::from_static(body.as_bytes()))
+            .await;
     }
     refuse(&world, &["a"]).await;
     one(&world.bury().await);
-    assert_eq!((buried_under(&world, "ORDERS/").await, buried_under(&world, "MALFORMED/").await), (1, 1));
+    assert_eq!(
+        (
+            buried_under(&world, "ORDERS/").await,
+            buried_under(&world, "MALFORMED/").await
+        ),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -187,7 +243,10 @@ async fn wake_leaves_the_object_that_makes_it_panic_and_releases_the_others() {
     let gets = AtomicUsize::new(0);
     let plan = Plan::by(move |effect: Effect<'_>| {
         let is_parked = effect.operation == Operation::Get && effect.key.starts_with("parked/");
-        assert!(!is_parked || gets.fetch_add(1, Ordering::Relaxed) > 0, "as the test wants it");
+        assert!(
+            !is_parked || gets.fetch_add(1, Ordering::Relaxed) > 0,
+            "as the test wants it"
+        );
         None
     });
     let world = world(Faults::in_state(&plan)).await;
@@ -201,5 +260,12 @@ async fn wake_leaves_the_object_that_makes_it_panic_and_releases_the_others() {
     let report = world.wake().await;
     assert_eq!((report.released, report.left), (1, 1));
     let report = world.wake().await;
-    assert_eq!((report.released, report.left, world.visible(QueueName::Deliveries).await), (1, 0, 2));
+    assert_eq!(
+        (
+            report.released,
+            report.left,
+            world.visible(QueueName::Deliveries).await
+        ),
+        (1, 0, 2)
+    );
 }

@@ -15,16 +15,25 @@ const WAIT: Duration = Duration::from_secs(14);
 
 async fn world(batching: Value, retry: Value) -> World {
     let world = World::new();
-    world.subscribe(json!({ "batching": batching, "retryPolicy": retry })).await;
+    world
+        .subscribe(json!({ "batching": batching, "retryPolicy": retry }))
+        .await;
     world
 }
 
 async fn partial_world() -> World {
-    world(json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": true }), json!({})).await
+    world(
+        json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": true }),
+        json!({}),
+    )
+    .await
 }
 
 fn report(ids: &[&str]) -> Answer {
-    let items: Vec<_> = ids.iter().map(|id| json!({ "itemIdentifier": id })).collect();
+    let items: Vec<_> = ids
+        .iter()
+        .map(|id| json!({ "itemIdentifier": id }))
+        .collect();
     Answer::Body(json!({ "batchItemFailures": items }).to_string())
 }
 
@@ -32,14 +41,26 @@ fn report(ids: &[&str]) -> Answer {
 fn requests(world: &World) -> Vec<(Vec<String>, String)> {
     let ids = |body: &str| {
         let events: Vec<Value> = serde_json::from_str(body).unwrap();
-        events.iter().map(|event| event["id"].as_str().unwrap().to_owned()).collect()
+        events
+            .iter()
+            .map(|event| event["id"].as_str().unwrap().to_owned())
+            .collect()
     };
-    let count = |headers: &http::HeaderMap| headers["aeg-delivery-count"].to_str().unwrap().to_owned();
-    world.endpoint.take().iter().map(|request| (ids(&request.body), count(&request.headers))).collect()
+    let count =
+        |headers: &http::HeaderMap| headers["aeg-delivery-count"].to_str().unwrap().to_owned();
+    world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| (ids(&request.body), count(&request.headers)))
+        .collect()
 }
 
 fn request(ids: &[&str], count: &str) -> (Vec<String>, String) {
-    (ids.iter().map(|id| (*id).to_owned()).collect(), count.to_owned())
+    (
+        ids.iter().map(|id| (*id).to_owned()).collect(),
+        count.to_owned(),
+    )
 }
 
 async fn is_done(world: &World) -> bool {
@@ -54,7 +75,9 @@ async fn is_done(world: &World) -> bool {
 #[tokio::test]
 async fn only_the_events_that_are_named_are_tried_again() {
     let world = partial_world().await;
-    world.endpoint.answer([report(&["e1", "e3"]), report(&["e3"]), report(&[])]);
+    world
+        .endpoint
+        .answer([report(&["e1", "e3"]), report(&["e3"]), report(&[])]);
     let events: Vec<_> = (0..4).map(|n| event(&format!("e{n}"))).collect();
     world.publish(&events, DAY).await;
     world.deliver().await;
@@ -64,7 +87,11 @@ async fn only_the_events_that_are_named_are_tried_again() {
     world.deliver().await;
     assert_eq!(
         requests(&world),
-        [request(&["e0", "e1", "e2", "e3"], "0"), request(&["e1", "e3"], "1"), request(&["e3"], "2")]
+        [
+            request(&["e0", "e1", "e2", "e3"], "0"),
+            request(&["e1", "e3"], "1"),
+            request(&["e3"], "2")
+        ]
     );
     assert!(is_done(&world).await);
 }
@@ -72,13 +99,20 @@ async fn only_the_events_that_are_named_are_tried_again() {
 #[tokio::test]
 async fn events_that_share_an_id_are_both_tried_again() {
     let world = partial_world().await;
-    world.endpoint.answer([report(&["same"]), Answer::Status(204)]);
-    world.publish(&[event("same"), event("other"), event("same")], DAY).await;
+    world
+        .endpoint
+        .answer([report(&["same"]), Answer::Status(204)]);
+    world
+        .publish(&[event("same"), event("other"), event("same")], DAY)
+        .await;
     world.deliver().await;
     world.clock.advance(WAIT);
     world.deliver().await;
     let [first, second] = requests(&world).try_into().unwrap();
-    assert_eq!((first.0.len(), second), (3, request(&["same", "same"], "1")));
+    assert_eq!(
+        (first.0.len(), second),
+        (3, request(&["same", "same"], "1"))
+    );
     assert!(is_done(&world).await);
 }
 
@@ -86,9 +120,13 @@ async fn events_that_share_an_id_are_both_tried_again() {
 async fn a_report_that_cannot_be_understood_loses_nothing() {
     let cut_off = Answer::BodyCutOff(r#"{"batchItemFailures":["#.to_owned());
     let broken = Answer::Body(r#"{"batchItemFailures":[{"id":"e0"}]}"#.to_owned());
-    for answer in
-        [cut_off, broken, report(&["e0", "unknown"]), report(&[""]), Answer::BodyCutOff(String::new())]
-    {
+    for answer in [
+        cut_off,
+        broken,
+        report(&["e0", "unknown"]),
+        report(&[""]),
+        Answer::BodyCutOff(String::new()),
+    ] {
         let world = partial_world().await;
         world.endpoint.answer([answer.clone(), Answer::Status(200)]);
         world.publish(&[event("e0"), event("e1")], DAY).await;
@@ -118,12 +156,17 @@ async fn an_ordinary_success_acknowledges_the_whole_batch() {
 #[tokio::test]
 async fn a_compressed_answer_is_not_taken_for_a_success() {
     let world = partial_world().await;
-    world.endpoint.answer([Answer::Coded("gzip", b"\x1f\x8b\x08\0\0"), report(&[])]);
+    world
+        .endpoint
+        .answer([Answer::Coded("gzip", b"\x1f\x8b\x08\0\0"), report(&[])]);
     world.publish(&[event("e0"), event("e1")], DAY).await;
     world.deliver().await;
     world.clock.advance(WAIT);
     world.deliver().await;
-    assert_eq!(requests(&world), [request(&["e0", "e1"], "0"), request(&["e0", "e1"], "1")]);
+    assert_eq!(
+        requests(&world),
+        [request(&["e0", "e1"], "0"), request(&["e0", "e1"], "1")]
+    );
     assert!(is_done(&world).await);
 }
 
@@ -144,12 +187,19 @@ async fn an_event_that_is_never_acknowledged_is_dead_lettered_with_the_status_it
     world.publish(&[event("e0"), event("e1")], DAY).await;
     world.deliver().await;
     world.clock.advance(Duration::from_mins(5));
-    let [message] = world.receive(QueueName::DeadLetters).await.try_into().unwrap();
+    let [message] = world
+        .receive(QueueName::DeadLetters)
+        .await
+        .try_into()
+        .unwrap();
     let letter = parse_dead_letter(&message.body).unwrap();
     assert_eq!(
         (letter.reason, letter.delivery.events.len()),
         (DeadLetterReason::MaxDeliveryAttemptsExceeded, 1)
     );
     let last = letter.delivery.last.unwrap();
-    assert_eq!((last.outcome, last.status), (OutcomeName::GenericError, Some(200)));
+    assert_eq!(
+        (last.outcome, last.status),
+        (OutcomeName::GenericError, Some(200))
+    );
 }

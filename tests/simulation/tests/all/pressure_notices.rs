@@ -1,5 +1,5 @@
-//! Notices that the pressure changed, from the monitor over the queue to an endpoint, whatever fails on the
-//! way.
+//! Notices that the pressure changed, from the monitor over the queue to an endpoint, whatever
+//! fails on the way.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,10 @@ struct Machine(Arc<Mutex<u64>>);
 
 impl Probe for Machine {
     fn sample(&self) -> Sample {
-        Sample { batch_points: Some(*self.0.lock().unwrap()), ..Sample::default() }
+        Sample {
+            batch_points: Some(*self.0.lock().unwrap()),
+            ..Sample::default()
+        }
     }
 }
 
@@ -45,7 +48,12 @@ impl Watched {
         world.subscribe(json!({})).await;
         world.tell_ops(json!({})).await;
         world.endpoint.answer([Answer::Status(204)]);
-        Self { world, machine: Machine::default(), queues: queues.clone(), state: state.clone() }
+        Self {
+            world,
+            machine: Machine::default(),
+            queues: queues.clone(),
+            state: state.clone(),
+        }
     }
 
     fn monitor(&self) -> TestMonitor {
@@ -63,7 +71,10 @@ impl Watched {
             entropy: SeededEntropy::new(1),
         };
         let ops = TopicName::parse("ops").unwrap();
-        let settings = MonitorSettings { notices_topic: Some(ops), ..MonitorSettings::default() };
+        let settings = MonitorSettings {
+            notices_topic: Some(ops),
+            ..MonitorSettings::default()
+        };
         Monitor::new(ports, settings).unwrap()
     }
 
@@ -78,13 +89,19 @@ impl Watched {
     /// The notices that arrived since the last time.
     fn told(&self) -> Vec<Value> {
         let requests = self.world.endpoint.take();
-        requests.iter().map(|request| serde_json::from_str(&request.body).unwrap()).collect()
+        requests
+            .iter()
+            .map(|request| serde_json::from_str(&request.body).unwrap())
+            .collect()
     }
 }
 
 fn levels(notices: &[Value]) -> Vec<String> {
     let level = |notice: &Value, name: &str| notice["data"][name].as_str().unwrap().to_owned();
-    notices.iter().map(|n| format!("{} to {}", level(n, "previousLevel"), level(n, "level"))).collect()
+    notices
+        .iter()
+        .map(|n| format!("{} to {}", level(n, "previousLevel"), level(n, "level")))
+        .collect()
 }
 
 #[tokio::test]
@@ -95,12 +112,32 @@ async fn a_rise_and_a_fall_reach_the_endpoint_once_each() {
         watched.poll(&mut monitor, batch_points).await;
     }
     let told = watched.told();
-    assert_eq!(levels(&told), ["normal to medium", "medium to high", "high to medium", "medium to normal"]);
-    assert!(told.iter().all(|notice| notice["type"] == "dev.posthaste.pressure.changed"));
+    assert_eq!(
+        levels(&told),
+        [
+            "normal to medium",
+            "medium to high",
+            "high to medium",
+            "medium to normal"
+        ]
+    );
+    assert!(
+        told.iter()
+            .all(|notice| notice["type"] == "dev.posthaste.pressure.changed")
+    );
     let (rise, data) = (&told[1], &told[1]["data"]);
-    assert_eq!((&rise["source"], &rise["subject"]), (&json!("/pressure"), &json!("/pressure/batch-points")));
-    assert_eq!((&data["resource"], &data["reading"]), (&json!("batch-points"), &json!(4000)));
-    assert_eq!((&data["tarpit"], &data["overallLevel"]), (&json!("PT20S"), &json!("high")));
+    assert_eq!(
+        (&rise["source"], &rise["subject"]),
+        (&json!("/pressure"), &json!("/pressure/batch-points"))
+    );
+    assert_eq!(
+        (&data["resource"], &data["reading"]),
+        (&json!("batch-points"), &json!(4000))
+    );
+    assert_eq!(
+        (&data["tarpit"], &data["overallLevel"]),
+        (&json!("PT20S"), &json!("high"))
+    );
 }
 
 #[tokio::test]
@@ -112,7 +149,10 @@ async fn a_notice_of_the_pressure_that_cannot_be_delivered_makes_no_other() {
     watched.world.clock.advance(Duration::from_mins(6));
     watched.world.bury().await;
     watched.world.deliver_all().await;
-    assert_eq!((watched.told().len(), watched.world.buried().await.len()), (1, 1));
+    assert_eq!(
+        (watched.told().len(), watched.world.buried().await.len()),
+        (1, 1)
+    );
 }
 
 /// The notices of a rise and a fall while something fails, as (id, levels), each counted once.
@@ -135,7 +175,11 @@ async fn no_change_is_lost_whichever_effect_fails() {
     let none = Plan::none();
     for (dies, is_queue) in [(false, false), (false, true), (true, false), (true, true)] {
         at_every_effect(async |plan, place| {
-            let (queues, state) = if is_queue { (plan, &none) } else { (&none, plan) };
+            let (queues, state) = if is_queue {
+                (plan, &none)
+            } else {
+                (&none, plan)
+            };
             let told = told(queues, state, dies).await;
             let levels: Vec<_> = told.iter().map(|(_, levels)| &**levels).collect();
             let expected = ["normal to medium", "medium to normal"];

@@ -1,4 +1,5 @@
-//! A bound on the rate of a subscription: kept over all workers, without attempts and without busy loops.
+//! A bound on the rate of a subscription: kept over all workers, without attempts and without busy
+//! loops.
 
 use std::time::Duration;
 
@@ -33,15 +34,26 @@ async fn go_on(world: &World, secs: u32) {
 
 /// The times of requests, in milliseconds after the beginning.
 fn times(world: &World, start: Timestamp) -> Vec<u128> {
-    world.endpoint.take().iter().map(|request| request.at.since(start).as_millis()).collect()
+    world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| request.at.since(start).as_millis())
+        .collect()
 }
 
 /// The calls to the state of rates so far.
 fn asked(world: &World) -> usize {
-    world.calls.all().iter().filter(|call| call.key.starts_with(layout::RATES)).count()
+    world
+        .calls
+        .all()
+        .iter()
+        .filter(|call| call.key.starts_with(layout::RATES))
+        .count()
 }
 
-/// Delivers visible messages, while the clock moves to the next task that sleeps for a second or less.
+/// Delivers visible messages, while the clock moves to the next task that sleeps for a second or
+/// less.
 async fn deliver_awake(world: &World) {
     let driver = async {
         loop {
@@ -89,7 +101,10 @@ async fn one_lease_serves_the_requests_of_an_invocation_each_at_its_moment() {
     let start = world.clock.now();
     publish(&world, 10).await;
     deliver_awake(&world).await;
-    assert_eq!(times(&world, start), (0..10).map(|n| n * 10).collect::<Vec<_>>());
+    assert_eq!(
+        times(&world, start),
+        (0..10).map(|n| n * 10).collect::<Vec<_>>()
+    );
     assert_eq!(asked(&world), 2, "a read and a lease");
 }
 
@@ -99,7 +114,9 @@ async fn what_another_worker_has_taken_is_not_to_be_had() {
     world.subscribe(limited(10.0)).await;
     let start = world.clock.now();
     let taken = json!({ "v": 1, "taken_until": (start + Duration::from_secs(7)).as_millis() });
-    world.write_state("rates/orders.billing.json", taken.to_string()).await;
+    world
+        .write_state("rates/orders.billing.json", taken.to_string())
+        .await;
     publish(&world, 1).await;
     go_on(&world, 10).await;
     assert_eq!(times(&world, start), [7000]);
@@ -126,13 +143,23 @@ async fn a_backlog_far_above_the_rate_waits_in_the_object_store() {
     publish(&world, 60).await;
     world.deliver_all().await;
     // Places 20 s apart: 45 of them within what the queue can delay.
-    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::Deliveries).await), (1, 45));
+    assert_eq!(
+        (
+            world.endpoint.take().len(),
+            world.delayed(QueueName::Deliveries).await
+        ),
+        (1, 45)
+    );
     assert!(!world.parked().await.is_empty());
     for _ in 0..25 {
         go_on(&world, 60).await;
         world.wake().await;
     }
-    assert_eq!(world.endpoint.take().len(), 59, "as fast as the rate allows");
+    assert_eq!(
+        world.endpoint.take().len(),
+        59,
+        "as fast as the rate allows"
+    );
 }
 
 #[tokio::test]
@@ -140,10 +167,15 @@ async fn a_place_in_line_past_an_events_end_is_its_end() {
     let world = World::new();
     world.subscribe(limited(0.02)).await;
     for id in 0..30 {
-        world.publish(&[event(&id.to_string())], Duration::from_mins(10)).await;
+        world
+            .publish(&[event(&id.to_string())], Duration::from_mins(10))
+            .await;
     }
     go_on(&world, 601).await;
-    assert_eq!(world.delayed(QueueName::Deliveries).await + world.visible(QueueName::Deliveries).await, 0);
+    assert_eq!(
+        world.delayed(QueueName::Deliveries).await + world.visible(QueueName::Deliveries).await,
+        0
+    );
     assert!(world.parked().await.is_empty());
 }
 
@@ -158,23 +190,39 @@ async fn a_store_that_fails_keeps_the_rate_and_costs_no_attempt() {
     let start = world.clock.now();
     publish(&world, 1).await;
     world.deliver_all().await;
-    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::Deliveries).await), (0, 1));
+    assert_eq!(
+        (
+            world.endpoint.take().len(),
+            world.delayed(QueueName::Deliveries).await
+        ),
+        (0, 1)
+    );
     go_on(&world, 1800).await;
     assert!(plan.faults() > 1);
     let requests = world.endpoint.take();
-    assert_eq!((requests.len(), &requests[0].headers["aeg-delivery-count"]), (1, &"0".parse().unwrap()));
+    assert_eq!(
+        (requests.len(), &requests[0].headers["aeg-delivery-count"]),
+        (1, &"0".parse().unwrap())
+    );
     assert_eq!(requests[0].at.since(start).as_secs() % 30, 0);
 }
 
 #[tokio::test]
 async fn requests_that_wait_together_ask_a_store_that_fails_once() {
-    let plan =
-        Plan::by(|effect| effect.key.starts_with(layout::RATES).then_some(Fault::Before(ErrorKind::Other)));
+    let plan = Plan::by(|effect| {
+        effect
+            .key
+            .starts_with(layout::RATES)
+            .then_some(Fault::Before(ErrorKind::Other))
+    });
     let world = World::with(&Faults::in_state(&plan));
     world.subscribe(limited(5.0)).await;
     publish(&world, 10).await;
     world.deliver().await;
-    assert_eq!((plan.faults(), world.delayed(QueueName::Deliveries).await), (1, 10));
+    assert_eq!(
+        (plan.faults(), world.delayed(QueueName::Deliveries).await),
+        (1, 10)
+    );
 }
 
 #[tokio::test]

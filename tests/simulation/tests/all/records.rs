@@ -1,4 +1,5 @@
-//! Records of the delivery log: what deliver sends, and that no fault of their queue sends a webhook twice.
+//! Records of the delivery log: what deliver sends, and that no fault of their queue sends a
+//! webhook twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,13 +19,23 @@ const DAY: Duration = Duration::from_hours(24);
 async fn every_attempt_of_an_event_is_recorded_and_its_payload_once() {
     let world = World::new();
     world.subscribe(json!({})).await;
-    world.endpoint.answer([Answer::Status(503), Answer::Status(200)]);
+    world
+        .endpoint
+        .answer([Answer::Status(503), Answer::Status(200)]);
     world.publish(&[event("e1")], DAY).await;
     world.deliver().await;
     world.clock.advance(Duration::from_secs(34));
     world.deliver().await;
     let records = world.log_records().await;
-    let shown = |it: &Record| (it.attempt, it.origin, it.result, it.status, it.payload.is_some());
+    let shown = |it: &Record| {
+        (
+            it.attempt,
+            it.origin,
+            it.result,
+            it.status,
+            it.payload.is_some(),
+        )
+    };
     let expected = [
         (1, Origin::First, LogResult::Retry, Some(503), true),
         (2, Origin::Retry, LogResult::Delivered, Some(200), false),
@@ -44,14 +55,18 @@ async fn a_topic_without_a_log_makes_no_record() {
     world.write_record(record.render()).await;
     world.publish(&[event("e1")], DAY).await;
     world.deliver().await;
-    assert_eq!((world.endpoint.take().len(), world.log_records().await.len()), (1, 0));
+    assert_eq!(
+        (world.endpoint.take().len(), world.log_records().await.len()),
+        (1, 0)
+    );
 }
 
 fn answer(body: &str, _: Timestamp) -> u16 {
     if body.contains("refused") { 400 } else { 200 }
 }
 
-/// Publishes events for an hour, of which one arrives and one is refused. Answers the bodies of all requests.
+/// Publishes events for an hour, of which one arrives and one is refused. Answers the bodies of all
+/// requests.
 async fn an_hour(world: &World) -> Vec<String> {
     world.subscribe(json!({})).await;
     world.endpoint.answer([Answer::By(answer)]);
@@ -61,12 +76,20 @@ async fn an_hour(world: &World) -> Vec<String> {
         assert_eq!(world.deliver().await.failures, []);
         world.clock.advance(Duration::from_mins(1));
     }
-    world.endpoint.take().into_iter().map(|request| request.body).collect()
+    world
+        .endpoint
+        .take()
+        .into_iter()
+        .map(|request| request.body)
+        .collect()
 }
 
 /// A queue that refuses records for an hour costs the log, and nobody else.
 async fn check(plan: &Plan, settings: RecordsSettings) {
-    let settings = DeliverSettings { records: settings, ..DeliverSettings::default() };
+    let settings = DeliverSettings {
+        records: settings,
+        ..DeliverSettings::default()
+    };
     let world = World::bounded(&Faults::in_queues(plan), settings);
     let bodies = an_hour(&world).await;
     assert_eq!(bodies.iter().collect::<BTreeSet<_>>().len(), 120);
@@ -76,21 +99,29 @@ async fn check(plan: &Plan, settings: RecordsSettings) {
     world.publish(&[event("after")], DAY).await;
     world.deliver().await;
     let after = world.log_records().await;
-    assert!(after.iter().any(|it| it.event_id.as_deref() == Some("after") && it.kind == Kind::Attempt));
+    assert!(
+        after
+            .iter()
+            .any(|it| it.event_id.as_deref() == Some("after") && it.kind == Kind::Attempt)
+    );
 }
 
 #[tokio::test]
 async fn a_queue_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
-    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| effect.port == "records");
+    let refuses = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.port == "records"
+    });
     check(&refuses, RecordsSettings::AWS).await;
 }
 
 #[tokio::test]
 async fn a_transaction_that_refuses_records_for_an_hour_sends_no_webhook_twice() {
-    // Each invocation has one message: its first transaction has the records, and its second has none.
+    // Each invocation has one message: its first transaction has the records, and its second has
+    // none.
     let is_odd = std::sync::atomic::AtomicBool::new(false);
     let refuses = Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
-        effect.operation == Operation::Replace && !is_odd.fetch_xor(true, std::sync::atomic::Ordering::SeqCst)
+        effect.operation == Operation::Replace
+            && !is_odd.fetch_xor(true, std::sync::atomic::Ordering::SeqCst)
     });
     check(&refuses, RecordsSettings::EMBEDDED).await;
 }

@@ -26,16 +26,16 @@ const NEW: usize = 30;
 /// The backlog is published in so many minutes.
 const PUBLISHED_IN: usize = 10;
 
-/// All but the one that asks go in order of the minute in which they expire. Within it, and where the ramp
-/// sends some back, others pass.
+/// All but the one that asks go in order of the minute in which they expire. Within it, and where
+/// the ramp sends some back, others pass.
 const DISPLACED_MAX: usize = 4 * BACKLOG / PUBLISHED_IN;
 
-/// New deliveries may be sent back by the ramp to its end, which is 30 s after it began, and are behind a
-/// pass then.
+/// New deliveries may be sent back by the ramp to its end, which is 30 s after it began, and are
+/// behind a pass then.
 const NEW_WAITS_MAX: Duration = Duration::from_secs(35);
 
-/// The rest of the hold in which the endpoint is well again, and some minutes in which twice as many go in
-/// each pass.
+/// The rest of the hold in which the endpoint is well again, and some minutes in which twice as
+/// many go in each pass.
 const DRAINED_IN_MAX: Duration = Duration::from_mins(10 + 5);
 
 fn target() -> Target {
@@ -46,7 +46,9 @@ fn target() -> Target {
 async fn backlog() -> World {
     let world = World::new();
     world.subscribe(json!({})).await;
-    world.endpoint.answer([Answer::Failure(SendFailure::Socket)]);
+    world
+        .endpoint
+        .answer([Answer::Failure(SendFailure::Socket)]);
     for minute in 0..PUBLISHED_IN {
         for number in 0..BACKLOG / PUBLISHED_IN {
             let id = format!("old-{}", minute * BACKLOG / PUBLISHED_IN + number);
@@ -65,7 +67,10 @@ fn allowed(since: Timestamp, now: Timestamp) -> usize {
 }
 
 fn id(body: &str) -> String {
-    serde_json::from_str::<Value>(body).unwrap()["id"].as_str().unwrap().to_owned()
+    serde_json::from_str::<Value>(body).unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -93,15 +98,22 @@ async fn a_backlog_drains_oldest_first_on_a_ramp_and_new_ones_do_not_wait_behind
         world.deliver().await;
         let most = world.endpoint.most_at_once();
         if let Some(it) = condition.filter(|it| it.phase == Phase::Recovering) {
-            assert!(most <= allowed(it.since, world.clock.now()), "{most} since {it:?}");
+            assert!(
+                most <= allowed(it.since, world.clock.now()),
+                "{most} since {it:?}"
+            );
             is_recovering = true;
         }
         if is_recovering && waited.len() < NEW {
-            world.publish(&[event(&format!("new-{}", waited.len()))], DAY).await;
+            world
+                .publish(&[event(&format!("new-{}", waited.len()))], DAY)
+                .await;
             waited.push(world.clock.now());
         }
     };
-    world.in_time(Box::pin(world.deliver_beside(drain, deliver))).await;
+    world
+        .in_time(Box::pin(world.deliver_beside(drain, deliver)))
+        .await;
     assert_eq!(waited.len(), NEW);
     let drained_in = world.clock.now().since(begin);
     world.in_time(world.deliver_all()).await;
@@ -112,13 +124,24 @@ async fn a_backlog_drains_oldest_first_on_a_ramp_and_new_ones_do_not_wait_behind
     assert_eq!((ids.len(), distinct.len()), (BACKLOG + NEW, BACKLOG + NEW));
     assert!(world.is_at_rest().await);
     assert!(drained_in <= DRAINED_IN_MAX, "{drained_in:?}");
-    let old: Vec<usize> = ids.iter().filter_map(|id| id.strip_prefix("old-")?.parse().ok()).collect();
+    let old: Vec<usize> = ids
+        .iter()
+        .filter_map(|id| id.strip_prefix("old-")?.parse().ok())
+        .collect();
     // The first one asked for the others, and was drawn.
-    let displaced =
-        old.iter().enumerate().skip(1).map(|(place, number)| place.abs_diff(*number)).max().unwrap();
+    let displaced = old
+        .iter()
+        .enumerate()
+        .skip(1)
+        .map(|(place, number)| place.abs_diff(*number))
+        .max()
+        .unwrap();
     assert!(displaced <= DISPLACED_MAX, "{displaced}");
     for (number, published_at) in waited.iter().enumerate() {
-        let request = requests.iter().find(|it| id(&it.body) == format!("new-{number}")).unwrap();
+        let request = requests
+            .iter()
+            .find(|it| id(&it.body) == format!("new-{number}"))
+            .unwrap();
         let waited = request.at.since(*published_at);
         assert!(waited <= NEW_WAITS_MAX, "new-{number} waited {waited:?}");
     }

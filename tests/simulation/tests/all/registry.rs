@@ -1,5 +1,5 @@
-//! deliver and the topic's record where what is known may be seconds old, as on AWS, and where the record is
-//! broken.
+//! deliver and the topic's record where what is known may be seconds old, as on AWS, and where the
+//! record is broken.
 
 use std::time::Duration;
 
@@ -24,7 +24,10 @@ async fn publish(world: &World, count: usize) {
 fn asked(world: &World) -> usize {
     let asks = [Operation::Get, Operation::GetIfChanged];
     let calls = world.calls.all();
-    calls.iter().filter(|call| asks.contains(&call.operation) && call.key.starts_with(TOPICS)).count()
+    calls
+        .iter()
+        .filter(|call| asks.contains(&call.operation) && call.key.starts_with(TOPICS))
+        .count()
 }
 
 #[tokio::test]
@@ -51,7 +54,13 @@ async fn a_subscription_made_a_moment_ago_is_not_taken_for_a_deleted_one() {
     world.subscribe(json!({})).await;
     publish(&world, 1).await;
     world.deliver().await;
-    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::DeadLetters).await), (1, 1));
+    assert_eq!(
+        (
+            world.endpoint.take().len(),
+            world.delayed(QueueName::DeadLetters).await
+        ),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -64,13 +73,25 @@ async fn a_subscription_made_active_a_moment_ago_is_not_taken_for_a_gone_one() {
     world.clock.advance(MAX_AGE);
     publish(&world, 1).await;
     world.deliver().await;
-    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::DeadLetters).await), (1, 2));
+    assert_eq!(
+        (
+            world.endpoint.take().len(),
+            world.delayed(QueueName::DeadLetters).await
+        ),
+        (1, 2)
+    );
     world.clock.advance(Duration::from_secs(1));
     world.endpoint.answer([Answer::Status(204)]);
     world.subscribe(json!({})).await;
     publish(&world, 1).await;
     world.deliver().await;
-    assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::DeadLetters).await), (1, 2));
+    assert_eq!(
+        (
+            world.endpoint.take().len(),
+            world.delayed(QueueName::DeadLetters).await
+        ),
+        (1, 2)
+    );
 }
 
 #[tokio::test]
@@ -88,7 +109,8 @@ async fn whether_a_subscription_was_deleted_is_asked_once_and_not_once_an_event(
 #[tokio::test]
 async fn while_the_record_cannot_be_read_nobody_is_taken_for_deleted() {
     let denied = |effect: Effect<'_>| {
-        let is_read_again = effect.operation == Operation::GetIfChanged && effect.key.starts_with(TOPICS);
+        let is_read_again =
+            effect.operation == Operation::GetIfChanged && effect.key.starts_with(TOPICS);
         is_read_again.then_some(Fault::Before(ErrorKind::Denied))
     };
     let world = World::remembering(&Faults::in_state(&Plan::by(denied)), MAX_AGE);
@@ -107,7 +129,14 @@ async fn while_the_record_cannot_be_read_nobody_is_taken_for_deleted() {
 fn broken(good: &str) -> Vec<Bytes> {
     let newer = good.replace("\"v\":1", "\"v\":3");
     assert_ne!(newer, good);
-    [String::new(), good[..good.len() / 2].to_owned(), newer, "{}".to_owned()].map(Bytes::from).to_vec()
+    [
+        String::new(),
+        good[..good.len() / 2].to_owned(),
+        newer,
+        "{}".to_owned(),
+    ]
+    .map(Bytes::from)
+    .to_vec()
 }
 
 async fn good_record() -> String {
@@ -142,7 +171,13 @@ async fn a_broken_record_that_nobody_knew_before_keeps_its_events_waiting_until_
             assert_eq!(world.deliver().await.failures.len(), 3, "{record:?}");
             world.clock.advance(Duration::from_mins(6));
         }
-        assert_eq!((world.endpoint.take().len(), world.delayed(QueueName::DeadLetters).await), (0, 0));
+        assert_eq!(
+            (
+                world.endpoint.take().len(),
+                world.delayed(QueueName::DeadLetters).await
+            ),
+            (0, 0)
+        );
         world.write_record(Bytes::from(good.clone())).await;
         world.deliver().await;
         assert_eq!(world.endpoint.take().len(), 3, "{record:?}");

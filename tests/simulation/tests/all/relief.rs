@@ -1,5 +1,5 @@
-//! The caches of one process, full of what publish and deliver do, and trimmed by what the monitor says: over
-//! the real registry, embedded store and webhook client.
+//! The caches of one process, full of what publish and deliver do, and trimmed by what the monitor
+//! says: over the real registry, embedded store and webhook client.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,13 @@ use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup
 use posthaste_local::{Local, LocalOptions, LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
-    Bundle, Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver, ReceiveRequest,
-    ReceivedMessage, Sample,
+    Bundle, Clock, Evicted, ObjectStore, Probe, PutCondition, QueueName, QueueReceiver,
+    ReceiveRequest, ReceivedMessage, Sample,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry, Relieved, Reliever};
+use posthaste_services::{
+    Activity, DrainMeter, LinkHealth, PressureReader, Registry, Relieved, Reliever,
+};
 use posthaste_simulation::{event, start};
 use posthaste_system::resident_bytes;
 use posthaste_testkit::{Calls, Operation, Recorded};
@@ -35,7 +37,8 @@ const TOPIC: &str = "topics/orders.json";
 type Store = Recorded<StateStore>;
 type Queue = LocalQueue<ManualClock>;
 
-/// A machine whose memory is used as the test says: of a hundred bytes so many by this process, and by all.
+/// A machine whose memory is used as the test says: of a hundred bytes so many by this process, and
+/// by all.
 #[derive(Debug, Clone, Default)]
 struct Machine(Arc<Mutex<(u64, u64)>>);
 
@@ -43,7 +46,11 @@ impl Probe for Machine {
     fn sample(&self) -> Sample {
         let (process, used) = *self.0.lock().unwrap();
         let memory = Some(Usage { used, total: 100 });
-        Sample { process_bytes: Some(process), memory, ..Sample::default() }
+        Sample {
+            process_bytes: Some(process),
+            memory,
+            ..Sample::default()
+        }
     }
 }
 
@@ -83,18 +90,41 @@ impl Process {
     /// A process with one topic, whose subscriber answers 200 to everything.
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (clock, entropy, calls) = (ManualClock::new(start()), SeededEntropy::new(7), Calls::default());
-        let local =
-            Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy.clone()).unwrap();
+        let (clock, entropy, calls) = (
+            ManualClock::new(start()),
+            SeededEntropy::new(7),
+            Calls::default(),
+        );
+        let local = Local::open(
+            folder.path(),
+            LocalOptions::default(),
+            clock.clone(),
+            entropy.clone(),
+        )
+        .unwrap();
         let store = Recorded::new(local.state(), "state", &calls);
         let record = record(&subscriber().await);
-        local.state().put(TOPIC, record.clone(), PutCondition::Always).await.unwrap();
+        local
+            .state()
+            .put(TOPIC, record.clone(), PutCondition::Always)
+            .await
+            .unwrap();
         let registry = Registry::new(store.clone(), clock.clone(), Duration::ZERO);
-        let addresses =
-            AddressPolicy { allowed: vec!["127.0.0.0/8".parse().unwrap()], ..AddressPolicy::default() };
-        let settings = ClientSettings { addresses, ..ClientSettings::default() };
-        let (machine, names, drain) = (Machine::default(), Loopback::default(), DrainMeter::default());
-        let client = HyperWebhookClient::with_names(settings, clock.clone(), names.clone()).unwrap();
+        let addresses = AddressPolicy {
+            allowed: vec!["127.0.0.0/8".parse().unwrap()],
+            ..AddressPolicy::default()
+        };
+        let settings = ClientSettings {
+            addresses,
+            ..ClientSettings::default()
+        };
+        let (machine, names, drain) = (
+            Machine::default(),
+            Loopback::default(),
+            DrainMeter::default(),
+        );
+        let client =
+            HyperWebhookClient::with_names(settings, clock.clone(), names.clone()).unwrap();
         let queue = local.queue(QueueName::Deliveries);
         let reliever = Reliever::new(clock.clone(), resident_bytes)
             .over("topics", registry.clone())
@@ -143,7 +173,13 @@ impl Process {
             queue,
             client,
             publish: Arc::new(publish),
-            deliver: Deliver::new(deliver, DeliverSettings { delivery_log, ..DeliverSettings::default() }),
+            deliver: Deliver::new(
+                deliver,
+                DeliverSettings {
+                    delivery_log,
+                    ..DeliverSettings::default()
+                },
+            ),
             monitor: Monitor::new(monitor, MonitorSettings::default()).unwrap(),
             reliever,
             record_bytes: record.len(),
@@ -155,22 +191,32 @@ impl Process {
         let request = Request::post("/topics/orders/events")
             .header("aeg-sas-key", "k1")
             .header("content-type", "application/cloudevents+json");
-        self.publish.publish("orders", request.body(Body::from(event(id))).unwrap()).await.unwrap();
+        self.publish
+            .publish("orders", request.body(Body::from(event(id))).unwrap())
+            .await
+            .unwrap();
     }
 
     async fn receive(&self) -> Vec<ReceivedMessage> {
-        let request = ReceiveRequest { max: 10, visibility: Duration::from_mins(6), wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: Duration::from_mins(6),
+            wait: Duration::ZERO,
+        };
         self.queue.receive(request).await.unwrap()
     }
 
     /// Has deliver settle a message.
     async fn deliver(&self, batch: Vec<ReceivedMessage>) {
-        let response = self.deliver.handle(batch, self.clock.monotonic() + Duration::from_mins(1)).await;
+        let response = self
+            .deliver
+            .handle(batch, self.clock.monotonic() + Duration::from_mins(1))
+            .await;
         assert_eq!(response.failures.len(), 0);
     }
 
-    /// One poll, with so many percent of the memory used by the process and by all, and what is done after
-    /// it.
+    /// One poll, with so many percent of the memory used by the process and by all, and what is
+    /// done after it.
     async fn poll(&mut self, process: u64, used: u64) -> (PressureState, Relieved) {
         *self.machine.0.lock().unwrap() = (process, used);
         let state = self.monitor.sample().await.unwrap();
@@ -182,7 +228,10 @@ impl Process {
     /// The number of times that the topic's record was read, bytes and all.
     fn reads(&self) -> usize {
         let calls = self.calls.take();
-        calls.iter().filter(|call| call.operation == Operation::Get && call.key == TOPIC).count()
+        calls
+            .iter()
+            .filter(|call| call.operation == Operation::Get && call.key == TOPIC)
+            .count()
     }
 }
 
@@ -211,14 +260,23 @@ async fn under_pressure_the_caches_give_back_what_they_hold_and_everything_goes_
     process.publish("waiting").await;
     assert_eq!((process.client.idle_connections(), process.reads()), (1, 1));
     let (state, relieved) = process.poll(70, 50).await;
-    assert_eq!((state.level(), relieved), (Level::Normal, Relieved::default()));
+    assert_eq!(
+        (state.level(), relieved),
+        (Level::Normal, Relieved::default())
+    );
 
     let (state, relieved) = process.poll(73, 50).await;
     assert_eq!((state.level(), relieved.names), (Level::Medium, None));
     let waiting = process.receive().await;
     let held = [TOPIC.len() + process.record_bytes, waiting[0].body.len()];
     // The topic, the body that waited and the connection, whose bytes are unknown.
-    assert_eq!(relieved.trimmed, Some(Evicted { entries: 3, bytes: held.iter().sum() }));
+    assert_eq!(
+        relieved.trimmed,
+        Some(Evicted {
+            entries: 3,
+            bytes: held.iter().sum()
+        })
+    );
     assert_eq!(process.client.idle_connections(), 0);
 
     process.publish("next").await;
@@ -235,14 +293,20 @@ async fn while_it_lasts_caches_are_trimmed_again_every_thirty_seconds_and_not_af
     let began = process.clock.monotonic();
     let polls_in_rest = u32::try_from(RELIEF_EVERY.as_secs() / POLL.as_secs()).unwrap();
     // 72 % is above the normal threshold of the process's memory, though its level is Normal.
-    for process_percent in [70, 72, 73, 70].into_iter().flat_map(|percent| vec![percent; 20]) {
+    for process_percent in [70, 72, 73, 70]
+        .into_iter()
+        .flat_map(|percent| vec![percent; 20])
+    {
         let now = process.clock.monotonic().saturating_sub(began);
         let (_, relieved) = process.poll(process_percent, 50).await;
         if relieved.trimmed.is_some() {
             trimmed_at.push(now);
         }
     }
-    assert_eq!(trimmed_at, [20, 20 + polls_in_rest, 20 + 2 * polls_in_rest].map(|polls| polls * POLL));
+    assert_eq!(
+        trimmed_at,
+        [20, 20 + polls_in_rest, 20 + 2 * polls_in_rest].map(|polls| polls * POLL)
+    );
 }
 
 #[tokio::test]
@@ -253,8 +317,23 @@ async fn at_high_names_are_forgotten_too_and_are_looked_up_anew() {
     process.publish("b").await;
     assert_eq!(process.poll(10, 92).await.1.names, None);
     let (state, relieved) = process.poll(10, 94).await;
-    assert_eq!((state.level(), relieved), (Level::High, Relieved { trimmed: None, names: Some(1) }));
+    assert_eq!(
+        (state.level(), relieved),
+        (
+            Level::High,
+            Relieved {
+                trimmed: None,
+                names: Some(1)
+            }
+        )
+    );
     assert_eq!(process.names.0.load(Ordering::Relaxed), 1);
     process.deliver(process.receive().await).await;
-    assert_eq!((process.names.0.load(Ordering::Relaxed), process.client.idle_connections()), (2, 1));
+    assert_eq!(
+        (
+            process.names.0.load(Ordering::Relaxed),
+            process.client.idle_connections()
+        ),
+        (2, 1)
+    );
 }

@@ -1,5 +1,5 @@
-//! Replay: dead letters are delivered again, to their subscription alone, at a rate, and once each unless
-//! something failed on the way.
+//! Replay: dead letters are delivered again, to their subscription alone, at a rate, and once each
+//! unless something failed on the way.
 
 use std::time::Duration;
 
@@ -40,16 +40,37 @@ async fn die(world: &World, ids: &[&str]) {
 
 /// The state that a monitor writes when nearly all memory is used.
 fn medium(world: &World) -> Bytes {
-    let (now, memory) = (world.clock.now(), Some(Usage { used: 93, total: 100 }));
-    let readings = Readings { memory, ..Readings::default() };
-    let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
+    let (now, memory) = (
+        world.clock.now(),
+        Some(Usage {
+            used: 93,
+            total: 100,
+        }),
+    );
+    let readings = Readings {
+        memory,
+        ..Readings::default()
+    };
+    let (state, _) = evaluate(
+        &PressureState::normal(now),
+        &readings,
+        &PressureSettings::default(),
+        now,
+    );
     state.render().into()
 }
 
 /// The state, the events found, queued and failed of a replay.
 async fn standing(world: &World, id: &str) -> (ReplayState, [u64; 3]) {
     let record = world.replayed(id).await;
-    (record.state, [record.progress.found, record.progress.queued, record.progress.failed])
+    (
+        record.state,
+        [
+            record.progress.found,
+            record.progress.queued,
+            record.progress.failed,
+        ],
+    )
 }
 
 /// The ids of what the endpoint received since the last time, in order.
@@ -58,7 +79,12 @@ fn received(world: &World) -> Vec<String> {
         let event: Value = serde_json::from_str(body).expect("an event");
         event["id"].as_str().expect("an id").to_owned()
     };
-    let mut ids: Vec<_> = world.endpoint.take().iter().map(|request| id(&request.body)).collect();
+    let mut ids: Vec<_> = world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| id(&request.body))
+        .collect();
     ids.sort_by_key(|id| id.parse::<u32>().unwrap_or(0));
     ids
 }
@@ -72,13 +98,19 @@ async fn a_receiver_gets_the_event_as_it_was_with_a_header_that_says_so() {
     world.endpoint.answer([Answer::Status(200)]);
     world.deliver_all().await;
     let requests = world.endpoint.take();
-    let [request] = &requests[..] else { panic!("one request: {requests:?}") };
+    let [request] = &requests[..] else {
+        panic!("one request: {requests:?}")
+    };
     assert_eq!(request.body, event("a"));
     assert_eq!(request.headers["posthaste-replayed"], "true");
     assert_eq!(request.headers["aeg-delivery-count"], "0");
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
     assert_eq!(world.replaying().await, Vec::<String>::new());
-    assert_eq!(world.buried().await, before, "the dead letter stays where it is");
+    assert_eq!(
+        world.buried().await,
+        before,
+        "the dead letter stays where it is"
+    );
 }
 
 #[tokio::test]
@@ -92,12 +124,18 @@ async fn a_replayed_event_that_fails_again_is_a_new_dead_letter_and_no_part_of_t
         world.clock.advance(Duration::from_mins(5));
         world.bury().await;
     }
-    assert_eq!((received(&world), world.buried().await.len()), (vec!["a".to_owned()], 2));
+    assert_eq!(
+        (received(&world), world.buried().await.len()),
+        (vec!["a".to_owned()], 2)
+    );
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
     let again = world.replay(json!({})).await;
     world.wake().await;
     // The first letter is resolved: the second stands for it.
-    assert_eq!(standing(&world, &again).await, (ReplayState::Done, [1, 1, 0]));
+    assert_eq!(
+        standing(&world, &again).await,
+        (ReplayState::Done, [1, 1, 0])
+    );
 }
 
 #[tokio::test]
@@ -126,10 +164,17 @@ async fn only_what_was_asked_for_is_replayed() {
 #[tokio::test]
 async fn events_fall_due_at_the_rate_and_the_next_minute_goes_on_where_this_one_ended() {
     let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
-    let world = world(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &Faults::none()).await;
+    let world = world(
+        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+        &Faults::none(),
+    )
+    .await;
     let id = world.replay(json!({ "ratePerSecond": 2 })).await;
     world.wake().await;
-    assert_eq!(standing(&world, &id).await, (ReplayState::Running, [120, 120, 0]));
+    assert_eq!(
+        standing(&world, &id).await,
+        (ReplayState::Running, [120, 120, 0])
+    );
     // Looked at once more in the same minute, as after a restart, it sends no more than its rate.
     world.wake().await;
     assert_eq!(standing(&world, &id).await.1, [120, 120, 0]);
@@ -142,7 +187,10 @@ async fn events_fall_due_at_the_rate_and_the_next_minute_goes_on_where_this_one_
         world.clock.advance(Duration::from_secs(1));
     }
     world.wake().await;
-    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [150, 150, 0]));
+    assert_eq!(
+        standing(&world, &id).await,
+        (ReplayState::Done, [150, 150, 0])
+    );
     world.clock.advance(MINUTE);
     world.deliver_all().await;
     all.extend(received(&world));
@@ -155,7 +203,15 @@ async fn what_cannot_be_sent_again_is_counted_and_holds_up_nothing() {
     let world = world(&["a"], &Faults::none()).await;
     let put = async |name: &str, text: &'static str| {
         let key = format!("ORDERS/BILLING/2023/11/14/22/{name}.json");
-        world.bucket.put(&key, Bytes::from_static(text.as_bytes()), PutCondition::Always).await.unwrap();
+        world
+            .bucket
+            .put(
+                &key,
+                Bytes::from_static(text.as_bytes()),
+                PutCondition::Always,
+            )
+            .await
+            .unwrap();
     };
     put("0-broken", "not ours").await;
     put(
@@ -167,15 +223,29 @@ async fn what_cannot_be_sent_again_is_counted_and_holds_up_nothing() {
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [2, 2, 2]));
     let failures = world.replayed(&id).await.progress.failures;
-    let shown: Vec<_> = failures.iter().map(|f| (f.index, f.detail.as_str())).collect();
+    let shown: Vec<_> = failures
+        .iter()
+        .map(|f| (f.index, f.detail.as_str()))
+        .collect();
     let broken = "not a JSON array of dead letters: expected ident at line 1 column 2";
-    assert_eq!(shown, [(None, broken), (Some(0), "not a dead letter: there is no deadLetterReason in it")]);
+    assert_eq!(
+        shown,
+        [
+            (None, broken),
+            (
+                Some(0),
+                "not a dead letter: there is no deadLetterReason in it"
+            )
+        ]
+    );
 }
 
 #[tokio::test]
 async fn a_named_object_that_is_not_there_is_counted() {
     let world = world(&["a"], &Faults::none()).await;
-    let id = world.replay(json!({ "keys": ["ORDERS/BILLING/2023/1/1/1/none.json"] })).await;
+    let id = world
+        .replay(json!({ "keys": ["ORDERS/BILLING/2023/1/1/1/none.json"] }))
+        .await;
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [0, 0, 1]));
 }
@@ -184,13 +254,22 @@ async fn a_named_object_that_is_not_there_is_counted() {
 async fn under_pressure_a_replay_waits_and_then_goes_on_by_itself() {
     let world = world(&["a"], &Faults::none()).await;
     let state = world.local.state();
-    state.put(PRESSURE_KEY, medium(&world), PutCondition::Always).await.unwrap();
+    state
+        .put(PRESSURE_KEY, medium(&world), PutCondition::Always)
+        .await
+        .unwrap();
     // While one part of a run reads the pressure, the others go by what the run before knew.
     world.wake().await;
     let id = world.replay(json!({})).await;
     world.wake().await;
-    assert_eq!(standing(&world, &id).await, (ReplayState::Waiting, [0, 0, 0]));
-    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::Pressure));
+    assert_eq!(
+        standing(&world, &id).await,
+        (ReplayState::Waiting, [0, 0, 0])
+    );
+    assert_eq!(
+        world.replayed(&id).await.reason,
+        Some(ReplayReason::Pressure)
+    );
     state.delete(PRESSURE_KEY).await.unwrap();
     world.wake().await;
     world.wake().await;
@@ -203,7 +282,12 @@ async fn a_replay_does_not_wait_for_the_base_of_the_tarpit() {
     let world = world(&["a"], &Faults::none()).await;
     let mut state = PressureState::normal(world.clock.now());
     (state.tarpit_ms, state.base_ms) = (2000, 2000);
-    world.local.state().put(PRESSURE_KEY, state.render().into(), PutCondition::Always).await.unwrap();
+    world
+        .local
+        .state()
+        .put(PRESSURE_KEY, state.render().into(), PutCondition::Always)
+        .await
+        .unwrap();
     let id = world.replay(json!({})).await;
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
@@ -215,8 +299,14 @@ async fn a_subscription_that_is_gone_ends_its_replay() {
     world.unsubscribe().await;
     let id = world.replay(json!({})).await;
     world.wake().await;
-    assert_eq!(standing(&world, &id).await, (ReplayState::Cancelled, [0, 0, 0]));
-    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::SubscriptionDeleted));
+    assert_eq!(
+        standing(&world, &id).await,
+        (ReplayState::Cancelled, [0, 0, 0])
+    );
+    assert_eq!(
+        world.replayed(&id).await.reason,
+        Some(ReplayReason::SubscriptionDeleted)
+    );
     assert_eq!(world.replaying().await, Vec::<String>::new());
 }
 
@@ -225,9 +315,15 @@ async fn the_replay_of_a_subscription_that_is_not_active_waits_until_it_is() {
     let world = world(&["a"], &Faults::none()).await;
     let id = world.replay(json!({})).await;
     for state in ["Disabled", "Failed", "Paused", "Pending"] {
-        world.subscribe(json!({ "status": { "state": state, "since": "2023-11-14T22:13:20Z" } })).await;
+        world
+            .subscribe(json!({ "status": { "state": state, "since": "2023-11-14T22:13:20Z" } }))
+            .await;
         world.wake().await;
-        assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::SubscriptionNotActive), "{state}");
+        assert_eq!(
+            world.replayed(&id).await.reason,
+            Some(ReplayReason::SubscriptionNotActive),
+            "{state}"
+        );
     }
     world.subscribe(json!({})).await;
     world.wake().await;
@@ -239,9 +335,18 @@ async fn a_cancelled_replay_sends_nothing_more() {
     let world = world(&["a"], &Faults::none()).await;
     let id = world.replay(json!({})).await;
     let now = world.clock.now();
-    let record = world.replayed(&id).await.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
+    let record = world.replayed(&id).await.turned(
+        ReplayState::Cancelled,
+        Some(ReplayReason::Requested),
+        now,
+    );
     let key = layout::replay(&id);
-    world.local.state().put(&key, record.render(), PutCondition::Always).await.unwrap();
+    world
+        .local
+        .state()
+        .put(&key, record.render(), PutCondition::Always)
+        .await
+        .unwrap();
     world.wake().await;
     assert_eq!(world.visible(QueueName::Deliveries).await, 0);
     assert_eq!(world.replaying().await, Vec::<String>::new());
@@ -263,7 +368,10 @@ async fn an_object_that_cannot_be_read_for_a_while_is_read_later() {
     let world = world(&["a"], &Faults::in_bucket(&bucket)).await;
     let id = world.replay(json!({})).await;
     world.wake().await;
-    assert_eq!(world.replayed(&id).await.reason, Some(ReplayReason::Unavailable));
+    assert_eq!(
+        world.replayed(&id).await.reason,
+        Some(ReplayReason::Unavailable)
+    );
     world.wake().await;
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [1, 1, 0]));
@@ -276,7 +384,10 @@ async fn an_object_that_is_never_read_is_given_up_in_the_end() {
     let id = world.replay(json!({})).await;
     for _ in 0..4 {
         world.wake().await;
-        assert_eq!(standing(&world, &id).await, (ReplayState::Waiting, [0, 0, 0]));
+        assert_eq!(
+            standing(&world, &id).await,
+            (ReplayState::Waiting, [0, 0, 0])
+        );
     }
     world.wake().await;
     assert_eq!(standing(&world, &id).await, (ReplayState::Done, [0, 0, 1]));
@@ -286,13 +397,20 @@ async fn an_object_that_is_never_read_is_given_up_in_the_end() {
 async fn what_the_queue_did_not_take_is_sent_later_and_nothing_is_passed_over() {
     let queues = failing(Operation::SendBatch, "", 1);
     let ids: Vec<_> = (0..150).map(|id| id.to_string()).collect();
-    let world = world(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &Faults::in_queues(&queues)).await;
+    let world = world(
+        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+        &Faults::in_queues(&queues),
+    )
+    .await;
     let id = world.replay(json!({ "ratePerSecond": 1000 })).await;
     for _ in 0..2 {
         world.wake().await;
         world.clock.advance(MINUTE);
     }
-    assert_eq!(standing(&world, &id).await, (ReplayState::Done, [150, 150, 0]));
+    assert_eq!(
+        standing(&world, &id).await,
+        (ReplayState::Done, [150, 150, 0])
+    );
     world.endpoint.answer([Answer::Status(200)]);
     world.deliver_all().await;
     let mut all = received(&world);

@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 
 const IDS: [&str; 12] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
 
-/// A world in which wake's calls fail by this plan, with dead letters in three objects. Only what happens
-/// after `armed` counts: the plans see deliver and deadletter before.
+/// A world in which wake's calls fail by this plan, with dead letters in three objects. Only what
+/// happens after `armed` counts: the plans see deliver and deadletter before.
 async fn world(faults: &Faults) -> World {
     let world = World::with(faults);
-    world.subscribe(json!({ "deadLetter": { "delay": "PT0S" } })).await;
+    world
+        .subscribe(json!({ "deadLetter": { "delay": "PT0S" } }))
+        .await;
     for ids in IDS.chunks(4) {
         world.endpoint.answer([Answer::Status(400)]);
         for id in ids {
@@ -51,7 +53,11 @@ async fn check(faults: &Faults, label: &str) {
         }
     }
     let record = world.replayed(&id).await;
-    assert_eq!((record.state, record.progress.failed), (ReplayState::Done, 0), "{label}");
+    assert_eq!(
+        (record.state, record.progress.failed),
+        (ReplayState::Done, 0),
+        "{label}"
+    );
     assert_eq!(arrived, IDS.map(str::to_owned).into(), "{label}");
 }
 
@@ -62,9 +68,16 @@ async fn nothing_is_passed_over_whatever_fails_once() {
     let before = {
         let quiet = Faults::none();
         world(&quiet).await;
-        [quiet.queues.effects(), quiet.state.effects(), quiet.bucket.effects()]
+        [
+            quiet.queues.effects(),
+            quiet.state.effects(),
+            quiet.bucket.effects(),
+        ]
     };
-    for fault in [Fault::Before(ErrorKind::Other), Fault::After(ErrorKind::Other)] {
+    for fault in [
+        Fault::Before(ErrorKind::Other),
+        Fault::After(ErrorKind::Other),
+    ] {
         for (port, before) in before.into_iter().enumerate() {
             for number in 0..8 {
                 let plan = Plan::nth(before + number, fault.clone());

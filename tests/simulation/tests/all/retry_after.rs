@@ -20,8 +20,7 @@ const fn secs(secs: u64) -> Duration {
 async fn world(faults: &Faults, answers: impl IntoIterator<Item = Answer>) -> World {
     let world = World::with(faults);
     world.chance.hold(0.0);
-    let retry =
-        json!({ "schedule": ["PT1S"], "waitFloors": { "default": "PT0S", "429": "PT0S", "503": "PT0S" } });
+    let retry = json!({ "schedule": ["PT1S"], "waitFloors": { "default": "PT0S", "429": "PT0S", "503": "PT0S" } });
     world.subscribe(json!({ "retryPolicy": retry })).await;
     world.endpoint.answer(answers);
     world
@@ -49,7 +48,9 @@ async fn publish(world: &World, ids: &[&str]) {
 async fn pass_until(world: &World, end: Duration) {
     while world.clock.now() < start() + end {
         let second = world.clock.now().as_secs() + 1;
-        world.clock.advance_to(posthaste_core::model::Timestamp::from_millis(second * 1000));
+        world
+            .clock
+            .advance_to(posthaste_core::model::Timestamp::from_millis(second * 1000));
         // Twice: the queue may take a moment to show what has become due.
         for _ in 0..2 {
             world.in_time(world.deliver()).await;
@@ -60,19 +61,32 @@ async fn pass_until(world: &World, end: Duration) {
 /// The ids of what was sent since the last time, each with the second since the start.
 fn sent(world: &World) -> Vec<(String, u64)> {
     let requests = world.endpoint.take();
-    let id = |body: &str| serde_json::from_str::<Value>(body).unwrap()["id"].as_str().unwrap().to_owned();
-    requests.iter().map(|it| (id(&it.body), it.at.since(start()).as_secs())).collect()
+    let id = |body: &str| {
+        serde_json::from_str::<Value>(body).unwrap()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    requests
+        .iter()
+        .map(|it| (id(&it.body), it.at.since(start()).as_secs()))
+        .collect()
 }
 
 fn expected(sent: &[(&str, u64)]) -> Vec<(String, u64)> {
-    sent.iter().map(|(id, at)| ((*id).to_owned(), *at)).collect()
+    sent.iter()
+        .map(|(id, at)| ((*id).to_owned(), *at))
+        .collect()
 }
 
 /// Writes of what is known of links since the last time.
 fn written(world: &World) -> usize {
     let calls = world.calls.take();
     let is_write = |key: &str| key.starts_with(layout::LINKS);
-    calls.iter().filter(|it| it.operation == Operation::Put && is_write(&it.key)).count()
+    calls
+        .iter()
+        .filter(|it| it.operation == Operation::Put && is_write(&it.key))
+        .count()
 }
 
 #[tokio::test]
@@ -96,14 +110,23 @@ async fn an_event_waits_for_twelve_hours_at_most_and_its_subscription_for_a_quar
     assert_eq!(sent(&world), expected(&[("a", 0)]));
     pass_until(&world, secs(901)).await;
     assert_eq!(sent(&world), expected(&[("b", 900)]));
-    let [parked] = &*world.parked().await else { panic!("expected one object") };
+    let [parked] = &*world.parked().await else {
+        panic!("expected one object")
+    };
     let due = layout::parked_due_minute(parked).unwrap();
-    assert_eq!(due, (start() + Duration::from_hours(12)).minute_rounded_up());
+    assert_eq!(
+        due,
+        (start() + Duration::from_hours(12)).minute_rounded_up()
+    );
 }
 
 #[tokio::test]
 async fn the_others_of_a_subscription_wait_and_one_asks_after_the_pause() {
-    let world = world(&Faults::none(), [asks(429, "60"), Answer::Late(secs(1), 204)]).await;
+    let world = world(
+        &Faults::none(),
+        [asks(429, "60"), Answer::Late(secs(1), 204)],
+    )
+    .await;
     publish(&world, &["a"]).await;
     world.deliver().await;
     publish(&world, &["b", "c", "d", "e"]).await;
@@ -114,10 +137,18 @@ async fn the_others_of_a_subscription_wait_and_one_asks_after_the_pause() {
     pass_until(&world, secs(60)).await;
     let first = sent(&world);
     let at_its_end = first.iter().filter(|(_, at)| *at == 60).count();
-    assert_eq!((at_its_end, world.endpoint.most_at_once()), (1, 1), "{first:?}");
+    assert_eq!(
+        (at_its_end, world.endpoint.most_at_once()),
+        (1, 1),
+        "{first:?}"
+    );
     assert_eq!(condition(&world).unwrap().phase, Phase::Recovering);
     pass_until(&world, secs(120)).await;
-    let mut ids: Vec<_> = first.into_iter().chain(sent(&world)).map(|(id, _)| id).collect();
+    let mut ids: Vec<_> = first
+        .into_iter()
+        .chain(sent(&world))
+        .map(|(id, _)| id)
+        .collect();
     ids.sort();
     assert_eq!(ids, ["a", "b", "c", "d", "e"]);
 }
@@ -130,7 +161,11 @@ fn asks_later(wait: &'static str) -> Answer {
 #[tokio::test]
 async fn of_many_that_were_under_way_the_latest_end_wins() {
     let answers = ["60", "60", "90", "30", "60"].map(asks_later);
-    let world = world(&Faults::none(), answers.into_iter().chain([Answer::Status(204)])).await;
+    let world = world(
+        &Faults::none(),
+        answers.into_iter().chain([Answer::Status(204)]),
+    )
+    .await;
     publish(&world, &["a", "b", "c", "d", "e"]).await;
     world.in_time(world.deliver()).await;
     assert_eq!(sent(&world).len(), 5);
@@ -144,8 +179,15 @@ async fn of_many_that_were_under_way_the_latest_end_wins() {
 
 #[tokio::test]
 async fn a_success_of_a_request_that_was_under_way_does_not_end_a_pause() {
-    let world =
-        world(&Faults::none(), [asks_later("60"), Answer::Late(secs(2), 204), Answer::Status(204)]).await;
+    let world = world(
+        &Faults::none(),
+        [
+            asks_later("60"),
+            Answer::Late(secs(2), 204),
+            Answer::Status(204),
+        ],
+    )
+    .await;
     publish(&world, &["a", "b"]).await;
     world.in_time(world.deliver()).await;
     assert_eq!(sent(&world).len(), 2);
@@ -160,13 +202,20 @@ async fn a_success_of_a_request_that_was_under_way_does_not_end_a_pause() {
 async fn a_probe_that_is_asked_to_wait_waits() {
     // Ten failures are a glitch of a minute; its probe is asked to wait for five.
     let failures = std::iter::repeat_n(Answer::Status(500), 10);
-    let world = world(&Faults::none(), failures.chain([asks(503, "300"), Answer::Status(204)])).await;
+    let world = world(
+        &Faults::none(),
+        failures.chain([asks(503, "300"), Answer::Status(204)]),
+    )
+    .await;
     publish(&world, &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]).await;
     world.deliver().await;
     assert_eq!(condition(&world).unwrap().hold, 1);
     world.endpoint.take();
     pass_until(&world, secs(359)).await;
-    assert_eq!(sent(&world).iter().map(|(_, at)| *at).collect::<Vec<_>>(), [60]);
+    assert_eq!(
+        sent(&world).iter().map(|(_, at)| *at).collect::<Vec<_>>(),
+        [60]
+    );
     let glitch = condition(&world).unwrap();
     assert_eq!((glitch.hold, glitch.until), (2, start() + secs(360)));
     pass_until(&world, secs(361)).await;
@@ -190,7 +239,10 @@ async fn a_brief_pause_stays_in_its_worker_and_is_not_written() {
     pass_until(&world, secs(20)).await;
     let mut rest = sent(&world);
     rest.sort();
-    assert_eq!(rest.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(
+        rest.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(),
+        ["a", "b", "c"]
+    );
     assert!(rest.iter().all(|(_, at)| *at >= 5), "{rest:?}");
 }
 
@@ -216,10 +268,20 @@ async fn force_ends_a_pause() {
     let world = world(&Faults::none(), [asks(503, "600"), Answer::Status(204)]).await;
     publish(&world, &["a"]).await;
     world.deliver().await;
-    world.links.observe(&[(billing(), Observation::Forced)]).await.unwrap();
+    world
+        .links
+        .observe(&[(billing(), Observation::Forced)])
+        .await
+        .unwrap();
     publish(&world, &["b"]).await;
     pass_until(&world, secs(2)).await;
-    assert_eq!(sent(&world).iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(
+        sent(&world)
+            .iter()
+            .map(|(id, _)| id.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "b"]
+    );
 }
 
 #[tokio::test]
@@ -232,7 +294,10 @@ async fn what_waits_for_the_end_of_a_pause_expires_meanwhile() {
     assert_eq!(sent(&world), expected(&[("a", 0)]));
     let letters = world.letters().await;
     assert_eq!(
-        letters.iter().map(|it| (&*it.id, &*it.reason)).collect::<Vec<_>>(),
+        letters
+            .iter()
+            .map(|it| (&*it.id, &*it.reason))
+            .collect::<Vec<_>>(),
         [("b", "TimeToLiveExceeded")]
     );
 }

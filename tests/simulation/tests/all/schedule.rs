@@ -1,6 +1,6 @@
-//! The retry schedule to the second, over the whole life of an event: every attempt at its exact time,
-//! without jitter and with the most there is. A wait longer than the queue can delay ends with the minute in
-//! which it ends by the schedule.
+//! The retry schedule to the second, over the whole life of an event: every attempt at its exact
+//! time, without jitter and with the most there is. A wait longer than the queue can delay ends
+//! with the minute in which it ends by the schedule.
 
 use std::time::Duration;
 
@@ -21,13 +21,14 @@ struct Life {
     counted: Value,
 }
 
-/// Lets time pass to the next moment at which something could happen: a second while something is delayed in
-/// a queue, else the next full minute, at which wake runs.
+/// Lets time pass to the next moment at which something could happen: a second while something is
+/// delayed in a queue, else the next full minute, at which wake runs.
 async fn pass(world: &World) {
     let full_minute = Timestamp::from_millis((world.clock.now().minute() + 1) * 60_000);
     let rest = full_minute.since(world.clock.now());
-    let is_delayed =
-        world.delayed(QueueName::Deliveries).await + world.delayed(QueueName::DeadLetters).await > 0;
+    let is_delayed = world.delayed(QueueName::Deliveries).await
+        + world.delayed(QueueName::DeadLetters).await
+        > 0;
     let step = if is_delayed { SECOND.min(rest) } else { rest };
     world.clock.advance(step);
     if step == rest {
@@ -56,9 +57,17 @@ async fn live(settings: Value, time_to_live: Duration, jitter: f64) -> Life {
     let objects = world.buried().await;
     let object: Value = serde_json::from_slice(&objects[0].1).expect("a dead-letter object");
     Life {
-        attempts: world.endpoint.take().iter().map(|request| since(request.at)).collect(),
+        attempts: world
+            .endpoint
+            .take()
+            .iter()
+            .map(|request| since(request.at))
+            .collect(),
         buried,
-        reason: object[0]["deadletterreason"].as_str().expect("a reason").to_owned(),
+        reason: object[0]["deadletterreason"]
+            .as_str()
+            .expect("a reason")
+            .to_owned(),
         counted: object[0]["deliveryattempts"].clone(),
     }
 }
@@ -83,36 +92,57 @@ async fn check(
 const DAY: Duration = Duration::from_hours(24);
 const EXPIRED: &str = "TimeToLiveExceeded";
 
-/// The document: "10 seconds, 30 seconds, 1 minute, 5 minutes, 10 minutes, 30 minutes, 1 hour, 3 hours, 6
-/// hours, every 12 hours up to 24 hours". The twelfth attempt would fall due at 125,200 s, after the day;
-/// five minutes later the event is in the bucket.
+/// The document: "10 seconds, 30 seconds, 1 minute, 5 minutes, 10 minutes, 30 minutes, 1 hour, 3
+/// hours, 6 hours, every 12 hours up to 24 hours". The twelfth attempt would fall due at 125,200 s,
+/// after the day; five minutes later the event is in the bucket.
 #[tokio::test]
 async fn eleven_attempts_fit_into_24_hours_and_the_twelfth_falls_due_after_the_time_to_live() {
-    let attempts = [0, 10, 40, 100, 400, 1000, 2800, 6400, 17_200, 38_800, 82_000];
+    let attempts = [
+        0, 10, 40, 100, 400, 1000, 2800, 6400, 17_200, 38_800, 82_000,
+    ];
     check(json!({}), DAY, 0.0, &attempts, 125_200 + 300, EXPIRED).await;
 }
 
-/// The document: "a small randomisation is added to all retry steps". Here it is at most 10 % and at most 5
-/// minutes.
+/// The document: "a small randomisation is added to all retry steps". Here it is at most 10 % and
+/// at most 5 minutes.
 #[tokio::test]
-async fn the_most_jitter_leaves_eleven_attempts_and_makes_each_wait_a_tenth_or_five_minutes_longer() {
-    let attempts = [0, 11, 44, 110, 440, 1100, 3100, 7000, 18_100, 40_000, 83_500];
+async fn the_most_jitter_leaves_eleven_attempts_and_makes_each_wait_a_tenth_or_five_minutes_longer()
+{
+    let attempts = [
+        0, 11, 44, 110, 440, 1100, 3100, 7000, 18_100, 40_000, 83_500,
+    ];
     check(json!({}), DAY, 1.0, &attempts, 127_000 + 300, EXPIRED).await;
 }
 
-/// The example of the English document: with a time to live of 30 minutes and 10 attempts, at most six
-/// attempts are made before the event expires, so that the number has no effect.
+/// The example of the English document: with a time to live of 30 minutes and 10 attempts, at most
+/// six attempts are made before the event expires, so that the number has no effect.
 #[tokio::test]
 async fn six_attempts_are_made_within_a_time_to_live_of_30_minutes() {
     let attempts = [0, 10, 40, 100, 400, 1000];
     let settings = json!({ "retryPolicy": { "maxDeliveryAttempts": 10 } });
-    check(settings, Duration::from_mins(30), 0.0, &attempts, 2800 + 300, EXPIRED).await;
+    check(
+        settings,
+        Duration::from_mins(30),
+        0.0,
+        &attempts,
+        2800 + 300,
+        EXPIRED,
+    )
+    .await;
 }
 
-/// The document: "an event is dropped when one of the limits of the retry policy is reached". The attempts
-/// end first here.
+/// The document: "an event is dropped when one of the limits of the retry policy is reached". The
+/// attempts end first here.
 #[tokio::test]
 async fn the_greatest_number_of_attempts_ends_an_event_before_its_time_to_live() {
     let settings = json!({ "retryPolicy": { "maxDeliveryAttempts": 3 } });
-    check(settings, DAY, 0.0, &[0, 10, 40], 40 + 300, "MaxDeliveryAttemptsExceeded").await;
+    check(
+        settings,
+        DAY,
+        0.0,
+        &[0, 10, 40],
+        40 + 300,
+        "MaxDeliveryAttemptsExceeded",
+    )
+    .await;
 }

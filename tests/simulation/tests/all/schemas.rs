@@ -1,5 +1,5 @@
-//! Custom events from the queue to the endpoint and to their dead letter: sent as their producer wrote them,
-//! kept in Event Grid's envelope.
+//! Custom events from the queue to the endpoint and to their dead letter: sent as their producer
+//! wrote them, kept in Event Grid's envelope.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,13 +39,23 @@ async fn world(settings: Value) -> World {
 /// Puts one delivery of these texts into the queue, as publish does.
 async fn publish(world: &World, texts: &[&'static str]) {
     let now = world.clock.now();
-    let payloads = texts.iter().map(|text| Payload::Inline(Bytes::from_static(text.as_bytes())));
-    let to = (records::topic_name("orders"), records::subscription_name("billing"));
-    let mut delivery = Delivery { schema: Schema::Custom, ..records::delivery(to, "k", payloads, now) };
+    let payloads = texts
+        .iter()
+        .map(|text| Payload::Inline(Bytes::from_static(text.as_bytes())));
+    let to = (
+        records::topic_name("orders"),
+        records::subscription_name("billing"),
+    );
+    let mut delivery = Delivery {
+        schema: Schema::Custom,
+        ..records::delivery(to, "k", payloads, now)
+    };
     for entry in &mut delivery.events {
         entry.envelope = Some(Arc::new(envelope()));
     }
-    world.send(QueueName::Deliveries, render_delivery(&delivery)).await;
+    world
+        .send(QueueName::Deliveries, render_delivery(&delivery))
+        .await;
 }
 
 #[tokio::test]
@@ -54,9 +64,16 @@ async fn a_custom_event_is_sent_as_it_was_written_in_an_array() {
     publish(&world, &[EVENT, EVENT]).await;
     world.deliver_all().await;
     let requests = world.endpoint.take();
-    assert_eq!(requests.len(), 2, "a batch is only sent where one was asked for");
+    assert_eq!(
+        requests.len(),
+        2,
+        "a batch is only sent where one was asked for"
+    );
     for request in requests {
-        assert_eq!(request.headers["content-type"], "application/json; charset=utf-8");
+        assert_eq!(
+            request.headers["content-type"],
+            "application/json; charset=utf-8"
+        );
         assert_eq!(request.body, format!("[{EVENT}]"));
     }
 }
@@ -73,7 +90,9 @@ async fn custom_events_share_a_request_where_batches_were_asked_for() {
 #[tokio::test]
 async fn a_custom_event_s_dead_letter_is_in_event_grid_s_envelope_also_after_retries() {
     let world = world(json!({ "retryPolicy": { "maxDeliveryAttempts": 2 } })).await;
-    world.endpoint.answer([Answer::Status(500), Answer::Status(500)]);
+    world
+        .endpoint
+        .answer([Answer::Status(500), Answer::Status(500)]);
     publish(&world, &[EVENT]).await;
     world.deliver_all().await;
     world.clock.advance(Duration::from_mins(1));

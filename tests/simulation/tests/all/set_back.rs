@@ -1,4 +1,5 @@
-//! A clock that is set back, by a time server or an operator: nothing waits for as long as it jumped.
+//! A clock that is set back, by a time server or an operator: nothing waits for as long as it
+//! jumped.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 
-/// A world in which an event was tried twice and waits twenty minutes or two more for its next attempt, and
-/// one was tried once and waits ten seconds.
+/// A world in which an event was tried twice and waits twenty minutes or two more for its next
+/// attempt, and one was tried once and waits ten seconds.
 async fn waiting() -> World {
     let world = World::new();
     let schedule = json!({ "schedule": ["PT10S", "PT20M"], "maxDeliveryAttempts": 3 });
@@ -25,7 +26,10 @@ async fn waiting() -> World {
     world.publish(&[event("delayed")], DAY).await;
     world.deliver_all().await;
     world.wake().await;
-    assert_eq!((world.endpoint.take().len(), world.parked().await.len()), (3, 1));
+    assert_eq!(
+        (world.endpoint.take().len(), world.parked().await.len()),
+        (3, 1)
+    );
     world
 }
 
@@ -47,12 +51,16 @@ async fn what_waits_waits_no_longer_than_its_schedule_allows() {
         let world = waiting().await;
         world.clock.set_back(jump);
         let begun = requests(&world, 30).await;
-        // The one in the queue goes when it would have; what is parked after twenty minutes, and what
-        // rounding adds.
+        // The one in the queue goes when it would have; what is parked after twenty minutes, and
+        // what rounding adds.
         assert_eq!(begun.len(), 3, "{begun:?}");
         assert_eq!(begun[0], 1);
-        assert!((20..=24).contains(&begun[1]) && (20..=24).contains(&begun[2]), "{begun:?}");
-        let dead = world.visible(QueueName::DeadLetters).await + world.delayed(QueueName::DeadLetters).await;
+        assert!(
+            (20..=24).contains(&begun[1]) && (20..=24).contains(&begun[2]),
+            "{begun:?}"
+        );
+        let dead = world.visible(QueueName::DeadLetters).await
+            + world.delayed(QueueName::DeadLetters).await;
         assert_eq!((world.parked().await.len(), dead), (0, 2));
     }
 }
@@ -67,10 +75,13 @@ async fn a_process_that_starts_after_that_sees_it_by_what_wake_noted() {
         let world = World::over(world.end().await, now);
         world.endpoint.answer([Answer::Status(422)]);
         let begun = requests(&world, 45).await;
-        // The queue does not know any more how long its message was to wait: as long as a queue delays, at
-        // most.
+        // The queue does not know any more how long its message was to wait: as long as a queue
+        // delays, at most.
         assert_eq!(begun.len(), 3, "{begun:?}");
-        assert!(begun[0] <= 15 && (20..=24).contains(&begun[1]) && begun[2] <= 40, "{begun:?}");
+        assert!(
+            begun[0] <= 15 && (20..=24).contains(&begun[1]) && begun[2] <= 40,
+            "{begun:?}"
+        );
         assert_eq!(world.parked().await.len(), 0);
     }
 }
@@ -89,14 +100,18 @@ async fn what_is_held_for_an_endpoint_that_is_down_is_asked_for_by_the_next_look
     world.clock.set_back(6 * HOUR);
     world.endpoint.answer([Answer::Status(204)]);
     requests(&world, 45).await;
-    assert_eq!((world.held().await.len(), world.parked().await.len()), (0, 0));
+    assert_eq!(
+        (world.held().await.len(), world.parked().await.len()),
+        (0, 0)
+    );
 }
 
 #[tokio::test]
 async fn what_stands_in_line_for_a_rate_is_not_behind_those_of_the_old_clock() {
     let world = World::new();
     // One request a minute.
-    let endpoint = json!({ "url": "https://billing.example.com/hooks", "maxRequestsPerSecond": 0.02 });
+    let endpoint =
+        json!({ "url": "https://billing.example.com/hooks", "maxRequestsPerSecond": 0.02 });
     world.subscribe(json!({ "endpoint": endpoint })).await;
     for id in ["1", "2", "3"] {
         world.publish(&[event(id)], DAY).await;
@@ -107,7 +122,13 @@ async fn what_stands_in_line_for_a_rate_is_not_behind_those_of_the_old_clock() {
         world.publish(&[event(id)], DAY).await;
     }
     world.deliver_all().await;
-    assert_eq!((world.endpoint.take().len(), world.parked().await.len()), (2, 0));
+    assert_eq!(
+        (world.endpoint.take().len(), world.parked().await.len()),
+        (2, 0)
+    );
     world.pass(6 * MINUTE).await;
-    assert_eq!((world.endpoint.take().len(), world.is_at_rest().await), (4, true));
+    assert_eq!(
+        (world.endpoint.take().len(), world.is_at_rest().await),
+        (4, true)
+    );
 }

@@ -1,5 +1,5 @@
-//! An endpoint that takes 29 s for each answer beside one that answers at once, in the same invocation: it
-//! holds its share of the open requests, and its waiting line delays no other.
+//! An endpoint that takes 29 s for each answer beside one that answers at once, in the same
+//! invocation: it holds its share of the open requests, and its waiting line delays no other.
 
 use std::time::Duration;
 
@@ -14,13 +14,19 @@ const DAY: Duration = Duration::from_hours(24);
 const ANSWER_TIME: Duration = Duration::from_secs(29);
 const INVOCATION: Duration = Duration::from_mins(2);
 
-/// A world in which `shipping` is another subscription, whose endpoint is not the slow one of `billing`.
+/// A world in which `shipping` is another subscription, whose endpoint is not the slow one of
+/// `billing`.
 async fn world(settings: DeliverSettings) -> World {
     let world = World::bounded(&Faults::none(), settings);
-    world.subscribe(json!({ "endpoint": { "url": "https://slow.example.com/" } })).await;
+    world
+        .subscribe(json!({ "endpoint": { "url": "https://slow.example.com/" } }))
+        .await;
     let mut record = world.record().await;
     let quick = json!({ "endpoint": { "url": "https://quick.example.com/" } });
-    record.settings.subscriptions.insert(shipping(), serde_json::from_value(quick).expect("settings"));
+    record
+        .settings
+        .subscriptions
+        .insert(shipping(), serde_json::from_value(quick).expect("settings"));
     world.write_record(record.render()).await;
     world.endpoint.answer([Answer::SlowAt("slow", ANSWER_TIME)]);
     world
@@ -32,7 +38,9 @@ fn shipping() -> SubscriptionName {
 
 /// Publishes messages of so many events, each of which is a request, for both.
 async fn publish(world: &World, messages: usize, events: usize) {
-    let events: Vec<_> = (0..events).map(|number| event(&number.to_string())).collect();
+    let events: Vec<_> = (0..events)
+        .map(|number| event(&number.to_string()))
+        .collect();
     for _ in 0..messages {
         let message = world.message(&events, DAY);
         let mut delivery = parse_delivery(&message.body).expect("a delivery");
@@ -43,8 +51,8 @@ async fn publish(world: &World, messages: usize, events: usize) {
     }
 }
 
-/// Lets go on what can without time. Answers how many requests came since the last time: slow ones and quick
-/// ones.
+/// Lets go on what can without time. Answers how many requests came since the last time: slow ones
+/// and quick ones.
 async fn come(world: &World) -> (usize, usize) {
     let mut seen = usize::MAX;
     while seen != world.endpoint.seen() {
@@ -52,21 +60,31 @@ async fn come(world: &World) -> (usize, usize) {
         world.rest().await;
     }
     let requests = world.endpoint.take();
-    let slow = requests.iter().filter(|request| request.url.contains("slow")).count();
+    let slow = requests
+        .iter()
+        .filter(|request| request.url.contains("slow"))
+        .count();
     (slow, requests.len() - slow)
 }
 
 #[tokio::test]
 async fn a_slow_endpoint_holds_its_share_and_keeps_nobody() {
-    let settings =
-        DeliverSettings { requests_max: 40, requests_per_link_max: 20, ..DeliverSettings::default() };
+    let settings = DeliverSettings {
+        requests_max: 40,
+        requests_per_link_max: 20,
+        ..DeliverSettings::default()
+    };
     let world = world(settings).await;
     publish(&world, 1, 100).await;
     let script = async {
         let start = world.clock.now();
         // 10 at first, and 4 more for the 90 that wait.
         assert_eq!(come(&world).await, (14, 100));
-        assert_eq!(world.clock.now(), start, "the quick ones waited for nothing");
+        assert_eq!(
+            world.clock.now(),
+            start,
+            "the quick ones waited for nothing"
+        );
         for _ in 0..2 {
             world.clock.advance(ANSWER_TIME);
             assert_eq!(come(&world).await, (14, 0));
@@ -77,9 +95,14 @@ async fn a_slow_endpoint_holds_its_share_and_keeps_nobody() {
     assert_eq!(response.failures, []);
     // Events that were not begun in time wait in the queue, and no attempt was charged.
     let left = world.receive(QueueName::Deliveries).await;
-    let left: Vec<_> = left.iter().map(|message| parse_delivery(&message.body).unwrap()).collect();
+    let left: Vec<_> = left
+        .iter()
+        .map(|message| parse_delivery(&message.body).unwrap())
+        .collect();
     assert_eq!(
-        left.iter().map(|delivery| (delivery.events.len(), delivery.attempts)).collect::<Vec<_>>(),
+        left.iter()
+            .map(|delivery| (delivery.events.len(), delivery.attempts))
+            .collect::<Vec<_>>(),
         [(58, 0)]
     );
 }
@@ -89,8 +112,8 @@ async fn a_slow_endpoint_s_long_row_does_not_keep_others_from_beginning() {
     let world = world(DeliverSettings::default()).await;
     publish(&world, 5, 250).await;
     let script = async {
-        // Of the 1,250 slow ones 500 are under way or wait: 10 at first, and 23 more for those, or 24 where
-        // more of them came to wait before the first was let in.
+        // Of the 1,250 slow ones 500 are under way or wait: 10 at first, and 23 more for those, or
+        // 24 where more of them came to wait before the first was let in.
         assert_eq!(come(&world).await, (33, 1250));
         world.stop();
         world.clock.advance(ANSWER_TIME);

@@ -15,21 +15,32 @@ fn refuses<const STATUS: u16>(body: &str, _at: Timestamp) -> u16 {
     if body.contains("bad") { STATUS } else { 204 }
 }
 
-/// A world whose subscription takes batches of up to 200 events, each tried so often, ten seconds apart.
+/// A world whose subscription takes batches of up to 200 events, each tried so often, ten seconds
+/// apart.
 async fn world(answer: Answer, attempts: u16) -> World {
     let world = World::new();
     world.chance.hold(0.0);
     let policy = json!({ "schedule": ["PT10S"], "maxDeliveryAttempts": attempts });
     let batching = json!({ "maxEventsPerBatch": 200 });
-    world.subscribe(json!({ "batching": batching, "retryPolicy": policy })).await;
+    world
+        .subscribe(json!({ "batching": batching, "retryPolicy": policy }))
+        .await;
     world.endpoint.answer([answer]);
     world
 }
 
 /// Publishes so many events, the bad ones at these places.
 async fn publish(world: &World, events: usize, bad: &[usize]) {
-    let id = |n: usize| if bad.contains(&n) { format!("bad-{n}") } else { format!("good-{n}") };
-    world.publish(&(0..events).map(|n| event(&id(n))).collect::<Vec<_>>(), DAY).await;
+    let id = |n: usize| {
+        if bad.contains(&n) {
+            format!("bad-{n}")
+        } else {
+            format!("good-{n}")
+        }
+    };
+    world
+        .publish(&(0..events).map(|n| event(&id(n))).collect::<Vec<_>>(), DAY)
+        .await;
     world.deliver().await;
 }
 
@@ -54,16 +65,29 @@ fn sizes(world: &World) -> Vec<usize> {
         Value::Array(events) => events.len(),
         _ => 1,
     };
-    world.endpoint.take().iter().map(|request| events(&request.body)).collect()
+    world
+        .endpoint
+        .take()
+        .iter()
+        .map(|request| events(&request.body))
+        .collect()
 }
 
 /// Every dead letter's event, and its number of attempts.
 async fn letters(world: &World) -> Vec<(String, u64)> {
-    world.letters().await.into_iter().map(|letter| (letter.id, letter.attempts)).collect()
+    world
+        .letters()
+        .await
+        .into_iter()
+        .map(|letter| (letter.id, letter.attempts))
+        .collect()
 }
 
 fn bad(events: &[usize], attempts: u64) -> Vec<(String, u64)> {
-    events.iter().map(|n| (format!("bad-{n}"), attempts)).collect()
+    events
+        .iter()
+        .map(|n| (format!("bad-{n}"), attempts))
+        .collect()
 }
 
 #[tokio::test]
@@ -102,7 +126,9 @@ async fn an_answer_that_speaks_of_the_endpoint_splits_nothing() {
     for status in [401, 403, 404, 408, 429, 500, 503] {
         let world = world(Answer::Status(status), 3).await;
         publish(&world, 4, &[]).await;
-        world.pass_by(Duration::from_secs(10), Duration::from_mins(10)).await;
+        world
+            .pass_by(Duration::from_secs(10), Duration::from_mins(10))
+            .await;
         let attempts = if status < 408 { 1 } else { 3 };
         assert_eq!(sizes(&world), vec![4; attempts], "{status}");
         assert_eq!(letters(&world).await.len(), 4, "{status}");
@@ -112,7 +138,9 @@ async fn an_answer_that_speaks_of_the_endpoint_splits_nothing() {
 #[tokio::test]
 async fn refusals_that_are_not_in_a_row_split_nothing() {
     let world = world(Answer::Status(204), 9).await;
-    world.endpoint.answer([422, 500, 422, 500, 204].map(Answer::Status));
+    world
+        .endpoint
+        .answer([422, 500, 422, 500, 204].map(Answer::Status));
     publish(&world, 4, &[]).await;
     world.pass(Duration::from_mins(1)).await;
     assert_eq!(sizes(&world), [4; 5]);
@@ -130,32 +158,46 @@ async fn an_endpoint_that_refuses_eight_single_events_alike_refuses_the_batch() 
         assert_eq!(sizes(&world), split);
     }
     let letters = letters(&world).await;
-    assert!(letters.len() == 128 && letters.iter().all(|(_, attempts)| *attempts == 4), "{letters:?}");
+    assert!(
+        letters.len() == 128 && letters.iter().all(|(_, attempts)| *attempts == 4),
+        "{letters:?}"
+    );
 }
 
 #[tokio::test]
 async fn an_endpoint_that_refuses_everything_for_good_is_asked_for_eight_events_of_a_batch() {
     let world = world(Answer::Status(400), 4).await;
     publish(&world, 128, &[]).await;
-    assert_eq!(sizes(&world).iter().filter(|events| **events == 1).count(), 8);
+    assert_eq!(
+        sizes(&world).iter().filter(|events| **events == 1).count(),
+        8
+    );
     let letters = letters(&world).await;
-    assert!(letters.len() == 128 && letters.iter().all(|(_, attempts)| *attempts == 1), "{letters:?}");
+    assert!(
+        letters.len() == 128 && letters.iter().all(|(_, attempts)| *attempts == 1),
+        "{letters:?}"
+    );
 }
 
 #[tokio::test]
 async fn an_endpoint_that_is_slow_to_refuse_costs_no_neighbour_either() {
     let refuses_bad = |body: &str| if body.contains("bad") { 400 } else { 204 };
     let world = world(Answer::SlowBy(Duration::from_secs(25), refuses_bad), 4).await;
-    let events: Vec<_> =
-        (0..10).map(|n| event(&format!("{}-{n}", if n == 3 { "bad" } else { "good" }))).collect();
+    let events: Vec<_> = (0..10)
+        .map(|n| event(&format!("{}-{n}", if n == 3 { "bad" } else { "good" })))
+        .collect();
     world.publish(&events, DAY).await;
     let began = world.clock.now();
     while !world.is_at_rest().await {
-        // Three requests of 25 seconds find time in the two minutes of an invocation: too few for halves of
-        // ten.
+        // Three requests of 25 seconds find time in the two minutes of an invocation: too few for
+        // halves of ten.
         invoke(&world).await;
         world.clock.advance(Duration::from_mins(1));
-        assert!(world.clock.now() < began + Duration::from_hours(2), "{:?}", sizes(&world));
+        assert!(
+            world.clock.now() < began + Duration::from_hours(2),
+            "{:?}",
+            sizes(&world)
+        );
     }
     assert_eq!(sizes(&world)[..6], [10, 1, 9, 9, 1, 8]);
     assert_eq!(letters(&world).await, bad(&[3], 1));
@@ -177,12 +219,20 @@ async fn events_that_came_round_a_loop_are_refused_without_their_neighbours() {
     let world = world(Answer::By(refuses::<400>), 4).await;
     let looped: Vec<_> = (0..8).map(|n| event(&format!("bad-{n}"))).collect();
     let delivery = parse_delivery(&world.message(&looped, DAY).body).expect("a delivery");
-    let body = render_delivery(&Delivery { hops: Hops::new(7), ..delivery });
+    let body = render_delivery(&Delivery {
+        hops: Hops::new(7),
+        ..delivery
+    });
     world.send(QueueName::Deliveries, body).await;
     publish(&world, 92, &[]).await;
     let requests = world.endpoint.take();
-    let fresh: Vec<_> = requests.iter().filter(|request| request.body.contains("good")).collect();
-    let [request] = &fresh[..] else { panic!("one request: {fresh:?}") };
+    let fresh: Vec<_> = requests
+        .iter()
+        .filter(|request| request.body.contains("good"))
+        .collect();
+    let [request] = &fresh[..] else {
+        panic!("one request: {fresh:?}")
+    };
     assert_eq!(request.headers[HOPS_HEADER], "1");
     assert!(requests.len() > 1 && !request.body.contains("bad"));
     assert_eq!(letters(&world).await, bad(&[0, 1, 2, 3, 4, 5, 6, 7], 1));

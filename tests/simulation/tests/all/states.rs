@@ -1,4 +1,5 @@
-//! A subscription that is not active: what becomes of events that wait for it and of those that come.
+//! A subscription that is not active: what becomes of events that wait for it and of those that
+//! come.
 
 use std::time::Duration;
 
@@ -47,14 +48,30 @@ async fn go_on(world: &World, minutes: u32) {
 #[tokio::test]
 async fn a_long_pause_costs_the_queue_nothing_and_ends_within_a_minute() {
     let world = with(StatusState::Paused, 24 * HOUR).await;
-    assert_eq!((world.delayed(QueueName::Deliveries).await, world.held().await.len()), (0, 1));
-    let calls = |world: &World| world.calls.all().iter().filter(|call| call.port == "deliveries").count();
+    assert_eq!(
+        (
+            world.delayed(QueueName::Deliveries).await,
+            world.held().await.len()
+        ),
+        (0, 1)
+    );
+    let calls = |world: &World| {
+        world
+            .calls
+            .all()
+            .iter()
+            .filter(|call| call.port == "deliveries")
+            .count()
+    };
     let before = calls(&world);
     go_on(&world, 6 * 60).await;
     assert_eq!((calls(&world) - before, world.held().await.len()), (0, 1));
     set(&world, StatusState::Active).await;
     go_on(&world, 1).await;
-    assert_eq!((world.endpoint.take().len(), world.held().await.len()), (1, 0));
+    assert_eq!(
+        (world.endpoint.take().len(), world.held().await.len()),
+        (1, 0)
+    );
 }
 
 #[tokio::test]
@@ -73,11 +90,17 @@ async fn events_for_a_pending_or_paused_one_wait_without_an_attempt_and_go_out_w
 
 #[tokio::test]
 async fn events_that_wait_too_long_expire_with_their_time_to_live() {
-    for state in [StatusState::Pending, StatusState::Paused, StatusState::Failed] {
+    for state in [
+        StatusState::Pending,
+        StatusState::Paused,
+        StatusState::Failed,
+    ] {
         let world = with(state, Duration::from_mins(20)).await;
         go_on(&world, 30).await;
         world.bury().await;
-        let [(_, letter)] = &world.buried().await[..] else { panic!("one dead letter of a {state:?} one") };
+        let [(_, letter)] = &world.buried().await[..] else {
+            panic!("one dead letter of a {state:?} one")
+        };
         let letters: serde_json::Value = serde_json::from_slice(letter).unwrap();
         assert_eq!(letters[0]["deadletterreason"], "TimeToLiveExceeded");
         assert_eq!(letters[0]["deliveryattempts"], 0);
@@ -101,15 +124,32 @@ async fn events_that_wait_for_a_disabled_one_are_dead_letters() {
 async fn an_endpoint_that_is_gone_is_disabled_with_its_reason_and_enabled_by_hand() {
     let world = World::new();
     world.subscribe(json!({})).await;
-    world.endpoint.answer([Answer::Status(410), Answer::Status(204)]);
+    world
+        .endpoint
+        .answer([Answer::Status(410), Answer::Status(204)]);
     world.publish(&[event("1")], HOUR).await;
     world.deliver_all().await;
     let record = world.record().await;
     let settings = record.settings.subscriptions.values().next().unwrap();
     let reason = Some("the endpoint answered 410 Gone".to_owned());
-    assert_eq!(settings.status, Some(StatusView::new(StatusState::Disabled, reason, world.clock.now())));
+    assert_eq!(
+        settings.status,
+        Some(StatusView::new(
+            StatusState::Disabled,
+            reason,
+            world.clock.now()
+        ))
+    );
     let code = posthaste_core::api::SecretText::new("code");
-    let enabled = act(Action::Enable, settings, Begin { now: world.clock.now(), code: &code }).unwrap();
+    let enabled = act(
+        Action::Enable,
+        settings,
+        Begin {
+            now: world.clock.now(),
+            code: &code,
+        },
+    )
+    .unwrap();
     write(&world, enabled).await;
     world.endpoint.take();
     world.publish(&[event("2")], HOUR).await;
@@ -123,16 +163,22 @@ async fn a_handshake_whose_time_is_over_holds_events_as_a_failed_one_does_and_le
     world.subscribe(json!({})).await;
     let until: Timestamp = world.clock.now() + Duration::from_mins(10);
     let handshake = json!({ "code": "code", "expiresAt": IsoTimestamp(until) });
-    let status = json!({ "state": "Pending", "since": "2023-11-14T22:13:20Z", "handshake": handshake });
+    let status =
+        json!({ "state": "Pending", "since": "2023-11-14T22:13:20Z", "handshake": handshake });
     write(&world, serde_json::from_value(status).unwrap()).await;
     let takes_new_events = async |world: &World| {
         let topic = world.record().await.compile().unwrap();
-        topic.subscriptions["billing"].status_at(world.clock.now()).takes_new_events()
+        topic.subscriptions["billing"]
+            .status_at(world.clock.now())
+            .takes_new_events()
     };
     assert!(takes_new_events(&world).await);
     world.publish(&[event("1")], HOUR).await;
     go_on(&world, 10).await;
     assert!(!takes_new_events(&world).await);
     go_on(&world, 10).await;
-    assert_eq!((world.endpoint.take().len(), world.held().await.len()), (0, 1));
+    assert_eq!(
+        (world.endpoint.take().len(), world.held().await.len()),
+        (0, 1)
+    );
 }

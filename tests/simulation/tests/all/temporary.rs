@@ -25,7 +25,9 @@ async fn given_up(world: &World) -> (DeadLetterReason, u16) {
 async fn events_that_wait_when_their_subscription_s_time_is_over_are_dead_letters() {
     let world = World::new();
     let ends_at = (world.clock.now() + MINUTE).to_string();
-    world.subscribe(json!({ "expirationTimeUtc": ends_at })).await;
+    world
+        .subscribe(json!({ "expirationTimeUtc": ends_at }))
+        .await;
     world.endpoint.answer([Answer::Status(503)]);
     world.publish(&[event("e")], DAY).await;
     world.deliver().await;
@@ -33,7 +35,10 @@ async fn events_that_wait_when_their_subscription_s_time_is_over_are_dead_letter
     world.clock.advance(MINUTE);
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 1);
-    assert_eq!(given_up(&world).await, (DeadLetterReason::SubscriptionDeleted, 1));
+    assert_eq!(
+        given_up(&world).await,
+        (DeadLetterReason::SubscriptionDeleted, 1)
+    );
 }
 
 /// A temporary subscription, as manage writes it.
@@ -44,17 +49,21 @@ async fn subscribe_idle(world: &World, mut settings: Value) {
     world.write_state("temporary/orders", String::new()).await;
 }
 
-/// A world in which an event waits this long for its retry, of a subscription that is deleted when idle.
+/// A world in which an event waits this long for its retry, of a subscription that is deleted when
+/// idle.
 async fn refused_once(wait: &str) -> World {
     let world = World::new();
     subscribe_idle(&world, json!({ "retryPolicy": { "schedule": [wait] } })).await;
-    world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
+    world
+        .endpoint
+        .answer([Answer::Status(422), Answer::Status(204)]);
     world.publish(&[event("e")], DAY).await;
     world.deliver_all().await;
     world
 }
 
-/// Runs wake and deliver once a minute, up to so often or until a request arrives. Answers whether one did.
+/// Runs wake and deliver once a minute, up to so often or until a request arrives. Answers whether
+/// one did.
 async fn arrives_within(world: &World, minutes: usize) -> bool {
     for _ in 0..minutes {
         world.clock.advance(MINUTE);
@@ -73,10 +82,18 @@ async fn a_subscription_that_is_idle_stays_while_an_event_waits_for_its_retry() 
         let world = refused_once(wait).await;
         assert_eq!(world.endpoint.take().len(), 1);
         assert!(arrives_within(&world, 70).await, "{wait}");
-        assert_eq!(world.record().await.settings.subscriptions.len(), 1, "{wait}");
+        assert_eq!(
+            world.record().await.settings.subscriptions.len(),
+            1,
+            "{wait}"
+        );
         // Then nothing waits any more.
         assert!(!arrives_within(&world, 30).await, "{wait}");
-        assert_eq!(world.record().await.settings.subscriptions.len(), 0, "{wait}");
+        assert_eq!(
+            world.record().await.settings.subscriptions.len(),
+            0,
+            "{wait}"
+        );
         assert_eq!(world.delayed(QueueName::DeadLetters).await, 0);
     }
 }
@@ -99,7 +116,9 @@ async fn a_subscription_whose_retry_was_due_while_nothing_ran_is_there_when_it_i
 async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
     let world = World::new();
     subscribe_idle(&world, json!({ "retryPolicy": { "schedule": ["PT12M"] } })).await;
-    world.endpoint.answer([Answer::Status(503), Answer::Status(204)]);
+    world
+        .endpoint
+        .answer([Answer::Status(503), Answer::Status(204)]);
     world.publish(&[event("old")], DAY).await;
     world.deliver_all().await;
     world.endpoint.take();
@@ -108,7 +127,9 @@ async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
     state.delete("activity/orders.billing").await.unwrap();
     let since = world.clock.now().to_string();
     let status = json!({ "state": "Active", "since": since });
-    world.subscribe_again(json!({ "autoDeleteOnIdle": "PT5M", "status": status })).await;
+    world
+        .subscribe_again(json!({ "autoDeleteOnIdle": "PT5M", "status": status }))
+        .await;
     for _ in 0..20 {
         world.publish(&[event("new")], DAY).await;
         assert!(arrives_within(&world, 1).await);
@@ -120,7 +141,11 @@ async fn a_subscription_that_was_created_again_stays_while_events_reach_it() {
 async fn what_ends_for_a_subscription_that_is_idle_keeps_the_delay_of_its_dead_letters() {
     let world = World::new();
     let retries = json!({ "schedule": ["PT12M"], "maxDeliveryAttempts": 2 });
-    subscribe_idle(&world, json!({ "retryPolicy": retries, "deadLetter": { "delay": "PT0S" } })).await;
+    subscribe_idle(
+        &world,
+        json!({ "retryPolicy": retries, "deadLetter": { "delay": "PT0S" } }),
+    )
+    .await;
     world.endpoint.answer([Answer::Status(422)]);
     world.publish(&[event("e")], DAY).await;
     world.deliver_all().await;
@@ -133,7 +158,9 @@ async fn what_ends_for_a_subscription_that_is_idle_keeps_the_delay_of_its_dead_l
 async fn before_its_time_a_subscription_receives_as_any_other() {
     let world = World::new();
     let ends_at = (world.clock.now() + MINUTE).to_string();
-    world.subscribe(json!({ "expirationTimeUtc": ends_at })).await;
+    world
+        .subscribe(json!({ "expirationTimeUtc": ends_at }))
+        .await;
     world.publish(&[event("e")], DAY).await;
     world.clock.advance(Duration::from_millis(59_999));
     world.deliver().await;
@@ -149,7 +176,11 @@ async fn a_delivery_is_noted_once_in_a_while_and_only_where_it_counts() {
             world.publish(&[event("e")], DAY).await;
             world.deliver_all().await;
         }
-        let puts = world.calls.all().into_iter().filter(|call| call.operation == Operation::Put);
+        let puts = world
+            .calls
+            .all()
+            .into_iter()
+            .filter(|call| call.operation == Operation::Put);
         let keys: Vec<_> = puts.map(|call| call.key).collect();
         assert_eq!(keys, vec!["activity/orders.billing"; notes]);
     };
@@ -164,7 +195,10 @@ async fn an_event_that_expired_before_it_was_published_is_not_attempted() {
     world.publish(&[event("e")], Duration::ZERO).await;
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 0);
-    assert_eq!(given_up(&world).await, (DeadLetterReason::TimeToLiveExceeded, 0));
+    assert_eq!(
+        given_up(&world).await,
+        (DeadLetterReason::TimeToLiveExceeded, 0)
+    );
 }
 
 #[tokio::test]
@@ -172,14 +206,19 @@ async fn an_attempt_that_began_in_time_counts_if_it_succeeds_and_expires_at_once
     let check = async |status, requests, letters| {
         let world = World::new();
         world.subscribe(json!({})).await;
-        world.endpoint.answer([Answer::After(Duration::from_secs(20), status)]);
+        world
+            .endpoint
+            .answer([Answer::After(Duration::from_secs(20), status)]);
         world.publish(&[event("e")], Duration::from_secs(10)).await;
         world.deliver().await;
         assert_eq!(world.endpoint.take().len(), requests);
         assert_eq!(world.delayed(QueueName::Deliveries).await, 0);
         assert_eq!(world.delayed(QueueName::DeadLetters).await, letters);
         if letters > 0 {
-            assert_eq!(given_up(&world).await, (DeadLetterReason::TimeToLiveExceeded, 1));
+            assert_eq!(
+                given_up(&world).await,
+                (DeadLetterReason::TimeToLiveExceeded, 1)
+            );
         }
     };
     check(204, 1, 0).await;

@@ -1,5 +1,5 @@
-//! Host names that do not exist: one retry after five minutes, then a dead letter, whatever is known of the
-//! link.
+//! Host names that do not exist: one retry after five minutes, then a dead letter, whatever is
+//! known of the link.
 
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const DAY: Duration = Duration::from_hours(24);
 
-const NO_SUCH_NAME: Answer = Answer::Failure(SendFailure::Resolution { does_not_exist: true });
+const NO_SUCH_NAME: Answer = Answer::Failure(SendFailure::Resolution {
+    does_not_exist: true,
+});
 
 async fn world(answer: Answer) -> World {
     let world = World::new();
@@ -38,9 +40,17 @@ fn phase(world: &World) -> Option<Phase> {
 /// All twelve, each given up after so many attempts because its name does not exist.
 fn given_up(letters: &[Letter], attempts: impl Fn(u64) -> bool) {
     let ids: Vec<_> = letters.iter().map(|letter| letter.id.clone()).collect();
-    assert_eq!(ids, (0..12).map(|number| format!("{number:02}")).collect::<Vec<_>>());
+    assert_eq!(
+        ids,
+        (0..12)
+            .map(|number| format!("{number:02}"))
+            .collect::<Vec<_>>()
+    );
     for letter in letters {
-        assert_eq!([&*letter.reason, &*letter.outcome], ["UndeliverableDueToClientError", "ResolutionError"]);
+        assert_eq!(
+            [&*letter.reason, &*letter.outcome],
+            ["UndeliverableDueToClientError", "ResolutionError"]
+        );
         assert!(attempts(letter.attempts), "{letter:?}");
     }
 }
@@ -64,7 +74,10 @@ async fn a_name_that_is_back_at_the_retry_is_delivered_to() {
     publish_twelve(&world).await;
     world.endpoint.answer([Answer::Status(204)]);
     world.pass(5 * MINUTE).await;
-    assert_eq!((world.endpoint.take().len(), world.is_at_rest().await), (24, true));
+    assert_eq!(
+        (world.endpoint.take().len(), world.is_at_rest().await),
+        (24, true)
+    );
 }
 
 #[tokio::test]
@@ -73,7 +86,10 @@ async fn a_probe_that_meets_no_such_name_releases_what_is_held_each_to_its_own_v
     publish_twelve(&world).await;
     world.pass(6 * MINUTE).await;
     assert_eq!(phase(&world), Some(Phase::Retry));
-    assert!(world.held_deliveries().await.len() >= 10, "what waits is held");
+    assert!(
+        world.held_deliveries().await.len() >= 10,
+        "what waits is held"
+    );
     world.endpoint.take();
     world.endpoint.answer([NO_SUCH_NAME]);
     // The hold of ten minutes, the ramp, and then the one retry of each.
@@ -81,20 +97,30 @@ async fn a_probe_that_meets_no_such_name_releases_what_is_held_each_to_its_own_v
     assert_eq!(phase(&world), Some(Phase::Recovering));
     assert_eq!(world.endpoint.take().len(), 12);
     world.pass(10 * MINUTE).await;
-    assert_eq!((world.endpoint.take().len(), world.is_at_rest().await), (12, true));
-    given_up(&world.letters().await, |attempts| (2..=4).contains(&attempts));
+    assert_eq!(
+        (world.endpoint.take().len(), world.is_at_rest().await),
+        (12, true)
+    );
+    given_up(&world.letters().await, |attempts| {
+        (2..=4).contains(&attempts)
+    });
 }
 
 #[tokio::test]
 async fn a_link_whose_name_does_not_exist_is_not_told_to_be_up() {
-    let world = world(Answer::Failure(SendFailure::Socket)).await.telling_ops();
+    let world = world(Answer::Failure(SendFailure::Socket))
+        .await
+        .telling_ops();
     world.tell_ops(json!({})).await;
     world.endpoint.answer_at("pager", Answer::Status(204));
     publish_twelve(&world).await;
     world.pass(10 * MINUTE).await;
     let notices = |kind: &str| {
         let requests = world.endpoint.take();
-        requests.iter().filter(|request| request.body.contains(kind)).count()
+        requests
+            .iter()
+            .filter(|request| request.body.contains(kind))
+            .count()
     };
     assert_eq!(notices("dev.posthaste.link.down"), 1);
     world.endpoint.answer([NO_SUCH_NAME]);

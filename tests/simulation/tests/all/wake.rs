@@ -18,7 +18,9 @@ const DAY: Duration = Duration::from_hours(24);
 /// A world in which so many deliveries of one event are parked for an hour.
 async fn parked(faults: &Faults, deliveries: usize) -> World {
     let world = World::with(faults);
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"], "maxDeliveryAttempts": 3 } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"], "maxDeliveryAttempts": 3 } }))
+        .await;
     // A status that says nothing about the endpoint: its deliveries do not pause after it.
     world.endpoint.answer([Answer::Status(422)]);
     for n in 0..deliveries {
@@ -42,8 +44,12 @@ async fn what_waited_for_wake_does_not_read_as_a_slow_drain() {
 
 #[tokio::test]
 async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
-    let no_parking =
-        Plan::by(|effect| effect.key.starts_with(layout::PARKED).then_some(Fault::Before(ErrorKind::Denied)));
+    let no_parking = Plan::by(|effect| {
+        effect
+            .key
+            .starts_with(layout::PARKED)
+            .then_some(Fault::Before(ErrorKind::Denied))
+    });
     let world = parked(&Faults::in_state(&no_parking), 1).await;
     for _ in 0..20 {
         world.clock.advance(Duration::from_mins(15));
@@ -56,7 +62,11 @@ async fn what_cannot_be_parked_waits_in_the_queue_and_keeps_its_attempts() {
 #[tokio::test]
 async fn what_was_sent_is_not_sent_again_because_its_neighbour_was_not() {
     let third_fails = Plan::by(|effect| {
-        let entry = EntryFault { index: 2, is_sent: false, kind: ErrorKind::Throttled { retry_after: None } };
+        let entry = EntryFault {
+            index: 2,
+            is_sent: false,
+            kind: ErrorKind::Throttled { retry_after: None },
+        };
         (effect.operation == Operation::SendBatch).then(|| Fault::Entries(vec![entry]))
     });
     let world = parked(&Faults::in_queues(&third_fails), 5).await;
@@ -75,7 +85,12 @@ async fn a_lease_from_a_clock_that_was_ahead_keeps_nobody_out() {
     world.clock.advance(Duration::from_mins(67));
     let ahead = (world.clock.now() + 365 * DAY).as_millis();
     let lease = Bytes::from(format!(r#"{{"lapsesAt":{ahead}}}"#));
-    world.local.state().put(layout::WAKE_LEASE, lease, PutCondition::Always).await.expect("a write");
+    world
+        .local
+        .state()
+        .put(layout::WAKE_LEASE, lease, PutCondition::Always)
+        .await
+        .expect("a write");
     assert_eq!(world.wake().await.sent, 1);
 }
 
@@ -85,7 +100,12 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
     world.clock.advance(Duration::from_mins(67));
     let soon = (world.clock.now() + Duration::from_mins(1)).as_millis();
     let lease = Bytes::from(format!(r#"{{"lapsesAt":{soon}}}"#));
-    world.local.state().put(layout::WAKE_LEASE, lease, PutCondition::Always).await.expect("a write");
+    world
+        .local
+        .state()
+        .put(layout::WAKE_LEASE, lease, PutCondition::Always)
+        .await
+        .expect("a write");
     assert!(world.wake().await.was_busy);
     world.clock.advance(Duration::from_mins(1));
     assert_eq!(world.wake().await.sent, 1);
@@ -93,7 +113,8 @@ async fn a_lease_that_is_held_keeps_a_second_run_out_until_it_lapses() {
 
 #[tokio::test]
 async fn a_run_that_is_killed_in_the_middle_costs_the_next_run_and_loses_nothing() {
-    let is_release = |e: Effect<'_>| e.operation == Operation::Get && e.key.starts_with(layout::PARKED);
+    let is_release =
+        |e: Effect<'_>| e.operation == Operation::Get && e.key.starts_with(layout::PARKED);
     let plan = Plan::nth_of(0, Fault::HangBefore, is_release);
     let world = parked(&Faults::in_state(&plan), 1).await;
     world.clock.advance(Duration::from_mins(67));
@@ -121,14 +142,22 @@ async fn a_run_ends_in_time_whatever_is_left_to_delete() {
     let state = world.local.state();
     for n in 0..200 {
         let key = format!("payloads/20200101/{n:05}");
-        state.put(&key, Bytes::from_static(b"{}"), PutCondition::Always).await.expect("a write");
+        state
+            .put(&key, Bytes::from_static(b"{}"), PutCondition::Always)
+            .await
+            .expect("a write");
     }
     let minutes = world.clock.now().minute();
-    world.clock.advance_to(Timestamp::from_millis(minutes.next_multiple_of(60) * 60_000));
+    world.clock.advance_to(Timestamp::from_millis(
+        minutes.next_multiple_of(60) * 60_000,
+    ));
     assert!(clock.set(world.clock.clone()).is_ok());
     world.wake().await;
     // 64 at once, 0.7 s each, are past the 42 s after which a run begins nothing new.
-    let left = state.list(layout::PAYLOADS, None, 1000).await.expect("a listing");
+    let left = state
+        .list(layout::PAYLOADS, None, 1000)
+        .await
+        .expect("a listing");
     assert_eq!(left.objects.len(), 200 - 64);
 }
 
@@ -138,12 +167,18 @@ async fn every_old_payload_is_deleted_and_no_young_one() {
     let state = world.local.state();
     let old = (0..1_100).map(|n| format!("payloads/20200101/{n:05}"));
     for key in old.chain([layout::payload(world.clock.now(), "young")]) {
-        state.put(&key, Bytes::from_static(b"{}"), PutCondition::Always).await.expect("a write");
+        state
+            .put(&key, Bytes::from_static(b"{}"), PutCondition::Always)
+            .await
+            .expect("a write");
     }
     for _ in 0..61 {
         world.clock.advance(Duration::from_mins(1));
         world.wake().await;
     }
-    let left = state.list(layout::PAYLOADS, None, 1000).await.expect("a listing");
+    let left = state
+        .list(layout::PAYLOADS, None, 1000)
+        .await
+        .expect("a listing");
     assert_eq!(left.objects.len(), 1);
 }

@@ -1,5 +1,5 @@
-//! Under pressure: what was accepted goes on being delivered, whatever resource is scarce, and expires in
-//! time.
+//! Under pressure: what was accepted goes on being delivered, whatever resource is scarce, and
+//! expires in time.
 
 use std::time::Duration;
 
@@ -16,7 +16,10 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// A disk of 10 GB that is used to 94 %, which is Medium for its size.
 fn disk_at_medium() -> Readings {
-    let disk = Usage { used: 9_400 << 20, total: 10_000 << 20 };
+    let disk = Usage {
+        used: 9_400 << 20,
+        total: 10_000 << 20,
+    };
     Readings {
         database: Some(Space::Disk(disk)),
         visible: Some(0),
@@ -27,15 +30,26 @@ fn disk_at_medium() -> Readings {
 
 /// A queue that is more than full, and drains slowly.
 fn queue_at_high() -> Readings {
-    Readings { visible: Some(20_000), drain_secs: Some(1_000), ..Readings::default() }
+    Readings {
+        visible: Some(20_000),
+        drain_secs: Some(1_000),
+        ..Readings::default()
+    }
 }
 
 /// Has the monitor see this.
 async fn press(world: &World, readings: Readings) {
     let now = world.clock.now();
-    let (state, _) = evaluate(&PressureState::normal(now), &readings, &PressureSettings::default(), now);
+    let (state, _) = evaluate(
+        &PressureState::normal(now),
+        &readings,
+        &PressureSettings::default(),
+        now,
+    );
     assert_ne!(state.level(), posthaste_core::pressure::Level::Normal);
-    world.write_state(PRESSURE_KEY, String::from_utf8(state.render()).unwrap()).await;
+    world
+        .write_state(PRESSURE_KEY, String::from_utf8(state.render()).unwrap())
+        .await;
 }
 
 async fn set(world: &World, state: StatusState) {
@@ -58,11 +72,18 @@ async fn minute(world: &World, readings: Readings) -> usize {
 #[tokio::test]
 async fn a_parked_retry_is_delivered_in_its_minute_while_a_disk_is_full() {
     let world = World::new();
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } })).await;
-    world.endpoint.answer([Answer::Status(422), Answer::Status(204)]);
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } }))
+        .await;
+    world
+        .endpoint
+        .answer([Answer::Status(422), Answer::Status(204)]);
     world.publish(&[event("e")], DAY).await;
     world.deliver_all().await;
-    assert_eq!((world.endpoint.take().len(), world.parked().await.len()), (1, 1));
+    assert_eq!(
+        (world.endpoint.take().len(), world.parked().await.len()),
+        (1, 1)
+    );
     world.clock.advance(HOUR + 5 * MINUTE);
     assert_eq!(minute(&world, disk_at_medium()).await, 1);
     assert_eq!(world.parked().await.len(), 0);
@@ -98,21 +119,30 @@ async fn what_waits_for_a_paused_subscription_expires_in_time_whatever_is_scarce
         world.clock.advance(9 * MINUTE);
         assert_eq!(minute(&world, readings).await, 0);
         assert_eq!(world.held().await.len(), 0, "{readings:?}");
-        assert_eq!(world.delayed(QueueName::DeadLetters).await, 3, "{readings:?}");
+        assert_eq!(
+            world.delayed(QueueName::DeadLetters).await,
+            3,
+            "{readings:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn with_the_queue_at_high_one_object_goes_out_a_minute() {
     let world = World::new();
-    world.subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } })).await;
+    world
+        .subscribe(json!({ "retryPolicy": { "schedule": ["PT1H"] } }))
+        .await;
     world.endpoint.answer([Answer::Status(422)]);
     for n in 0..3 {
         world.publish(&[event(&format!("e{n}"))], DAY).await;
         world.deliver_all().await;
         world.clock.advance(MINUTE);
     }
-    assert_eq!((world.endpoint.take().len(), world.parked().await.len()), (3, 3));
+    assert_eq!(
+        (world.endpoint.take().len(), world.parked().await.len()),
+        (3, 3)
+    );
     world.endpoint.answer([Answer::Status(204)]);
     world.clock.advance(2 * HOUR);
     let mut arrived = Vec::new();

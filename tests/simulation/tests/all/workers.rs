@@ -1,5 +1,5 @@
-//! Several workers of deliver over one store, one queue and one endpoint, each with its own view of links:
-//! they race for every transition, none is lost, and one at a time asks.
+//! Several workers of deliver over one store, one queue and one endpoint, each with its own view of
+//! links: they race for every transition, none is lost, and one at a time asks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ const ANSWER_TIME: Duration = Duration::from_millis(50);
 /// Most messages of one invocation: what a worker may have sent before it knows better.
 const OF_INVOCATION: usize = 10;
 
-/// The minutes between the probes of an hour: Exchange's holds, whose ends wake sees at its next run.
+/// The minutes between the probes of an hour: Exchange's holds, whose ends wake sees at its next
+/// run.
 const HOLDS_MIN: [u64; 6] = [1, 1, 10, 10, 10, 15];
 
 struct Fleet {
@@ -37,13 +38,21 @@ impl Fleet {
     async fn new(workers: usize) -> Self {
         let world = World::new();
         world.subscribe(json!({})).await;
-        let workers = (0..workers).map(|n| Arc::new(world.another_worker(n as u64))).collect();
-        Self { world, workers, published: 0 }
+        let workers = (0..workers)
+            .map(|n| Arc::new(world.another_worker(n as u64)))
+            .collect();
+        Self {
+            world,
+            workers,
+            published: 0,
+        }
     }
 
     async fn publish(&mut self, events: usize) {
         for _ in 0..events {
-            self.world.publish(&[event(&self.published.to_string())], DAY).await;
+            self.world
+                .publish(&[event(&self.published.to_string())], DAY)
+                .await;
             self.published += 1;
         }
     }
@@ -56,7 +65,12 @@ impl Fleet {
             invocations.spawn(async move { worker.deliver_some(messages_max, MINUTE).await });
         }
         let responses = self.world.in_time(invocations.join_all()).await;
-        assert!(responses.iter().all(|response| response.failures.is_empty()), "{responses:?}");
+        assert!(
+            responses
+                .iter()
+                .all(|response| response.failures.is_empty()),
+            "{responses:?}"
+        );
     }
 
     /// The same, as long as there is something.
@@ -86,7 +100,10 @@ impl Fleet {
     async fn condition(&self, target: &Target) -> Option<Condition> {
         let key = layout::links(shard_index(target.link()));
         let object = self.world.local.state().get(&key).await.unwrap()?;
-        Shard::parse(&object.bytes).unwrap().condition(target).cloned()
+        Shard::parse(&object.bytes)
+            .unwrap()
+            .condition(target)
+            .cloned()
     }
 }
 
@@ -99,13 +116,19 @@ fn minute_of(request: &Request) -> u64 {
 }
 
 fn id(request: &Request) -> String {
-    serde_json::from_str::<Value>(&request.body).unwrap()["id"].as_str().unwrap().to_owned()
+    serde_json::from_str::<Value>(&request.body).unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// An hour's outage, and what comes after it.
 async fn an_hour_with(workers: usize) {
     let mut fleet = Fleet::new(workers).await;
-    fleet.world.endpoint.answer([Answer::Late(ANSWER_TIME, 503)]);
+    fleet
+        .world
+        .endpoint
+        .answer([Answer::Late(ANSWER_TIME, 503)]);
     fleet.publish(2 * OF_INVOCATION * workers).await;
     fleet.deliver().await;
     // Each worker learns by an invocation of its own, and what it was not told before that began.
@@ -127,7 +150,10 @@ async fn an_hour_with(workers: usize) {
     }
     let condition = fleet.condition(&billing()).await.unwrap();
     assert_eq!((condition.phase, condition.hold), (Phase::Retry, 5));
-    fleet.world.endpoint.answer([Answer::Late(ANSWER_TIME, 204)]);
+    fleet
+        .world
+        .endpoint
+        .answer([Answer::Late(ANSWER_TIME, 204)]);
     let mut arrived: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..30 {
         fleet.minute().await;
@@ -136,7 +162,12 @@ async fn an_hour_with(workers: usize) {
         }
     }
     // Wake forgets it when the ramp is over.
-    assert!(fleet.condition(&billing()).await.is_none_or(|it| it.phase == Phase::Recovering));
+    assert!(
+        fleet
+            .condition(&billing())
+            .await
+            .is_none_or(|it| it.phase == Phase::Recovering)
+    );
     assert!(fleet.world.is_at_rest().await);
     assert_eq!(arrived.len(), fleet.published);
     assert!(arrived.values().all(|times| *times == 1), "{arrived:?}");
@@ -162,25 +193,40 @@ fn to(body: &bytes::Bytes, name: &str) -> bytes::Bytes {
 #[tokio::test]
 async fn ten_workers_that_each_find_another_subscription_of_one_link_failing_at_once_lose_none() {
     let fleet = Fleet::new(10).await;
-    fleet.world.endpoint.answer([Answer::Late(ANSWER_TIME, 503)]);
+    fleet
+        .world
+        .endpoint
+        .answer([Answer::Late(ANSWER_TIME, 503)]);
     let mut record = fleet.world.record().await;
     let names: Vec<_> = (0..10).map(|n| format!("s{n}")).collect();
     for name in &names {
-        let endpoint = json!({ "endpoint": { "url": format!("https://shared.example.com/{name}") } });
+        let endpoint =
+            json!({ "endpoint": { "url": format!("https://shared.example.com/{name}") } });
         let settings = serde_json::from_value(endpoint).unwrap();
-        record.settings.subscriptions.insert(SubscriptionName::parse(name).unwrap(), settings);
+        record
+            .settings
+            .subscriptions
+            .insert(SubscriptionName::parse(name).unwrap(), settings);
     }
     fleet.world.write_record(record.render()).await;
     let events: Vec<_> = (0..3).map(|n| event(&n.to_string())).collect();
     let message = fleet.world.message(&events, DAY);
     for name in &names {
-        fleet.world.send(QueueName::Deliveries, to(&message.body, name)).await;
+        fleet
+            .world
+            .send(QueueName::Deliveries, to(&message.body, name))
+            .await;
     }
     fleet.deliver_some(1).await;
     assert_eq!(fleet.world.endpoint.take().len(), 30);
     for name in &names {
-        let target = Target::parse(&format!("https://shared.example.com:443 orders.{name}")).unwrap();
+        let target =
+            Target::parse(&format!("https://shared.example.com:443 orders.{name}")).unwrap();
         let condition = fleet.condition(&target).await;
-        assert_eq!(condition.map(|it| (it.phase, it.hold)), Some((Phase::Glitch, 1)), "{name}");
+        assert_eq!(
+            condition.map(|it| (it.phase, it.hold)),
+            Some((Phase::Glitch, 1)),
+            "{name}"
+        );
     }
 }

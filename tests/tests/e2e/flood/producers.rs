@@ -12,8 +12,8 @@ use posthaste_tests::server::Server;
 /// Most requests of one producer in one flood: it ends also where a test fails.
 const REQUESTS_MAX: usize = 3000;
 
-/// Publishes in a row that must go through at once where there is no pressure, all of them sooner than one
-/// that waits for the shortest tarpit.
+/// Publishes in a row that must go through at once where there is no pressure, all of them sooner
+/// than one that waits for the shortest tarpit.
 const CALM_PUBLISHES: usize = 20;
 const CALM_LENGTH_MAX: Duration = Duration::from_secs(1);
 
@@ -64,7 +64,12 @@ impl Heard {
 
 impl Producers {
     pub(super) fn new(topic: Topic) -> Self {
-        Self { topic, next: AtomicUsize::new(0), accepted: Mutex::default(), heard: Mutex::default() }
+        Self {
+            topic,
+            next: AtomicUsize::new(0),
+            accepted: Mutex::default(),
+            heard: Mutex::default(),
+        }
     }
 
     /// Publishes until it is over, with a rest after every answer.
@@ -101,7 +106,9 @@ impl Producers {
 
     fn publish(&self) -> Heard {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-        let answer = self.topic.send(CLOUD_EVENT, cloud_event(&id).to_string().as_bytes());
+        let answer = self
+            .topic
+            .send(CLOUD_EVENT, cloud_event(&id).to_string().as_bytes());
         let heard = Heard::of(&answer.expect("the server answers"));
         if heard.status == 200 {
             lock(&self.accepted).push(id);
@@ -113,7 +120,9 @@ impl Producers {
 /// Whether nothing is under pressure and no producer waits.
 pub(super) fn calm(server: &Server) -> bool {
     let shown = server.api().show("/pressure");
-    shown["level"] == "normal" && shown["tarpit"] == "PT0S" && shown["refusedTiers"] == serde_json::json!([])
+    shown["level"] == "normal"
+        && shown["tarpit"] == "PT0S"
+        && shown["refusedTiers"] == serde_json::json!([])
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,5 +1,5 @@
-//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed, as far as a look
-//! came in time: on a busy machine, one may not.
+//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed, as far as
+//! a look came in time: on a busy machine, one may not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,7 +60,11 @@ impl Watch {
                 rest(BETWEEN_LOOKS);
             }
         });
-        Self { is_over, seen, thread }
+        Self {
+            is_over,
+            seen,
+            thread,
+        }
     }
 
     /// Whether such a poll was seen.
@@ -71,26 +75,32 @@ impl Watch {
     /// Ends looking, and answers every poll that was seen.
     pub(super) fn stop(self) -> Vec<Poll> {
         self.is_over.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the server answers whoever looks");
+        self.thread
+            .join()
+            .expect("the server answers whoever looks");
         lock(&self.seen).clone()
     }
 }
 
 impl Poll {
     fn of(shown: &Value) -> Self {
-        let at = shown["polledAt"].as_str().expect("a current state has its time");
+        let at = shown["polledAt"]
+            .as_str()
+            .expect("a current state has its time");
         let resources = shown["resources"].as_array().into_iter().flatten();
         let mut queues = resources.filter(|resource| resource["resource"] == "submission-queue");
         Self {
             at: at.parse().expect("it is a time"),
             met: Met::of(shown),
-            queue: queues.find_map(|queue| queue["reading"].as_u64()).unwrap_or(0),
+            queue: queues
+                .find_map(|queue| queue["reading"].as_u64())
+                .unwrap_or(0),
         }
     }
 
-    /// Most steps of a second that the tarpit can have made since an earlier poll. A poll begins a second
-    /// after the one before at the earliest, and says when it had everything read, which may be later by part
-    /// of a second.
+    /// Most steps of a second that the tarpit can have made since an earlier poll. A poll begins a
+    /// second after the one before at the earliest, and says when it had everything read, which
+    /// may be later by part of a second.
     pub(super) fn steps_since(&self, earlier: &Self) -> u64 {
         u64::try_from(self.at.duration_since(earlier.at).as_secs()).expect("time goes on") + 1
     }
@@ -98,11 +108,20 @@ impl Poll {
 
 impl Met {
     fn of(shown: &Value) -> Self {
-        if shown["refusedTiers"].as_array().is_some_and(|tiers| !tiers.is_empty()) {
+        if shown["refusedTiers"]
+            .as_array()
+            .is_some_and(|tiers| !tiers.is_empty())
+        {
             return Self::Refusal;
         }
-        let tarpit = shown["tarpit"].as_str().and_then(|text| text.strip_prefix("PT")?.strip_suffix('S'));
-        Self::Wait(tarpit.and_then(|secs| secs.parse().ok()).expect("the tarpit is a number of seconds"))
+        let tarpit = shown["tarpit"]
+            .as_str()
+            .and_then(|text| text.strip_prefix("PT")?.strip_suffix('S'));
+        Self::Wait(
+            tarpit
+                .and_then(|secs| secs.parse().ok())
+                .expect("the tarpit is a number of seconds"),
+        )
     }
 }
 

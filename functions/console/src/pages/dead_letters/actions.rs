@@ -66,5 +66,9 @@ fn end_form(search: &DeadLetterSearch, visit: &Visit, end: &str) -> Markup {
 
 /// The box for events of an earlier subscription of the same name.
 fn former_tick() -> Markup {
-    tick("includeFormer", "Include events for an earlier subscription of this name", false)
+    tick(
+        "includeFormer",
+        "Include events for an earlier subscription of this name",
+        false,
+    )
 }

@@ -29,8 +29,14 @@ struct End {
     done: &'static str,
 }
 
-const RESOLVE: End = End { verb: "resolve", done: "resolved" };
-const DELETE: End = End { verb: "delete", done: "deleted" };
+const RESOLVE: End = End {
+    verb: "resolve",
+    done: "resolved",
+};
+const DELETE: End = End {
+    verb: "delete",
+    done: "deleted",
+};
 
 /// The request of a form.
 struct Asked {
@@ -58,12 +64,20 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
     let asked = Asked {
         end,
         is_dry_run,
-        search: if is_dry_run { search.until(visit.now) } else { search },
+        search: if is_dry_run {
+            search.until(visit.now)
+        } else {
+            search
+        },
         include_former: fields.get("includeFormer") == "true",
         cursor: fields.get("cursor").to_owned(),
     };
-    let Some(target) = asked.target() else { return Err(asked.refused(&Refusal::default())) };
-    let sent = api.send::<ResolveAnswer>(Method::POST, target, None, &asked.body()).await;
+    let Some(target) = asked.target() else {
+        return Err(asked.refused(&Refusal::default()));
+    };
+    let sent = api
+        .send::<ResolveAnswer>(Method::POST, target, None, &asked.body())
+        .await;
     let answer = sent.map_err(|refusal| asked.refused(&refusal))?.body;
     if is_dry_run {
         return Ok(asked.preview(&answer, visit).into_response());
@@ -78,7 +92,14 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
 impl Asked {
     fn target(&self) -> Option<Target> {
         let (topic, name) = self.search.owner()?;
-        Some(Target::new(&["topics", topic, "subscriptions", name, "dead-letters", self.end.verb]))
+        Some(Target::new(&[
+            "topics",
+            topic,
+            "subscriptions",
+            name,
+            "dead-letters",
+            self.end.verb,
+        ]))
     }
 
     fn body(&self) -> Map<String, Value> {
@@ -92,7 +113,11 @@ impl Asked {
     }
 
     fn preview(&self, answer: &ResolveAnswer, visit: &Visit) -> Page {
-        let at_least = if answer.cursor.is_some() { "at least " } else { "" };
+        let at_least = if answer.cursor.is_some() {
+            "at least "
+        } else {
+            ""
+        };
         let title = format!("{}: dry run", self.title());
         let body = html! {
             p {
@@ -146,9 +171,17 @@ impl Asked {
     }
 
     fn form(&self, visit: &Visit, cursor: Option<&str>, text: &str) -> Markup {
-        let class = if self.end.done == DELETE.done { "danger" } else { "primary" };
+        let class = if self.end.done == DELETE.done {
+            "danger"
+        } else {
+            "primary"
+        };
         let former = self.include_former.then_some("true");
-        let more = [("includeFormer", former), ("cursor", cursor), (STEP.0, Some(STEP.1))];
+        let more = [
+            ("includeFormer", former),
+            ("cursor", cursor),
+            (STEP.0, Some(STEP.1)),
+        ];
         html! {
             form method="post" action=(Address::new(&["dead-letters", self.end.verb])) {
                 (form_token(&visit.form_token))
@@ -169,11 +202,19 @@ impl Asked {
     }
 
     fn title(&self) -> &'static str {
-        if self.end.done == DELETE.done { "Delete" } else { "Resolve" }
+        if self.end.done == DELETE.done {
+            "Delete"
+        } else {
+            "Resolve"
+        }
     }
 
     fn whether(&self) -> &'static str {
-        if self.end.done == DELETE.done { "dead letters were deleted" } else { "dead letters were resolved" }
+        if self.end.done == DELETE.done {
+            "dead letters were deleted"
+        } else {
+            "dead letters were resolved"
+        }
     }
 
     fn refused(&self, refusal: &Refusal) -> Page {
@@ -187,9 +228,19 @@ impl Asked {
             }
             p { (self.back()) }
         };
-        let status = if refusal.status == 0 { StatusCode::BAD_REQUEST } else { refusal.status() };
+        let status = if refusal.status == 0 {
+            StatusCode::BAD_REQUEST
+        } else {
+            refusal.status()
+        };
         let unchanged = "Nothing was changed";
-        let title = if self.is_dry_run { unchanged } else { title(refusal, unchanged) };
-        Page::new(title, body).of(Section::DeadLetters).with_status(status)
+        let title = if self.is_dry_run {
+            unchanged
+        } else {
+            title(refusal, unchanged)
+        };
+        Page::new(title, body)
+            .of(Section::DeadLetters)
+            .with_status(status)
     }
 }

@@ -36,7 +36,9 @@ impl Owner {
         let search = DeadLetterSearch::of_object(topic.as_str(), subscription.as_str(), object);
         let topic_asked = KnownTopic::ask(api, topic.as_str());
         let (known, open) = join(topic_asked, open_letters(api, &search)).await;
-        let named = known.subscription(subscription.as_str()).map(|(name, _)| name);
+        let named = known
+            .subscription(subscription.as_str())
+            .map(|(name, _)| name);
         Some(Self {
             topic: known.name(topic.as_str()).to_owned(),
             subscription: named.unwrap_or(&subscription).to_string(),
@@ -70,7 +72,9 @@ impl Owner {
     /// The form that resolves what is open of the object. It begins with a dry run.
     pub(super) fn resolve_form(&self, visit: &Visit) -> Markup {
         let search = DeadLetterSearch::of_object(&self.topic, &self.subscription, &self.object);
-        let Some(open) = self.open.filter(|open| *open > 0) else { return html! {} };
+        let Some(open) = self.open.filter(|open| *open > 0) else {
+            return html! {};
+        };
         html! {
             form method="post" action=(Address::new(&["dead-letters", "resolve"])) {
                 (form_token(&visit.form_token))
@@ -88,10 +92,21 @@ impl Owner {
 /// The letters of an object that are open: those that a dry run would resolve.
 async fn open_letters(api: &Api, search: &DeadLetterSearch) -> Option<u64> {
     let (topic, name) = search.owner()?;
-    let target = Target::new(&["topics", topic, "subscriptions", name, "dead-letters", "resolve"]);
+    let target = Target::new(&[
+        "topics",
+        topic,
+        "subscriptions",
+        name,
+        "dead-letters",
+        "resolve",
+    ]);
     let mut body = search.body();
     body.insert("dryRun".to_owned(), true.into());
     body.insert("includeFormer".to_owned(), true.into());
-    let answer = api.send::<ResolveAnswer>(Method::POST, target, None, &body).await.ok()?.body;
+    let answer = api
+        .send::<ResolveAnswer>(Method::POST, target, None, &body)
+        .await
+        .ok()?
+        .body;
     (answer.failed == 0 && answer.cursor.is_none()).then_some(answer.events)
 }

@@ -10,15 +10,22 @@ use crate::table::Column::{self, Number, Text};
 use crate::table::table;
 
 /// The columns.
-const COLUMNS: [Column; 5] =
-    [Text("Event"), Text("Type"), Text("Reason"), Number("Attempts"), Number("Status")];
+const COLUMNS: [Column; 5] = [
+    Text("Event"),
+    Text("Type"),
+    Text("Reason"),
+    Number("Attempts"),
+    Number("Status"),
+];
 
 /// Most letters of one id that are listed.
 const LETTERS_MAX: usize = 100;
 
 /// The page of a dead letter.
 pub(super) fn record_address(object: &str, index: usize) -> Address {
-    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("index", Some(index))
+    Address::new(&["dead-letters", "record"])
+        .query("object", Some(object))
+        .query("index", Some(index))
 }
 
 /// The letters of an object that a page may be about.
@@ -35,15 +42,23 @@ impl Place {
     pub(super) fn find(index: Option<usize>, id: Option<&str>, letters: &[ShownLetter]) -> Self {
         match (index, id) {
             (None, Some(id)) => Self::of_id(id, letters),
-            (index, _) => Self::of(letters.get(index.unwrap_or_default()).and(index.or(Some(0)))),
+            (index, _) => Self::of(
+                letters
+                    .get(index.unwrap_or_default())
+                    .and(index.or(Some(0))),
+            ),
         }
     }
 
     /// The letters of an id as the delivery log keeps it, which is its beginning.
     fn of_id(id: &str, letters: &[ShownLetter]) -> Self {
         let id = log_text(id);
-        let is_of = |letter: &ShownLetter| letter.id.as_deref().is_some_and(|it| log_text(it) == id);
-        let found = letters.iter().enumerate().filter(|(_, letter)| is_of(letter));
+        let is_of =
+            |letter: &ShownLetter| letter.id.as_deref().is_some_and(|it| log_text(it) == id);
+        let found = letters
+            .iter()
+            .enumerate()
+            .filter(|(_, letter)| is_of(letter));
         match found.map(|(index, _)| index).collect::<Vec<_>>() {
             found if found.len() > 1 => Self::Several(found),
             found => Self::of(found.first().copied()),
@@ -57,8 +72,12 @@ impl Place {
 
 /// The letters of one id, to choose from.
 pub(super) fn several(object: &str, letters: &[ShownLetter], places: &[usize]) -> Markup {
-    let found = places.iter().filter_map(|index| Some((*index, letters.get(*index)?)));
-    let rows = found.take(LETTERS_MAX).map(|(index, letter)| row(object, index, letter));
+    let found = places
+        .iter()
+        .filter_map(|index| Some((*index, letters.get(*index)?)));
+    let rows = found
+        .take(LETTERS_MAX)
+        .map(|(index, letter)| row(object, index, letter));
     html! {
         p { "The object has " (places.len()) " events of this id. Choose one." }
         (table("Events of this id", &COLUMNS, rows))

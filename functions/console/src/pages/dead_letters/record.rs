@@ -34,13 +34,21 @@ pub(crate) struct RecordAsked {
     id: Option<String>,
 }
 
-/// The page of a dead letter, by its place in its object or by its event's id, or else of the first one.
+/// The page of a dead letter, by its place in its object or by its event's id, or else of the first
+/// one.
 pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<RecordAsked>) -> Answer {
-    let (_, bytes) = pages.api.bytes(Target::new(&["dead-letters", &asked.object])).await?;
+    let (_, bytes) = pages
+        .api
+        .bytes(Target::new(&["dead-letters", &asked.object]))
+        .await?;
     let letters = shown_letters(&bytes).unwrap_or_default();
     let object = &asked.object;
     let owner = Owner::ask(&pages.api, object).await;
-    let letter = Letter { object, letters: &letters, owner: owner.as_ref() };
+    let letter = Letter {
+        object,
+        letters: &letters,
+        owner: owner.as_ref(),
+    };
     let body = match Place::find(asked.index, asked.id.as_deref(), &letters) {
         _ if letters.is_empty() => unreadable(object, &bytes),
         Place::At(index) => letter.shown(&bytes, index, &visit),
@@ -73,7 +81,10 @@ impl Letter<'_> {
 
     fn facts(&self, letter: &ShownLetter) -> Markup {
         let text = |name, value: &Option<String>| {
-            value.as_ref().map_or_else(|| html! {}, |text| fact(name, &foreign_cut(text, FACT_CHARS_MAX)))
+            value.as_ref().map_or_else(
+                || html! {},
+                |text| fact(name, &foreign_cut(text, FACT_CHARS_MAX)),
+            )
         };
         html! {
             dl.facts {
@@ -95,7 +106,9 @@ impl Letter<'_> {
 
     /// The event's page, and the forms that send this letter again and resolve it.
     fn ways_on(&self, index: usize, letter: &ShownLetter, visit: &Visit) -> Markup {
-        let Some(owner) = self.owner else { return html! {} };
+        let Some(owner) = self.owner else {
+            return html! {};
+        };
         let id = letter.id.as_deref().map(log_text);
         html! {
             div.actions {
@@ -117,7 +130,11 @@ impl Letter<'_> {
 fn send_form(owner: &Owner, object: &str, index: usize, id: &str, visit: &Visit) -> Markup {
     let index = index.to_string();
     let subscription = owner.subscription.as_str();
-    let fields = [("subscription", Some(subscription)), ("object", Some(object)), ("index", Some(&*index))];
+    let fields = [
+        ("subscription", Some(subscription)),
+        ("object", Some(object)),
+        ("index", Some(&*index)),
+    ];
     html! {
         form method="post" action=(resend_address(&owner.topic, id)) {
             (form_token(&visit.form_token))

@@ -33,14 +33,22 @@ struct Asked {
 /// Shows what the replay would send or, in the second step, starts it.
 pub(crate) async fn replay(pages: Pages, visit: Visit, fields: Fields) -> Result<Response, Page> {
     let asked = Asked::of(&fields, &visit);
-    let Some(target) = asked.target() else { return Err(asked.refused(&Refusal::default())) };
+    let Some(target) = asked.target() else {
+        return Err(asked.refused(&Refusal::default()));
+    };
     if !asked.is_dry_run {
-        let sent = pages.api.send::<ReplayView>(Method::POST, target, None, &asked.body()).await;
+        let sent = pages
+            .api
+            .send::<ReplayView>(Method::POST, target, None, &asked.body())
+            .await;
         let view = sent.map_err(|refusal| asked.refused(&refusal))?.body;
         let address = Address::new(&["replays", &view.id]).to_string();
         return Ok(Redirect::to(&after(&address, "started", visit.now)).into_response());
     }
-    let sent = pages.api.send::<ReplayPreview>(Method::POST, target, None, &asked.body()).await;
+    let sent = pages
+        .api
+        .send::<ReplayPreview>(Method::POST, target, None, &asked.body())
+        .await;
     let preview = sent.map_err(|refusal| asked.refused(&refusal))?.body;
     Ok(asked.preview(&preview, &visit).into_response())
 }
@@ -48,25 +56,47 @@ pub(crate) async fn replay(pages: Pages, visit: Visit, fields: Fields) -> Result
 impl Asked {
     fn of(fields: &Fields, visit: &Visit) -> Self {
         let (is_dry_run, search) = (fields.get(STEP.0) != STEP.1, DeadLetterSearch::of(fields));
-        let search = if is_dry_run { search.until(visit.now) } else { search };
+        let search = if is_dry_run {
+            search.until(visit.now)
+        } else {
+            search
+        };
         let rate = fields.get("ratePerSecond").trim().to_owned();
         let include_former = fields.get("includeFormer") == "true";
-        Self { is_dry_run, search, rate, include_former }
+        Self {
+            is_dry_run,
+            search,
+            rate,
+            include_former,
+        }
     }
 
     fn target(&self) -> Option<Target> {
         let (topic, name) = self.search.owner()?;
-        Some(Target::new(&["topics", topic, "subscriptions", name, "dead-letters", "replay"]))
+        Some(Target::new(&[
+            "topics",
+            topic,
+            "subscriptions",
+            name,
+            "dead-letters",
+            "replay",
+        ]))
     }
 
     fn body(&self) -> Map<String, Value> {
         let mut body = self.search.body();
         body.insert("dryRun".to_owned(), self.is_dry_run.into());
         body.insert("includeFormer".to_owned(), self.include_former.into());
-        body.insert("includeResolved".to_owned(), self.search.include_resolved.into());
+        body.insert(
+            "includeResolved".to_owned(),
+            self.search.include_resolved.into(),
+        );
         if !self.rate.is_empty() {
             // A rate that is no number stays a text, which the API refuses by name.
-            let rate = self.rate.parse::<u64>().map_or_else(|_| Value::from(self.rate.as_str()), Value::from);
+            let rate = self
+                .rate
+                .parse::<u64>()
+                .map_or_else(|_| Value::from(self.rate.as_str()), Value::from);
             body.insert("ratePerSecond".to_owned(), rate);
         }
         body
@@ -105,8 +135,11 @@ impl Asked {
 
     fn start_form(&self, visit: &Visit) -> Markup {
         let former = self.include_former.then_some("true");
-        let more =
-            [("ratePerSecond", Some(self.rate.as_str())), ("includeFormer", former), (STEP.0, Some(STEP.1))];
+        let more = [
+            ("ratePerSecond", Some(self.rate.as_str())),
+            ("includeFormer", former),
+            (STEP.0, Some(STEP.1)),
+        ];
         html! {
             form method="post" action=(Address::new(&["dead-letters", "replay"])) {
                 (form_token(&visit.form_token))
@@ -128,10 +161,20 @@ impl Asked {
             }
             p { a.button href=(self.search.address(None)) { "Back to the dead letters" } }
         };
-        let status = if refusal.status == 0 { StatusCode::BAD_REQUEST } else { refusal.status() };
+        let status = if refusal.status == 0 {
+            StatusCode::BAD_REQUEST
+        } else {
+            refusal.status()
+        };
         let none = "There is no replay";
-        let title = if self.is_dry_run { none } else { title(refusal, none) };
-        Page::new(title, body).of(Section::DeadLetters).with_status(status)
+        let title = if self.is_dry_run {
+            none
+        } else {
+            title(refusal, none)
+        };
+        Page::new(title, body)
+            .of(Section::DeadLetters)
+            .with_status(status)
     }
 }
 

@@ -24,7 +24,11 @@ const COLUMNS: [Column; 8] = [
 
 /// The rows.
 pub(super) fn letters(search: &DeadLetterSearch, letters: &[DeadLetterView]) -> Markup {
-    table("Dead letters, the newest first", &COLUMNS, letters.iter().map(|letter| row(search, letter)))
+    table(
+        "Dead letters, the newest first",
+        &COLUMNS,
+        letters.iter().map(|letter| row(search, letter)),
+    )
 }
 
 fn row(search: &DeadLetterSearch, letter: &DeadLetterView) -> Markup {

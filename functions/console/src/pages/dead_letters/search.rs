@@ -1,4 +1,5 @@
-//! The search for dead letters: the filters, the form that has them, and the request that selects the same.
+//! The search for dead letters: the filters, the form that has them, and the request that selects
+//! the same.
 
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
@@ -42,7 +43,11 @@ pub(crate) struct DeadLetterSearch {
 impl DeadLetterSearch {
     /// The search that the fields of a form name.
     pub(super) fn of(fields: &Fields) -> Self {
-        let field = |name| Some(fields.get(name)).filter(|text| !text.is_empty()).map(str::to_owned);
+        let field = |name| {
+            Some(fields.get(name))
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         Self {
             topic: field("topic"),
             subscription: field("subscription"),
@@ -60,22 +65,33 @@ impl DeadLetterSearch {
     /// All dead letters of a subscription.
     pub(super) fn of_owner(topic: &str, subscription: &str) -> Self {
         let (topic, subscription) = (Some(topic.to_owned()), Some(subscription.to_owned()));
-        Self { topic, subscription, ..Self::default() }
+        Self {
+            topic,
+            subscription,
+            ..Self::default()
+        }
     }
 
     /// The dead letters of a subscription in one object.
     pub(super) fn of_object(topic: &str, subscription: &str, object: &str) -> Self {
-        Self { object: Some(object.to_owned()), ..Self::of_owner(topic, subscription) }
+        Self {
+            object: Some(object.to_owned()),
+            ..Self::of_owner(topic, subscription)
+        }
     }
 
     /// The same without those that are written from now on.
     pub(super) fn until(self, now: Timestamp) -> Self {
         let parsed = |time: &Option<String>| time.as_deref().map(Timestamp::parse);
         let ends_before = parsed(&self.to).is_some_and(|to| to.is_ok_and(|to| to <= now));
-        let begins_after = parsed(&self.from).is_some_and(|from| from.is_ok_and(|from| from >= now));
+        let begins_after =
+            parsed(&self.from).is_some_and(|from| from.is_ok_and(|from| from >= now));
         let is_mistaken = parsed(&self.to).is_some_and(|to| to.is_err());
         let is_open = !ends_before && !begins_after && !is_mistaken;
-        Self { until: is_open.then(|| now.to_string()), ..self }
+        Self {
+            until: is_open.then(|| now.to_string()),
+            ..self
+        }
     }
 
     /// The note of a dry run that the action is as of its time.
@@ -97,24 +113,44 @@ impl DeadLetterSearch {
             }
             (None, Some(_)) => return Err(without_topic()),
         };
-        let target = self.narrowing().into_iter().fold(target, |target, (name, it)| target.query(name, it));
+        let target = self
+            .narrowing()
+            .into_iter()
+            .fold(target, |target, (name, it)| target.query(name, it));
         let target = target.query("includeResolved", self.include_resolved.then_some(true));
-        api.get(target.query("limit", Some(ROWS_MAX)).query("cursor", self.cursor.as_deref())).await
+        api.get(
+            target
+                .query("limit", Some(ROWS_MAX))
+                .query("cursor", self.cursor.as_deref()),
+        )
+        .await
     }
 
     /// The address of a page of this search.
     pub(super) fn address(&self, cursor: Option<&str>) -> Address {
         let address = self.owners().into_iter().chain(self.narrowing());
-        let address =
-            address.fold(Address::new(&["dead-letters"]), |it, (name, value)| it.query(name, value));
-        address.query("includeResolved", self.include_resolved.then_some(true)).query("cursor", cursor)
+        let address = address.fold(Address::new(&["dead-letters"]), |it, (name, value)| {
+            it.query(name, value)
+        });
+        address
+            .query("includeResolved", self.include_resolved.then_some(true))
+            .query("cursor", cursor)
     }
 
     /// The link to the letters of one subscription, where others are shown too.
     pub(super) fn only(&self, topic: &str, subscription: &str) -> Markup {
-        let of_owner = Self { cursor: None, ..self.clone() };
-        let of_owner = Self { topic: Some(topic.to_owned()), ..of_owner };
-        let of_owner = Self { subscription: Some(subscription.to_owned()), ..of_owner };
+        let of_owner = Self {
+            cursor: None,
+            ..self.clone()
+        };
+        let of_owner = Self {
+            topic: Some(topic.to_owned()),
+            ..of_owner
+        };
+        let of_owner = Self {
+            subscription: Some(subscription.to_owned()),
+            ..of_owner
+        };
         html! {
             @if self.owner().is_none() {
                 br;
@@ -130,17 +166,29 @@ impl DeadLetterSearch {
 
     /// Whether a filter holds.
     pub(super) fn is_narrow(&self) -> bool {
-        self.owners().iter().chain(&self.narrowing()).any(|(_, value)| value.is_some())
+        self.owners()
+            .iter()
+            .chain(&self.narrowing())
+            .any(|(_, value)| value.is_some())
     }
 
     /// The same selection as hidden fields of a form.
     pub(super) fn hidden(&self) -> Vec<(&'static str, Option<&str>)> {
         let resolved = ("includeResolved", self.include_resolved.then_some("true"));
-        let rest = [resolved, ("until", self.until.as_deref()), ("object", self.object.as_deref())];
-        self.owners().into_iter().chain(self.narrowing()).chain(rest).collect()
+        let rest = [
+            resolved,
+            ("until", self.until.as_deref()),
+            ("object", self.object.as_deref()),
+        ];
+        self.owners()
+            .into_iter()
+            .chain(self.narrowing())
+            .chain(rest)
+            .collect()
     }
 
-    /// The same selection as the body of a request. The API reads its values, and says which it refuses.
+    /// The same selection as the body of a request. The API reads its values, and says which it
+    /// refuses.
     pub(super) fn body(&self) -> Map<String, Value> {
         let mut body = Map::new();
         for (name, value) in self.narrowing() {
@@ -160,7 +208,10 @@ impl DeadLetterSearch {
     }
 
     fn owners(&self) -> [(&'static str, Option<&str>); 2] {
-        [("topic", self.topic.as_deref()), ("subscription", self.subscription.as_deref())]
+        [
+            ("topic", self.topic.as_deref()),
+            ("subscription", self.subscription.as_deref()),
+        ]
     }
 
     fn narrowing(&self) -> [(&'static str, Option<&str>); 4] {
@@ -183,11 +234,27 @@ fn without_topic() -> Refusal {
 }
 
 /// The form.
-pub(super) fn form(topics: &TopicNames, search: &DeadLetterSearch, refusal: Option<&Refusal>) -> Markup {
-    let reason =
-        Field { name: "reason", label: "Reason", value: search.reason.as_deref(), example: "", refusal };
+pub(super) fn form(
+    topics: &TopicNames,
+    search: &DeadLetterSearch,
+    refusal: Option<&Refusal>,
+) -> Markup {
+    let reason = Field {
+        name: "reason",
+        label: "Reason",
+        value: search.reason.as_deref(),
+        example: "",
+        refusal,
+    };
     let text = |name, label, value: &Option<String>, example| {
-        Field { name, label, value: value.as_deref(), example, refusal }.text()
+        Field {
+            name,
+            label,
+            value: value.as_deref(),
+            example,
+            refusal,
+        }
+        .text()
     };
     let reasons = DeadLetterReason::ALL.map(DeadLetterReason::as_str);
     html! {

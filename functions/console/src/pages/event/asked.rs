@@ -52,13 +52,18 @@ impl Asked<'_> {
     pub(super) fn target(&self) -> Target {
         let target = Target::new(&["topics", self.topic, "events", self.id]);
         let target = target.query("payload", self.query.payload.then_some(true));
-        target.query("from", self.query.from.as_deref()).query("to", self.query.to.as_deref())
+        target
+            .query("from", self.query.from.as_deref())
+            .query("to", self.query.to.as_deref())
     }
 
     /// The address of the same page with another query.
     pub(super) fn with(&self, query: &EventAsked) -> Address {
-        let address = Address::event(self.topic, self.id).query("payload", query.payload.then_some(true));
-        let address = address.query("from", query.from.as_deref()).query("to", query.to.as_deref());
+        let address =
+            Address::event(self.topic, self.id).query("payload", query.payload.then_some(true));
+        let address = address
+            .query("from", query.from.as_deref())
+            .query("to", query.to.as_deref());
         let address = address.query("subscription", query.subscription.as_deref());
         let address = address.query("key", query.key.as_deref());
         address.query("skip", Some(query.skip).filter(|skip| *skip > 0))
@@ -66,24 +71,41 @@ impl Asked<'_> {
 
     /// The address of the same page, with or without the event itself.
     pub(super) fn address(&self, payload: bool) -> Address {
-        self.with(&EventAsked { payload, ..self.query.clone() })
+        self.with(&EventAsked {
+            payload,
+            ..self.query.clone()
+        })
     }
 
     /// The address of the page that begins after the newest `skip`.
     pub(super) fn skipping(&self, skip: usize) -> Address {
-        self.with(&EventAsked { skip, ..self.query.clone() })
+        self.with(&EventAsked {
+            skip,
+            ..self.query.clone()
+        })
     }
 
-    /// The address of the page of one delivery. Its key alone may be that of other subscriptions too.
+    /// The address of the page of one delivery. Its key alone may be that of other subscriptions
+    /// too.
     pub(super) fn of_delivery(&self, it: &DeliveryView) -> Address {
         let (subscription, key) = (Some(it.subscription.clone()), Some(it.key.clone()));
-        self.with(&EventAsked { subscription, key, skip: 0, ..self.query.clone() })
+        self.with(&EventAsked {
+            subscription,
+            key,
+            skip: 0,
+            ..self.query.clone()
+        })
     }
 
     /// Whether a delivery is shown.
     pub(super) fn takes(&self, delivery: &DeliveryView) -> bool {
         let of = &self.query.subscription;
-        of.as_ref().is_none_or(|name| delivery.subscription.eq_ignore_ascii_case(name))
-            && self.query.key.as_ref().is_none_or(|key| delivery.key == *key)
+        of.as_ref()
+            .is_none_or(|name| delivery.subscription.eq_ignore_ascii_case(name))
+            && self
+                .query
+                .key
+                .as_ref()
+                .is_none_or(|key| delivery.key == *key)
     }
 }

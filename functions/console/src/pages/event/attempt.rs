@@ -7,8 +7,8 @@ use posthaste_core::delivery_log::Origin;
 
 use crate::shown::{foreign, foreign_cut, number, time};
 
-/// Most characters of an error, and of an endpoint, in a timeline. Answers are short: the log keeps their
-/// first bytes.
+/// Most characters of an error, and of an endpoint, in a timeline. Answers are short: the log keeps
+/// their first bytes.
 const TEXT_CHARS_MAX: usize = 300;
 
 /// The outcome of an attempt that succeeded.
@@ -44,15 +44,22 @@ fn outcome(it: &AttemptView) -> Markup {
     }
 }
 
-/// The name of a failure. Of the last attempt the log has the reason for giving up instead, so its name is
-/// that of its status.
+/// The name of a failure. Of the last attempt the log has the reason for giving up instead, so its
+/// name is that of its status.
 fn failure(it: &AttemptView) -> String {
-    let is_last = DeadLetterReason::ALL.iter().any(|reason| reason.as_str() == it.outcome);
+    let is_last = DeadLetterReason::ALL
+        .iter()
+        .any(|reason| reason.as_str() == it.outcome);
     if !is_last {
         return it.outcome.clone();
     }
-    let answered = it.status.map(|status| Outcome::Answered { status, retry_after: None });
-    answered.and_then(Outcome::name).map_or_else(|| "failed".to_owned(), |name| name.to_string())
+    let answered = it.status.map(|status| Outcome::Answered {
+        status,
+        retry_after: None,
+    });
+    answered
+        .and_then(Outcome::name)
+        .map_or_else(|| "failed".to_owned(), |name| name.to_string())
 }
 
 const fn origin(origin: Origin) -> &'static str {

@@ -29,14 +29,25 @@ pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, around: &Around<'_
 
 /// The deliveries that the page shows. With a key, `skip` is that of its attempts.
 fn page_of<'a>(asked: &Asked<'_>, view: &'a EventView) -> impl Iterator<Item = &'a DeliveryView> {
-    let skip = if asked.query.key.is_some() { 0 } else { asked.query.skip };
+    let skip = if asked.query.key.is_some() {
+        0
+    } else {
+        asked.query.skip
+    };
     view.deliveries.iter().skip(skip).take(DELIVERIES_MAX)
 }
 
 /// The filters that hold, and the way to all deliveries.
 fn selection(asked: &Asked<'_>) -> Markup {
-    let EventAsked { subscription, key, .. } = asked.query;
-    let all = EventAsked { subscription: None, key: None, skip: 0, ..asked.query.clone() };
+    let EventAsked {
+        subscription, key, ..
+    } = asked.query;
+    let all = EventAsked {
+        subscription: None,
+        key: None,
+        skip: 0,
+        ..asked.query.clone()
+    };
     html! {
         @if subscription.is_some() || key.is_some() {
             p {

@@ -28,8 +28,15 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn of(query: &EventAsked) -> Self {
-        let left = if query.payload { ATTEMPTS_BESIDE_PAYLOAD_MAX } else { ATTEMPTS_MAX };
-        Self { left, skip: if query.key.is_some() { query.skip } else { 0 } }
+        let left = if query.payload {
+            ATTEMPTS_BESIDE_PAYLOAD_MAX
+        } else {
+            ATTEMPTS_MAX
+        };
+        Self {
+            left,
+            skip: if query.key.is_some() { query.skip } else { 0 },
+        }
     }
 
     /// The newest of these attempts after those that are left out, as far as there is room.
@@ -42,7 +49,12 @@ impl Room {
 }
 
 /// The delivery.
-pub(super) fn delivery(asked: &Asked<'_>, it: &DeliveryView, around: &Around<'_>, room: &mut Room) -> Markup {
+pub(super) fn delivery(
+    asked: &Asked<'_>,
+    it: &DeliveryView,
+    around: &Around<'_>,
+    room: &mut Room,
+) -> Markup {
     let attempts = room.newest(&it.attempts);
     let end = room.skip.saturating_add(attempts.len());
     let older = it.attempts.len().saturating_sub(end);
@@ -100,7 +112,10 @@ fn state_badge(state: DeliveryState) -> Markup {
 }
 
 fn resend_form(asked: &Asked<'_>, it: &DeliveryView, around: &Around<'_>) -> Markup {
-    let fields = [("subscription", Some(it.subscription.as_str())), ("key", Some(it.key.as_str()))];
+    let fields = [
+        ("subscription", Some(it.subscription.as_str())),
+        ("key", Some(it.key.as_str())),
+    ];
     html! {
         @if around.topic.has_lost(&it.subscription) {
             p.hint { "The subscription is deleted, so this delivery cannot be sent again." }

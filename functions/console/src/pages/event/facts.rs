@@ -57,9 +57,12 @@ fn next_attempt(next: Timestamp, now: Timestamp) -> Markup {
     }
 }
 
-/// The time of a dead letter that is not written yet, by the settings that the subscription has now.
+/// The time of a dead letter that is not written yet, by the settings that the subscription has
+/// now.
 fn letter_to_come(it: &DeliveryView, topic: &KnownTopic) -> Markup {
-    let written = topic.subscription(&it.subscription).and_then(|(_, settings)| settings.dead_letter.delay);
+    let written = topic
+        .subscription(&it.subscription)
+        .and_then(|(_, settings)| settings.dead_letter.delay);
     let delay = written.map_or(DEAD_LETTER_DELAY_DEFAULT, |delay| delay.0);
     let length = match (delay.as_secs() / 60, delay.as_secs() % 60) {
         (0, _) | (1, 0) => "a minute".to_owned(),
@@ -71,5 +74,7 @@ fn letter_to_come(it: &DeliveryView, topic: &KnownTopic) -> Markup {
 
 /// The page of the event in a dead-letter object.
 fn dead_letter(object: &str, id: &str) -> Address {
-    Address::new(&["dead-letters", "record"]).query("object", Some(object)).query("id", Some(id))
+    Address::new(&["dead-letters", "record"])
+        .query("object", Some(object))
+        .query("id", Some(id))
 }

@@ -12,10 +12,17 @@ use crate::shown::foreign;
 /// Most subscriptions whose headers are shown.
 const SUBSCRIPTIONS_MAX: usize = 10;
 
-/// The names of the headers, by subscription. The log keeps no headers, so these are those of today.
+/// The names of the headers, by subscription. The log keeps no headers, so these are those of
+/// today.
 pub(super) fn headers(topic: Option<&TopicSettings>, view: &EventView, now: Timestamp) -> Markup {
-    let names: BTreeSet<&str> = view.deliveries.iter().map(|it| it.subscription.as_str()).collect();
-    let Some(topic) = topic.filter(|_| !names.is_empty()) else { return html! {} };
+    let names: BTreeSet<&str> = view
+        .deliveries
+        .iter()
+        .map(|it| it.subscription.as_str())
+        .collect();
+    let Some(topic) = topic.filter(|_| !names.is_empty()) else {
+        return html! {};
+    };
     html! {
         h2 { "Request headers" }
         p.hint {

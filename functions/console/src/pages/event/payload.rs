@@ -10,8 +10,15 @@ use crate::shown::{BODY_CHARS_MAX, foreign, number, visible_cut};
 
 /// The event as its producer wrote it: shown, or the way to it.
 pub(super) fn payload(asked: &Asked<'_>, view: &EventView) -> Markup {
-    let is_kept = view.deliveries.iter().any(|it| it.resendable_until.is_some());
-    let found: Vec<_> = view.deliveries.iter().filter_map(|it| Some((it, it.payload.as_ref()?))).collect();
+    let is_kept = view
+        .deliveries
+        .iter()
+        .any(|it| it.resendable_until.is_some());
+    let found: Vec<_> = view
+        .deliveries
+        .iter()
+        .filter_map(|it| Some((it, it.payload.as_ref()?)))
+        .collect();
     html! {
         @if asked.query.payload || is_kept {
             h2 #payload { "Payload" }

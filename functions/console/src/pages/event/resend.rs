@@ -16,8 +16,8 @@ use crate::page::{Page, Section, problem};
 use crate::parts::after;
 use crate::visit::Visit;
 
-/// The address to which forms that send an event again are sent. The id stands in it: of a field, browsers
-/// change line breaks.
+/// The address to which forms that send an event again are sent. The id stands in it: of a field,
+/// browsers change line breaks.
 pub(crate) fn resend_address(topic: &str, id: &str) -> Address {
     Address::new(&["topics", topic, "resend"]).query("id", Some(id))
 }
@@ -29,9 +29,18 @@ pub(super) const DONE: [(&str, &str); 4] = [
         "The event is sent again: a new delivery of it is queued. Its attempts are shown here. \
          Once it is delivered, its dead letter is resolved.",
     ),
-    (WAITS, "An earlier delivery of the event still waits: that copy may arrive too."),
-    (NEW_ID, "Its request has a new webhook-id, because the earlier one is not known."),
-    (SEARCH_CUT, "The delivery log was not wholly searched, so earlier deliveries may be missing."),
+    (
+        WAITS,
+        "An earlier delivery of the event still waits: that copy may arrive too.",
+    ),
+    (
+        NEW_ID,
+        "Its request has a new webhook-id, because the earlier one is not known.",
+    ),
+    (
+        SEARCH_CUT,
+        "The delivery log was not wholly searched, so earlier deliveries may be missing.",
+    ),
 ];
 
 const RESENT: &str = "resent";
@@ -48,9 +57,21 @@ pub(crate) async fn resend(
     fields: Fields,
 ) -> Result<Redirect, Page> {
     let subscription = fields.get("subscription");
-    let target = Target::new(&["topics", &topic, "subscriptions", subscription, "events", &id, "resend"]);
+    let target = Target::new(&[
+        "topics",
+        &topic,
+        "subscriptions",
+        subscription,
+        "events",
+        &id,
+        "resend",
+    ]);
     let event = Address::event(&topic, &id).to_string();
-    match pages.api.send::<ResendView>(Method::POST, target, None, &request(&fields)).await {
+    match pages
+        .api
+        .send::<ResendView>(Method::POST, target, None, &request(&fields))
+        .await
+    {
         Ok(Answered { body, .. }) => Ok(Redirect::to(&after(&event, &words(&body), visit.now))),
         Err(refusal) => Err(refused(&refusal, &event)),
     }
@@ -63,22 +84,43 @@ fn refused(refusal: &Refusal, event: &str) -> Page {
         p { a.button href=(event) { "To the event" } }
     };
     let title = title(refusal, "The event was not sent again");
-    Page::new(title, body).of(Section::Events).with_status(refusal.status())
+    Page::new(title, body)
+        .of(Section::Events)
+        .with_status(refusal.status())
 }
 
 /// The words for what the API says of the new delivery.
 fn words(view: &ResendView) -> String {
     let has_new_id = view.webhook_id == webhook_id_of(&view.key);
-    let said =
-        [(view.earlier_waits, WAITS), (has_new_id, NEW_ID), (view.searched_from.is_some(), SEARCH_CUT)];
-    let said = said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word);
-    [RESENT].into_iter().chain(said).collect::<Vec<_>>().join(",")
+    let said = [
+        (view.earlier_waits, WAITS),
+        (has_new_id, NEW_ID),
+        (view.searched_from.is_some(), SEARCH_CUT),
+    ];
+    let said = said
+        .into_iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, word)| word);
+    [RESENT]
+        .into_iter()
+        .chain(said)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// The delivery or the dead letter that a form names.
 fn request(fields: &Fields) -> ResendRequest {
-    let field = |name| Some(fields.get(name)).filter(|value| !value.is_empty()).map(str::to_owned);
+    let field = |name| {
+        Some(fields.get(name))
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned)
+    };
     let index = fields.get("index").parse().ok();
-    let dead_letter = field("object").zip(index).map(|(object, index)| DeadLetterPlace { object, index });
-    ResendRequest { key: field("key"), dead_letter }
+    let dead_letter = field("object")
+        .zip(index)
+        .map(|(object, index)| DeadLetterPlace { object, index });
+    ResendRequest {
+        key: field("key"),
+        dead_letter,
+    }
 }

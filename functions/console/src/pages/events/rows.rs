@@ -31,8 +31,16 @@ const WEBHOOK_ID_BYTES_MAX: usize = 200;
 
 /// The rows.
 pub(super) fn records(topic: &str, search: &EventSearch, records: &[RecordView]) -> Markup {
-    let mut links = Links { topic, search, bytes_left: LINK_BYTES_MAX };
-    table("Records of deliveries", &COLUMNS, records.iter().map(|record| row(record, &mut links)))
+    let mut links = Links {
+        topic,
+        search,
+        bytes_left: LINK_BYTES_MAX,
+    };
+    table(
+        "Records of deliveries",
+        &COLUMNS,
+        records.iter().map(|record| row(record, &mut links)),
+    )
 }
 
 fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
@@ -79,21 +87,34 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
-    /// The event of a record. Where its id is too long for a link, or for one beside the others, it leads to
-    /// the records of its request, which are few.
+    /// The event of a record. Where its id is too long for a link, or for one beside the others, it
+    /// leads to the records of its request, which are few.
     fn event(&mut self, record: &RecordView) -> Markup {
-        let Some(id) = record.id.as_deref() else { return html! { span.hint { "not known" } } };
+        let Some(id) = record.id.as_deref() else {
+            return html! { span.hint { "not known" } };
+        };
         let shown = foreign_cut(id, CELL_CHARS_MAX);
         let address = Address::short_event(self.topic, id).map(|address| address.to_string());
-        let left = address.as_ref().and_then(|address| self.bytes_left.checked_sub(address.len()));
+        let left = address
+            .as_ref()
+            .and_then(|address| self.bytes_left.checked_sub(address.len()));
         if let Some((address, left)) = address.zip(left) {
             self.bytes_left = left;
             return html! { a href=(address) { (shown) } };
         }
-        let webhook_id = record.webhook_id.as_ref().filter(|it| it.len() <= WEBHOOK_ID_BYTES_MAX);
-        let Some(webhook_id) = webhook_id else { return shown };
+        let webhook_id = record
+            .webhook_id
+            .as_ref()
+            .filter(|it| it.len() <= WEBHOOK_ID_BYTES_MAX);
+        let Some(webhook_id) = webhook_id else {
+            return shown;
+        };
         let topic = self.search.topic.clone();
-        let narrow = EventSearch { topic, webhook_id: Some(webhook_id.clone()), ..EventSearch::default() };
+        let narrow = EventSearch {
+            topic,
+            webhook_id: Some(webhook_id.clone()),
+            ..EventSearch::default()
+        };
         html! { a href=(narrow.address(None)) { (shown) } }
     }
 }

@@ -13,7 +13,15 @@ use crate::filters::{Field, ROWS_MAX, TIME_EXAMPLE};
 use crate::pages::topic_names::TopicNames;
 
 /// The fields of the form that the API may refuse.
-pub(super) const FIELDS: [&str; 7] = ["subscription", "type", "result", "status", "webhookId", "from", "to"];
+pub(super) const FIELDS: [&str; 7] = [
+    "subscription",
+    "type",
+    "result",
+    "status",
+    "webhookId",
+    "from",
+    "to",
+];
 
 /// The last status that HTTP defines.
 /// <https://www.rfc-editor.org/rfc/rfc9110#section-15>
@@ -40,7 +48,10 @@ pub(crate) struct EventSearch {
 impl EventSearch {
     /// The same for this topic, where none is named.
     pub(super) fn or_topic(self, only: Option<&str>) -> Self {
-        Self { topic: self.topic.or_else(|| only.map(str::to_owned)), ..self }
+        Self {
+            topic: self.topic.or_else(|| only.map(str::to_owned)),
+            ..self
+        }
     }
 
     /// Asks for the records of the topic, if one is named and no event is looked for.
@@ -50,16 +61,23 @@ impl EventSearch {
             return Some(Err(no_status()));
         }
         let target = Target::new(&["topics", topic, "events"]).query("limit", Some(ROWS_MAX));
-        let target =
-            self.filters().into_iter().fold(target, |target, (name, value)| target.query(name, value));
-        Some(api.get(target.query("cursor", self.cursor.as_deref())).await)
+        let target = self
+            .filters()
+            .into_iter()
+            .fold(target, |target, (name, value)| target.query(name, value));
+        Some(
+            api.get(target.query("cursor", self.cursor.as_deref()))
+                .await,
+        )
     }
 
     /// The address of a page of this search.
     pub(super) fn address(&self, cursor: Option<&str>) -> Address {
         let address = Address::new(&["events"]).query("topic", self.topic.as_deref());
         let filters = self.filters().into_iter();
-        filters.fold(address, |address, (name, value)| address.query(name, value)).query("cursor", cursor)
+        filters
+            .fold(address, |address, (name, value)| address.query(name, value))
+            .query("cursor", cursor)
     }
 
     /// Whether a filter holds.
@@ -99,11 +117,26 @@ fn no_status() -> Refusal {
 /// The form.
 pub(super) fn form(topics: &TopicNames, search: &EventSearch, refusal: Option<&Refusal>) -> Markup {
     let field = |name, label, value: &Option<String>, example| {
-        Field { name, label, value: value.as_deref(), example, refusal }.text()
+        Field {
+            name,
+            label,
+            value: value.as_deref(),
+            example,
+            refusal,
+        }
+        .text()
     };
-    let results: Vec<_> = LogResult::ALL.iter().map(|it| (it.as_str(), word(*it))).collect();
-    let result =
-        Field { name: "result", label: "Result", value: search.result.as_deref(), example: "", refusal };
+    let results: Vec<_> = LogResult::ALL
+        .iter()
+        .map(|it| (it.as_str(), word(*it)))
+        .collect();
+    let result = Field {
+        name: "result",
+        label: "Result",
+        value: search.result.as_deref(),
+        example: "",
+        refusal,
+    };
     html! {
         form.filters method="get" action={ (PATH) "/events" } {
             (topics.field("(choose a topic)", search.topic.as_deref(), refusal))

@@ -9,8 +9,17 @@ use crate::address::Address;
 use crate::filters::Field;
 
 /// The states, by the words of the API.
-const STATES: [&str; 9] =
-    ["glitch", "retryAfter", "retry", "recovering", "paused", "pending", "failed", "releasing", "unknown"];
+const STATES: [&str; 9] = [
+    "glitch",
+    "retryAfter",
+    "retry",
+    "recovering",
+    "paused",
+    "pending",
+    "failed",
+    "releasing",
+    "unknown",
+];
 
 /// The query of the page.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -31,22 +40,33 @@ impl LinkSearch {
             let topic = link.topic.as_ref().map(TopicName::as_str);
             let subscription = link.subscription.as_ref().map(SubscriptionName::as_str);
             let names = [link.link.as_deref(), topic, subscription];
-            names.into_iter().flatten().any(|it| it.to_lowercase().contains(&name.to_lowercase()))
+            names
+                .into_iter()
+                .flatten()
+                .any(|it| it.to_lowercase().contains(&name.to_lowercase()))
         };
-        self.state.is_none_or(|state| state == link.state) && self.name.as_deref().is_none_or(is_named)
+        self.state.is_none_or(|state| state == link.state)
+            && self.name.as_deref().is_none_or(is_named)
     }
 
     /// The page that begins after this many selected rows.
     pub(super) fn page(&self, after: usize) -> Address {
-        let address =
-            Address::new(&["links"]).query("state", self.state_word()).query("name", self.name.as_ref());
+        let address = Address::new(&["links"])
+            .query("state", self.state_word())
+            .query("name", self.name.as_ref());
         address.query("after", (after > 0).then_some(after))
     }
 
     /// The form of the filters.
     pub(super) fn form(&self) -> Markup {
         let state = self.state_word();
-        let field = |name, label, value, example| Field { name, label, value, example, refusal: None };
+        let field = |name, label, value, example| Field {
+            name,
+            label,
+            value,
+            example,
+            refusal: None,
+        };
         html! {
             form.filters method="get" action=(Address::new(&["links"])) {
                 (field("state", "State", state.as_deref(), "").choice("(any)", &STATES))

@@ -16,12 +16,22 @@ pub(crate) fn meaning(state: LinkState) -> &'static str {
 
 const fn in_words(state: LinkState) -> (&'static str, &'static str, &'static str) {
     match state {
-        LinkState::Glitch => ("bad", "glitch", "requests failed just now; events wait in the queue"),
+        LinkState::Glitch => (
+            "bad",
+            "glitch",
+            "requests failed just now; events wait in the queue",
+        ),
         LinkState::RetryAfter => ("warn", "asked to wait", "the endpoint asked for a pause"),
-        LinkState::Retry => ("bad", "down", "requests have failed for minutes; events are held"),
-        LinkState::Recovering => {
-            ("warn", "recovering", "it answered again or was forced; requests go out little by little")
-        }
+        LinkState::Retry => (
+            "bad",
+            "down",
+            "requests have failed for minutes; events are held",
+        ),
+        LinkState::Recovering => (
+            "warn",
+            "recovering",
+            "it answered again or was forced; requests go out little by little",
+        ),
         LinkState::Paused => ("warn", "paused", "an operator paused the subscription"),
         LinkState::Pending => ("warn", "pending", "the endpoint has not consented yet"),
         LinkState::Failed => ("bad", "failed", "the endpoint did not consent"),

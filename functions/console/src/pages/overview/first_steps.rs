@@ -37,8 +37,15 @@ fn topic(progress: &Progress) -> Markup {
 
 fn subscription(progress: &Progress) -> Markup {
     let path = |topic: &str| address::topic(topic, &["subscriptions", address::NEW]);
-    let action = progress.topic.as_deref().map(|topic| ("New subscription", path(topic)));
-    step(progress.has_subscription, "Make a subscription in it, with the URL of your endpoint.", action)
+    let action = progress
+        .topic
+        .as_deref()
+        .map(|topic| ("New subscription", path(topic)));
+    step(
+        progress.has_subscription,
+        "Make a subscription in it, with the URL of your endpoint.",
+        action,
+    )
 }
 
 /// One step: done, or with the button that leads to it.
@@ -80,8 +87,7 @@ fn publishing(progress: &Progress) -> Markup {
 /// A request that publishes an event.
 fn command(topic: Option<&str>) -> String {
     let topic = topic.unwrap_or("orders");
-    let event =
-        r#"{"specversion":"1.0","id":"1","source":"/first","type":"com.example.first","data":"hello"}"#;
+    let event = r#"{"specversion":"1.0","id":"1","source":"/first","type":"com.example.first","data":"hello"}"#;
     format!(
         "curl -i \"${{POSTHASTE_URL%/}}/topics/{topic}/events\" \\\n  -H \"aeg-sas-key: $KEY\" \
          -H 'content-type: application/cloudevents+json' \\\n  -d '{event}'"

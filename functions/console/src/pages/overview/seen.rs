@@ -17,7 +17,15 @@ pub(super) struct Seen {
 pub(super) async fn see(pages: &Console) -> Seen {
     let active = Target::new(&["replays"]).query("active", Some(true));
     let [pressure, links] = ["pressure", "links"].map(|resource| Target::new(&[resource]));
-    let asked = join3(pages.api.get(pressure), pages.api.get(links), pages.api.get(active));
+    let asked = join3(
+        pages.api.get(pressure),
+        pages.api.get(links),
+        pages.api.get(active),
+    );
     let (pressure, links, replays) = asked.await;
-    Seen { pressure, links, replays }
+    Seen {
+        pressure,
+        links,
+        replays,
+    }
 }

@@ -37,12 +37,18 @@ impl Tiles<'_> {
 
     fn waiting(&self) -> Markup {
         let due = |view: &PressureView| {
-            let queue = view.resources.iter().find(|it| it.resource == Resource::SubmissionQueue);
+            let queue = view
+                .resources
+                .iter()
+                .find(|it| it.resource == Resource::SubmissionQueue);
             queue.map(|queue| number(queue.reading))
         };
         let waiting = self.recent.and_then(|recent| recent.now.waiting);
         let (due, later) = match waiting {
-            Some(waiting) => (Some(number(waiting.due.into())), Some(number(waiting.later.into()))),
+            Some(waiting) => (
+                Some(number(waiting.due.into())),
+                Some(number(waiting.later.into())),
+            ),
             None => (self.seen.pressure.as_ref().ok().and_then(due), None),
         };
         let hint = html! {
@@ -52,16 +58,29 @@ impl Tiles<'_> {
     }
 
     fn links(&self) -> Markup {
-        let Ok(view) = &self.seen.links else { return unread("Links down", "/links") };
+        let Ok(view) = &self.seen.links else {
+            return unread("Links down", "/links");
+        };
         let down = view.links.iter().filter(|link| is_down(link)).count();
         let more = if view.truncated { " or more" } else { "" };
         let figure = html! { span.bad[down > 0] { (number(down as u64)) (more) } };
-        let recovering = view.links.iter().filter(|link| link.state == LinkState::Recovering).count();
-        tile("Links down", "/links", &figure, &links_hint(down, recovering))
+        let recovering = view
+            .links
+            .iter()
+            .filter(|link| link.state == LinkState::Recovering)
+            .count();
+        tile(
+            "Links down",
+            "/links",
+            &figure,
+            &links_hint(down, recovering),
+        )
     }
 
     fn pressure(&self) -> Markup {
-        let Ok(view) = &self.seen.pressure else { return unread("Pressure", "/pressure") };
+        let Ok(view) = &self.seen.pressure else {
+            return unread("Pressure", "/pressure");
+        };
         let hint = html! {
             @if view.tarpit.0.is_zero() { "producers do not wait" } @else {
                 "the tarpit makes producers wait " (wait(view.tarpit))
@@ -72,8 +91,14 @@ impl Tiles<'_> {
     }
 
     fn replays(&self) -> Markup {
-        let Ok(page) = &self.seen.replays else { return unread("Replays", "/replays") };
-        let more = if page.cursor.is_some() { " or more" } else { "" };
+        let Ok(page) = &self.seen.replays else {
+            return unread("Replays", "/replays");
+        };
+        let more = if page.cursor.is_some() {
+            " or more"
+        } else {
+            ""
+        };
         let figure = html! { (number(page.replays.len() as u64)) (more) };
         tile("Replays", "/replays", &figure, &html! { "under way" })
     }
@@ -93,14 +118,22 @@ fn links_hint(down: usize, recovering: usize) -> Markup {
 
 fn deliveries(recent: &Recent) -> Markup {
     let minute = &recent.minute;
-    let rate = minute.rate(minute.counts.delivered).map(|rate| Unit::PerSecond.text(rate));
-    let hint = html! { (number(recent.total.counts.delivered.into())) " in " (recent.window.words()) };
+    let rate = minute
+        .rate(minute.counts.delivered)
+        .map(|rate| Unit::PerSecond.text(rate));
+    let hint =
+        html! { (number(recent.total.counts.delivered.into())) " in " (recent.window.words()) };
     tile("Deliveries", "/events", &figure(rate), &hint)
 }
 
 fn success(recent: &Recent) -> Markup {
-    let Counts { delivered, failed, .. } = recent.total.counts;
-    let share = recent.total.success_percent().map(|share| Unit::Percent.text(share));
+    let Counts {
+        delivered, failed, ..
+    } = recent.total.counts;
+    let share = recent
+        .total
+        .success_percent()
+        .map(|share| Unit::Percent.text(share));
     let all = u64::from(delivered) + u64::from(failed);
     let hint = html! { (number(failed.into())) " of " (number(all)) " sent events failed" };
     tile("Success", "/events?result=retry", &figure(share), &hint)
@@ -108,7 +141,8 @@ fn success(recent: &Recent) -> Markup {
 
 fn answers(recent: &Recent) -> Markup {
     let answers = &recent.total.counts.answers;
-    let [p50, p99] = [0.5, 0.99].map(|share| answers.percentile(share).map(|ms| Unit::Millis.text(ms)));
+    let [p50, p99] =
+        [0.5, 0.99].map(|share| answers.percentile(share).map(|ms| Unit::Millis.text(ms)));
     let hint = html! {
         @if let Some(p99) = p99 { "p50 of the answers; p99 is " (p99) }
         @else { "no answer in " (recent.window.words()) }
@@ -119,7 +153,12 @@ fn answers(recent: &Recent) -> Markup {
 fn dead_letters(recent: &Recent) -> Markup {
     let written = recent.total.counts.dead_lettered;
     let figure = html! { span.bad[written > 0] { (number(written.into())) } };
-    tile("Dead letters", "/dead-letters", &figure, &html! { "in " (recent.window.words()) })
+    tile(
+        "Dead letters",
+        "/dead-letters",
+        &figure,
+        &html! { "in " (recent.window.words()) },
+    )
 }
 
 fn figure(text: Option<String>) -> Markup {
@@ -127,7 +166,12 @@ fn figure(text: Option<String>) -> Markup {
 }
 
 fn unread(title: &str, path: &str) -> Markup {
-    tile(title, path, &figure(None), &html! { "cannot be read at the moment" })
+    tile(
+        title,
+        path,
+        &figure(None),
+        &html! { "cannot be read at the moment" },
+    )
 }
 
 fn tile(title: &str, path: &str, figure: &Markup, hint: &Markup) -> Markup {

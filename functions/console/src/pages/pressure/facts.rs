@@ -52,18 +52,26 @@ fn freshness(freshness: PressureFreshness) -> Markup {
             "forgotten",
             "the monitor has written nothing for 15 minutes; producers are treated as at normal",
         ),
-        PressureFreshness::Missing => {
-            ("warn", "missing", "the monitor has written nothing yet; producers are treated as at normal")
-        }
-        PressureFreshness::Unreadable => {
-            ("bad", "unreadable", "the state cannot be read; producers are treated as at normal")
-        }
+        PressureFreshness::Missing => (
+            "warn",
+            "missing",
+            "the monitor has written nothing yet; producers are treated as at normal",
+        ),
+        PressureFreshness::Unreadable => (
+            "bad",
+            "unreadable",
+            "the state cannot be read; producers are treated as at normal",
+        ),
     };
     html! { span class={ "badge " (class) } { (word) } " " span.hint { (meaning) } }
 }
 
 fn producers(view: &PressureView) -> Markup {
-    table("What producers get", &COLUMNS, Tier::ALL.into_iter().map(|tier| row(view, tier)))
+    table(
+        "What producers get",
+        &COLUMNS,
+        Tier::ALL.into_iter().map(|tier| row(view, tier)),
+    )
 }
 
 fn row(view: &PressureView, tier: Tier) -> Markup {

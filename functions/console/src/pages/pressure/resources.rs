@@ -41,7 +41,11 @@ pub(super) fn resources(view: &PressureView) -> Markup {
 }
 
 fn row(it: &PressureResource) -> Markup {
-    let thresholds = [it.thresholds.normal, it.thresholds.medium, it.thresholds.high];
+    let thresholds = [
+        it.thresholds.normal,
+        it.thresholds.medium,
+        it.thresholds.high,
+    ];
     html! {
         tr {
             th scope="row" { code { (it.resource) } br; span.hint { (meaning(it)) } }
@@ -106,14 +110,23 @@ fn measures(measures: &[Measure]) -> Markup {
 
 /// The readings of a resource over time. The thresholds are drawn where it comes near them.
 pub(super) fn chart(it: &PressureResource, recent: &Recent) -> Chart {
-    let of =
-        |resource: Resource| recent.gauge(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()));
+    let of = |resource: Resource| {
+        recent.gauge(|gauges| Some(gauges.pressure?.reading(resource)?.value.into()))
+    };
     let unit = match it.resource {
         resource if resource.is_percentage() => Unit::Percent,
         Resource::DrainTime => Unit::Seconds,
         _ => Unit::Count,
     };
-    let marks = [("medium", it.thresholds.medium), ("high", it.thresholds.high)];
-    let marks = marks.map(|(name, value)| Mark { name, value: f64::from(crate::history::count(value)) });
-    Chart::new(it.resource.as_str(), unit, Shape::Line).with("reading", of(it.resource)).marked(marks)
+    let marks = [
+        ("medium", it.thresholds.medium),
+        ("high", it.thresholds.high),
+    ];
+    let marks = marks.map(|(name, value)| Mark {
+        name,
+        value: f64::from(crate::history::count(value)),
+    });
+    Chart::new(it.resource.as_str(), unit, Shape::Line)
+        .with("reading", of(it.resource))
+        .marked(marks)
 }

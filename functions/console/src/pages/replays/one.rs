@@ -17,9 +17,18 @@ use crate::visit::Visit;
 
 /// The notices of actions.
 const DONE: [(&str, &str); 3] = [
-    ("started", "The replay is stored. It starts within a minute."),
-    ("cancelled", "The replay is cancelled. Events that are in the queue are still delivered."),
-    ("ended", "The replay had ended before it could be cancelled. It stays as it is."),
+    (
+        "started",
+        "The replay is stored. It starts within a minute.",
+    ),
+    (
+        "cancelled",
+        "The replay is cancelled. Events that are in the queue are still delivered.",
+    ),
+    (
+        "ended",
+        "The replay had ended before it could be cancelled. It stays as it is.",
+    ),
 ];
 
 /// The page of a replay.
@@ -45,9 +54,16 @@ pub(crate) async fn replay(
 }
 
 /// Cancels a replay. One that has ended stays as it is, which is no refusal of the API.
-pub(crate) async fn cancel(pages: Pages, visit: Visit, Path([id]): Path<1>) -> Result<Redirect, Page> {
+pub(crate) async fn cancel(
+    pages: Pages,
+    visit: Visit,
+    Path([id]): Path<1>,
+) -> Result<Redirect, Page> {
     let page = Address::new(&["replays", &id]).to_string();
-    let ended = pages.api.end::<ReplayView>(Target::new(&["replays", &id])).await;
+    let ended = pages
+        .api
+        .end::<ReplayView>(Target::new(&["replays", &id]))
+        .await;
     let word = match ended.map_err(|refusal| refused(&refusal, &page))?.state {
         ReplayState::Done => "ended",
         ReplayState::Running | ReplayState::Waiting | ReplayState::Cancelled => "cancelled",
@@ -61,7 +77,11 @@ const fn has_ended(view: &ReplayView) -> bool {
 
 /// Whether the page may still change by itself.
 fn is_changing(view: &ReplayView) -> bool {
-    !has_ended(view) || view.outcomes.as_ref().is_some_and(|outcomes| outcomes.waiting > 0)
+    !has_ended(view)
+        || view
+            .outcomes
+            .as_ref()
+            .is_some_and(|outcomes| outcomes.waiting > 0)
 }
 
 fn progress(view: &ReplayView) -> Markup {

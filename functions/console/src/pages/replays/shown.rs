@@ -12,11 +12,21 @@ const RATE_DEFAULT: u32 = 100;
 /// The subscription of a replay.
 pub(super) fn target(replay: &ReplayView) -> Markup {
     let (topic, name) = (replay.topic.as_str(), replay.subscription.as_str());
-    subscription_link(topic, name, replay.reason == Some(ReplayReason::SubscriptionDeleted))
+    subscription_link(
+        topic,
+        name,
+        replay.reason == Some(ReplayReason::SubscriptionDeleted),
+    )
 }
 
 pub(super) fn rate(replay: &ReplayView) -> String {
-    number(replay.request.rate_per_second.unwrap_or(RATE_DEFAULT).into())
+    number(
+        replay
+            .request
+            .rate_per_second
+            .unwrap_or(RATE_DEFAULT)
+            .into(),
+    )
 }
 
 /// The state of a replay, and its reason.

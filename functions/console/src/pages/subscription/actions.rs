@@ -12,11 +12,27 @@ use crate::visit::Visit;
 /// The actions, each with its button and what it does.
 const ACTIONS: [(Action, &str, &str); 6] = [
     (Action::Pause, "Pause", "lets its events wait"),
-    (Action::Resume, "Resume", "delivers again, and ends the holds of its endpoint"),
-    (Action::Enable, "Enable", "delivers again, and ends the holds of its endpoint"),
-    (Action::Validate, "Ask for consent", "asks the endpoint again whether it wants events"),
+    (
+        Action::Resume,
+        "Resume",
+        "delivers again, and ends the holds of its endpoint",
+    ),
+    (
+        Action::Enable,
+        "Enable",
+        "delivers again, and ends the holds of its endpoint",
+    ),
+    (
+        Action::Validate,
+        "Ask for consent",
+        "asks the endpoint again whether it wants events",
+    ),
     (Action::Force, "Force", FORCE),
-    (Action::Disable, "Disable", "lets new events pass by, and gives up those that wait"),
+    (
+        Action::Disable,
+        "Disable",
+        "lets new events pass by, and gives up those that wait",
+    ),
 ];
 
 /// The effect of force.
@@ -27,8 +43,10 @@ const FORCE: &str = "ends the holds of its endpoint. Events that are held or par
 const ENDING_HOLDS: [Action; 3] = [Action::Resume, Action::Enable, Action::Force];
 
 pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSettings) -> Markup {
-    let possible: Vec<_> =
-        ACTIONS.into_iter().filter(|(action, ..)| is_possible(visit, *action, shown)).collect();
+    let possible: Vec<_> = ACTIONS
+        .into_iter()
+        .filter(|(action, ..)| is_possible(visit, *action, shown))
+        .collect();
     html! {
         h2 { "Actions" }
         div.actions {
@@ -64,5 +82,13 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
 fn is_possible(visit: &Visit, action: Action, shown: &SubscriptionSettings) -> bool {
     // Nothing is begun here, so there is no code.
     let code = &SecretText::new("");
-    act(action, shown, Begin { now: visit.now, code }).is_ok()
+    act(
+        action,
+        shown,
+        Begin {
+            now: visit.now,
+            code,
+        },
+    )
+    .is_ok()
 }

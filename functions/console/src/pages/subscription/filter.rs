@@ -22,7 +22,10 @@ pub(crate) fn in_words(filter: &FilterSettings) -> String {
         words.push(filter.included_event_types.join(", "));
     }
     if !filter.subject_begins_with.is_empty() {
-        words.push(format!("subject begins with {}", filter.subject_begins_with));
+        words.push(format!(
+            "subject begins with {}",
+            filter.subject_begins_with
+        ));
     }
     if !filter.subject_ends_with.is_empty() {
         words.push(format!("subject ends with {}", filter.subject_ends_with));
@@ -32,12 +35,20 @@ pub(crate) fn in_words(filter: &FilterSettings) -> String {
         1 => words.push("1 advanced filter".to_owned()),
         more => words.push(format!("{more} advanced filters")),
     }
-    if words.is_empty() { "all events".to_owned() } else { words.join("; ") }
+    if words.is_empty() {
+        "all events".to_owned()
+    } else {
+        words.join("; ")
+    }
 }
 
 /// The filter in full.
 pub(super) fn facts(filter: &FilterSettings) -> Markup {
-    let sensitive = if filter.is_subject_case_sensitive { "case matters" } else { "in any case" };
+    let sensitive = if filter.is_subject_case_sensitive {
+        "case matters"
+    } else {
+        "in any case"
+    };
     let subject = |text: &str| html! { (foreign(text)) " (" (sensitive) ")" };
     html! {
         @if *filter == FilterSettings::default() {

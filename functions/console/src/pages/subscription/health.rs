@@ -9,7 +9,10 @@ use crate::shown::{foreign, number, time};
 /// The health in a word.
 pub(crate) fn badge(settings: &SubscriptionSettings) -> Markup {
     let well = || html! { span.badge.good { "well" } };
-    settings.health.as_ref().map_or_else(well, |health| links::badge(health.state))
+    settings
+        .health
+        .as_ref()
+        .map_or_else(well, |health| links::badge(health.state))
 }
 
 /// The health in full.

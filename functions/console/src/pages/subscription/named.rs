@@ -23,6 +23,9 @@ impl Named<'_> {
 
     /// A list of another section, of this subscription alone.
     pub(super) fn list(self, section: &str) -> String {
-        address::with_query(&address::page(&[section]), &[("topic", self.topic), ("subscription", self.name)])
+        address::with_query(
+            &address::page(&[section]),
+            &[("topic", self.topic), ("subscription", self.name)],
+        )
     }
 }

@@ -23,15 +23,22 @@ const OVERLAPS: [(&str, &str); 4] = [
 ];
 
 /// The kinds of secrets, as a visitor chooses.
-const KINDS: [(&str, &str); 3] =
-    [("", "the same kind as now"), ("v1", "v1: a shared secret"), ("v1a", "v1a: a key pair")];
+const KINDS: [(&str, &str); 3] = [
+    ("", "the same kind as now"),
+    ("v1", "v1: a shared secret"),
+    ("v1a", "v1a: a key pair"),
+];
 
 pub(super) fn retry_policy(shown: &SubscriptionSettings) -> Markup {
     let policy = &shown.retry_policy;
     let letters = &shown.dead_letter;
     let default = RetryPolicy::default();
     let minutes = default.time_to_live.as_secs() / 60;
-    let given_up = if letters.enabled.unwrap_or(true) { "become dead letters" } else { "are dropped" };
+    let given_up = if letters.enabled.unwrap_or(true) {
+        "become dead letters"
+    } else {
+        "are dropped"
+    };
     html! {
         dl.facts {
             (fact("Most attempts", &or_default(policy.max_delivery_attempts, default.attempts_max)))
@@ -58,9 +65,17 @@ fn or_default<T: std::fmt::Display>(written: Option<T>, default: T) -> Markup {
 }
 
 fn schedule(policy: &RetryPolicySettings, default: &RetryPolicy) -> Markup {
-    let default = listed(default.schedule.iter().map(|step| duration(IsoDuration(*step))));
+    let default = listed(
+        default
+            .schedule
+            .iter()
+            .map(|step| duration(IsoDuration(*step))),
+    );
     let written = policy.schedule.as_ref();
-    or_default(written.map(|steps| listed(steps.iter().map(|step| duration(*step)))), default)
+    or_default(
+        written.map(|steps| listed(steps.iter().map(|step| duration(*step)))),
+        default,
+    )
 }
 
 fn listed(texts: impl Iterator<Item = String>) -> String {
@@ -68,14 +83,20 @@ fn listed(texts: impl Iterator<Item = String>) -> String {
 }
 
 fn wait_floors(policy: &RetryPolicySettings) -> Markup {
-    let floors = policy.wait_floors.iter().map(|(status, wait)| format!("{status}: {}", duration(*wait)));
+    let floors = policy
+        .wait_floors
+        .iter()
+        .map(|(status, wait)| format!("{status}: {}", duration(*wait)));
     foreign_cut(&listed(floors), 4 * CELL_CHARS_MAX)
 }
 
 fn permanent(policy: &RetryPolicySettings, default: &RetryPolicy) -> Markup {
     let default = listed(default.permanent_statuses.iter().map(u16::to_string));
     let written = policy.permanent_statuses.as_ref();
-    or_default(written.map(|statuses| listed(statuses.iter().map(u16::to_string))), default)
+    or_default(
+        written.map(|statuses| listed(statuses.iter().map(u16::to_string))),
+        default,
+    )
 }
 
 pub(super) fn headers(headers: &[DeliveryHeaderSettings]) -> Markup {

@@ -7,13 +7,21 @@ use crate::shown::{foreign, number, time};
 
 /// The number of events that wait.
 pub(crate) fn count(settings: &SubscriptionSettings) -> String {
-    settings.waiting.as_deref().map_or("not known".to_owned(), in_words)
+    settings
+        .waiting
+        .as_deref()
+        .map_or("not known".to_owned(), in_words)
 }
 
 /// The events that wait, by place.
 pub(super) fn waiting(waiting: Option<&WaitingView>) -> Markup {
-    let Some(waiting) = waiting else { return html! { "not known: it could not be counted in time" } };
-    let times = [("oldest accepted", waiting.oldest_accepted_at), ("next attempt", waiting.next_attempt_at)];
+    let Some(waiting) = waiting else {
+        return html! { "not known: it could not be counted in time" };
+    };
+    let times = [
+        ("oldest accepted", waiting.oldest_accepted_at),
+        ("next attempt", waiting.next_attempt_at),
+    ];
     html! {
         (in_words(waiting))
         @if waiting.count > 0 { br; span.hint { (places(waiting)) } }
@@ -28,7 +36,11 @@ pub(super) fn last_outcome(last: Option<&LastOutcomeView>) -> Markup {
     let Some(last) = last else {
         return html! { "not known: none within 24 hours, or the delivery log does not have it" };
     };
-    let class = if last.outcome == "Delivered" { "good" } else { "bad" };
+    let class = if last.outcome == "Delivered" {
+        "good"
+    } else {
+        "bad"
+    };
     html! {
         span class={ "badge " (class) } { (foreign(&last.outcome)) }
         @if let Some(status) = last.status { " " (status) }
@@ -42,7 +54,9 @@ fn in_words(waiting: &WaitingView) -> String {
 }
 
 fn places(waiting: &WaitingView) -> String {
-    let queued = waiting.queued.map(|queued| format!("{} in the queue, ", number(queued)));
+    let queued = waiting
+        .queued
+        .map(|queued| format!("{} in the queue, ", number(queued)));
     format!(
         "{}{} parked for a later retry, {} held",
         queued.unwrap_or_default(),

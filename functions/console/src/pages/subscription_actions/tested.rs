@@ -23,7 +23,11 @@ const ROWS_BYTES_MAX: usize = 24_000;
 const REASON_CHARS_MAX: usize = 1_000;
 
 pub(super) fn tested(attempt: &TestAttempt) -> Markup {
-    let (class, word) = if attempt.delivered { ("good", "delivered") } else { ("bad", "not delivered") };
+    let (class, word) = if attempt.delivered {
+        ("good", "delivered")
+    } else {
+        ("bad", "not delivered")
+    };
     html! {
         dl.facts {
             (fact("Result", &html! { span class={ "badge " (class) } { (word) } }))

@@ -16,8 +16,16 @@ use crate::visit::Visit;
 /// The id of the event of the example.
 const ID: &str = "first-event";
 
-pub(super) fn publishing(visit: &Visit, name: &str, topic: &TopicSettings, headers: &HeaderMap) -> Markup {
-    let endpoint = topic.endpoint.clone().unwrap_or_else(|| own_endpoint(headers, name));
+pub(super) fn publishing(
+    visit: &Visit,
+    name: &str,
+    topic: &TopicSettings,
+    headers: &HeaderMap,
+) -> Markup {
+    let endpoint = topic
+        .endpoint
+        .clone()
+        .unwrap_or_else(|| own_endpoint(headers, name));
     html! {
         h2 #publish { "Publish" }
         p { "Producers send events to " code { (foreign(&endpoint)) } " with one of the topic's keys." }
@@ -31,14 +39,25 @@ pub(super) fn publishing(visit: &Visit, name: &str, topic: &TopicSettings, heade
 
 /// The publish URL at this server, as the visitor's browser reaches it.
 fn own_endpoint(headers: &HeaderMap, topic: &str) -> String {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| is_plain(host));
-    let scheme = if cookie::is_plain_loopback(headers) { "http" } else { "https" };
-    format!("{scheme}://{}/topics/{topic}/events", host.unwrap_or("HOST"))
+    let host = headers
+        .get(HOST)
+        .and_then(|host| host.to_str().ok())
+        .filter(|host| is_plain(host));
+    let scheme = if cookie::is_plain_loopback(headers) {
+        "http"
+    } else {
+        "https"
+    };
+    format!(
+        "{scheme}://{}/topics/{topic}/events",
+        host.unwrap_or("HOST")
+    )
 }
 
 /// Whether a shell takes a host as it is.
 fn is_plain(host: &str) -> bool {
-    host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
+    host.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
 }
 
 fn command(visit: &Visit, endpoint: &str, topic: &TopicSettings) -> Option<String> {

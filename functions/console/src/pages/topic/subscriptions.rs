@@ -42,9 +42,16 @@ pub(crate) struct SubscriptionSearch {
 
 impl SubscriptionSearch {
     /// Asks for a page.
-    pub(super) async fn subscriptions(&self, api: &Api, topic: &str) -> Result<SubscriptionPage, Refusal> {
-        let target = Target::new(&["topics", topic, "subscriptions"]).query("limit", Some(ROWS_MAX));
-        let target = target.query("prefix", self.prefix.as_ref()).query("state", self.state.as_ref());
+    pub(super) async fn subscriptions(
+        &self,
+        api: &Api,
+        topic: &str,
+    ) -> Result<SubscriptionPage, Refusal> {
+        let target =
+            Target::new(&["topics", topic, "subscriptions"]).query("limit", Some(ROWS_MAX));
+        let target = target
+            .query("prefix", self.prefix.as_ref())
+            .query("state", self.state.as_ref());
         api.get(target.query("cursor", self.cursor.as_ref())).await
     }
 
@@ -55,7 +62,10 @@ impl SubscriptionSearch {
         let list = Address::topic(topic).query("prefix", self.prefix.as_ref());
         let list = list.query("state", self.state.as_ref());
         let is_whole = self.prefix.is_none() && self.state.is_none() && self.cursor.is_none();
-        let is_bare = is_whole && found.as_ref().is_ok_and(|page| page.subscriptions.is_empty());
+        let is_bare = is_whole
+            && found
+                .as_ref()
+                .is_ok_and(|page| page.subscriptions.is_empty());
         html! {
             h2 { "Subscriptions" }
             div.actions { a.button.primary href=(new) { "New subscription" } }
@@ -82,8 +92,13 @@ impl SubscriptionSearch {
             example: "billing",
             refusal,
         };
-        let state =
-            Field { name: "state", label: "State", value: self.state.as_deref(), example: "", refusal };
+        let state = Field {
+            name: "state",
+            label: "State",
+            value: self.state.as_deref(),
+            example: "",
+            refusal,
+        };
         let states = STATES.map(|state| state.to_string());
         let states = states.each_ref().map(String::as_str);
         html! {
@@ -114,11 +129,19 @@ impl SubscriptionSearch {
 }
 
 fn rows(topic: &str, page: &SubscriptionPage) -> Markup {
-    table("Subscriptions of the topic", &COLUMNS, page.subscriptions.iter().map(|it| row(topic, it)))
+    table(
+        "Subscriptions of the topic",
+        &COLUMNS,
+        page.subscriptions.iter().map(|it| row(topic, it)),
+    )
 }
 
 fn row(topic: &str, settings: &SubscriptionSettings) -> Markup {
-    let name = settings.name.as_ref().map(SubscriptionName::as_str).unwrap_or_default();
+    let name = settings
+        .name
+        .as_ref()
+        .map(SubscriptionName::as_str)
+        .unwrap_or_default();
     // The query of a URL may hold a token. The page of the subscription has it.
     let url = settings.endpoint.url.split('?').next().unwrap_or_default();
     html! {

@@ -12,35 +12,67 @@ use crate::address::Address;
 async fn a_record_is_shown_as_it_is_stored() {
     let world = world().await;
     let key = "ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
-    let page = world.get(&format!("/console/dead-letters/record?object={key}&index=1")).await;
-    page.has(&["order-2", "&quot;deadletterreason&quot;: &quot;TimeToLiveExceeded&quot;", "Event before"]);
-    page.has(&["/console/topics/Orders/events/order-2", "number 2"]).has_not(&["Next event"]);
-    world.get(&format!("/console/dead-letters/record?object={key}&id=order-2")).await.has(&["number 2"]);
-    let page = world.get("/console/dead-letters/record?object=ORDERS%2FBILLING%2Fx").await;
-    assert_eq!(page.status, 404);
-    world.get(&format!("/console/dead-letters/record?object={key}&index=2")).await.has(&[
-        "no event of this number",
-        "Show its first event",
-        "Dead letters of this subscription",
+    let page = world
+        .get(&format!(
+            "/console/dead-letters/record?object={key}&index=1"
+        ))
+        .await;
+    page.has(&[
+        "order-2",
+        "&quot;deadletterreason&quot;: &quot;TimeToLiveExceeded&quot;",
+        "Event before",
     ]);
-    world.dead_letters.write("MALFORMED/2023/11/14/22/x", "<b>not JSON");
-    let page = world.get("/console/dead-letters/record?object=MALFORMED%2F2023%2F11%2F14%2F22%2Fx").await;
+    page.has(&["/console/topics/Orders/events/order-2", "number 2"])
+        .has_not(&["Next event"]);
+    world
+        .get(&format!(
+            "/console/dead-letters/record?object={key}&id=order-2"
+        ))
+        .await
+        .has(&["number 2"]);
+    let page = world
+        .get("/console/dead-letters/record?object=ORDERS%2FBILLING%2Fx")
+        .await;
+    assert_eq!(page.status, 404);
+    world
+        .get(&format!(
+            "/console/dead-letters/record?object={key}&index=2"
+        ))
+        .await
+        .has(&[
+            "no event of this number",
+            "Show its first event",
+            "Dead letters of this subscription",
+        ]);
+    world
+        .dead_letters
+        .write("MALFORMED/2023/11/14/22/x", "<b>not JSON");
+    let page = world
+        .get("/console/dead-letters/record?object=MALFORMED%2F2023%2F11%2F14%2F22%2Fx")
+        .await;
     page.has(&["&lt;b&gt;not JSON", "not an array of dead letters"]);
 }
 
 #[tokio::test]
 async fn a_hostile_or_large_record_is_text_and_cut() {
     let world = World::with_billing().await;
-    let mut letters: Vec<_> = HOSTILE.iter().map(|text| letter(text, "EndpointGone")).collect();
-    letters.push(json!({ "id": "large", "deadletterreason": "x", "data": "\"\u{202e}".repeat(500_000) }));
+    let mut letters: Vec<_> = HOSTILE
+        .iter()
+        .map(|text| letter(text, "EndpointGone"))
+        .collect();
+    letters.push(
+        json!({ "id": "large", "deadletterreason": "x", "data": "\"\u{202e}".repeat(500_000) }),
+    );
     world.write_letters("a", &letters.into());
     let mut pages = vec![world.get("/console/dead-letters").await];
     for index in 0..5 {
-        let url = "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
+        let url =
+            "/console/dead-letters/record?object=ORDERS%2FBILLING%2F2023%2F11%2F14%2F22%2Fa.json";
         pages.push(world.get(&format!("{url}&index={index}")).await);
     }
     for page in &pages {
-        page.has(&[]).has_not(&["<script>", "<img", "\u{202e}", r#"href="javascript"#]);
+        page.has(&[])
+            .has_not(&["<script>", "<img", "\u{202e}", r#"href="javascript"#]);
         assert!(page.html.len() < 200_000, "{} bytes", page.html.len());
     }
     pages[5].has(&["Only the beginning is shown"]);
@@ -49,7 +81,11 @@ async fn a_hostile_or_large_record_is_text_and_cut() {
 #[tokio::test]
 async fn an_id_that_the_object_does_not_have_shows_no_other_event() {
     let page = world().await.get(&format!("{RECORD}&id=order-9")).await;
-    page.has(&["no event of this id", "Dead letters of this subscription", "Show its first event"]);
+    page.has(&[
+        "no event of this id",
+        "Dead letters of this subscription",
+        "Show its first event",
+    ]);
     page.has_not(&["Send this event again", "EndpointGone"]);
 }
 
@@ -57,24 +93,47 @@ async fn an_id_that_the_object_does_not_have_shows_no_other_event() {
 async fn an_id_is_matched_as_the_log_keeps_it_and_can_be_sent() {
     let world = World::with_billing().await;
     let long = "x".repeat(1_500);
-    world.write_letters("a", &json!([letter("order-1", "EndpointGone"), letter(&long, "EndpointGone")]));
+    world.write_letters(
+        "a",
+        &json!([
+            letter("order-1", "EndpointGone"),
+            letter(&long, "EndpointGone")
+        ]),
+    );
     let kept = log_text(&long);
     let page = world.get(&format!("{RECORD}&id={kept}")).await;
     page.has(&["number 2", &Address::event("Orders", &kept).to_string()]);
     let action = format!("/console/topics/Orders/resend?id={kept}");
-    assert!(page.html.contains(&format!("action=\"{action}\"")), "{}", page.html);
+    assert!(
+        page.html.contains(&format!("action=\"{action}\"")),
+        "{}",
+        page.html
+    );
     let object = page.field("object");
-    let fields = [("subscription", "BILLING"), ("object", &*object), ("index", "1")];
+    let fields = [
+        ("subscription", "BILLING"),
+        ("object", &*object),
+        ("index", "1"),
+    ];
     let sent = world.send_form(&page, &action, &fields).await;
-    assert_eq!(sent.page_after(), format!("{}?done=resent,new-id", Address::event("Orders", &kept)));
-    world.get(sent.location()).await.has(&["a new delivery of it is queued", "a new webhook-id"]);
+    assert_eq!(
+        sent.page_after(),
+        format!("{}?done=resent,new-id", Address::event("Orders", &kept))
+    );
+    world
+        .get(sent.location())
+        .await
+        .has(&["a new delivery of it is queued", "a new webhook-id"]);
 }
 
 #[tokio::test]
 async fn letters_of_one_id_are_listed_to_choose_from() {
     let world = World::with_billing().await;
-    let letters =
-        json!([letter("1", "EndpointGone"), letter("2", "Unknown"), letter("1", "TimeToLiveExceeded")]);
+    let letters = json!([
+        letter("1", "EndpointGone"),
+        letter("2", "Unknown"),
+        letter("1", "TimeToLiveExceeded")
+    ]);
     world.write_letters("a", &letters);
     let page = world.get(&format!("{RECORD}&id=1")).await;
     page.has(&[
@@ -92,16 +151,35 @@ async fn the_record_that_is_shown_is_the_one_that_is_sent() {
     let world = world().await;
     world.log_records(&[with_payload(delivered("order-1", world.ago(10)), "newer")]);
     let page = world.get(&format!("{RECORD}&index=0")).await;
-    assert_eq!((page.field("index"), page.field("subscription")), ("0".to_owned(), "Billing".to_owned()));
-    let (object, action) = (page.field("object"), "/console/topics/Orders/resend?id=order-1");
+    assert_eq!(
+        (page.field("index"), page.field("subscription")),
+        ("0".to_owned(), "Billing".to_owned())
+    );
+    let (object, action) = (
+        page.field("object"),
+        "/console/topics/Orders/resend?id=order-1",
+    );
     let send = async |index: &str| {
-        let fields = [("subscription", "BILLING"), ("object", &*object), ("index", index)];
+        let fields = [
+            ("subscription", "BILLING"),
+            ("object", &*object),
+            ("index", index),
+        ];
         world.send_form(&page, action, &fields).await
     };
-    assert_eq!(send("0").await.page_after(), "/console/topics/Orders/events/order-1?done=resent,new-id");
+    assert_eq!(
+        send("0").await.page_after(),
+        "/console/topics/Orders/events/order-1?done=resent,new-id"
+    );
     let refused = send("1").await;
     assert_eq!(refused.status, 404);
-    assert!(refused.html.contains("no dead letter of this id at this place"), "{}", refused.html);
+    assert!(
+        refused
+            .html
+            .contains("no dead letter of this id at this place"),
+        "{}",
+        refused.html
+    );
 }
 
 #[tokio::test]
@@ -116,24 +194,60 @@ async fn a_record_has_its_state_and_is_resolved_after_a_dry_run() {
     ]);
     world.write_letters("b", &json!([letter("order-3", "EndpointGone")]));
     let (resolve, object) = ("/console/dead-letters/resolve", page.field("object"));
-    let owner = [("topic", "Orders"), ("subscription", "Billing"), ("object", &*object)];
+    let owner = [
+        ("topic", "Orders"),
+        ("subscription", "Billing"),
+        ("object", &*object),
+    ];
     let fields = [&owner[..], &[("includeFormer", "true")]].concat();
     let preview = world.post(&record, resolve, &fields).await;
     preview.has(&["<strong>2</strong> dead letters would be resolved"]);
     assert_eq!(preview.field("object"), object);
-    let done = world.send_form(&preview, resolve, &[&fields[..], &[("step", "act")]].concat()).await;
-    world.get(done.location()).await.has(&["order-3"]).has_not(&["order-1", "order-2"]);
-    world.get(&record).await.has(&["badge good\">resolved"]).has_not(&["Resolve th"]);
-    world.get(&record.replace("a.json", "b.json")).await.has(&["Resolve this dead letter"]);
+    let done = world
+        .send_form(
+            &preview,
+            resolve,
+            &[&fields[..], &[("step", "act")]].concat(),
+        )
+        .await;
+    world
+        .get(done.location())
+        .await
+        .has(&["order-3"])
+        .has_not(&["order-1", "order-2"]);
+    world
+        .get(&record)
+        .await
+        .has(&["badge good\">resolved"])
+        .has_not(&["Resolve th"]);
+    world
+        .get(&record.replace("a.json", "b.json"))
+        .await
+        .has(&["Resolve this dead letter"]);
 }
 
 #[tokio::test]
 async fn some_open_letters_of_an_object_are_counted() {
     let world = world().await;
-    let first = [("topic", "Orders"), ("subscription", "Billing"), ("reason", "EndpointGone")];
+    let first = [
+        ("topic", "Orders"),
+        ("subscription", "Billing"),
+        ("reason", "EndpointGone"),
+    ];
     let acting = [&first[..], &[("includeFormer", "true"), ("step", "act")]].concat();
-    let list = world.get("/console/dead-letters?topic=Orders&subscription=Billing").await;
-    assert_eq!(world.send_form(&list, "/console/dead-letters/resolve", &acting).await.status, 303);
+    let list = world
+        .get("/console/dead-letters?topic=Orders&subscription=Billing")
+        .await;
+    assert_eq!(
+        world
+            .send_form(&list, "/console/dead-letters/resolve", &acting)
+            .await
+            .status,
+        303
+    );
     let page = world.get(&format!("{RECORD}&index=0")).await;
-    page.has(&["1 of the 2 dead letters of this object are open", "Resolve this dead letter"]);
+    page.has(&[
+        "1 of the 2 dead letters of this object are open",
+        "Resolve this dead letter",
+    ]);
 }

@@ -21,7 +21,13 @@ async fn logged(world: &World, messages: usize) -> Invocation {
     let own = subscription(json!({}));
     let jobs = batch.iter().map(MessageHandle::of);
     let log = DeliveryLogMode::Payloads;
-    invocation.jobs = jobs.map(|message| Job { message, log, ..job(delivery(1), &own) }).collect();
+    invocation.jobs = jobs
+        .map(|message| Job {
+            message,
+            log,
+            ..job(delivery(1), &own)
+        })
+        .collect();
     invocation
 }
 
@@ -40,8 +46,8 @@ fn beside(world: &World) -> Settler<TestPorts> {
     settler
 }
 
-/// Settles a message for each verdict. Answers the records by message, and how many messages are reported as
-/// failed.
+/// Settles a message for each verdict. Answers the records by message, and how many messages are
+/// reported as failed.
 async fn recorded(
     world: &World,
     settler: Settler<TestPorts>,
@@ -54,7 +60,12 @@ async fn recorded(
 
 /// The calls of the queues, in their order.
 fn calls(world: &World) -> Vec<(&'static str, Operation)> {
-    world.calls.all().into_iter().map(|call| (call.port, call.operation)).collect()
+    world
+        .calls
+        .all()
+        .into_iter()
+        .map(|call| (call.port, call.operation))
+        .collect()
 }
 
 /// Runs work that waits for the clock.
@@ -89,24 +100,45 @@ async fn without_the_log_a_message_is_settled_at_once() {
 #[tokio::test]
 async fn records_travel_in_the_transaction_that_replaces_the_first_message() {
     let world = World::new();
-    let verdicts = [EntryVerdict::Delivered, retry(START + secs(60)), EntryVerdict::Delivered];
+    let verdicts = [
+        EntryVerdict::Delivered,
+        retry(START + secs(60)),
+        EntryVerdict::Delivered,
+    ];
     let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
     assert_eq!(failed, 0);
     assert_eq!(records.iter().map(Vec::len).collect::<Vec<_>>(), [3]);
     let acknowledged = ("queue", Operation::Acknowledge);
-    assert_eq!(calls(&world), [("queue", Operation::Replace), acknowledged, acknowledged]);
-    assert!(records[0].iter().all(|record: &Record| record.kind == Kind::Attempt));
+    assert_eq!(
+        calls(&world),
+        [("queue", Operation::Replace), acknowledged, acknowledged]
+    );
+    assert!(
+        records[0]
+            .iter()
+            .all(|record: &Record| record.kind == Kind::Attempt)
+    );
 }
 
 #[tokio::test]
 async fn no_transaction_stands_between_a_delivered_message_and_its_acknowledgement() {
     let world = World::new();
     let (records, failed) = recorded(&world, settler(&world), &[EntryVerdict::Delivered; 3]).await;
-    assert_eq!((records.iter().map(Vec::len).collect::<Vec<_>>(), failed), (vec![3], 0));
+    assert_eq!(
+        (records.iter().map(Vec::len).collect::<Vec<_>>(), failed),
+        (vec![3], 0)
+    );
     let acknowledged = ("queue", Operation::Acknowledge);
     let sent = ("records", Operation::SendBatch);
-    assert_eq!(calls(&world), [sent, acknowledged, acknowledged, acknowledged]);
-    assert!(records[0].iter().all(|record: &Record| record.result == LogResult::Delivered));
+    assert_eq!(
+        calls(&world),
+        [sent, acknowledged, acknowledged, acknowledged]
+    );
+    assert!(
+        records[0]
+            .iter()
+            .all(|record: &Record| record.result == LogResult::Delivered)
+    );
 }
 
 #[tokio::test]
@@ -115,16 +147,31 @@ async fn where_they_are_sent_by_themselves_they_are_durable_before_the_first_mes
     let (records, failed) = recorded(&world, beside(&world), &[EntryVerdict::Delivered; 2]).await;
     assert_eq!((records.len(), records[0].len(), failed), (1, 2, 0));
     let acknowledged = ("queue", Operation::Acknowledge);
-    assert_eq!(calls(&world), [("records", Operation::SendBatch), acknowledged, acknowledged]);
+    assert_eq!(
+        calls(&world),
+        [
+            ("records", Operation::SendBatch),
+            acknowledged,
+            acknowledged
+        ]
+    );
 }
 
 #[tokio::test]
 async fn successors_and_records_share_a_transaction() {
     let world = World::new();
-    let (records, failed) = recorded(&world, settler(&world), &[retry(START + secs(60)), give_up()]).await;
+    let (records, failed) = recorded(
+        &world,
+        settler(&world),
+        &[retry(START + secs(60)), give_up()],
+    )
+    .await;
     assert_eq!((records.len(), failed), (1, 0));
     let shown = records[0].iter().map(|record| (record.kind, record.result));
-    let expected = [(Kind::Attempt, LogResult::Retry), (Kind::GivenUp, LogResult::DeadLettered)];
+    let expected = [
+        (Kind::Attempt, LogResult::Retry),
+        (Kind::GivenUp, LogResult::DeadLettered),
+    ];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
     assert_eq!(calls(&world), [("queue", Operation::Replace); 2]);
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 1);
@@ -135,9 +182,17 @@ async fn successors_and_records_share_a_transaction() {
 async fn records_of_messages_that_wait_in_the_object_store_are_sent_by_themselves() {
     let world = World::new();
     let invocation = logged(&world, 2).await;
-    settle(&settler(&world), &invocation, attempts(&invocation, &[EntryVerdict::Held; 2])).await;
+    settle(
+        &settler(&world),
+        &invocation,
+        attempts(&invocation, &[EntryVerdict::Held; 2]),
+    )
+    .await;
     let records = world.recorded();
-    assert_eq!((records.len(), records[0].len(), records[0][0].kind), (1, 2, Kind::Held));
+    assert_eq!(
+        (records.len(), records[0].len(), records[0][0].kind),
+        (1, 2, Kind::Held)
+    );
     assert_eq!(calls(&world), [("records", Operation::SendBatch)]);
     assert_eq!(invocation.take_waiting().len(), 2);
 }
@@ -146,7 +201,10 @@ async fn records_of_messages_that_wait_in_the_object_store_are_sent_by_themselve
 async fn messages_without_an_attempt_are_recorded_too() {
     let world = World::new();
     let invocation = logged(&world, 2).await;
-    invocation.jobs.iter().for_each(|job| drop(job.judge(0, give_up())));
+    invocation
+        .jobs
+        .iter()
+        .for_each(|job| drop(job.judge(0, give_up())));
     settle(&settler(&world), &invocation, Vec::new()).await;
     assert_eq!(world.recorded()[0].len(), 2);
     assert_eq!(invocation.response().failures.len(), 0);
@@ -155,15 +213,17 @@ async fn messages_without_an_attempt_are_recorded_too() {
 #[tokio::test]
 async fn events_that_go_back_untried_have_no_record() {
     let world = World::new();
-    let postponed = EntryVerdict::Postponed { not_before: START + secs(9) };
+    let postponed = EntryVerdict::Postponed {
+        not_before: START + secs(9),
+    };
     let verdicts = [EntryVerdict::NotStarted, postponed];
     let (records, failed) = recorded(&world, settler(&world), &verdicts).await;
     assert_eq!((records.len(), failed), (0, 0));
     assert_eq!(world.sent(QueueName::Deliveries).await.len(), 2);
 }
 
-/// Settles messages while another attempt of the invocation is under way. Answers how long it takes until the
-/// first one is settled, and how many records are sent by then.
+/// Settles messages while another attempt of the invocation is under way. Answers how long it takes
+/// until the first one is settled, and how many records are sent by then.
 async fn settled_after(
     world: &World,
     settler: Settler<TestPorts>,
@@ -172,7 +232,10 @@ async fn settled_after(
     use posthaste_ports::Clock;
     let (settling, recorded) = settler.begin(invocation);
     let under_way = async move {
-        for attempt in attempts(invocation, &vec![EntryVerdict::Delivered; invocation.jobs.len()]) {
+        for attempt in attempts(
+            invocation,
+            &vec![EntryVerdict::Delivered; invocation.jobs.len()],
+        ) {
             settling.attempted(invocation, attempt).await;
         }
         rest().await;
@@ -216,16 +279,26 @@ async fn a_full_group_is_settled_at_once() {
         let large = format!("{{\"id\":\"1\",\"data\":\"{}\"}}", "x".repeat(60_000));
         job.delivery.events[0].payload = posthaste_core::model::Payload::Inline(large.into());
     }
-    assert_eq!(settled_after(&world, settler(&world), &invocation).await, (Duration::ZERO, 14));
-    assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [6]);
+    assert_eq!(
+        settled_after(&world, settler(&world), &invocation).await,
+        (Duration::ZERO, 14)
+    );
+    assert_eq!(
+        world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
+        [6]
+    );
 }
 
 fn refuses(operation: Operation) -> Plan {
-    Plan::at(Fault::Before(ErrorKind::Other), move |effect| effect.operation == operation)
+    Plan::at(Fault::Before(ErrorKind::Other), move |effect| {
+        effect.operation == operation
+    })
 }
 
 fn hangs(operation: Operation) -> Plan {
-    Plan::at(Fault::HangBefore, move |effect| effect.operation == operation)
+    Plan::at(Fault::HangBefore, move |effect| {
+        effect.operation == operation
+    })
 }
 
 fn panics(operation: Operation) -> Plan {
@@ -239,14 +312,24 @@ fn panics(operation: Operation) -> Plan {
 async fn delivered(world: &World, settler: Settler<TestPorts>) -> Duration {
     let verdicts = [EntryVerdict::Delivered; 3];
     let ((records, failed), took) = run(world, recorded(world, settler, &verdicts)).await;
-    assert_eq!((records.len(), failed, world.calls.count(Operation::Acknowledge)), (0, 0, 3));
+    assert_eq!(
+        (
+            records.len(),
+            failed,
+            world.calls.count(Operation::Acknowledge)
+        ),
+        (0, 0, 3)
+    );
     took
 }
 
 #[tokio::test]
 async fn messages_are_settled_though_the_queue_does_not_take_their_records() {
     let plans: [fn(Operation) -> Plan; 3] = [refuses, panics, hangs];
-    for (plan, expected) in plans.into_iter().zip([Duration::ZERO, Duration::ZERO, RECORDS_TIME]) {
+    for (plan, expected) in plans
+        .into_iter()
+        .zip([Duration::ZERO, Duration::ZERO, RECORDS_TIME])
+    {
         for way in [settler, beside] {
             let world = World::with_queues(&Plan::none(), &plan(Operation::SendBatch));
             assert_eq!(delivered(&world, way(&world)).await, expected);
@@ -264,7 +347,8 @@ async fn a_message_that_is_tried_again_is_settled_without_the_records_that_are_r
 
 #[tokio::test]
 async fn a_group_that_waits_for_its_records_does_not_delay_the_next() {
-    let is_first = |effect: posthaste_testkit::faulty::Effect<'_>| effect.operation == Operation::SendBatch;
+    let is_first =
+        |effect: posthaste_testkit::faulty::Effect<'_>| effect.operation == Operation::SendBatch;
     let world = World::with_queues(&Plan::none(), &Plan::nth_of(0, Fault::HangBefore, is_first));
     let mut invocation = logged(&world, 20).await;
     for job in &mut invocation.jobs {
@@ -281,9 +365,16 @@ async fn records_are_not_lost_with_a_message_that_another_worker_has() {
     let world = World::new();
     let mut invocation = logged(&world, 2).await;
     invocation.jobs[0].message.receipt = Receipt("stale".into());
-    settle(&settler(&world), &invocation, attempts(&invocation, &[retry(START), EntryVerdict::Delivered]))
-        .await;
-    assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [2]);
+    settle(
+        &settler(&world),
+        &invocation,
+        attempts(&invocation, &[retry(START), EntryVerdict::Delivered]),
+    )
+    .await;
+    assert_eq!(
+        world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
+        [2]
+    );
     assert_eq!(invocation.response().failures.len(), 0);
 }
 
@@ -308,11 +399,22 @@ async fn a_message_that_is_slow_to_prepare_delays_no_other() {
     let mut invocation = logged(&world, 3).await;
     let noted = subscription(json!({ "autoDeleteOnIdle": "PT10M" }));
     invocation.jobs[0].subscription = Some(noted);
-    let verdicts = [retry(START + secs(60)), EntryVerdict::Delivered, EntryVerdict::Delivered];
+    let verdicts = [
+        retry(START + secs(60)),
+        EntryVerdict::Delivered,
+        EntryVerdict::Delivered,
+    ];
     let at = |job| EntryRef { job, entry: 0 };
     let attempted = Attempted {
-        subscription: invocation.jobs[1].subscription.clone().expect("a subscription"),
-        verdicts: verdicts.iter().enumerate().map(|(job, verdict)| (at(job), *verdict)).collect(),
+        subscription: invocation.jobs[1]
+            .subscription
+            .clone()
+            .expect("a subscription"),
+        verdicts: verdicts
+            .iter()
+            .enumerate()
+            .map(|(job, verdict)| (at(job), *verdict))
+            .collect(),
         is_to_be_disabled: false,
     };
     let settler = settler(&world);
@@ -324,11 +426,23 @@ async fn a_message_that_is_slow_to_prepare_delays_no_other() {
         world.clock.advance(RecordsSettings::EMBEDDED.gathering);
         rest().await;
         let records: Vec<_> = world.recorded().iter().map(Vec::len).collect();
-        assert_eq!((records, world.calls.count(Operation::Acknowledge)), (vec![2], 2));
+        assert_eq!(
+            (records, world.calls.count(Operation::Acknowledge)),
+            (vec![2], 2)
+        );
         world.clock.advance(of.deadlines.end);
     };
     tokio::join!(attempt, look, settler.settle_recorded(of, recorded));
-    assert_eq!(world.recorded().iter().map(Vec::len).collect::<Vec<_>>(), [1]);
+    assert_eq!(
+        world.recorded().iter().map(Vec::len).collect::<Vec<_>>(),
+        [1]
+    );
     assert!(world.clock.monotonic() >= of.deadlines.end);
-    assert_eq!((invocation.response().failures.len(), world.sent(QueueName::Deliveries).await.len()), (0, 1));
+    assert_eq!(
+        (
+            invocation.response().failures.len(),
+            world.sent(QueueName::Deliveries).await.len()
+        ),
+        (0, 1)
+    );
 }

@@ -9,7 +9,12 @@ const LIST: &str = "/topics/orders/events";
 const ATTEMPTS: &str = "/topics/Orders/subscriptions/Billing/attempts";
 
 fn ids(page: &Value) -> Vec<&str> {
-    page["records"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect()
+    page["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect()
 }
 
 async fn list(api: &Api, path: &str, query: &str) -> Value {
@@ -21,11 +26,29 @@ async fn list(api: &Api, path: &str, query: &str) -> Value {
 /// Records of three hours and two subscriptions.
 async fn filled() -> Api {
     let api = Api::with_billing().await;
-    let audit = Record { subscription: "audit".to_owned(), ..delivered("e", 3) };
-    let held = Record { kind: Kind::Held, result: LogResult::Held, status: None, ..delivered("d", 61) };
-    let shipped = Record { event_type: Some("order.shipped".to_owned()), ..delivered("c", 62) };
-    let elsewhere = Record { topic: "invoices".to_owned(), ..delivered("x", 1) };
-    write(&api, "a", &[refused("a", 130), delivered("b", 125), shipped]);
+    let audit = Record {
+        subscription: "audit".to_owned(),
+        ..delivered("e", 3)
+    };
+    let held = Record {
+        kind: Kind::Held,
+        result: LogResult::Held,
+        status: None,
+        ..delivered("d", 61)
+    };
+    let shipped = Record {
+        event_type: Some("order.shipped".to_owned()),
+        ..delivered("c", 62)
+    };
+    let elsewhere = Record {
+        topic: "invoices".to_owned(),
+        ..delivered("x", 1)
+    };
+    write(
+        &api,
+        "a",
+        &[refused("a", 130), delivered("b", 125), shipped],
+    );
     write(&api, "b", &[held, audit, elsewhere]);
     api
 }
@@ -46,7 +69,11 @@ async fn the_newest_come_first_and_every_parameter_selects() {
     check("webhookId=msg_key-of-x", &[]).await;
     check("from=2026-11-21T08:58:00Z", &["e", "d", "c"]).await;
     check("to=2026-11-21T08:58:00Z", &["b", "a"]).await;
-    check("from=2026-11-21T07:55:00Z&to=2026-11-21T09:00:00Z&result=delivered", &["c", "b"]).await;
+    check(
+        "from=2026-11-21T07:55:00Z&to=2026-11-21T09:00:00Z&result=delivered",
+        &["c", "b"],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -58,7 +85,10 @@ async fn a_row_has_what_became_of_it_and_neither_answer_nor_payload() {
         "reason": "Busy", "status": 503, "durationMs": 12, "attempt": 1, "origin": "first",
         "webhookId": "msg_key-of-a", "nextAttemptAt": "2026-11-21T07:50:10.000Z", "key": "key-of-a",
         "acceptedAt": "2026-11-21T07:50:00.000Z" });
-    assert_eq!(page, json!({ "records": [row], "completeUntil": "2026-11-21T09:59:55.000Z" }));
+    assert_eq!(
+        page,
+        json!({ "records": [row], "completeUntil": "2026-11-21T09:59:55.000Z" })
+    );
 }
 
 async fn all_pages(api: &Api, path: &str, query: &str) -> Vec<Vec<String>> {
@@ -66,7 +96,9 @@ async fn all_pages(api: &Api, path: &str, query: &str) -> Vec<Vec<String>> {
     loop {
         let page = list(api, path, &format!("{query}{cursor}")).await;
         pages.push(ids(&page).into_iter().map(str::to_owned).collect());
-        let Some(next) = page.get("cursor") else { return pages };
+        let Some(next) = page.get("cursor") else {
+            return pages;
+        };
         cursor = format!("&cursor={}", next.as_str().unwrap());
     }
 }
@@ -81,25 +113,42 @@ async fn pages_have_every_record_once() {
     check("limit=1&result=delivered", &[&["e"], &["c"], &["b"]]).await;
     check("limit=1&webhookId=msg_key-of-b", &[&["b"]]).await;
     check("limit=5", &[&["e", "d", "c", "b", "a"]]).await;
-    check("limit=1&from=2026-11-21T08:58:00Z", &[&["e"], &["d"], &["c"]]).await;
+    check(
+        "limit=1&from=2026-11-21T08:58:00Z",
+        &[&["e"], &["d"], &["c"]],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn records_that_lie_in_two_files_are_listed_once() {
     let api = Api::with_billing().await;
-    let records: Vec<_> = (0..5).map(|n| delivered(&format!("order-{n}"), n + 1)).collect();
+    let records: Vec<_> = (0..5)
+        .map(|n| delivered(&format!("order-{n}"), n + 1))
+        .collect();
     write(&api, "a", &records);
     write(&api, "b", &records[1..]);
     for query in ["limit=2", "limit=3", "limit=100"] {
         let listed = all_pages(&api, LIST, query).await.concat();
-        assert_eq!(listed, ["order-0", "order-1", "order-2", "order-3", "order-4"], "{query}");
+        assert_eq!(
+            listed,
+            ["order-0", "order-1", "order-2", "order-3", "order-4"],
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn attempts_are_those_of_one_subscription_with_answers() {
     let api = filled().await;
-    write(&api, "c", &[Record { time: before(2), ..another(delivered("a", 130), 2) }]);
+    write(
+        &api,
+        "c",
+        &[Record {
+            time: before(2),
+            ..another(delivered("a", 130), 2)
+        }],
+    );
     let page = list(&api, ATTEMPTS, "").await;
     assert_eq!(ids(&page), ["a", "c", "b", "a"]);
     let first = &page["records"][0];
@@ -108,7 +157,10 @@ async fn attempts_are_those_of_one_subscription_with_answers() {
         [&json!("thanks"), &json!("text/plain"), &json!(2)]
     );
     assert_eq!(ids(&list(&api, ATTEMPTS, "status=5xx").await), ["a"]);
-    assert_eq!(all_pages(&api, ATTEMPTS, "limit=3").await, [vec!["a", "c", "b"], vec!["a"]]);
+    assert_eq!(
+        all_pages(&api, ATTEMPTS, "limit=3").await,
+        [vec!["a", "c", "b"], vec!["a"]]
+    );
 }
 
 #[tokio::test]
@@ -120,21 +172,40 @@ async fn a_name_that_is_written_wrong_is_no_empty_list() {
         api.get(path).await.problem(404, kind);
     };
     check("/topics/order/events", "unknown-topic").await;
-    check("/topics/order/subscriptions/billing/attempts", "unknown-topic").await;
-    check("/topics/orders/subscriptions/biling/attempts", "unknown-subscription").await;
-    let former = Record { subscription: "former".to_owned(), ..delivered("a", 1) };
+    check(
+        "/topics/order/subscriptions/billing/attempts",
+        "unknown-topic",
+    )
+    .await;
+    check(
+        "/topics/orders/subscriptions/biling/attempts",
+        "unknown-subscription",
+    )
+    .await;
+    let former = Record {
+        subscription: "former".to_owned(),
+        ..delivered("a", 1)
+    };
     write(&api, "a", &[former]);
-    assert_eq!(ids(&list(&api, "/topics/orders/subscriptions/Former/attempts", "").await), ["a"]);
+    assert_eq!(
+        ids(&list(&api, "/topics/orders/subscriptions/Former/attempts", "").await),
+        ["a"]
+    );
 }
 
 #[tokio::test]
 async fn bad_parameters_are_named_all_at_once() {
     let api = Api::with_billing().await;
     for path in [LIST, ATTEMPTS] {
-        let bad = api.get(&format!("{path}?result=lost&status=6&from=now")).await;
+        let bad = api
+            .get(&format!("{path}?result=lost&status=6&from=now"))
+            .await;
         let problem = bad.problem(400, "about:blank");
         let errors = problem["errors"].as_array().unwrap();
-        let members: Vec<_> = errors.iter().map(|error| error["member"].as_str().unwrap()).collect();
+        let members: Vec<_> = errors
+            .iter()
+            .map(|error| error["member"].as_str().unwrap())
+            .collect();
         assert_eq!(members, ["result", "status", "from"]);
         for (query, member) in [
             ("limit=0", "limit"),
@@ -143,17 +214,31 @@ async fn bad_parameters_are_named_all_at_once() {
             ("cursor=b3JkZXJz", "cursor"),
             ("from=2026-11-21T10:00:00Z&to=2026-11-21T10:00:00Z", "to"),
         ] {
-            let problem = api.get(&format!("{path}?{query}")).await.problem(400, "about:blank");
+            let problem = api
+                .get(&format!("{path}?{query}"))
+                .await
+                .problem(400, "about:blank");
             assert_eq!(problem["member"], member, "{query}");
         }
-        api.get(&format!("{path}?colour=red")).await.problem(400, "about:blank");
+        api.get(&format!("{path}?colour=red"))
+            .await
+            .problem(400, "about:blank");
     }
-    let problem = api.get(&format!("{LIST}?subscription=a/b")).await.problem(400, "about:blank");
+    let problem = api
+        .get(&format!("{LIST}?subscription=a/b"))
+        .await
+        .problem(400, "about:blank");
     assert_eq!(problem["member"], "subscription");
-    let problem = api.get(&format!("{ATTEMPTS}?subscription=audit")).await.problem(400, "about:blank");
+    let problem = api
+        .get(&format!("{ATTEMPTS}?subscription=audit"))
+        .await
+        .problem(400, "about:blank");
     assert_eq!(
         (&problem["member"], &problem["detail"]),
-        (&json!("subscription"), &json!("the path names the subscription"))
+        (
+            &json!("subscription"),
+            &json!("the path names the subscription")
+        )
     );
 }
 
@@ -166,10 +251,16 @@ async fn a_rare_record_is_found_over_short_pages() {
         let record = delivered("common", hour * 60 + 1);
         let file = write_file(std::slice::from_ref(&record), RowGroups::default()).unwrap();
         for name in 0..64 {
-            api.log.write(&key(LogHour::of(record.time), &name.to_string()), file.clone());
+            api.log.write(
+                &key(LogHour::of(record.time), &name.to_string()),
+                file.clone(),
+            );
         }
     }
-    assert_eq!(all_pages(&api, LIST, "result=retry").await, [vec![], vec!["rare"]]);
+    assert_eq!(
+        all_pages(&api, LIST, "result=retry").await,
+        [vec![], vec!["rare"]]
+    );
 }
 
 /// An hour has more files than a request reads, and the one before it has the record.
@@ -180,27 +271,42 @@ async fn an_hour_of_many_files_stops_no_list() {
     let record = delivered("common", 1);
     let file = write_file(std::slice::from_ref(&record), RowGroups::default()).unwrap();
     for name in 0..1_000 {
-        api.log.write(&key(LogHour::of(record.time), &name.to_string()), file.clone());
+        api.log.write(
+            &key(LogHour::of(record.time), &name.to_string()),
+            file.clone(),
+        );
     }
-    assert_eq!(all_pages(&api, LIST, "result=retry").await, [vec![], vec!["rare"]]);
+    assert_eq!(
+        all_pages(&api, LIST, "result=retry").await,
+        [vec![], vec!["rare"]]
+    );
 }
 
 #[tokio::test]
 async fn a_request_with_more_records_than_a_page_is_listed_wholly() {
     let api = Api::with_billing().await;
-    let many: Vec<_> = (1..=1_500).map(|attempt| another(refused("a", 5), attempt)).collect();
+    let many: Vec<_> = (1..=1_500)
+        .map(|attempt| another(refused("a", 5), attempt))
+        .collect();
     write(&api, "a", &many);
-    for query in
-        ["webhookId=msg_key-of-a&limit=1000", "webhookId=msg_key-of-a&subscription=billing&limit=700"]
-    {
-        assert_eq!(all_pages(&api, LIST, query).await.concat().len(), 1_500, "{query}");
+    for query in [
+        "webhookId=msg_key-of-a&limit=1000",
+        "webhookId=msg_key-of-a&subscription=billing&limit=700",
+    ] {
+        assert_eq!(
+            all_pages(&api, LIST, query).await.concat().len(),
+            1_500,
+            "{query}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_newest_records_cost_few_reads() {
     let api = Api::with_billing().await;
-    let records: Vec<_> = (0..24 * 10).map(|n| delivered(&n.to_string(), n * 6)).collect();
+    let records: Vec<_> = (0..24 * 10)
+        .map(|n| delivered(&n.to_string(), n * 6))
+        .collect();
     write(&api, "a", &records);
     // The newest hour has one of them, so that the one before it is read too.
     list(&api, LIST, "limit=5").await;
@@ -210,7 +316,8 @@ async fn the_newest_records_cost_few_reads() {
 #[tokio::test]
 async fn a_list_answers_what_it_has_when_its_time_is_over() {
     let api = filled().await;
-    api.log.slow_reads(&api.clock, std::time::Duration::from_secs(6));
+    api.log
+        .slow_reads(&api.clock, std::time::Duration::from_secs(6));
     let pages = all_pages(&api, LIST, "result=retry").await;
     assert_eq!(pages, [vec![], vec![], vec!["a"]]);
 }

@@ -9,8 +9,11 @@ use super::{another, before, delivered, key, refused, write};
 use crate::tests::{Answer, Api};
 
 async fn ask(api: &Api, id: &str, query: &str) -> Answer {
-    let encoded = id.bytes().fold(String::new(), |encoded, byte| format!("{encoded}%{byte:02X}"));
-    api.get(&format!("/topics/Orders/events/{encoded}?{query}")).await
+    let encoded = id.bytes().fold(String::new(), |encoded, byte| {
+        format!("{encoded}%{byte:02X}")
+    });
+    api.get(&format!("/topics/Orders/events/{encoded}?{query}"))
+        .await
 }
 
 fn deliveries(answer: &Answer) -> Vec<Value> {
@@ -27,10 +30,16 @@ async fn an_event_is_shown_with_its_deliveries_and_attempts() {
         payload: Payload::parse(r#"{"id":"order-1"}"#),
         ..refused("order-1", 70)
     };
-    let second = Record { time: before(1), ..another(delivered("order-1", 70), 2) };
+    let second = Record {
+        time: before(1),
+        ..another(delivered("order-1", 70), 2)
+    };
     write(&api, "a", &[first, second, delivered("order-2", 1)]);
     let answer = ask(&api, "order-1", "").await;
-    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+    assert_eq!(
+        (answer.status, answer.header("cache-control")),
+        (200, "no-store")
+    );
     let attempt = json!({ "at": "2026-11-21T09:59:00.000Z", "durationMs": 12, "number": 2,
         "status": 200, "outcome": "Delivered", "answer": "thanks", "answerType": "text/plain",
         "webhookId": "msg_key-of-order-1", "origin": "retry" });
@@ -52,23 +61,50 @@ async fn an_event_is_shown_with_its_deliveries_and_attempts() {
 #[tokio::test]
 async fn each_state_is_said() {
     let api = Api::with_billing().await;
-    let held = Record { kind: Kind::Held, result: LogResult::Held, attempt: 0, ..delivered("held", 5) };
+    let held = Record {
+        kind: Kind::Held,
+        result: LogResult::Held,
+        attempt: 0,
+        ..delivered("held", 5)
+    };
     let dead = Record {
         result: LogResult::DeadLettered,
         reason: Some("EndpointGone".to_owned()),
         dead_letter_object: Some("ORDERS/BILLING/x.json".to_owned()),
         ..delivered("dead", 5)
     };
-    let dropped = Record { kind: Kind::Expired, result: LogResult::Dropped, ..delivered("dropped", 5) };
+    let dropped = Record {
+        kind: Kind::Expired,
+        result: LogResult::Dropped,
+        ..delivered("dropped", 5)
+    };
     write(&api, "a", &[refused("waiting", 5), held, dead, dropped]);
     let check = async |id: &str, state: &str, member: &str, value: Value, attempts: usize| {
         let shown = deliveries(&ask(&api, id, "").await).remove(0);
-        assert_eq!((&shown["state"], shown.get(member)), (&json!(state), Some(&value)), "{shown}");
+        assert_eq!(
+            (&shown["state"], shown.get(member)),
+            (&json!(state), Some(&value)),
+            "{shown}"
+        );
         assert_eq!(shown["attempts"].as_array().unwrap().len(), attempts);
     };
-    check("waiting", "waiting", "nextAttemptAt", json!("2026-11-21T09:55:10.000Z"), 1).await;
+    check(
+        "waiting",
+        "waiting",
+        "nextAttemptAt",
+        json!("2026-11-21T09:55:10.000Z"),
+        1,
+    )
+    .await;
     check("held", "held", "type", json!("order.paid"), 0).await;
-    check("dead", "dead-lettered", "deadLetterObject", json!("ORDERS/BILLING/x.json"), 1).await;
+    check(
+        "dead",
+        "dead-lettered",
+        "deadLetterObject",
+        json!("ORDERS/BILLING/x.json"),
+        1,
+    )
+    .await;
     check("dead", "dead-lettered", "reason", json!("EndpointGone"), 1).await;
     check("dropped", "dropped", "type", json!("order.paid"), 0).await;
 }
@@ -83,7 +119,10 @@ async fn an_event_that_is_not_in_the_log_may_be_waiting() {
         let answer = ask(&api, "order-2", "").await;
         assert_eq!(deliveries(&answer), Vec::<Value>::new());
         let note = answer.json()["note"].as_str().unwrap().to_owned();
-        assert!(note.contains("may be waiting") && !note.contains("not accepted"), "{note}");
+        assert!(
+            note.contains("may be waiting") && !note.contains("not accepted"),
+            "{note}"
+        );
     }
 }
 
@@ -91,9 +130,14 @@ async fn an_event_that_is_not_in_the_log_may_be_waiting() {
 async fn a_topic_that_is_gone_still_has_its_log_and_a_misspelled_one_is_404() {
     let api = Api::new();
     write(&api, "a", &[delivered("order-1", 5)]);
-    assert_eq!(deliveries(&ask(&api, "order-1", "").await)[0]["subscription"], "billing");
+    assert_eq!(
+        deliveries(&ask(&api, "order-1", "").await)[0]["subscription"],
+        "billing"
+    );
     ask(&api, "order-2", "").await.problem(404, "unknown-topic");
-    api.get("/topics/order/events/order-1").await.problem(404, "unknown-topic");
+    api.get("/topics/order/events/order-1")
+        .await
+        .problem(404, "unknown-topic");
 }
 
 #[tokio::test]
@@ -101,9 +145,23 @@ async fn a_log_that_is_off_says_so() {
     let api = Api::with_billing().await;
     write(&api, "a", &[delivered("order-1", 5)]);
     let note = async |mode: &str| {
-        assert_eq!(api.put("/topics/orders", json!({ "deliveryLog": mode })).await.status, 200);
-        let notes = [ask(&api, "order-1", "").await, api.get("/topics/orders/events").await];
-        notes.map(|answer| answer.json().get("note").and_then(Value::as_str).map(str::to_owned))
+        assert_eq!(
+            api.put("/topics/orders", json!({ "deliveryLog": mode }))
+                .await
+                .status,
+            200
+        );
+        let notes = [
+            ask(&api, "order-1", "").await,
+            api.get("/topics/orders/events").await,
+        ];
+        notes.map(|answer| {
+            answer
+                .json()
+                .get("note")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        })
     };
     assert_eq!(note("attempts").await, [None, None]);
     let off = note("off").await.map(Option::unwrap);
@@ -114,27 +172,64 @@ async fn a_log_that_is_off_says_so() {
 async fn any_id_can_be_asked_for() {
     let api = Api::with_billing().await;
     let long = "ü".repeat(300);
-    let ids = ["a/b", "a b", "a?b=c&d#e", "100%", "..", "ünï", "\u{0}\n\"", "%2F", "+", &long];
+    let ids = [
+        "a/b",
+        "a b",
+        "a?b=c&d#e",
+        "100%",
+        "..",
+        "ünï",
+        "\u{0}\n\"",
+        "%2F",
+        "+",
+        &long,
+    ];
     let records: Vec<_> = ids.iter().map(|id| delivered(id, 5)).collect();
     write(&api, "a", &records);
     for id in ids {
         let answer = ask(&api, id, "").await;
-        assert_eq!((answer.json()["id"].as_str(), deliveries(&answer).len()), (Some(id), 1), "{id}");
+        assert_eq!(
+            (answer.json()["id"].as_str(), deliveries(&answer).len()),
+            (Some(id), 1),
+            "{id}"
+        );
     }
-    api.get("/topics/orders/events/%FF").await.problem(400, "about:blank");
+    api.get("/topics/orders/events/%FF")
+        .await
+        .problem(400, "about:blank");
 }
 
 #[tokio::test]
 async fn ids_that_repeat_are_told_apart() {
     let api = Api::with_billing().await;
     api.put("/topics/Invoices", json!({})).await;
-    let again = Record { delivery_key: "another".to_owned(), ..another(delivered("order-1", 3), 1) };
-    let audit = Record { subscription: "audit".to_owned(), ..another(delivered("order-1", 5), 2) };
-    let elsewhere = Record { topic: "invoices".to_owned(), ..another(delivered("order-1", 4), 3) };
-    write(&api, "a", &[delivered("order-1", 5), again, audit, elsewhere]);
+    let again = Record {
+        delivery_key: "another".to_owned(),
+        ..another(delivered("order-1", 3), 1)
+    };
+    let audit = Record {
+        subscription: "audit".to_owned(),
+        ..another(delivered("order-1", 5), 2)
+    };
+    let elsewhere = Record {
+        topic: "invoices".to_owned(),
+        ..another(delivered("order-1", 4), 3)
+    };
+    write(
+        &api,
+        "a",
+        &[delivered("order-1", 5), again, audit, elsewhere],
+    );
     let shown = deliveries(&ask(&api, "order-1", "").await);
-    let names: Vec<_> = shown.iter().map(|it| format!("{} {}", it["subscription"], it["key"])).collect();
-    let expected = [r#""Billing" "another""#, r#""audit" "key-of-order-1""#, r#""Billing" "key-of-order-1""#];
+    let names: Vec<_> = shown
+        .iter()
+        .map(|it| format!("{} {}", it["subscription"], it["key"]))
+        .collect();
+    let expected = [
+        r#""Billing" "another""#,
+        r#""audit" "key-of-order-1""#,
+        r#""Billing" "key-of-order-1""#,
+    ];
     assert_eq!(names, expected);
     let other = api.get("/topics/invoices/events/order-1").await;
     assert_eq!(deliveries(&other).len(), 1);
@@ -144,9 +239,14 @@ async fn ids_that_repeat_are_told_apart() {
 async fn an_id_that_repeats_too_often_says_so() {
     let api = Api::with_billing().await;
     let count = u16::try_from(LOG_LOOK_UP_RECORDS_MAX + 1).unwrap();
-    let many: Vec<_> = (1..=count).map(|attempt| another(refused("order-1", 5), attempt)).collect();
+    let many: Vec<_> = (1..=count)
+        .map(|attempt| another(refused("order-1", 5), attempt))
+        .collect();
     write(&api, "a", &many);
-    let note = ask(&api, "order-1", "").await.json()["note"].as_str().unwrap().to_owned();
+    let note = ask(&api, "order-1", "").await.json()["note"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(note.contains("more records than are shown"), "{note}");
 }
 
@@ -155,20 +255,35 @@ async fn a_look_up_is_narrowed_by_time() {
     let api = Api::with_billing().await;
     write(&api, "a", &[delivered("order-1", 200)]);
     let found = async |query: &str| deliveries(&ask(&api, "order-1", query).await).len();
-    assert_eq!(found("from=2026-11-21T06:40:00Z&to=2026-11-21T06:40:00.001Z").await, 1);
+    assert_eq!(
+        found("from=2026-11-21T06:40:00Z&to=2026-11-21T06:40:00.001Z").await,
+        1
+    );
     assert_eq!(found("from=2026-11-21T06:40:00.001Z").await, 0);
     assert_eq!(found("to=2026-11-21T06:40:00Z").await, 0);
-    for (query, member) in [("from=now", "from"), ("to=1", "to"), ("payload=1", "payload")] {
-        assert_eq!(ask(&api, "order-1", query).await.problem(400, "about:blank")["member"], member);
+    for (query, member) in [
+        ("from=now", "from"),
+        ("to=1", "to"),
+        ("payload=1", "payload"),
+    ] {
+        assert_eq!(
+            ask(&api, "order-1", query)
+                .await
+                .problem(400, "about:blank")["member"],
+            member
+        );
     }
-    ask(&api, "order-1", "colour=red").await.problem(400, "about:blank");
+    ask(&api, "order-1", "colour=red")
+        .await
+        .problem(400, "about:blank");
 }
 
 /// A log of forty hours, of which each read takes longer than a look-up has.
 async fn slow_log() -> Api {
     let api = Api::with_billing().await;
-    let hours: Vec<_> =
-        (0..40_u16).map(|n| another(delivered("order-1", u64::from(n) * 60), n + 1)).collect();
+    let hours: Vec<_> = (0..40_u16)
+        .map(|n| another(delivered("order-1", u64::from(n) * 60), n + 1))
+        .collect();
     write(&api, "a", &hours);
     api.log.slow_reads(&api.clock, Duration::from_secs(11));
     api
@@ -179,20 +294,39 @@ async fn a_look_up_whose_time_is_over_says_how_far_it_came() {
     let api = slow_log().await;
     let found = ask(&api, "order-1", "").await.json();
     let note = found["note"].as_str().unwrap();
-    assert!(note.starts_with("The search reached its time limit"), "{note}");
+    assert!(
+        note.starts_with("The search reached its time limit"),
+        "{note}"
+    );
     let (_, since) = note.split_once("`to=").unwrap();
-    let older = ask(&api, "order-1", &format!("to={}", &since[..24])).await.json();
-    let attempts = |answer: &Value| answer["deliveries"][0]["attempts"].as_array().unwrap().len();
-    assert_eq!((attempts(&found) + attempts(&older), older.get("note")), (40, None));
+    let older = ask(&api, "order-1", &format!("to={}", &since[..24]))
+        .await
+        .json();
+    let attempts = |answer: &Value| {
+        answer["deliveries"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(
+        (attempts(&found) + attempts(&older), older.get("note")),
+        (40, None)
+    );
 }
 
 #[tokio::test]
 async fn what_was_not_found_in_time_may_be_there() {
-    for path in ["/topics/orders/events/order-2", "/topics/order/events/order-1"] {
+    for path in [
+        "/topics/orders/events/order-2",
+        "/topics/order/events/order-1",
+    ] {
         let answer = slow_log().await.get(path).await;
         assert_eq!(deliveries(&answer), Vec::<Value>::new());
         let note = answer.json()["note"].as_str().unwrap().to_owned();
-        assert!(note.starts_with("No record of this event was found so far."), "{note}");
+        assert!(
+            note.starts_with("No record of this event was found so far."),
+            "{note}"
+        );
     }
 }
 
@@ -204,8 +338,13 @@ fn uuid_of(time: Timestamp) -> String {
 #[tokio::test]
 async fn the_time_in_an_id_saves_reads_and_a_clock_that_is_ahead_hides_nothing() {
     let api = Api::with_billing().await;
-    let (recent, ahead) = (uuid_of(before(5)), uuid_of(before(0) + Duration::from_hours(5)));
-    let old: Vec<_> = (1..20).map(|n| delivered(&format!("order-{n}"), n * 60 + 120)).collect();
+    let (recent, ahead) = (
+        uuid_of(before(5)),
+        uuid_of(before(0) + Duration::from_hours(5)),
+    );
+    let old: Vec<_> = (1..20)
+        .map(|n| delivered(&format!("order-{n}"), n * 60 + 120))
+        .collect();
     write(&api, "old", &old);
     write(&api, "a", &[delivered(&recent, 5), delivered(&ahead, 130)]);
     assert_eq!(deliveries(&ask(&api, &recent, "").await).len(), 1);
@@ -218,7 +357,9 @@ async fn the_time_in_an_id_saves_reads_and_a_clock_that_is_ahead_hides_nothing()
 async fn a_damaged_file_hides_no_other_and_is_named() {
     let api = Api::with_billing().await;
     write(&api, "a", &[delivered("order-1", 5)]);
-    let [file] = write(&api, "b", &[delivered("order-2", 5)]).try_into().unwrap();
+    let [file] = write(&api, "b", &[delivered("order-2", 5)])
+        .try_into()
+        .unwrap();
     api.log.write(&file, b"no file of the log".as_slice());
     let answer = ask(&api, "order-1", "").await;
     assert_eq!(deliveries(&answer).len(), 1);
@@ -230,7 +371,11 @@ async fn a_damaged_file_hides_no_other_and_is_named() {
 async fn files_of_others_are_passed_over() {
     let api = Api::with_billing().await;
     write(&api, "a", &[delivered("order-1", 5)]);
-    for foreign in ["_SUCCESS", "date=2026-11-21/hour=09/notes.txt", "date=x/y.parquet"] {
+    for foreign in [
+        "_SUCCESS",
+        "date=2026-11-21/hour=09/notes.txt",
+        "date=x/y.parquet",
+    ] {
         api.log.write(foreign, b"?".as_slice());
     }
     assert_eq!(ask(&api, "order-1", "").await.json().get("note"), None);
@@ -239,9 +384,12 @@ async fn files_of_others_are_passed_over() {
 #[tokio::test]
 async fn a_file_that_was_merged_in_between_is_found_again() {
     let api = Api::with_billing().await;
-    let [file] = write(&api, "a", &[delivered("order-1", 5)]).try_into().unwrap();
+    let [file] = write(&api, "a", &[delivered("order-1", 5)])
+        .try_into()
+        .unwrap();
     let hour = posthaste_core::delivery_log::LogHour::of(before(5));
-    api.log.move_when_read(&file, &[&key(hour, "b"), &key(hour, "c")]);
+    api.log
+        .move_when_read(&file, &[&key(hour, "b"), &key(hour, "c")]);
     assert_eq!(deliveries(&ask(&api, "order-1", "").await).len(), 1);
     let moves = [&*key(hour, "d"), &key(hour, "e"), &key(hour, "f")];
     api.log.move_when_read(&key(hour, "c"), &moves);

@@ -7,7 +7,10 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     let world = World::new();
     let (mut monitor, reader) = (world.monitor(), world.reader());
     assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
-    assert_eq!(reader.admit(Tier::Standard).await.admission, Admission::Accept);
+    assert_eq!(
+        reader.admit(Tier::Standard).await.admission,
+        Admission::Accept
+    );
     // 900 messages at 10 a second are 90 seconds' work, which the second poll can tell.
     world.deliveries.set(900);
     let mut heard = Vec::new();
@@ -23,11 +26,17 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     }
     assert_eq!(heard[..12], [0, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55]);
     assert_eq!(heard[28..], [55, 55, 99, 99]);
-    assert_eq!(reader.admit(Tier::Internal).await.admission, Admission::Accept);
+    assert_eq!(
+        reader.admit(Tier::Internal).await.admission,
+        Admission::Accept
+    );
     world.deliveries.set(0);
     world.clock.advance(POLL);
     assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
-    assert_eq!(reader.admit(Tier::Standard).await.admission, Admission::Accept);
+    assert_eq!(
+        reader.admit(Tier::Standard).await.admission,
+        Admission::Accept
+    );
 }
 
 #[tokio::test]
@@ -46,12 +55,18 @@ async fn a_backlog_that_drains_fast_throttles_nobody() {
 async fn retries_and_what_is_being_posted_do_not_count() {
     let world = World::new();
     let mut monitor = world.monitor();
-    *world.deliveries.0.lock().unwrap() =
-        Some(QueueCounts { visible: 0, delayed: 100_000, in_flight: 100_000 });
+    *world.deliveries.0.lock().unwrap() = Some(QueueCounts {
+        visible: 0,
+        delayed: 100_000,
+        in_flight: 100_000,
+    });
     world.clock.advance(POLL);
     let state = monitor.sample().await.unwrap();
     assert_eq!(state.level(), Level::Normal);
-    assert_eq!(state.resource(Resource::SubmissionQueue).unwrap().reading, 0);
+    assert_eq!(
+        state.resource(Resource::SubmissionQueue).unwrap().reading,
+        0
+    );
 }
 
 #[tokio::test]
@@ -67,15 +82,22 @@ async fn every_number_of_the_probe_reaches_its_resource() {
         batch_points: Some(6),
     };
     let state = world.monitor().sample().await.unwrap();
-    let readings: Vec<_> = state.resources.iter().map(|r| (r.resource, r.reading)).collect();
+    let readings: Vec<_> = state
+        .resources
+        .iter()
+        .map(|r| (r.resource, r.reading))
+        .collect();
     let expected = [0, 5, 6, 1, 2, 3, 4, 7, 0];
-    assert_eq!(readings, Resource::ALL.into_iter().zip(expected).collect::<Vec<_>>());
+    assert_eq!(
+        readings,
+        Resource::ALL.into_iter().zip(expected).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
 async fn a_calm_sample_on_aws_sets_each_gauge_to_zero() {
-    // A gauge at zero is not written there (shared/aws/src/telemetry), so that an idle stack has no metrics
-    // of its own, which CloudWatch would bill. tests/aws/template counts on it.
+    // A gauge at zero is not written there (shared/aws/src/telemetry), so that an idle stack has no
+    // metrics of its own, which CloudWatch would bill. tests/aws/template counts on it.
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let world = World::new();
@@ -86,7 +108,10 @@ async fn a_calm_sample_on_aws_sets_each_gauge_to_zero() {
         world.clock.advance(POLL);
     }
     let text = recorder.handle().render();
-    let mut lines: Vec<_> = text.lines().filter(|one| !one.is_empty() && !one.starts_with('#')).collect();
+    let mut lines: Vec<_> = text
+        .lines()
+        .filter(|one| !one.is_empty() && !one.starts_with('#'))
+        .collect();
     lines.sort_unstable();
     let expected = [
         "PressureLevel{resource=\"database-disk\"} 0",
@@ -110,15 +135,33 @@ async fn a_full_disk_refuses_at_once_and_is_shown_in_the_gauges() {
     let state = monitor.sample().await.unwrap();
     assert_eq!(state.refused_tiers(), Tier::ALL);
     let text = recorder.handle().render();
-    let gauges: Vec<_> = text.lines().filter(|line| line.starts_with("PressureLevel")).collect();
+    let gauges: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("PressureLevel"))
+        .collect();
     assert_eq!(gauges.len(), state.resources.len(), "{text}");
-    assert!(gauges.contains(&"PressureLevel{resource=\"database-disk\"} 2"), "{text}");
-    assert!(gauges.contains(&"PressureLevel{resource=\"submission-queue\"} 0"), "{text}");
-    assert!(!text.contains("log-disk"), "what cannot be read has no gauge: {text}");
+    assert!(
+        gauges.contains(&"PressureLevel{resource=\"database-disk\"} 2"),
+        "{text}"
+    );
+    assert!(
+        gauges.contains(&"PressureLevel{resource=\"submission-queue\"} 0"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("log-disk"),
+        "what cannot be read has no gauge: {text}"
+    );
     assert!(text.contains("PressureRefusedTierCount 3"), "{text}");
     assert!(text.contains("PressureTarpitInMs 0"), "{text}");
-    assert!(text.contains("PressureReading{resource=\"database-disk\"} 99"), "{text}");
-    assert!(text.contains("PressureReading{resource=\"submission-queue\"} 0"), "{text}");
+    assert!(
+        text.contains("PressureReading{resource=\"database-disk\"} 99"),
+        "{text}"
+    );
+    assert!(
+        text.contains("PressureReading{resource=\"submission-queue\"} 0"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -129,20 +172,39 @@ async fn what_sqs_has_metrics_of_is_not_billed_twice() {
     world.machine.0.lock().unwrap().database = Some(Database::InFlight);
     world.monitor().sample().await.unwrap();
     let text = recorder.handle().render();
-    let readings: Vec<_> = text.lines().filter(|line| line.starts_with("PressureReading")).collect();
-    assert_eq!(readings, ["PressureReading{resource=\"drain-time\"} 0"], "{text}");
+    let readings: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("PressureReading"))
+        .collect();
+    assert_eq!(
+        readings,
+        ["PressureReading{resource=\"drain-time\"} 0"],
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn settings_that_make_no_sense_and_disks_too_small_are_refused_at_the_start() {
     let mut world = World::new();
-    world.machine.0.lock().unwrap().log_disk = Some(Usage { used: 0, total: 1 << 30 });
-    assert!(matches!(world.start(), Err(SettingsError::DiskTooSmall { resource: Resource::LogDisk, .. })));
+    world.machine.0.lock().unwrap().log_disk = Some(Usage {
+        used: 0,
+        total: 1 << 30,
+    });
+    assert!(matches!(
+        world.start(),
+        Err(SettingsError::DiskTooSmall {
+            resource: Resource::LogDisk,
+            ..
+        })
+    ));
     world.settings.enable_resource_monitoring = false;
     assert!(world.start().is_ok());
     world.settings.interval = Duration::ZERO;
     let refused = world.start().err().map(|error| error.to_string());
-    assert_eq!(refused.as_deref(), Some("ResourceMonitoringInterval is 0ns; expected 100ms to 240s"));
+    assert_eq!(
+        refused.as_deref(),
+        Some("ResourceMonitoringInterval is 0ns; expected 100ms to 240s")
+    );
 }
 
 #[tokio::test]
@@ -155,7 +217,10 @@ async fn a_queue_that_cannot_be_counted_leaves_its_level_as_it_was() {
     world.clock.advance(POLL);
     let state = monitor.sample().await.unwrap();
     let backlog = state.resource(Resource::DeadLetterBacklog).unwrap();
-    assert_eq!((backlog.level, backlog.polls, backlog.read_at), (Level::High, 1, START));
+    assert_eq!(
+        (backlog.level, backlog.polls, backlog.read_at),
+        (Level::High, 1, START)
+    );
 }
 
 #[tokio::test]
@@ -172,8 +237,14 @@ async fn a_resource_that_is_forgotten_leaves_no_gauge_at_its_last_level() {
         monitor.sample().await.unwrap();
     }
     let text = recorder.handle().render();
-    assert!(text.contains("PressureLevel{resource=\"system-memory\"} 0"), "{text}");
-    assert!(text.contains("PressureReading{resource=\"system-memory\"} 0"), "{text}");
+    assert!(
+        text.contains("PressureLevel{resource=\"system-memory\"} 0"),
+        "{text}"
+    );
+    assert!(
+        text.contains("PressureReading{resource=\"system-memory\"} 0"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -183,9 +254,15 @@ async fn a_row_that_turns_nobody_away_is_shown_in_its_gauge() {
     let mut world = World::new();
     world.settings.profile = posthaste_core::pressure::Profile::Exchange2013;
     world.dead_letters.set(4000);
-    assert_eq!(world.monitor().sample().await.unwrap().level(), Level::Normal);
+    assert_eq!(
+        world.monitor().sample().await.unwrap().level(),
+        Level::Normal
+    );
     let text = recorder.handle().render();
-    assert!(text.contains("PressureLevel{resource=\"dead-letter-backlog\"} 2"), "{text}");
+    assert!(
+        text.contains("PressureLevel{resource=\"dead-letter-backlog\"} 2"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -193,8 +270,18 @@ async fn a_disk_that_shrinks_below_its_formula_is_reported_once_and_again_only_a
     let world = World::new();
     let mut monitor = world.monitor();
     let mut reported = |bytes| {
-        let readings = Readings { log_disk: Some(Usage { used: 0, total: bytes }), ..Readings::default() };
-        monitor.new_misfits(&readings).into_iter().map(|(resource, _)| resource).collect::<Vec<_>>()
+        let readings = Readings {
+            log_disk: Some(Usage {
+                used: 0,
+                total: bytes,
+            }),
+            ..Readings::default()
+        };
+        monitor
+            .new_misfits(&readings)
+            .into_iter()
+            .map(|(resource, _)| resource)
+            .collect::<Vec<_>>()
     };
     let seen = [100 << 30, 1 << 30, 1 << 29, 100 << 30, 1 << 30].map(&mut reported);
     let disk = || vec![Resource::LogDisk];

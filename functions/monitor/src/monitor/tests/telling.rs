@@ -8,8 +8,14 @@ use super::*;
 
 /// A world that sends notices to the topic `ops`, which has one subscription.
 async fn telling(state: &Plan, sending: &Plan) -> World {
-    let world = World { sending: sending.clone(), ..World::with(state) };
-    let world = World { notices_topic: Some(TopicName::parse("ops").unwrap()), ..world };
+    let world = World {
+        sending: sending.clone(),
+        ..World::with(state)
+    };
+    let world = World {
+        notices_topic: Some(TopicName::parse("ops").unwrap()),
+        ..world
+    };
     let record = json!({
         "v": 1, "name": "ops", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
         "settings": { "subscriptions": { "pager": { "endpoint": { "url": "https://pager.example.com/" } } } },
@@ -22,7 +28,10 @@ impl World {
     /// Writes an object of the state bucket, past its faults.
     async fn write(&self, key: &str, text: String) {
         let store = FileStore::open(self.folder.path()).unwrap();
-        store.put(key, Bytes::from(text), PutCondition::Always).await.unwrap();
+        store
+            .put(key, Bytes::from(text), PutCondition::Always)
+            .await
+            .unwrap();
     }
 
     async fn stored(&self) -> PressureState {
@@ -37,12 +46,16 @@ impl World {
     /// The notices that were put into the delivery queue since the last time, in order.
     fn notices(&self) -> Vec<Value> {
         let sent = std::mem::take(&mut *self.deliveries.1.lock().unwrap());
-        let deliveries = sent.iter().map(|message| parse_delivery(&message.body).unwrap());
+        let deliveries = sent
+            .iter()
+            .map(|message| parse_delivery(&message.body).unwrap());
         let entries = deliveries.flat_map(|delivery| delivery.events);
         entries
             .map(|entry| {
                 assert!(entry.marks.notice);
-                let posthaste_core::model::Payload::Inline(text) = entry.payload else { panic!("stored") };
+                let posthaste_core::model::Payload::Inline(text) = entry.payload else {
+                    panic!("stored")
+                };
                 serde_json::from_slice(&text).unwrap()
             })
             .collect()
@@ -56,7 +69,12 @@ impl World {
             let expected = format!("pressure.{}.{}", data("resource"), at.as_millis());
             assert_eq!(notice["id"], expected);
             (
-                format!("{} {} {}", data("resource"), data("previousLevel"), data("level")),
+                format!(
+                    "{} {} {}",
+                    data("resource"),
+                    data("previousLevel"),
+                    data("level")
+                ),
                 at.since(START).as_secs(),
             )
         };
@@ -120,7 +138,10 @@ async fn a_notice_says_what_producers_get() {
 #[tokio::test]
 async fn where_nobody_is_named_nothing_is_kept_or_asked() {
     let told = telling(&Plan::none(), &Plan::none()).await;
-    let world = World { notices_topic: None, ..telling(&Plan::none(), &Plan::none()).await };
+    let world = World {
+        notices_topic: None,
+        ..telling(&Plan::none(), &Plan::none()).await
+    };
     for world in [&told, &world] {
         let mut monitor = world.monitor();
         for count in [0, 2000, 2000] {
@@ -137,7 +158,10 @@ async fn where_nobody_is_named_nothing_is_kept_or_asked() {
 
 #[tokio::test]
 async fn what_could_not_be_told_is_told_by_the_next_poll_with_the_same_id() {
-    for fault in [Fault::Before(ErrorKind::Full), Fault::After(ErrorKind::TimedOut)] {
+    for fault in [
+        Fault::Before(ErrorKind::Full),
+        Fault::After(ErrorKind::TimedOut),
+    ] {
         let is_twice = matches!(fault, Fault::After(_));
         let sending = Plan::at(fault, |effect| is_send(effect) && effect.number < 20);
         let world = telling(&Plan::none(), &sending).await;
@@ -185,7 +209,10 @@ async fn a_topic_that_is_not_there_or_broken_keeps_nobody_waiting() {
     world.batch_points(0);
     assert!(poll(&world, &mut monitor).await);
     assert!(poll(&world, &mut monitor).await);
-    assert_eq!((world.notices(), world.stored().await.untold), (vec![], vec![]));
+    assert_eq!(
+        (world.notices(), world.stored().await.untold),
+        (vec![], vec![])
+    );
     let text = recorder.handle().render();
     assert!(text.contains("NoticeNotSentCount 2"), "{text}");
 }
@@ -205,7 +232,10 @@ async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted(
     sending.switch(false);
     assert!(poll(&world, &mut monitor).await);
     let told = world.told();
-    assert_eq!((told.len(), &told[0], &told[31]), (UNTOLD_MAX, &rose(18), &fell(80)));
+    assert_eq!(
+        (told.len(), &told[0], &told[31]),
+        (UNTOLD_MAX, &rose(18), &fell(80))
+    );
     let text = recorder.handle().render();
     assert!(text.contains("NoticeNotSentCount 8"), "{text}");
     assert!(text.contains("NoticeSentCount 32"), "{text}");
@@ -213,7 +243,9 @@ async fn of_what_cannot_be_told_for_too_long_the_oldest_is_given_up_and_counted(
 
 #[tokio::test]
 async fn a_monitor_that_dies_between_the_state_and_the_news_is_succeeded_with_the_same_id() {
-    let sending = Plan::at(Fault::HangBefore, |effect| is_send(effect) && effect.number < 4);
+    let sending = Plan::at(Fault::HangBefore, |effect| {
+        is_send(effect) && effect.number < 4
+    });
     let world = telling(&Plan::none(), &sending).await;
     world.batch_points(2000);
     sending.kill(world.monitor().sample()).await;
@@ -239,7 +271,11 @@ async fn two_monitors_at_once_tell_once() {
             other.sample().await.unwrap();
             world.clock.advance(after);
         }
-        assert_eq!(world.told(), [rose(4), fell(8)], "at an offset of {offset_ms} ms");
+        assert_eq!(
+            world.told(),
+            [rose(4), fell(8)],
+            "at an offset of {offset_ms} ms"
+        );
     }
 }
 
@@ -267,7 +303,8 @@ async fn what_was_written_though_nobody_heard_so_is_told() {
 }
 
 #[tokio::test]
-async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_nothing_is_written() {
+async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_nothing_is_written()
+{
     let sending = Plan::at(Fault::Before(ErrorKind::Full), is_send);
     let mut world = telling(&Plan::none(), &sending).await;
     world.batch_points(2000);
@@ -276,14 +313,20 @@ async fn switched_off_what_was_under_pressure_is_told_to_be_so_no_more_and_then_
     world.settings.enable_resource_monitoring = false;
     let mut monitor = world.monitor();
     assert!(poll(&world, &mut monitor).await);
-    assert_eq!((world.stored().await.untold.len(), world.told()), (2, vec![]));
+    assert_eq!(
+        (world.stored().await.untold.len(), world.told()),
+        (2, vec![])
+    );
     sending.switch(false);
     assert!(poll(&world, &mut monitor).await);
     assert_eq!(world.told(), [rose(0), fell(2)]);
     assert!(poll(&world, &mut monitor).await);
     let puts = world.puts();
     assert!(poll(&world, &mut monitor).await);
-    assert_eq!((world.stored().await.untold, world.told(), world.puts()), (vec![], vec![], puts));
+    assert_eq!(
+        (world.stored().await.untold, world.told(), world.puts()),
+        (vec![], vec![], puts)
+    );
 }
 
 #[tokio::test]

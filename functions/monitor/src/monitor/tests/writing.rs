@@ -4,7 +4,8 @@ use super::*;
 
 #[tokio::test]
 async fn two_monitors_at_once_count_the_history_once() {
-    // One poll at the start, one at the end, and one every two seconds between: what the two write together.
+    // One poll at the start, one at the end, and one every two seconds between: what the two write
+    // together.
     for offset_ms in [0, 1, 500, 1000, 1500, 1999] {
         let world = World::new();
         world.machine.0.lock().unwrap().batch_points = Some(2000);
@@ -16,7 +17,13 @@ async fn two_monitors_at_once_count_the_history_once() {
             other.sample().await.unwrap();
             world.clock.advance(after);
         }
-        let polls = one.sample().await.unwrap().resource(Resource::BatchPoints).unwrap().polls;
+        let polls = one
+            .sample()
+            .await
+            .unwrap()
+            .resource(Resource::BatchPoints)
+            .unwrap()
+            .polls;
         assert_eq!(polls, 21, "at an offset of {offset_ms} ms");
     }
 }
@@ -42,7 +49,10 @@ async fn a_state_that_was_not_written_does_not_stop_the_monitor() {
     let world = World::with(&plan);
     world.machine.0.lock().unwrap().batch_points = Some(2000);
     let mut monitor = world.monitor();
-    assert!(matches!(monitor.sample().await, Err(MonitorError::Write(_))));
+    assert!(matches!(
+        monitor.sample().await,
+        Err(MonitorError::Write(_))
+    ));
     // The answer was lost, the write was not: the next poll goes on from it.
     world.clock.advance(POLL);
     let state = monitor.sample().await.unwrap();
@@ -56,13 +66,27 @@ async fn a_monitor_started_anew_goes_on_with_the_history() {
     world.monitor().sample().await.unwrap();
     world.clock.advance(POLL);
     let state = world.monitor().sample().await.unwrap();
-    assert_eq!((state.tarpit_ms, state.resource(Resource::BatchPoints).unwrap().polls), (15_000, 2));
+    assert_eq!(
+        (
+            state.tarpit_ms,
+            state.resource(Resource::BatchPoints).unwrap().polls
+        ),
+        (15_000, 2)
+    );
 }
 
 #[tokio::test]
 async fn garbage_in_the_states_place_counts_as_normal_and_is_replaced() {
     let world = World::new();
-    world.store.put(PRESSURE_KEY, Bytes::from_static(b"{]"), PutCondition::Always).await.unwrap();
+    world
+        .store
+        .put(
+            PRESSURE_KEY,
+            Bytes::from_static(b"{]"),
+            PutCondition::Always,
+        )
+        .await
+        .unwrap();
     let reader = world.reader();
     assert_eq!(reader.state().await, None);
     let written = world.monitor().sample().await.unwrap();
@@ -81,7 +105,10 @@ async fn switched_off_it_writes_normal_once() {
         world.clock.advance(POLL);
         assert_eq!(monitor.sample().await.unwrap().level(), Level::Normal);
     }
-    assert_eq!((world.puts(), reader.admit(Tier::Bulk).await.admission), (2, Admission::Accept));
+    assert_eq!(
+        (world.puts(), reader.admit(Tier::Bulk).await.admission),
+        (2, Admission::Accept)
+    );
 }
 
 #[tokio::test]

@@ -20,14 +20,15 @@ pub(super) struct Kind {
     /// How long they are kept.
     kept: Duration,
     age: Age,
-    /// Tells from the content of an object that was listed as old whether it is of no use any more.
+    /// Tells from the content of an object that was listed as old whether it is of no use any
+    /// more.
     pub(super) is_over: Option<fn(&[u8], Timestamp) -> bool>,
 }
 
 /// Source of an object's age.
 enum Age {
-    /// The key, so that objects are listed in the order of their age. The function gives the first key of an
-    /// object from that time.
+    /// The key, so that objects are listed in the order of their age. The function gives the first
+    /// key of an object from that time.
     InKey(fn(Timestamp) -> String),
     /// The time at which the object was written.
     Written,
@@ -73,14 +74,20 @@ pub(super) const KINDS: [Kind; 4] = [
         pages_max: 1000,
         kept: IDEMPOTENCY_KEPT.saturating_add(IDEMPOTENCY_SWEPT_AFTER),
         age: Age::Written,
-        // A key that cannot be read is over; any other may have been claimed again since it was listed.
-        is_over: Some(|bytes, now| IdempotencyRecord::parse(bytes).is_none_or(|key| key.is_forgotten(now))),
+        // A key that cannot be read is over; any other may have been claimed again since it was
+        // listed.
+        is_over: Some(|bytes, now| {
+            IdempotencyRecord::parse(bytes).is_none_or(|key| key.is_forgotten(now))
+        }),
     },
 ];
 
 impl Kind {
     /// Tells old objects from the others.
-    pub(super) fn is_old(&self, now: Timestamp) -> impl Fn(&ObjectMeta) -> bool + Send + Sync + use<> {
+    pub(super) fn is_old(
+        &self,
+        now: Timestamp,
+    ) -> impl Fn(&ObjectMeta) -> bool + Send + Sync + use<> {
         let kept_ms = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
         let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(kept_ms));
         let first_kept = match self.age {

@@ -1,5 +1,5 @@
-//! The requests of operators to force subscriptions: read at the beginning of a walk, deleted or written at
-//! its end.
+//! The requests of operators to force subscriptions: read at the beginning of a walk, deleted or
+//! written at its end.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -31,18 +31,32 @@ impl Request {
 
     /// The subscription that the request asks for.
     pub(super) fn folder(&self) -> ForcedFolder {
-        ForcedFolder { name: self.name().to_owned(), after: self.object.after.clone() }
+        ForcedFolder {
+            name: self.name().to_owned(),
+            after: self.object.after.clone(),
+        }
     }
 }
 
 /// Reads the requests. Deletes those for another creation of their subscription.
 pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortError> {
     let (ports, mut requests) = (run.ports, Vec::new());
-    for listed in ports.state.list(layout::FORCING, None, REQUESTS_MAX).await?.objects {
+    for listed in ports
+        .state
+        .list(layout::FORCING, None, REQUESTS_MAX)
+        .await?
+        .objects
+    {
         run.note_work();
-        let Some(found) = ports.state.get(&listed.key).await? else { continue };
+        let Some(found) = ports.state.get(&listed.key).await? else {
+            continue;
+        };
         let object = ForceRequest::parse(&found.bytes);
-        let request = Request { key: listed.key, etag: found.etag, object };
+        let request = Request {
+            key: listed.key,
+            etag: found.etag,
+            object,
+        };
         match is_of_another(ports, &request).await {
             Ok(false) => requests.push(request),
             Ok(true) => end(ports, &[request]).await?,
@@ -57,44 +71,77 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
     Ok(requests)
 }
 
-/// Tells whether the subscription that was forced is another one than is there now: its parked deliveries
-/// wait for their own minute. Deliveries for a subscription that is gone may go. Before a request is deleted
-/// the store is read past every cache.
-async fn is_of_another<P: Ports>(ports: &WakePorts<P>, request: &Request) -> Result<bool, RegistryError> {
-    let WakePorts { registry, clock, .. } = ports;
-    let Some((topic, subscription)) = layout::folder_owner(request.name()) else { return Ok(false) };
-    let Some(identity) = request.object.identity else { return Ok(false) };
+/// Tells whether the subscription that was forced is another one than is there now: its parked
+/// deliveries wait for their own minute. Deliveries for a subscription that is gone may go. Before
+/// a request is deleted the store is read past every cache.
+async fn is_of_another<P: Ports>(
+    ports: &WakePorts<P>,
+    request: &Request,
+) -> Result<bool, RegistryError> {
+    let WakePorts {
+        registry, clock, ..
+    } = ports;
+    let Some((topic, subscription)) = layout::folder_owner(request.name()) else {
+        return Ok(false);
+    };
+    let Some(identity) = request.object.identity else {
+        return Ok(false);
+    };
     let now = clock.now();
     let is_other = |found: Option<Arc<Topic>>| {
-        let created = found?.subscription(&subscription).map(|subscription| subscription.created);
+        let created = found?
+            .subscription(&subscription)
+            .map(|subscription| subscription.created);
         created.map(|created| !created.accepted(Some(identity), now))
     };
     let asked_after = clock.monotonic();
-    if !registry.topic(&topic).await.ok().and_then(is_other).unwrap_or_default() {
+    if !registry
+        .topic(&topic)
+        .await
+        .ok()
+        .and_then(is_other)
+        .unwrap_or_default()
+    {
         return Ok(false);
     }
     Ok(is_other(registry.topic_asked_after(&topic, asked_after).await?).unwrap_or_default())
 }
 
 /// Deletes the requests whose walk has ended, but not one that was written again meanwhile.
-pub(super) async fn end<P: Ports>(ports: &WakePorts<P>, requests: &[Request]) -> Result<(), PortError> {
+pub(super) async fn end<P: Ports>(
+    ports: &WakePorts<P>,
+    requests: &[Request],
+) -> Result<(), PortError> {
     for Request { key, etag, .. } in requests {
-        if ports.state.get(key).await?.is_some_and(|object| object.etag == *etag) {
+        if ports
+            .state
+            .get(key)
+            .await?
+            .is_some_and(|object| object.etag == *etag)
+        {
             ports.state.delete(key).await?;
         }
     }
     Ok(())
 }
 
-/// Writes down how far the walk came. For a request that was written again meanwhile it begins again.
+/// Writes down how far the walk came. For a request that was written again meanwhile it begins
+/// again.
 pub(super) async fn save<P: Ports>(
     ports: &WakePorts<P>,
     requests: Vec<Request>,
     reached: Option<String>,
 ) -> Result<(), PortError> {
     for Request { key, etag, object } in requests {
-        let object = ForceRequest { after: reached.clone().max(object.after), ..object };
-        match ports.state.put(&key, object.render(), PutCondition::IfMatch(etag)).await {
+        let object = ForceRequest {
+            after: reached.clone().max(object.after),
+            ..object
+        };
+        match ports
+            .state
+            .put(&key, object.render(), PutCondition::IfMatch(etag))
+            .await
+        {
             Err(error) if error.kind != ErrorKind::PreconditionFailed => return Err(error),
             Ok(_) | Err(_) => {}
         }

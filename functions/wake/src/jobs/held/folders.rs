@@ -15,16 +15,23 @@ const FOLDERS_MAX: usize = 1000;
 /// Most requests with which one run looks for folders.
 const LISTS_MAX: usize = 200;
 
-/// Finds the folders after `held_to`, which becomes the key after which the next run goes on. It takes half
-/// of the time at most. If a page cannot be listed, the folders before it have their turn in this run, and
-/// the next run begins with that page.
+/// Finds the folders after `held_to`, which becomes the key after which the next run goes on. It
+/// takes half of the time at most. If a page cannot be listed, the folders before it have their
+/// turn in this run, and the next run begins with that page.
 ///
-/// A list that begins or ends in the middle says nothing about the folders that it leaves out, so that it
-/// counts as work even if it finds none.
-pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>) -> VecDeque<HeldFolder> {
+/// A list that begins or ends in the middle says nothing about the folders that it leaves out, so
+/// that it counts as work even if it finds none.
+pub(super) async fn find<P: Ports>(
+    run: Run<'_, P>,
+    held_to: &mut Option<String>,
+) -> VecDeque<HeldFolder> {
     let (begins_in_middle, mut folders) = (held_to.is_some(), Vec::new());
     for _ in 0..LISTS_MAX {
-        match run.ports.list_until(run.half().begin, layout::HELD, held_to.as_deref()).await {
+        match run
+            .ports
+            .list_until(run.half().begin, layout::HELD, held_to.as_deref())
+            .await
+        {
             Ok(page) => *held_to = sort(page, &mut folders),
             Err(error) => {
                 run.note_work();
@@ -43,10 +50,13 @@ pub(super) async fn find<P: Ports>(run: Run<'_, P>, held_to: &mut Option<String>
     folders.into()
 }
 
-/// Sorts a page into `folders`. Answers the key after which the next page begins, past the last folder of
-/// this one.
+/// Sorts a page into `folders`. Answers the key after which the next page begins, past the last
+/// folder of this one.
 fn sort(page: ListPage, folders: &mut Vec<HeldFolder>) -> Option<String> {
-    let ListPage { objects, next_after } = page;
+    let ListPage {
+        objects,
+        next_after,
+    } = page;
     let keys: Vec<_> = objects.into_iter().map(|object| object.key).collect();
     for key in keys.iter().filter(|key| layout::held_folder(key).is_none()) {
         tracing::warn!(%key, "not the key of something held");
@@ -60,8 +70,13 @@ pub(super) async fn list_more<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder
     let prefix = format!("{}{}/", layout::HELD, folder.name);
     while let Some(after) = folder.more_after.take() {
         match run.ports.list_until(run.begin, &prefix, Some(&after)).await {
-            Ok(ListPage { objects, next_after }) => {
-                folder.keys.extend(objects.into_iter().map(|object| object.key));
+            Ok(ListPage {
+                objects,
+                next_after,
+            }) => {
+                folder
+                    .keys
+                    .extend(objects.into_iter().map(|object| object.key));
                 folder.more_after = next_after;
             }
             Err(error) => {

@@ -1,5 +1,5 @@
-//! A pass: every folder has its turn, several of them side by side, so that many subscriptions with few held
-//! deliveries each wait for one another as little as possible.
+//! A pass: every folder has its turn, several of them side by side, so that many subscriptions with
+//! few held deliveries each wait for one another as little as possible.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -16,8 +16,8 @@ use crate::objects::RELEASES_AT_ONCE;
 /// Most folders that have their turn at the same time.
 const TURNS_AT_ONCE: usize = RELEASES_AT_ONCE;
 
-/// Gives every folder a turn, as far as there is room; folders that had none come first in the next pass.
-/// Answers whether to go on.
+/// Gives every folder a turn, as far as there is room; folders that had none come first in the next
+/// pass. Answers whether to go on.
 pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: Amount) -> bool {
     held.links.begin_pass();
     let mut to_come = held.folders.len();
@@ -26,7 +26,10 @@ pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: Amount) 
         to_come -= some.len();
         let (batch, without_room) = allot(held, some, room).await;
         to_come += without_room.len();
-        without_room.into_iter().rev().for_each(|folder| held.folders.push_front(folder));
+        without_room
+            .into_iter()
+            .rev()
+            .for_each(|folder| held.folders.push_front(folder));
         let (released, goes_on) = take_turns(held, batch).await;
         if !goes_on {
             return false;
@@ -36,8 +39,8 @@ pub(super) async fn pass<P: Ports>(held: &mut HeldRun<'_, P>, mut room: Amount) 
     true
 }
 
-/// Reserves what these folders may have. Answers also the folders for which there is no room beside the
-/// others.
+/// Reserves what these folders may have. Answers also the folders for which there is no room beside
+/// the others.
 async fn allot<P: Ports>(
     held: &mut HeldRun<'_, P>,
     mut folders: VecDeque<HeldFolder>,
@@ -46,13 +49,20 @@ async fn allot<P: Ports>(
     let (ports, now, links) = (held.run.ports, held.run.ports.clock.now(), &mut held.links);
     // Under pressure what has expired has gone before the turns.
     let expired_by = (held.speed == Speed::Full).then_some(now);
-    let permissions = join_all(folders.iter().map(|folder| permissions::of(ports, folder, now, links))).await;
-    // Where there is one object for all, the first folder that may send has it. A folder that may not needs
-    // none.
+    let permissions = join_all(
+        folders
+            .iter()
+            .map(|folder| permissions::of(ports, folder, now, links)),
+    )
+    .await;
+    // Where there is one object for all, the first folder that may send has it. A folder that may
+    // not needs none.
     let objects = (room.objects / folders.len().max(1)).max(1);
     let mut batch = Vec::new();
     for permission in permissions {
-        let Some(folder) = (!room.is_nothing()).then(|| folders.pop_front()).flatten() else { break };
+        let Some(folder) = (!room.is_nothing()).then(|| folders.pop_front()).flatten() else {
+            break;
+        };
         let room_here = Amount { objects, ..room };
         let allotment = Allotment::reserve(folder, permission, room_here, links, expired_by);
         if allotment.room.deliveries > 0 {
@@ -64,9 +74,14 @@ async fn allot<P: Ports>(
 }
 
 /// Takes these turns side by side. Answers what was released, and whether to go on.
-async fn take_turns<P: Ports>(held: &mut HeldRun<'_, P>, mut batch: Vec<Allotment>) -> (Released, bool) {
+async fn take_turns<P: Ports>(
+    held: &mut HeldRun<'_, P>,
+    mut batch: Vec<Allotment>,
+) -> (Released, bool) {
     let (run, at_once) = (held.run, RELEASES_AT_ONCE / batch.len().max(1));
-    let turns = batch.iter_mut().map(|turn| catch_panic(turns::take(run, turn, at_once)));
+    let turns = batch
+        .iter_mut()
+        .map(|turn| catch_panic(turns::take(run, turn, at_once)));
     let results = join_all(turns).await;
     let (mut all, mut goes_on) = (Released::default(), true);
     for (allotment, result) in batch.into_iter().zip(results) {
@@ -88,8 +103,8 @@ async fn take_turns<P: Ports>(held: &mut HeldRun<'_, P>, mut batch: Vec<Allotmen
     (all, goes_on)
 }
 
-/// Releases all that has expired, of several folders side by side and in half of the time. Answers whether to
-/// go on.
+/// Releases all that has expired, of several folders side by side and in half of the time. Answers
+/// whether to go on.
 pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool {
     let (now, half) = (held.run.ports.clock.now(), held.run.half());
     let mut folders = std::mem::take(&mut held.folders);
@@ -102,7 +117,10 @@ pub(super) async fn release_expired<P: Ports>(held: &mut HeldRun<'_, P>) -> bool
                 Ok(more) => all.add(more),
                 Err(error) => {
                     let error = &error as &dyn Error;
-                    tracing::error!(error, "expired deliveries not released: sending them panicked");
+                    tracing::error!(
+                        error,
+                        "expired deliveries not released: sending them panicked"
+                    );
                 }
             }
         }

@@ -1,5 +1,6 @@
-//! Permissions: which of a folder's deliveries may be released now, by the state of its subscription, of the
-//! links of its endpoints, and by its rate. The rules are [`posthaste_core::release::held`]'s.
+//! Permissions: which of a folder's deliveries may be released now, by the state of its
+//! subscription, of the links of its endpoints, and by its rate. The rules are
+//! [`posthaste_core::release::held`]'s.
 
 use std::error::Error;
 
@@ -46,9 +47,13 @@ async fn find<P: Ports>(
     shares: &LinkShares,
 ) -> Result<Permission, RegistryError> {
     let without_target = |status| Permission::without_target(release(status, Standing::WELL, now));
-    let Some((topic, subscription)) = layout::folder_owner(folder) else { return Ok(without_target(None)) };
+    let Some((topic, subscription)) = layout::folder_owner(folder) else {
+        return Ok(without_target(None));
+    };
     let topic = ports.registry.topic(&topic).await?;
-    let found = topic.as_ref().and_then(|topic| topic.subscription(&subscription));
+    let found = topic
+        .as_ref()
+        .and_then(|topic| topic.subscription(&subscription));
     let Some(found) = found.filter(|subscription| !subscription.lifetime.is_over(now)) else {
         return Ok(without_target(None));
     };
@@ -59,14 +64,25 @@ async fn find<P: Ports>(
     }
     let (target, gate) = route(ports, found).await;
     let recovering_since = ports.links.recovering_since(&target);
-    let standing = Standing { gate, recovering_since, passes: shares.passes(&target) };
+    let standing = Standing {
+        gate,
+        recovering_since,
+        passes: shares.passes(&target),
+    };
     let release = release(Some(status), standing, now);
-    Ok(Permission { release, target: Some(target), in_run_max: at_rate(found.rate, found.batching) })
+    Ok(Permission {
+        release,
+        target: Some(target),
+        in_run_max: at_rate(found.rate, found.batching),
+    })
 }
 
-/// The target to which deliver would send a subscription's deliveries: the first of its endpoints whose
-/// deliveries are not held.
-async fn route<P: Ports>(ports: &WakePorts<P>, subscription: &Subscription) -> (Target, CircuitDecision) {
+/// The target to which deliver would send a subscription's deliveries: the first of its endpoints
+/// whose deliveries are not held.
+async fn route<P: Ports>(
+    ports: &WakePorts<P>,
+    subscription: &Subscription,
+) -> (Target, CircuitDecision) {
     for endpoint in subscription.endpoints() {
         let target = Target::on(endpoint.link(), subscription);
         let gate = ports.links.decide(&target, true).await;

@@ -1,11 +1,13 @@
-//! One run through what is held: how far it came, what it sent, and how much room the queue and each link
-//! still have.
+//! One run through what is held: how far it came, what it sent, and how much room the queue and
+//! each link still have.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 use posthaste_core::pressure::PressureState;
-use posthaste_core::release::{Amount, HeldFolder, LinkShares, Released, Room, RunAccount, Speed, Waiting};
+use posthaste_core::release::{
+    Amount, HeldFolder, LinkShares, Released, Room, RunAccount, Speed, Waiting,
+};
 use posthaste_ports::Ports;
 
 use crate::jobs::forced::Forced;
@@ -35,7 +37,11 @@ pub(crate) struct HeldRun<'a, P: Ports> {
 
 impl<'a, P: Ports> HeldRun<'a, P> {
     /// A run that looks at folders after this key.
-    pub(super) fn new(run: Run<'a, P>, held_to: Option<String>, account: &'a Mutex<RunAccount>) -> Self {
+    pub(super) fn new(
+        run: Run<'a, P>,
+        held_to: Option<String>,
+        account: &'a Mutex<RunAccount>,
+    ) -> Self {
         Self {
             run,
             held_to,

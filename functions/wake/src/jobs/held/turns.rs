@@ -1,4 +1,5 @@
-//! A folder's turn: its deliveries that have expired are released, then those that its subscription may have.
+//! A folder's turn: its deliveries that have expired are released, then those that its subscription
+//! may have.
 
 use std::collections::VecDeque;
 
@@ -10,13 +11,17 @@ use super::folders::list_more;
 use crate::batches;
 use crate::run::Run;
 
-/// Releases what is allotted. Answers all that was released, and how many deliveries of it had not expired.
+/// Releases what is allotted. Answers all that was released, and how many deliveries of it had not
+/// expired.
 pub(super) async fn take<P: Ports>(
     run: Run<'_, P>,
     allotment: &mut Allotment,
     at_once: usize,
 ) -> (Released, usize) {
-    let quota = Quota { max: allotment.room, at_once };
+    let quota = Quota {
+        max: allotment.room,
+        at_once,
+    };
     let mut released = Released::default();
     if allotment.expired_by.is_some() {
         released = release(run, &mut allotment.folder, quota, allotment.expired_by).await;
@@ -31,10 +36,10 @@ pub(super) async fn take<P: Ports>(
     (released, allowed.sent)
 }
 
-/// Releases one of a folder's deliveries, any. If the first were always the probe, a few that fail for
-/// reasons of their own would keep all others waiting, for they come back to the front. The delivery is drawn
-/// from a page, and not from the few keys that are kept: in a long outage each of those would be the probe
-/// again and again, and then wait for hours.
+/// Releases one of a folder's deliveries, any. If the first were always the probe, a few that fail
+/// for reasons of their own would keep all others waiting, for they come back to the front. The
+/// delivery is drawn from a page, and not from the few keys that are kept: in a long outage each of
+/// those would be the probe again and again, and then wait for hours.
 async fn release_one<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder, quota: Quota) -> Released {
     let mut drawn = [0; 2];
     run.ports.entropy.fill(&mut drawn);
@@ -47,8 +52,8 @@ async fn release_one<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder, quota: 
     released
 }
 
-/// Releases deliveries of a folder, those that expire first in front. With `expired_by`, it takes only
-/// objects that have expired by then.
+/// Releases deliveries of a folder, those that expire first in front. With `expired_by`, it takes
+/// only objects that have expired by then.
 async fn release<P: Ports>(
     run: Run<'_, P>,
     folder: &mut HeldFolder,
@@ -76,7 +81,11 @@ pub(super) async fn release_expired<P: Ports>(
     while !released.is_refused
         && let Some(mut wanted) = wanted(run, folder, Some(now)).await
     {
-        released.add(batches::release_expired(run, &mut wanted, now, at_once).await.0);
+        released.add(
+            batches::release_expired(run, &mut wanted, now, at_once)
+                .await
+                .0,
+        );
         left.append(&mut wanted);
     }
     folder.give_back(left);

@@ -1,5 +1,5 @@
-//! The addressees of a change: the topic of the whole program, and those that the topics with a subscription
-//! there name.
+//! The addressees of a change: the topic of the whole program, and those that the topics with a
+//! subscription there name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -14,7 +14,8 @@ use posthaste_services::topics::topic_names;
 use super::state_change::{Addressed, TargetChange};
 use crate::ports::WakePorts;
 
-/// Topics that are read at once. S3 takes some 20 ms for a read, so that ten thousand are read in seconds.
+/// Topics that are read at once. S3 takes some 20 ms for a read, so that ten thousand are read in
+/// seconds.
 const READS_AT_ONCE: usize = 32;
 
 /// Why the addressees are not known.
@@ -45,8 +46,8 @@ struct Places<'a> {
     topics: BTreeMap<String, Vec<usize>>,
 }
 
-/// Changes with their addressees; the topic `notices_topic` is notified of every change. All topics are
-/// looked at only where a link is among the changes, whose subscriptions may be on any topic.
+/// Changes with their addressees; the topic `notices_topic` is notified of every change. All topics
+/// are looked at only where a link is among the changes, whose subscriptions may be on any topic.
 pub(super) async fn addressed<P: Ports>(
     ports: &WakePorts<P>,
     notices_topic: Option<&TopicName>,
@@ -55,27 +56,49 @@ pub(super) async fn addressed<P: Ports>(
     let concerns = concerns(ports, &Places::of(&changes)).await?;
     let addressed = |change: TargetChange| {
         let is_gone = matches!(change.target, Target::Subscription { .. });
-        let to = notices_topic.iter().map(|name| (name.folded(), (*name).clone()));
-        Addressed { to: to.collect(), change, is_gone }
+        let to = notices_topic
+            .iter()
+            .map(|name| (name.folded(), (*name).clone()));
+        Addressed {
+            to: to.collect(),
+            change,
+            is_gone,
+        }
     };
     let mut addressed: Vec<_> = changes.into_iter().map(addressed).collect();
-    for Concern { change, own, notices_topic } in concerns {
-        let Some(it) = addressed.get_mut(change) else { continue };
+    for Concern {
+        change,
+        own,
+        notices_topic,
+    } in concerns
+    {
+        let Some(it) = addressed.get_mut(change) else {
+            continue;
+        };
         it.is_gone = false;
         it.change.target = own.unwrap_or_else(|| it.change.target.clone());
-        it.to.extend(notices_topic.map(|name| (name.folded(), name)));
+        it.to
+            .extend(notices_topic.map(|name| (name.folded(), name)));
     }
-    addressed.iter_mut().filter(|it| it.is_gone).for_each(|it| it.to.clear());
+    addressed
+        .iter_mut()
+        .filter(|it| it.is_gone)
+        .for_each(|it| it.to.clear());
     Ok(addressed)
 }
 
-async fn concerns<P: Ports>(ports: &WakePorts<P>, places: &Places<'_>) -> Result<Vec<Concern>, AddressError> {
+async fn concerns<P: Ports>(
+    ports: &WakePorts<P>,
+    places: &Places<'_>,
+) -> Result<Vec<Concern>, AddressError> {
     let names = if places.links.is_empty() {
         places.topics.keys().cloned().collect()
     } else {
         topic_names(&ports.state).await?
     };
-    let mut reads = stream::iter(names).map(|name| read(ports, name, places)).buffer_unordered(READS_AT_ONCE);
+    let mut reads = stream::iter(names)
+        .map(|name| read(ports, name, places))
+        .buffer_unordered(READS_AT_ONCE);
     let mut concerns = Vec::new();
     while let Some(found) = reads.next().await {
         concerns.extend(found?);
@@ -89,7 +112,9 @@ async fn read<P: Ports>(
     name: String,
     places: &Places<'_>,
 ) -> Result<Vec<Concern>, RegistryError> {
-    let Ok(name) = TopicName::parse(&name) else { return Ok(Vec::new()) };
+    let Ok(name) = TopicName::parse(&name) else {
+        return Ok(Vec::new());
+    };
     match ports.registry.topic(&name).await {
         // Waiting does not mend the record, and whether its subscriptions are there is not known.
         Err(RegistryError::Record(error)) => {
@@ -97,14 +122,20 @@ async fn read<P: Ports>(
             tracing::error!(topic = %name, error, "no notices are sent: the topic's record cannot be used");
             Ok(places.unread(&name))
         }
-        Ok(found) => Ok(found.map(|topic| places.concerns(&topic)).unwrap_or_default()),
+        Ok(found) => Ok(found
+            .map(|topic| places.concerns(&topic))
+            .unwrap_or_default()),
         Err(error) => Err(error),
     }
 }
 
 impl<'a> Places<'a> {
     fn of(changes: &'a [TargetChange]) -> Self {
-        let mut places = Self { changes, links: BTreeMap::new(), topics: BTreeMap::new() };
+        let mut places = Self {
+            changes,
+            links: BTreeMap::new(),
+            topics: BTreeMap::new(),
+        };
         for (place, change) in changes.iter().enumerate() {
             match &change.target {
                 Target::Link(link) => drop(places.links.insert(link, place)),
@@ -120,18 +151,30 @@ impl<'a> Places<'a> {
     fn concerns(&self, topic: &Topic) -> Vec<Concern> {
         let endpoints = topic.subscriptions.values().flat_map(|it| it.endpoints());
         let links: BTreeSet<_> = endpoints.map(EndpointUrl::link).collect();
-        let links = links.iter().filter_map(|link| Some((*self.links.get(link)?, None)));
+        let links = links
+            .iter()
+            .filter_map(|link| Some((*self.links.get(link)?, None)));
         let own = self
             .own(&topic.name)
             .filter_map(|(place, target)| Some((place, Some(stored_target(topic, target)?))));
         let notices_topic = &topic.notices_topic;
-        let concern = |(change, own)| Concern { change, own, notices_topic: notices_topic.clone() };
+        let concern = |(change, own)| Concern {
+            change,
+            own,
+            notices_topic: notices_topic.clone(),
+        };
         links.chain(own).map(concern).collect()
     }
 
     /// The concerns of a topic that cannot be read: its subscriptions may be there.
     fn unread(&self, topic: &TopicName) -> Vec<Concern> {
-        self.own(topic).map(|(change, _)| Concern { change, own: None, notices_topic: None }).collect()
+        self.own(topic)
+            .map(|(change, _)| Concern {
+                change,
+                own: None,
+                notices_topic: None,
+            })
+            .collect()
     }
 
     fn own(&self, topic: &TopicName) -> impl Iterator<Item = (usize, &'a Target)> {
@@ -140,12 +183,16 @@ impl<'a> Places<'a> {
     }
 }
 
-/// A subscription's target by the name under which it is stored; `None` if it is not there, or on other
-/// links.
+/// A subscription's target by the name under which it is stored; `None` if it is not there, or on
+/// other links.
 fn stored_target(topic: &Topic, target: &Target) -> Option<Target> {
-    let Target::Subscription { link, name, .. } = target else { return None };
+    let Target::Subscription { link, name, .. } = target else {
+        return None;
+    };
     let subscription = topic.subscription(name)?;
-    let is_there = subscription.endpoints().any(|endpoint| endpoint.link() == *link);
+    let is_there = subscription
+        .endpoints()
+        .any(|endpoint| endpoint.link() == *link);
     is_there.then(|| Target::on(link.clone(), subscription))
 }
 
@@ -165,12 +212,18 @@ mod tests {
     }
 
     fn link(host: &str) -> Link {
-        EndpointUrl::parse(&format!("https://{host}/")).unwrap().link()
+        EndpointUrl::parse(&format!("https://{host}/"))
+            .unwrap()
+            .link()
     }
 
     fn target(host: &str, topic: &str, name: &str) -> Target {
         let (topic, name) = (topic_name(topic), subscription_name(name));
-        Target::Subscription { link: link(host), topic, name }
+        Target::Subscription {
+            link: link(host),
+            topic,
+            name,
+        }
     }
 
     /// Checks who is notified of a change, and whether its subscription is gone.
@@ -180,18 +233,36 @@ mod tests {
         let mut found = addressed(&kit.ports, Some(&all), changes).await.unwrap();
         let found = found.pop().unwrap();
         let to: Vec<_> = found.to.values().map(TopicName::as_str).collect();
-        assert_eq!((to.as_slice(), found.is_gone), expected, "{:?}", found.change.target);
+        assert_eq!(
+            (to.as_slice(), found.is_gone),
+            expected,
+            "{:?}",
+            found.change.target
+        );
         found
     }
 
     #[tokio::test]
     async fn the_program_s_topic_and_those_of_subscriptions_that_are_there_are_notified() {
         let kit = kit();
-        check(&kit, Target::Link(link("a.example")), (&["all", "ops"], false)).await;
+        check(
+            &kit,
+            Target::Link(link("a.example")),
+            (&["all", "ops"], false),
+        )
+        .await;
         check(&kit, Target::Link(link("b.example")), (&["all"], false)).await;
-        let found = check(&kit, target("a.example", "orders", "billing"), (&["all", "ops"], false)).await;
+        let found = check(
+            &kit,
+            target("a.example", "orders", "billing"),
+            (&["all", "ops"], false),
+        )
+        .await;
         // By the name under which it is stored.
-        assert_eq!(found.change.target, target("a.example", "orders", "Billing"));
+        assert_eq!(
+            found.change.target,
+            target("a.example", "orders", "Billing")
+        );
         check(&kit, target("b.example", "orders", "billing"), (&[], true)).await;
         check(&kit, target("a.example", "orders", "other"), (&[], true)).await;
         check(&kit, target("a.example", "gone", "billing"), (&[], true)).await;
@@ -201,6 +272,11 @@ mod tests {
     async fn of_a_topic_that_cannot_be_read_no_subscription_counts_as_gone() {
         let kit = kit();
         kit.store.write("topics/orders.json", "{");
-        check(&kit, target("a.example", "orders", "billing"), (&["all"], false)).await;
+        check(
+            &kit,
+            target("a.example", "orders", "billing"),
+            (&["all"], false),
+        )
+        .await;
     }
 }

@@ -1,5 +1,5 @@
-//! A change of a link's or a subscription's state, the topics that are notified of it, and the mark that it
-//! was sent. Pure.
+//! A change of a link's or a subscription's state, the topics that are notified of it, and the mark
+//! that it was sent. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,9 @@ use posthaste_core::circuit::{
 use posthaste_core::model::{Timestamp, TopicName};
 use tracing::field::display;
 
-/// Notices that are sent before the changes are marked; each change counts once for each of its addressees. A
-/// crash repeats no more than these, and these are sent in the time in which nothing new begins.
+/// Notices that are sent before the changes are marked; each change counts once for each of its
+/// addressees. A crash repeats no more than these, and these are sent in the time in which nothing
+/// new begins.
 const NOTIFIED_PER_MARK: usize = 1000;
 
 /// A change that is to be sent.
@@ -30,7 +31,8 @@ pub(super) struct Addressed {
     pub(super) change: TargetChange,
     /// By folded name, so that none is notified twice.
     pub(super) to: BTreeMap<String, TopicName>,
-    /// True if the subscription of the change is gone: no topic is notified, and the condition is forgotten.
+    /// True if the subscription of the change is gone: no topic is notified, and the condition is
+    /// forgotten.
     pub(super) is_gone: bool,
 }
 
@@ -43,7 +45,12 @@ pub(super) fn changes(
 ) -> Vec<TargetChange> {
     let change = |(target, condition): (Target, &Condition)| {
         let news = state_change(condition, now, settings)?;
-        Some(TargetChange { index, target, condition: condition.clone(), news })
+        Some(TargetChange {
+            index,
+            target,
+            condition: condition.clone(),
+            news,
+        })
     };
     shard.conditions().filter_map(change).collect()
 }
@@ -54,12 +61,15 @@ pub(super) fn together(changes: &[Addressed]) -> usize {
         *sum += it.to.len();
         Some(*sum)
     });
-    notices.take_while(|sum| *sum <= NOTIFIED_PER_MARK).count().max(1)
+    notices
+        .take_while(|sum| *sum <= NOTIFIED_PER_MARK)
+        .count()
+        .max(1)
 }
 
 impl Addressed {
-    /// Marks the change as sent; forgets the condition of a subscription that is gone. Tells whether anything
-    /// changed.
+    /// Marks the change as sent; forgets the condition of a subscription that is gone. Tells
+    /// whether anything changed.
     pub(super) fn mark(&self, shard: &mut Shard) -> bool {
         if self.is_gone {
             return shard.forget([&self.change.target]);
@@ -82,21 +92,41 @@ impl Addressed {
 
 impl TargetChange {
     pub(super) fn notice(&self) -> Notice<'_> {
-        Notice::Link(LinkChanged { target: &self.target, condition: &self.condition, news: self.news })
+        Notice::Link(LinkChanged {
+            target: &self.target,
+            condition: &self.condition,
+            news: self.news,
+        })
     }
 
-    /// The present condition, marked. A notice that a target is down counts for the outage in which it was
-    /// sent; after a notice that a target is up, the next change is sent, whatever it is.
+    /// The present condition, marked. A notice that a target is down counts for the outage in which
+    /// it was sent; after a notice that a target is up, the next change is sent, whatever it
+    /// is.
     fn marked(&self, now: &Condition) -> Option<Condition> {
-        let is_meant = self.news == StateChange::Up || now.failing_since == self.condition.failing_since;
+        let is_meant =
+            self.news == StateChange::Up || now.failing_since == self.condition.failing_since;
         is_meant.then(|| notified(now, self.news))
     }
 
     fn log(&self) {
-        let Self { target, condition, news, .. } = self;
-        let Condition { since, failures, last, failing_since, .. } = condition;
+        let Self {
+            target,
+            condition,
+            news,
+            ..
+        } = self;
+        let Condition {
+            since,
+            failures,
+            last,
+            failing_since,
+            ..
+        } = condition;
         let (link, outcome, status) = (target.link(), last.outcome, last.status);
-        let (topic, subscription) = (target.topic().map(display), target.subscription().map(display));
+        let (topic, subscription) = (
+            target.topic().map(display),
+            target.subscription().map(display),
+        );
         match news {
             StateChange::Down => tracing::warn!(
                 %link, topic, subscription, %since, %failing_since, failures, %outcome, status, "link down"
@@ -112,12 +142,29 @@ impl TargetChange {
     pub(super) fn down(target: Target) -> Self {
         use posthaste_core::attempt::OutcomeName;
         use posthaste_core::circuit::{Failure, Observation};
-        let last = Failure { outcome: OutcomeName::Busy, status: None };
-        let failing = Observation::Failing { failures: 10, last, began: Timestamp::EPOCH };
+        let last = Failure {
+            outcome: OutcomeName::Busy,
+            status: None,
+        };
+        let failing = Observation::Failing {
+            failures: 10,
+            last,
+            began: Timestamp::EPOCH,
+        };
         let mut shard = Shard::default();
-        shard.observe(&target, &failing, Timestamp::EPOCH, &HealthSettings::default());
+        shard.observe(
+            &target,
+            &failing,
+            Timestamp::EPOCH,
+            &HealthSettings::default(),
+        );
         let condition = shard.condition(&target).unwrap().clone();
-        Self { index: 0, target, condition, news: StateChange::Down }
+        Self {
+            index: 0,
+            target,
+            condition,
+            news: StateChange::Down,
+        }
     }
 }
 
@@ -127,7 +174,9 @@ mod tests {
 
     fn addressed(to: usize) -> Addressed {
         let name = |number: usize| TopicName::parse(&format!("ops{number}")).unwrap();
-        let to = (0..to).map(|number| (name(number).folded(), name(number))).collect();
+        let to = (0..to)
+            .map(|number| (name(number).folded(), name(number)))
+            .collect();
         Addressed {
             change: TargetChange::down(Target::parse("https://a.example:443").unwrap()),
             to,

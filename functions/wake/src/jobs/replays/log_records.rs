@@ -31,7 +31,8 @@ pub(super) struct Part {
     pub(super) damaged: Vec<(String, String)>,
 }
 
-/// Reads parts. Lists of the log are newest first, so that a part is made shorter until one list has it.
+/// Reads parts. Lists of the log are newest first, so that a part is made shorter until one list
+/// has it.
 #[derive(Debug)]
 pub(super) struct Parts {
     length: Duration,
@@ -67,12 +68,26 @@ impl Parts {
     }
 }
 
-fn part(RecordPage { mut records, damaged, .. }: RecordPage, after: &LogPlace, end: Timestamp) -> Part {
-    let damaged = damaged.iter().filter_map(|error| Some((error.damaged_file()?.to_owned(), chain(error))));
+fn part(
+    RecordPage {
+        mut records,
+        damaged,
+        ..
+    }: RecordPage,
+    after: &LogPlace,
+    end: Timestamp,
+) -> Part {
+    let damaged = damaged
+        .iter()
+        .filter_map(|error| Some((error.damaged_file()?.to_owned(), chain(error))));
     let damaged = damaged.collect();
     records.retain(|record| after.is_before(record));
     records.sort_by(|one, other| (one.time, &one.record_id).cmp(&(other.time, &other.record_id)));
-    Part { records, end, damaged }
+    Part {
+        records,
+        end,
+        damaged,
+    }
 }
 
 async fn list<P: Ports>(run: Run<'_, P>, filter: &RecordFilter) -> Result<RecordPage, LogError> {
@@ -89,7 +104,14 @@ async fn rest<P: Ports>(
 ) -> Result<Vec<Record>, LogError> {
     let mut next = Some(next);
     while let Some(after) = next {
-        let page = list(run, &RecordFilter { after: Some(after), ..filter.clone() }).await?;
+        let page = list(
+            run,
+            &RecordFilter {
+                after: Some(after),
+                ..filter.clone()
+            },
+        )
+        .await?;
         records.extend(page.records);
         next = page.next;
     }

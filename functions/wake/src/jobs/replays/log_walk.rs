@@ -1,5 +1,5 @@
-//! The walk of one replay through the delivery log: read some records, send the events whose deliveries ended
-//! with them, write how far the walk has come.
+//! The walk of one replay through the delivery log: read some records, send the events whose
+//! deliveries ended with them, write how far the walk has come.
 
 use std::time::Duration;
 
@@ -61,11 +61,19 @@ struct Picked {
 
 impl Picked {
     fn add(&mut self, record: &Record, fate: Fate) {
-        let id = || record.event_id.clone().unwrap_or_else(|| record.delivery_key.clone());
+        let id = || {
+            record
+                .event_id
+                .clone()
+                .unwrap_or_else(|| record.delivery_key.clone())
+        };
         match fate {
             Fate::Sent(event) => {
                 self.bytes += event.event.json().len();
-                self.sent.push(SentAgain { index: self.sent.len(), ..*event });
+                self.sent.push(SentAgain {
+                    index: self.sent.len(),
+                    ..*event
+                });
                 self.ids.push(id());
             }
             Fate::Passed => {}
@@ -95,11 +103,24 @@ pub(super) async fn resume<P: Ports>(
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let progress = &job.record.progress;
-    let pace = Pace::new(selection.rate_per_second(), progress.paced_until, run.ports.clock.now());
+    let pace = Pace::new(
+        selection.rate_per_second(),
+        progress.paced_until,
+        run.ports.clock.now(),
+    );
     let begun = progress.after.as_deref().and_then(LogPlace::parse);
     let from = selection.from().unwrap_or(Timestamp::EPOCH);
     let at = begun.unwrap_or_else(|| LogPlace::before(from));
-    LogWalk { run, job, to, selection, pace, at }.walk().await
+    LogWalk {
+        run,
+        job,
+        to,
+        selection,
+        pace,
+        at,
+    }
+    .walk()
+    .await
 }
 
 impl<P: Ports> LogWalk<'_, P> {
@@ -117,7 +138,10 @@ impl<P: Ports> LogWalk<'_, P> {
                 return self.save().await;
             }
             if !takes_bulk(&ports.pressure).await {
-                return self.job.turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure)).await;
+                return self
+                    .job
+                    .turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure))
+                    .await;
             }
             if self.at.time >= to {
                 self.save().await?;
@@ -131,7 +155,8 @@ impl<P: Ports> LogWalk<'_, P> {
             };
             if let Err(error) = replayed {
                 let record = &mut self.job.record;
-                (record.state, record.reason) = (ReplayState::Waiting, Some(ReplayReason::Unavailable));
+                (record.state, record.reason) =
+                    (ReplayState::Waiting, Some(ReplayReason::Unavailable));
                 self.save().await?;
                 return Err(error);
             }
@@ -140,14 +165,22 @@ impl<P: Ports> LogWalk<'_, P> {
 
     /// The time up to which every record has come into the log.
     fn complete_until(&self) -> Timestamp {
-        let WakePorts { clock, log_delay, .. } = self.run.ports;
+        let WakePorts {
+            clock, log_delay, ..
+        } = self.run.ports;
         let delay = u64::try_from(log_delay.as_millis()).unwrap_or(u64::MAX);
         Timestamp::from_millis(clock.now().as_millis().saturating_sub(delay))
     }
 
     /// Goes on where the log begins.
     async fn begin(&mut self) -> Result<(), ReplayError> {
-        let begins = self.run.ports.log.begins().await.map_err(ReplayError::Log)?;
+        let begins = self
+            .run
+            .ports
+            .log
+            .begins()
+            .await
+            .map_err(ReplayError::Log)?;
         let begins = LogPlace::before(begins.unwrap_or_else(|| self.selection.to()));
         self.at = self.at.clone().max(begins);
         Ok(())
@@ -160,14 +193,25 @@ impl<P: Ports> LogWalk<'_, P> {
         self.job.save(self.run.ports).await
     }
 
-    /// Sends the events of a part, as far as the rate and the time allow, and writes how far that went.
-    async fn replay_part(&mut self, Part { records, end, damaged }: Part) -> Result<(), ReplayError> {
+    /// Sends the events of a part, as far as the rate and the time allow, and writes how far that
+    /// went.
+    async fn replay_part(
+        &mut self,
+        Part {
+            records,
+            end,
+            damaged,
+        }: Part,
+    ) -> Result<(), ReplayError> {
         let records = self.selected(records);
         let (mut picked, mut at) = (Picked::default(), self.at.clone());
         let mut is_whole = true;
         'part: for some in records.chunks(LOOK_UPS_AT_ONCE) {
             let fates: Vec<_> = some.iter().map(|record| self.fate(record)).collect();
-            let fates: Vec<Fate> = stream::iter(fates).buffered(LOOK_UPS_AT_ONCE).try_collect().await?;
+            let fates: Vec<Fate> = stream::iter(fates)
+                .buffered(LOOK_UPS_AT_ONCE)
+                .try_collect()
+                .await?;
             for (record, fate) in some.iter().zip(fates) {
                 if matches!(fate, Fate::Sent(_)) && picked.sent.len() == self.pace.room() {
                     is_whole = false;
@@ -185,7 +229,12 @@ impl<P: Ports> LogWalk<'_, P> {
         self.at = if is_whole { LogPlace::before(end) } else { at };
         let record = &mut self.job.record;
         for (file, why) in damaged {
-            if !record.progress.failures.iter().any(|failure| failure.key == file) {
+            if !record
+                .progress
+                .failures
+                .iter()
+                .any(|failure| failure.key == file)
+            {
                 record.progress.fail(&file, None, why);
             }
         }
@@ -196,16 +245,32 @@ impl<P: Ports> LogWalk<'_, P> {
     /// The records with which a selected delivery may have ended.
     fn selected(&self, records: Vec<Record>) -> Vec<Record> {
         let created = &self.to.subscription.created;
-        records.into_iter().filter(|record| self.selection.may_end(record, created)).collect()
+        records
+            .into_iter()
+            .filter(|record| self.selection.may_end(record, created))
+            .collect()
     }
 
-    /// Queues events, and counts what became of all. After an error the part is read again: what was queued
-    /// goes out twice, under one key.
+    /// Queues events, and counts what became of all. After an error the part is read again: what
+    /// was queued goes out twice, under one key.
     async fn send(&mut self, picked: Picked) -> Result<(), ReplayError> {
-        let Picked { sent, ids, resolved, mut failed, .. } = picked;
-        let Receiver { topic, subscription } = self.to;
+        let Picked {
+            sent,
+            ids,
+            resolved,
+            mut failed,
+            ..
+        } = picked;
+        let Receiver {
+            topic,
+            subscription,
+        } = self.to;
         let default_time_to_live = topic.default_time_to_live;
-        let replay = Replay { id: &self.job.record.id, subscription, default_time_to_live };
+        let replay = Replay {
+            id: &self.job.record.id,
+            subscription,
+            default_time_to_live,
+        };
         let messages = replay.messages_of(&sent, &mut self.pace, self.run.ports.clock.now());
         let mut queued = 0;
         for (message, result) in messages.iter().zip(send(self.run, &messages).await) {
@@ -213,7 +278,12 @@ impl<P: Ports> LogWalk<'_, P> {
                 Ok(()) => queued += count(&message.indexes),
                 // The queue will never take it.
                 Err(error) if error.kind == ErrorKind::Invalid => {
-                    failed.extend(message.indexes.iter().map(|index| (ids[*index].clone(), chain(&error))));
+                    failed.extend(
+                        message
+                            .indexes
+                            .iter()
+                            .map(|index| (ids[*index].clone(), chain(&error))),
+                    );
                 }
                 Err(error) => return Err(ReplayError::Send(error)),
             }
@@ -229,21 +299,36 @@ impl<P: Ports> LogWalk<'_, P> {
     }
 
     async fn fate(&self, record: &Record) -> Result<Fate, ReplayError> {
-        let Some(id) = record.event_id.clone() else { return Ok(Fate::Failed("its id is not known")) };
+        let Some(id) = record.event_id.clone() else {
+            return Ok(Fate::Failed("its id is not known"));
+        };
         let Some(history) = self.history(record, &id).await? else {
             return Ok(Fate::Failed(TOO_MANY_RECORDS));
         };
         if history.ended().record_id != record.record_id || !self.selection.takes_end(&history) {
             return Ok(Fate::Passed);
         }
-        let WakePorts { state, dead_letters, .. } = self.run.ports;
+        let WakePorts {
+            state,
+            dead_letters,
+            ..
+        } = self.run.ports;
         let include_former = self.selection.includes_former();
-        let kept = KeptEvent { state, dead_letters, to: &self.to.subscription, id: &id, include_former };
+        let kept = KeptEvent {
+            state,
+            dead_letters,
+            to: &self.to.subscription,
+            id: &id,
+            include_former,
+        };
         let letter = match kept.letter_of(&history).await {
             Err(error) if is_lasting(&error) => None,
             letter => letter.map_err(ReplayError::Event)?,
         };
-        if let Some(place) = letter.as_ref().filter(|_| !self.selection.includes_resolved()) {
+        if let Some(place) = letter
+            .as_ref()
+            .filter(|_| !self.selection.includes_resolved())
+        {
             let resolved = resolved_letters(dead_letters, &place.object).await;
             if resolved.map_err(ReplayError::Event)?.has(place.index) {
                 return Ok(Fate::Resolved);
@@ -254,35 +339,68 @@ impl<P: Ports> LogWalk<'_, P> {
         };
         let key = self.key_of(&history);
         let webhook_id = Some(history.webhook_id());
-        Ok(Fate::Sent(Box::new(SentAgain { index: 0, event, key, letter, webhook_id })))
+        Ok(Fate::Sent(Box::new(SentAgain {
+            index: 0,
+            event,
+            key,
+            letter,
+            webhook_id,
+        })))
     }
 
-    /// The delivery of a record. One that the endpoint took at once needs no other record. `None` if the log
-    /// has too much of its id.
-    async fn history(&self, record: &Record, id: &str) -> Result<Option<DeliveryHistory>, ReplayError> {
+    /// The delivery of a record. One that the endpoint took at once needs no other record. `None`
+    /// if the log has too much of its id.
+    async fn history(
+        &self,
+        record: &Record,
+        id: &str,
+    ) -> Result<Option<DeliveryHistory>, ReplayError> {
         if is_whole(record) {
             return Ok(histories(vec![record.clone()]).pop());
         }
-        let (topic, subscription) = (Some(record.topic.clone()), Some(record.subscription.clone()));
+        let (topic, subscription) = (
+            Some(record.topic.clone()),
+            Some(record.subscription.clone()),
+        );
         let accepted = record.accepted_at.as_millis();
         let ahead = u64::try_from(CLOCKS_DIFFER_MAX.as_millis()).unwrap_or(u64::MAX);
         let from = Some(Timestamp::from_millis(accepted.saturating_sub(ahead)));
         let event_id = Some(id.to_owned());
-        let look_up = LookUp { topic, subscription, event_id, from, ..LookUp::default() };
-        let found = self.run.ports.log.event(look_up, || true).await.map_err(ReplayError::Log)?;
+        let look_up = LookUp {
+            topic,
+            subscription,
+            event_id,
+            from,
+            ..LookUp::default()
+        };
+        let found = self
+            .run
+            .ports
+            .log
+            .event(look_up, || true)
+            .await
+            .map_err(ReplayError::Log)?;
         let mut histories = histories(found.records).into_iter();
         Ok(histories.find(|history| history.key == record.delivery_key))
     }
 
     fn key_of(&self, history: &DeliveryHistory) -> String {
-        let Receiver { topic, subscription } = self.to;
+        let Receiver {
+            topic,
+            subscription,
+        } = self.to;
         let default_time_to_live = topic.default_time_to_live;
-        Replay { id: &self.job.record.id, subscription, default_time_to_live }.key_of(&history.key)
+        Replay {
+            id: &self.job.record.id,
+            subscription,
+            default_time_to_live,
+        }
+        .key_of(&history.key)
     }
 }
 
-/// Whether a record says everything of its delivery: the first attempt, which the endpoint took, with the
-/// payload.
+/// Whether a record says everything of its delivery: the first attempt, which the endpoint took,
+/// with the payload.
 fn is_whole(record: &Record) -> bool {
     let is_first = record.kind == Kind::Attempt && record.attempt == 1;
     is_first && record.result == LogResult::Delivered && record.payload.is_some()

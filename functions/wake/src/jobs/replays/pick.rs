@@ -40,9 +40,15 @@ pub(super) fn pick(
     done: usize,
     room: usize,
 ) -> Result<Picked, NotDeadLetters> {
-    let mut picked = Picked { end: done, is_whole: true, ..Picked::default() };
-    for (index, letter) in
-        restore_all(bytes, subscription.delivery_schema)?.into_iter().enumerate().skip(done)
+    let mut picked = Picked {
+        end: done,
+        is_whole: true,
+        ..Picked::default()
+    };
+    for (index, letter) in restore_all(bytes, subscription.delivery_schema)?
+        .into_iter()
+        .enumerate()
+        .skip(done)
     {
         match letter {
             Ok(letter) if selection.takes_event(&letter, &subscription.created) => {
@@ -66,8 +72,8 @@ pub(super) fn pick(
 }
 
 impl Picked {
-    /// Notes what was sent: everything before the first event that must be tried again. Answers the error of
-    /// that event.
+    /// Notes what was sent: everything before the first event that must be tried again. Answers the
+    /// error of that event.
     pub(super) fn note(
         self,
         key: &str,
@@ -95,9 +101,18 @@ impl Picked {
         let end = failed.as_ref().map_or(self.end, |(first, _)| *first);
         let before_end = |index: usize| index < end;
         progress.found += count(self.events.iter().filter(|event| before_end(event.index)));
-        progress.queued += count(queued.into_iter().filter(|index: &usize| before_end(*index)));
+        progress.queued += count(
+            queued
+                .into_iter()
+                .filter(|index: &usize| before_end(*index)),
+        );
         progress.resolved += count(self.resolved.into_iter().filter(|index| before_end(*index)));
-        for (index, why) in self.broken.into_iter().chain(refused).filter(|(index, _)| before_end(*index)) {
+        for (index, why) in self
+            .broken
+            .into_iter()
+            .chain(refused)
+            .filter(|(index, _)| before_end(*index))
+        {
             progress.fail(key, Some(index), why);
         }
         if failed.is_none() && self.is_whole {

@@ -1,6 +1,6 @@
-//! The record of a replay while a run works on it: loaded once, and written after every few objects, on
-//! condition that it was not written elsewhere. A crash sends some events again, under the same keys, and
-//! skips none.
+//! The record of a replay while a run works on it: loaded once, and written after every few
+//! objects, on condition that it was not written elsewhere. A crash sends some events again, under
+//! the same keys, and skips none.
 
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::release::ReplayRequestError;
@@ -45,19 +45,37 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) async fn load(store: &impl ObjectStore, id: &str) -> Result<Option<Self>, ReplayError> {
-        let object = store.get(&layout::replay(id)).await.map_err(ReplayError::Store)?;
-        let Some(object) = object else { return Ok(None) };
+    pub(super) async fn load(
+        store: &impl ObjectStore,
+        id: &str,
+    ) -> Result<Option<Self>, ReplayError> {
+        let object = store
+            .get(&layout::replay(id))
+            .await
+            .map_err(ReplayError::Store)?;
+        let Some(object) = object else {
+            return Ok(None);
+        };
         let record = ReplayRecord::parse(&object.bytes).map_err(ReplayError::Record)?;
-        Ok(Some(Self { record, etag: object.etag }))
+        Ok(Some(Self {
+            record,
+            etag: object.etag,
+        }))
     }
 
-    /// Writes how far the replay has come. That fails when the replay was cancelled meanwhile; what was sent
-    /// since stays sent.
+    /// Writes how far the replay has come. That fails when the replay was cancelled meanwhile; what
+    /// was sent since stays sent.
     pub(super) async fn save<P: Ports>(&mut self, ports: &WakePorts<P>) -> Result<(), ReplayError> {
         self.record.updated_at = ports.clock.now();
         let condition = PutCondition::IfMatch(self.etag.clone());
-        let put = ports.state.put(&layout::replay(&self.record.id), self.record.render(), condition).await;
+        let put = ports
+            .state
+            .put(
+                &layout::replay(&self.record.id),
+                self.record.render(),
+                condition,
+            )
+            .await;
         self.etag = put.map_err(ReplayError::Store)?;
         Ok(())
     }

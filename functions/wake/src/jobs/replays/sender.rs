@@ -8,33 +8,53 @@ use posthaste_services::{send_all, timeout_at};
 use crate::ports::WakePorts;
 use crate::run::Run;
 
-/// Queues messages, one result for each. Messages that are not queued when the run's sends end have failed.
+/// Queues messages, one result for each. Messages that are not queued when the run's sends end have
+/// failed.
 pub(super) async fn send<P: Ports>(
     run: Run<'_, P>,
     messages: &[ReplayMessage],
 ) -> Vec<Result<(), PortError>> {
     let sent = Box::pin(store_and_send(run.ports, messages));
-    timeout_at(&run.ports.clock, run.send, sent).await.unwrap_or_else(|| {
-        let late = |_| Err(PortError::new("queue the events in time", ErrorKind::TimedOut));
-        messages.iter().map(late).collect()
-    })
+    timeout_at(&run.ports.clock, run.send, sent)
+        .await
+        .unwrap_or_else(|| {
+            let late = |_| {
+                Err(PortError::new(
+                    "queue the events in time",
+                    ErrorKind::TimedOut,
+                ))
+            };
+            messages.iter().map(late).collect()
+        })
 }
 
 async fn store_and_send<P: Ports>(
     ports: &WakePorts<P>,
     messages: &[ReplayMessage],
 ) -> Vec<Result<(), PortError>> {
-    let stored = join_all(messages.iter().map(|message| store_payloads(&ports.state, message))).await;
-    let outgoing = messages.iter().zip(&stored).filter(|(_, stored)| stored.is_ok());
+    let stored = join_all(
+        messages
+            .iter()
+            .map(|message| store_payloads(&ports.state, message)),
+    )
+    .await;
+    let outgoing = messages
+        .iter()
+        .zip(&stored)
+        .filter(|(_, stored)| stored.is_ok());
     let outgoing = outgoing.map(|(message, _)| outgoing_of(message)).collect();
     let mut sent = send_all(&ports.deliveries, outgoing).await.into_iter();
     let unsent = || Err(PortError::new("queue an event", ErrorKind::Other));
-    let result = |stored: Result<(), PortError>| stored.and_then(|()| sent.next().unwrap_or_else(unsent));
+    let result =
+        |stored: Result<(), PortError>| stored.and_then(|()| sent.next().unwrap_or_else(unsent));
     stored.into_iter().map(result).collect()
 }
 
 /// Stores the payloads that a message refers to.
-async fn store_payloads(store: &impl ObjectStore, message: &ReplayMessage) -> Result<(), PortError> {
+async fn store_payloads(
+    store: &impl ObjectStore,
+    message: &ReplayMessage,
+) -> Result<(), PortError> {
     for (key, text) in &message.payloads {
         store.put(key, text.clone(), PutCondition::Always).await?;
     }
@@ -74,7 +94,10 @@ mod tests {
         });
         let kit = Kit::with(&plan, &Plan::none());
         let sent = send(kit.run(), &[0, 1, 2].map(message)).await;
-        let kinds: Vec<_> = sent.into_iter().map(|sent| sent.err().map(|error| error.kind)).collect();
+        let kinds: Vec<_> = sent
+            .into_iter()
+            .map(|sent| sent.err().map(|error| error.kind))
+            .collect();
         assert_eq!(kinds, [None, Some(ErrorKind::TimedOut), None]);
         assert_eq!(kit.queue.take_bodies(), ["0", "2"]);
     }

@@ -1,5 +1,5 @@
-//! The walk through the objects of one replay: read a few, send what was asked for, write how far the walk
-//! has come.
+//! The walk through the objects of one replay: read a few, send what was asked for, write how far
+//! the walk has come.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -23,9 +23,13 @@ use crate::ports::WakePorts;
 use crate::run::Run;
 
 /// Objects read side by side, with one record written after them. A larger object is read alone.
-const AT_ONCE: Pack = Pack { items_max: 8, bytes_preferred: 8 * 1024 * 1024 };
+const AT_ONCE: Pack = Pack {
+    items_max: 8,
+    bytes_preferred: 8 * 1024 * 1024,
+};
 
-/// Largest object that is read, in bytes: four times what deadletter gathers. Its events take as much again.
+/// Largest object that is read, in bytes: four times what deadletter gathers. Its events take as
+/// much again.
 const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Runs in which an object that cannot be read is tried before it counts as failed.
@@ -62,8 +66,20 @@ pub(super) async fn resume<P: Ports>(
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let paced_until = job.record.progress.paced_until;
-    let pace = Pace::new(selection.rate_per_second(), paced_until, run.ports.clock.now());
-    Walk { run, job, to, selection, pace }.walk().await
+    let pace = Pace::new(
+        selection.rate_per_second(),
+        paced_until,
+        run.ports.clock.now(),
+    );
+    Walk {
+        run,
+        job,
+        to,
+        selection,
+        pace,
+    }
+    .walk()
+    .await
 }
 
 impl<P: Ports> Walk<'_, P> {
@@ -71,7 +87,8 @@ impl<P: Ports> Walk<'_, P> {
         let ports = self.run.ports;
         loop {
             let after = self.job.record.progress.after.clone();
-            let listed = letter_objects(&ports.dead_letters, &self.selection, after.as_deref()).await;
+            let listed =
+                letter_objects(&ports.dead_letters, &self.selection, after.as_deref()).await;
             let listed = listed.map_err(ReplayError::List)?;
             for range in AT_ONCE.cut(listed.objects.iter().map(size)) {
                 if self.replay_some(&listed.objects[range]).await? == Next::Rest {
@@ -99,10 +116,21 @@ impl<P: Ports> Walk<'_, P> {
             return Ok(Next::Rest);
         }
         if !takes_bulk(&run.ports.pressure).await {
-            self.job.turn(run.ports, ReplayState::Waiting, Some(ReplayReason::Pressure)).await?;
+            self.job
+                .turn(
+                    run.ports,
+                    ReplayState::Waiting,
+                    Some(ReplayReason::Pressure),
+                )
+                .await?;
             return Ok(Next::Rest);
         }
-        let reads = join_all(objects.iter().map(|object| read(run, object, &self.selection))).await;
+        let reads = join_all(
+            objects
+                .iter()
+                .map(|object| read(run, object, &self.selection)),
+        )
+        .await;
         let mut replayed = Ok(Next::Object);
         for (object, read) in objects.iter().zip(reads) {
             let sent = self.send_object(&object.key, read).await;
@@ -123,7 +151,11 @@ impl<P: Ports> Walk<'_, P> {
     }
 
     /// Sends what was asked for of one object, as far as the rate allows.
-    async fn send_object(&mut self, key: &str, read: Result<Letters, PortError>) -> Result<(), ReplayError> {
+    async fn send_object(
+        &mut self,
+        key: &str,
+        read: Result<Letters, PortError>,
+    ) -> Result<(), ReplayError> {
         let record = &mut self.job.record;
         let progress = &mut record.progress;
         let letters = match read {
@@ -136,20 +168,39 @@ impl<P: Ports> Walk<'_, P> {
                 return Ok(());
             }
         };
-        let Receiver { topic, subscription } = self.to;
+        let Receiver {
+            topic,
+            subscription,
+        } = self.to;
         let done = progress.done_of(key);
-        let picked = match pick(&letters, subscription, &self.selection, done, self.pace.room()) {
+        let picked = match pick(
+            &letters,
+            subscription,
+            &self.selection,
+            done,
+            self.pace.room(),
+        ) {
             Ok(picked) => picked,
             Err(error) => {
                 fail(progress, key, &error);
                 return Ok(());
             }
         };
-        let replay =
-            Replay { id: &record.id, subscription, default_time_to_live: topic.default_time_to_live };
-        let messages = replay.messages(key, &picked.events, &mut self.pace, self.run.ports.clock.now());
+        let replay = Replay {
+            id: &record.id,
+            subscription,
+            default_time_to_live: topic.default_time_to_live,
+        };
+        let messages = replay.messages(
+            key,
+            &picked.events,
+            &mut self.pace,
+            self.run.ports.clock.now(),
+        );
         let sent = send(self.run, &messages).await;
-        picked.note(key, &messages, sent, progress).map_or(Ok(()), |error| Err(ReplayError::Send(error)))
+        picked
+            .note(key, &messages, sent, progress)
+            .map_or(Ok(()), |error| Err(ReplayError::Send(error)))
     }
 }
 
@@ -158,20 +209,30 @@ pub(super) async fn takes_bulk<S: ObjectStore, C: Clock>(pressure: &PressureRead
     if pressure.admit(Tier::Bulk).await.is_held_back() {
         return false;
     }
-    pressure.state().await.is_none_or(|state| state.level() == Level::Normal)
+    pressure
+        .state()
+        .await
+        .is_none_or(|state| state.level() == Level::Normal)
 }
 
-/// Reads an object, and which of its letters are resolved unless they are asked for too. An object that is
-/// too large, or gone, is an error that lasts.
+/// Reads an object, and which of its letters are resolved unless they are asked for too. An object
+/// that is too large, or gone, is an error that lasts.
 async fn read<P: Ports>(
     run: Run<'_, P>,
     object: &LetterObject,
     selection: &Selection,
 ) -> Result<Letters, PortError> {
     if object.bytes.is_some_and(|bytes| bytes > OBJECT_BYTES_MAX) {
-        return Err(PortError::new("read an object of more than 16 MiB", ErrorKind::Invalid));
+        return Err(PortError::new(
+            "read an object of more than 16 MiB",
+            ErrorKind::Invalid,
+        ));
     }
-    let WakePorts { dead_letters, clock, .. } = run.ports;
+    let WakePorts {
+        dead_letters,
+        clock,
+        ..
+    } = run.ports;
     let resolved = async {
         if selection.includes_resolved() {
             return Ok(ResolvedLetters::default());
@@ -183,7 +244,10 @@ async fn read<P: Ports>(
         Some(Ok((Some(Object { bytes, .. }), resolved))) => Ok(Letters { bytes, resolved }),
         Some(Ok((None, _))) => Err(PortError::new("find the object", ErrorKind::NotFound)),
         Some(Err(error)) => Err(error),
-        None => Err(PortError::new("read the object in time", ErrorKind::TimedOut)),
+        None => Err(PortError::new(
+            "read the object in time",
+            ErrorKind::TimedOut,
+        )),
     }
 }
 
@@ -195,12 +259,18 @@ fn fail(progress: &mut ReplayProgress, key: &str, error: &dyn Error) {
 
 /// Tells whether a store will answer no better in a minute.
 pub(super) fn is_lasting(error: &PortError) -> bool {
-    matches!(error.kind, ErrorKind::Denied | ErrorKind::Invalid | ErrorKind::NotFound)
+    matches!(
+        error.kind,
+        ErrorKind::Denied | ErrorKind::Invalid | ErrorKind::NotFound
+    )
 }
 
 fn size(object: &LetterObject) -> usize {
-    // An object that the replay names has no known size: it counts as large as deadletter makes objects.
-    let bytes = object.bytes.unwrap_or(DEAD_LETTER_OBJECT_BYTES_PREFERRED as u64);
+    // An object that the replay names has no known size: it counts as large as deadletter makes
+    // objects.
+    let bytes = object
+        .bytes
+        .unwrap_or(DEAD_LETTER_OBJECT_BYTES_PREFERRED as u64);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
@@ -211,7 +281,9 @@ mod tests {
     use posthaste_core::model::{DeadLetter, Payload};
     use posthaste_core::stored::dead_letter::record;
     use posthaste_core::stored::{Gathered, ReplayRecord, layout};
-    use posthaste_testkit::records::{delivery, subscription_name, topic_name, topic_record, topic_settings};
+    use posthaste_testkit::records::{
+        delivery, subscription_name, topic_name, topic_record, topic_settings,
+    };
     use posthaste_testkit::{Fault, Operation, Plan};
     use serde_json::json;
 
@@ -226,13 +298,21 @@ mod tests {
         let now = kit.clock.now();
         let key = layout::dead_letter(&topic, &subscription, now, id);
         let event = |n| {
-            Bytes::from(json!({ "specversion": "1.0", "id": n, "source": "/s", "type": "t" }).to_string())
+            Bytes::from(
+                json!({ "specversion": "1.0", "id": n, "source": "/s", "type": "t" }).to_string(),
+            )
         };
         let payloads: Vec<_> = (0..events).map(|n| event(format!("{id}-{n}"))).collect();
         let inline = payloads.iter().cloned().map(Payload::Inline);
         let delivery = delivery((topic, subscription), id, inline, now);
         let reason = DeadLetterReason::TimeToLiveExceeded;
-        let dead = DeadLetter { reason, delivery, storage: None, object: None, dropped: false };
+        let dead = DeadLetter {
+            reason,
+            delivery,
+            storage: None,
+            object: None,
+            dropped: false,
+        };
         let mut gathered = Gathered::default();
         for (entry, payload) in dead.delivery.events.iter().zip(&payloads) {
             gathered.push(&record(&dead, entry, payload));
@@ -243,24 +323,50 @@ mod tests {
     /// One run of a replay with this rate; how it ended, and its record.
     async fn run(kit: &Kit, rate: u32) -> (Result<(), ReplayError>, ReplayRecord) {
         let settings = json!({ "subscriptions": { "billing": subscription(json!({})) } });
-        let topic = topic_record(topic_name("orders"), topic_settings(settings), kit.clock.now());
+        let topic = topic_record(
+            topic_name("orders"),
+            topic_settings(settings),
+            kit.clock.now(),
+        );
         let topic = Arc::new(topic.compile().unwrap());
-        let subscription = topic.subscription(&subscription_name("billing")).unwrap().clone();
+        let subscription = topic
+            .subscription(&subscription_name("billing"))
+            .unwrap()
+            .clone();
         if kit.store.keys(layout::REPLAYS).is_empty() {
             let request = serde_json::from_value(json!({ "ratePerSecond": rate })).unwrap();
             let name = (subscription_name("billing"), &subscription.created);
-            let record =
-                ReplayRecord::new(ID.to_owned(), topic_name("orders"), name, request, kit.clock.now());
+            let record = ReplayRecord::new(
+                ID.to_owned(),
+                topic_name("orders"),
+                name,
+                request,
+                kit.clock.now(),
+            );
             kit.store.write(&layout::replay(ID), record.render());
         }
         let mut job = Job::load(&kit.store, ID).await.unwrap().unwrap();
-        let ended = resume(kit.run(), &mut job, &Receiver { topic, subscription }).await;
-        (ended, Job::load(&kit.store, ID).await.unwrap().unwrap().record)
+        let ended = resume(
+            kit.run(),
+            &mut job,
+            &Receiver {
+                topic,
+                subscription,
+            },
+        )
+        .await;
+        (
+            ended,
+            Job::load(&kit.store, ID).await.unwrap().unwrap().record,
+        )
     }
 
     fn counts(record: &ReplayRecord) -> (ReplayState, [u64; 3]) {
         let progress = &record.progress;
-        (record.state, [progress.found, progress.queued, progress.failed])
+        (
+            record.state,
+            [progress.found, progress.queued, progress.failed],
+        )
     }
 
     #[tokio::test]
@@ -269,7 +375,10 @@ mod tests {
         dead_letters(&kit, "a", 2);
         dead_letters(&kit, "c", 3);
         let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
-        kit.store.write(&layout::dead_letter(&topic, &subscription, kit.clock.now(), "b"), "{");
+        kit.store.write(
+            &layout::dead_letter(&topic, &subscription, kit.clock.now(), "b"),
+            "{",
+        );
         let (ended, record) = run(&kit, 100).await;
         ended.unwrap();
         assert_eq!(counts(&record), (ReplayState::Done, [5, 5, 1]));
@@ -282,10 +391,16 @@ mod tests {
         dead_letters(&kit, "a", 3);
         let (topic, subscription) = (topic_name("orders"), subscription_name("billing"));
         let key = layout::dead_letter(&topic, &subscription, kit.clock.now(), "a");
-        kit.store.write(&layout::resolved(&key), ResolvedLetters([0, 2].into()).render());
+        kit.store.write(
+            &layout::resolved(&key),
+            ResolvedLetters([0, 2].into()).render(),
+        );
         let (ended, record) = run(&kit, 100).await;
         ended.unwrap();
-        assert_eq!((counts(&record), record.progress.resolved), ((ReplayState::Done, [1, 1, 0]), 2));
+        assert_eq!(
+            (counts(&record), record.progress.resolved),
+            ((ReplayState::Done, [1, 1, 0]), 2)
+        );
     }
 
     #[tokio::test]
@@ -315,7 +430,10 @@ mod tests {
         ended.unwrap();
         let (state, [found, queued, failed]) = counts(&record);
         assert_eq!((state, queued, failed), (ReplayState::Running, found, 0));
-        assert_eq!(record.progress.part.map(|part| part.events as u64), Some(found));
+        assert_eq!(
+            record.progress.part.map(|part| part.events as u64),
+            Some(found)
+        );
         assert!((1..100).contains(&found), "{found}");
     }
 }

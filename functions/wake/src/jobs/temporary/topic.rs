@@ -1,8 +1,8 @@
 //! The sweep of one topic.
 //!
-//! A subscription that is idle by its notes stays as long as an event waits for it in the object store. The
-//! sweep changes a record after a second look at what is to go, and on condition that no other worker changed
-//! it since it was read: an entity that is used or written meanwhile stays.
+//! A subscription that is idle by its notes stays as long as an event waits for it in the object
+//! store. The sweep changes a record after a second look at what is to go, and on condition that no
+//! other worker changed it since it was read: an entity that is used or written meanwhile stays.
 
 use std::pin::pin;
 
@@ -56,10 +56,12 @@ pub(super) struct TopicSweep<'a, P: Ports> {
 }
 
 impl<P: Ports> TopicSweep<'_, P> {
-    /// Deletes the topic, or subscriptions of it, if they are to go by now. Tidies up after a topic that is
-    /// gone.
+    /// Deletes the topic, or subscriptions of it, if they are to go by now. Tidies up after a topic
+    /// that is gone.
     pub(super) async fn sweep(&self, topic: &TopicName) -> Result<Swept, SweepError> {
-        let Some((record, etag)) = self.read(topic).await? else { return self.forget(topic).await };
+        let Some((record, etag)) = self.read(topic).await? else {
+            return self.forget(topic).await;
+        };
         let now = self.clock.now();
         if record.is_abandoned(now) {
             return self.finish(record, etag, now).await;
@@ -83,17 +85,29 @@ impl<P: Ports> TopicSweep<'_, P> {
     }
 
     async fn read(&self, topic: &TopicName) -> Result<Option<(TopicRecord, ETag)>, SweepError> {
-        let found = self.store.get(&layout::topic(topic)).await.map_err(SweepError::Store)?;
+        let found = self
+            .store
+            .get(&layout::topic(topic))
+            .await
+            .map_err(SweepError::Store)?;
         let Some(object) = found else { return Ok(None) };
         let record = TopicRecord::parse(&object.bytes).map_err(SweepError::Record)?;
         Ok(Some((record, object.etag)))
     }
 
-    /// Removes the object of a topic whose deletion was cut short. The object is marked once more, because
-    /// from now on a new topic may be written in its place: the condition lets one of the two win.
-    async fn finish(&self, record: TopicRecord, etag: ETag, now: Timestamp) -> Result<Swept, SweepError> {
+    /// Removes the object of a topic whose deletion was cut short. The object is marked once more,
+    /// because from now on a new topic may be written in its place: the condition lets one of
+    /// the two win.
+    async fn finish(
+        &self,
+        record: TopicRecord,
+        etag: ETag,
+        now: Timestamp,
+    ) -> Result<Swept, SweepError> {
         match delete_topic(self.store, record, etag, now).await {
-            Err(error) if error.kind != ErrorKind::PreconditionFailed => Err(SweepError::Store(error)),
+            Err(error) if error.kind != ErrorKind::PreconditionFailed => {
+                Err(SweepError::Store(error))
+            }
             Ok(_) | Err(_) => Ok(Swept::default()),
         }
     }
@@ -112,7 +126,11 @@ impl<P: Ports> TopicSweep<'_, P> {
                 names.push(name.clone());
             }
         }
-        Ok(if names.is_empty() { Doomed::Nothing } else { Doomed::Subscriptions(names) })
+        Ok(if names.is_empty() {
+            Doomed::Nothing
+        } else {
+            Doomed::Subscriptions(names)
+        })
     }
 
     async fn is_doomed(
@@ -122,12 +140,22 @@ impl<P: Ports> TopicSweep<'_, P> {
         settings: &SubscriptionSettings,
         now: Timestamp,
     ) -> Result<bool, SweepError> {
-        if settings.expiration_time_utc.is_some_and(|ends_at| now >= ends_at.0) {
+        if settings
+            .expiration_time_utc
+            .is_some_and(|ends_at| now >= ends_at.0)
+        {
             return Ok(true);
         }
-        let Some(idle) = settings.auto_delete_on_idle else { return Ok(false) };
+        let Some(idle) = settings.auto_delete_on_idle else {
+            return Ok(false);
+        };
         let is_idle = |last| is_idle_since(idle.0, last, self.awake_since, now);
-        if !is_idle(settings.status.as_ref().map_or(Timestamp::EPOCH, |status| status.since.0)) {
+        if !is_idle(
+            settings
+                .status
+                .as_ref()
+                .map_or(Timestamp::EPOCH, |status| status.since.0),
+        ) {
             return Ok(false);
         }
         let key = layout::subscription_activity(&record.name, name);
@@ -135,7 +163,11 @@ impl<P: Ports> TopicSweep<'_, P> {
         if !is_idle(self.last(&key).await?.unwrap_or(record.updated_at)) {
             return Ok(false);
         }
-        let waits = self.waiting.is_for(&record.name, name).await.map_err(SweepError::Waiting)?;
+        let waits = self
+            .waiting
+            .is_for(&record.name, name)
+            .await
+            .map_err(SweepError::Waiting)?;
         Ok(!waits)
     }
 
@@ -157,30 +189,56 @@ impl<P: Ports> TopicSweep<'_, P> {
                 let topic = record.name.clone();
                 delete_topic(self.store, record, etag, now).await?;
                 tracing::info!(%topic, "topic deleted: it was idle");
-                return Ok(Swept { topics: 1, subscriptions: 0 });
+                return Ok(Swept {
+                    topics: 1,
+                    subscriptions: 0,
+                });
             }
             Doomed::Subscriptions(names) => names,
         };
-        record.settings.subscriptions.retain(|name, _| !names.contains(name));
+        record
+            .settings
+            .subscriptions
+            .retain(|name, _| !names.contains(name));
         record.updated_at = now;
         let topic = &record.name;
-        self.store.put(&layout::topic(topic), record.render(), PutCondition::IfMatch(etag)).await?;
+        self.store
+            .put(
+                &layout::topic(topic),
+                record.render(),
+                PutCondition::IfMatch(etag),
+            )
+            .await?;
         for name in &names {
             let subscription = name;
             tracing::info!(%topic, %subscription, "subscription deleted: its time was over, or it was idle");
             // The note of a subscription that is created again is written again.
-            let _ = self.store.delete(&layout::subscription_activity(topic, name)).await;
+            let _ = self
+                .store
+                .delete(&layout::subscription_activity(topic, name))
+                .await;
         }
-        Ok(Swept { topics: 0, subscriptions: names.len() })
+        Ok(Swept {
+            topics: 0,
+            subscriptions: names.len(),
+        })
     }
 
-    /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes temporary at
-    /// this moment had its name written before its record, so the name is written once more.
+    /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes
+    /// temporary at this moment had its name written before its record, so the name is written
+    /// once more.
     async fn forget(&self, topic: &TopicName) -> Result<Swept, SweepError> {
         self.delete_notes(topic).await.map_err(SweepError::Store)?;
-        if self.read(topic).await?.is_some_and(|(record, _)| record.is_temporary()) {
+        if self
+            .read(topic)
+            .await?
+            .is_some_and(|(record, _)| record.is_temporary())
+        {
             let name = layout::temporary(topic);
-            let put = self.store.put(&name, bytes::Bytes::new(), PutCondition::Always).await;
+            let put = self
+                .store
+                .put(&name, bytes::Bytes::new(), PutCondition::Always)
+                .await;
             put.map_err(SweepError::Store)?;
         }
         Ok(Swept::default())
@@ -216,8 +274,16 @@ mod tests {
     async fn sweep(kit: &Kit) -> (usize, usize) {
         let (store, clock) = (&kit.ports.state, &kit.clock);
         let waiting = Waiting::new(store, None);
-        let sweep = TopicSweep::<TestPorts> { store, clock, waiting, awake_since: None };
-        let Swept { topics, subscriptions } = sweep.sweep(&topic_name("orders")).await.unwrap();
+        let sweep = TopicSweep::<TestPorts> {
+            store,
+            clock,
+            waiting,
+            awake_since: None,
+        };
+        let Swept {
+            topics,
+            subscriptions,
+        } = sweep.sweep(&topic_name("orders")).await.unwrap();
         (topics, subscriptions)
     }
 
@@ -232,7 +298,8 @@ mod tests {
             kit.topic(settings.clone());
             kit.clock.advance(10 * MINUTE);
             if let Some(key) = &used {
-                kit.store.write(key, ActivityNote::new(kit.clock.now()).render());
+                kit.store
+                    .write(key, ActivityNote::new(kit.clock.now()).render());
             }
             assert_eq!(sweep(&kit).await, expected, "{settings} {used:?}");
         };
@@ -242,10 +309,30 @@ mod tests {
         check(&idle, Some(layout::topic_activity(&topic)), (0, 0)).await;
         check(&json!({ "autoDeleteOnIdle": "PT20M" }), None, (0, 0)).await;
         check(&with(idle.clone()), None, (0, 1)).await;
-        check(&with(idle.clone()), Some(layout::subscription_activity(&topic, &name)), (0, 0)).await;
-        check(&with(idle), Some(format!("{}x.json", layout::held_of(&topic, &name))), (0, 0)).await;
-        check(&with(json!({ "expirationTimeUtc": "2026-03-07T04:15:00Z" })), None, (0, 1)).await;
-        check(&with(json!({ "expirationTimeUtc": "2026-03-07T04:16:00Z" })), None, (0, 0)).await;
+        check(
+            &with(idle.clone()),
+            Some(layout::subscription_activity(&topic, &name)),
+            (0, 0),
+        )
+        .await;
+        check(
+            &with(idle),
+            Some(format!("{}x.json", layout::held_of(&topic, &name))),
+            (0, 0),
+        )
+        .await;
+        check(
+            &with(json!({ "expirationTimeUtc": "2026-03-07T04:15:00Z" })),
+            None,
+            (0, 1),
+        )
+        .await;
+        check(
+            &with(json!({ "expirationTimeUtc": "2026-03-07T04:16:00Z" })),
+            None,
+            (0, 0),
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -253,13 +340,18 @@ mod tests {
         for settings in [None, Some(with(json!({})))] {
             let kit = Kit::new();
             kit.store.write(NAME, "");
-            let note = layout::subscription_activity(&topic_name("orders"), &subscription_name("billing"));
-            kit.store.write(&note, ActivityNote::new(kit.clock.now()).render());
+            let note =
+                layout::subscription_activity(&topic_name("orders"), &subscription_name("billing"));
+            kit.store
+                .write(&note, ActivityNote::new(kit.clock.now()).render());
             if let Some(settings) = settings {
                 kit.topic(settings);
             }
             assert_eq!(sweep(&kit).await, (0, 0));
-            assert_eq!((kit.store.keys(NAME).len(), kit.store.keys(&note).len()), (0, 0));
+            assert_eq!(
+                (kit.store.keys(NAME).len(), kit.store.keys(&note).len()),
+                (0, 0)
+            );
         }
     }
 
@@ -269,7 +361,12 @@ mod tests {
         kit.store.write("topics/orders.json", "{");
         let (store, clock) = (&kit.ports.state, &kit.clock);
         let waiting = Waiting::new(store, None);
-        let sweep = TopicSweep::<TestPorts> { store, clock, waiting, awake_since: None };
+        let sweep = TopicSweep::<TestPorts> {
+            store,
+            clock,
+            waiting,
+            awake_since: None,
+        };
         let swept = sweep.sweep(&topic_name("orders")).await;
         assert!(matches!(swept, Err(SweepError::Record(_))), "{swept:?}");
     }

@@ -1,5 +1,6 @@
-//! Events that wait for a subscription in the object store. Held objects lie by subscription. Parked objects
-//! lie by minute, so a run looks for their owners once, and only where a subscription is idle by its notes.
+//! Events that wait for a subscription in the object store. Held objects lie by subscription.
+//! Parked objects lie by minute, so a run looks for their owners once, and only where a
+//! subscription is idle by its notes.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -11,8 +12,8 @@ use posthaste_core::stored::layout;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 use posthaste_services::pages;
 
-/// Most pages of parked objects that a run looks at: 200,000 objects. Where there are more, events count as
-/// waiting for every subscription, and idle ones go later.
+/// Most pages of parked objects that a run looks at: 200,000 objects. Where there are more, events
+/// count as waiting for every subscription, and idle ones go later.
 const PAGES_MAX: usize = 200;
 
 /// Looks for events that wait.
@@ -35,7 +36,11 @@ enum Owners {
 impl<'a, P: Ports> Waiting<'a, P> {
     /// A search in which no object is parked before this key.
     pub(super) fn new(store: &'a P::Store, parked_from: Option<String>) -> Self {
-        Self { store, parked_from, parked: Mutex::default() }
+        Self {
+            store,
+            parked_from,
+            parked: Mutex::default(),
+        }
     }
 
     /// Tells whether something is held or parked for a subscription.
@@ -77,13 +82,21 @@ impl<'a, P: Ports> Waiting<'a, P> {
 
     async fn owners(&self) -> Result<Owners, PortError> {
         let (mut folders, mut is_end) = (BTreeSet::new(), false);
-        let mut pages = pin!(pages(self.store, layout::PARKED, self.parked_from.clone()).take(PAGES_MAX));
+        let mut pages =
+            pin!(pages(self.store, layout::PARKED, self.parked_from.clone()).take(PAGES_MAX));
         while let Some(page) = pages.try_next().await? {
-            let owners = page.objects.iter().filter_map(|object| layout::parked_folder(&object.key));
+            let owners = page
+                .objects
+                .iter()
+                .filter_map(|object| layout::parked_folder(&object.key));
             folders.extend(owners.map(str::to_owned));
             is_end = page.next_after.is_none();
         }
-        Ok(if is_end { Owners::These(folders) } else { Owners::Any })
+        Ok(if is_end {
+            Owners::These(folders)
+        } else {
+            Owners::Any
+        })
     }
 }
 
@@ -93,16 +106,21 @@ mod tests {
     use crate::testing::{Kit, TestPorts};
 
     fn names(subscription: &str) -> (TopicName, SubscriptionName) {
-        (TopicName::parse("orders").unwrap(), SubscriptionName::parse(subscription).unwrap())
+        (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse(subscription).unwrap(),
+        )
     }
 
     #[tokio::test]
     async fn what_is_parked_is_listed_once_from_where_it_may_begin() {
         let kit = Kit::new();
         for n in 0..4 {
-            kit.store.write(&format!("parked/20260307T0405Z/orders.s{n}/x.json"), "");
+            kit.store
+                .write(&format!("parked/20260307T0405Z/orders.s{n}/x.json"), "");
         }
-        kit.store.write("held/orders.held/20260307T0405Z/x.json", "");
+        kit.store
+            .write("held/orders.held/20260307T0405Z/x.json", "");
         let from = Some("parked/20260307T0400Z".to_owned());
         let waiting = Waiting::<TestPorts>::new(&kit.ports.state, from.clone());
         let mut found = Vec::new();

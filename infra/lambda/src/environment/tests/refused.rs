@@ -5,14 +5,21 @@ use super::*;
 #[test]
 fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     fn check<E: Environment>(name: &str, expected: &str) {
-        let all: BTreeMap<_, _> = REQUIRED.iter().filter(|(other, _)| *other != name).copied().collect();
+        let all: BTreeMap<_, _> = REQUIRED
+            .iter()
+            .filter(|(other, _)| *other != name)
+            .copied()
+            .collect();
         let Err(absent) = E::read(&|name| all.get(name).map(|value| (*value).to_owned())) else {
             panic!("{name} is not needed")
         };
         assert_eq!(absent.to_string(), expected);
         assert_eq!(refused::<E>(name, ""), expected);
     }
-    check::<WakeEnvironment>("STATE_BUCKET", "STATE_BUCKET is not set, expected the name of a bucket");
+    check::<WakeEnvironment>(
+        "STATE_BUCKET",
+        "STATE_BUCKET is not set, expected the name of a bucket",
+    );
     let deliveries = "DELIVERIES_QUEUE_URL is not set, expected the URL of a queue";
     check::<PublishEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
     check::<DeliverEnvironment>("DELIVERIES_QUEUE_URL", deliveries);
@@ -37,8 +44,7 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", bucket);
     check::<ManageEnvironment>("DEAD_LETTER_BUCKET", bucket);
     check::<WakeEnvironment>("DEAD_LETTER_BUCKET", bucket);
-    let key =
-        "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
+    let key = "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
     check::<ManageEnvironment>("ADMIN_KEY_SHA256", key);
 }
 
@@ -64,17 +70,32 @@ fn an_empty_variable_counts_as_not_set() {
 fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     fn check<E: Environment>(name: &str, values: &[&str], expected: &str) {
         for value in values {
-            assert_eq!(refused::<E>(name, value), format!("{name} is {value:?}, expected {expected}"));
+            assert_eq!(
+                refused::<E>(name, value),
+                format!("{name} is {value:?}, expected {expected}")
+            );
         }
     }
     type Publish = PublishEnvironment;
     type Deliver = DeliverEnvironment;
     type Monitor = MonitorEnvironment;
-    let buckets = ["ab", "Upper", "with space", "s3://bucket", "arn:aws:s3:::bucket", "\u{fffd}xx"];
+    let buckets = [
+        "ab",
+        "Upper",
+        "with space",
+        "s3://bucket",
+        "arn:aws:s3:::bucket",
+        "\u{fffd}xx",
+    ];
     check::<Publish>("STATE_BUCKET", &buckets, "the name of a bucket");
     check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", &buckets, "the name of a bucket");
     check::<ManageEnvironment>("LOG_BUCKET", &buckets, "the name of a bucket");
-    let queues = ["deliveries", "arn:aws:sqs:x:1:deliveries", "https://sqs.example.com/", "ftp://a/b"];
+    let queues = [
+        "deliveries",
+        "arn:aws:sqs:x:1:deliveries",
+        "https://sqs.example.com/",
+        "ftp://a/b",
+    ];
     check::<Publish>("DELIVERIES_QUEUE_URL", &queues, "the URL of a queue");
     check::<Deliver>("DEADLETTERS_QUEUE_URL", &queues, "the URL of a queue");
     check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", &queues, "the URL of a queue");
@@ -85,25 +106,65 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
         "a whole number from 0 to 300",
     );
     check::<Publish>("TARPIT", &["Advise", "off", "delay "], "advise or delay");
-    check::<Deliver>("REQUESTS_MAX", &["0", "401"], "a whole number from 1 to 400");
-    check::<Deliver>("REQUESTS_PER_LINK_START", &["0", "401"], "a whole number from 1 to 400");
-    check::<Deliver>("WAITING_PER_CONNECTION", &["0", "1001"], "a whole number from 1 to 1000");
-    check::<Deliver>("REQUESTS_PER_LINK_MAX", &["0", "401"], "a whole number from 1 to 400");
+    check::<Deliver>(
+        "REQUESTS_MAX",
+        &["0", "401"],
+        "a whole number from 1 to 400",
+    );
+    check::<Deliver>(
+        "REQUESTS_PER_LINK_START",
+        &["0", "401"],
+        "a whole number from 1 to 400",
+    );
+    check::<Deliver>(
+        "WAITING_PER_CONNECTION",
+        &["0", "1001"],
+        "a whole number from 1 to 1000",
+    );
+    check::<Deliver>(
+        "REQUESTS_PER_LINK_MAX",
+        &["0", "401"],
+        "a whole number from 1 to 400",
+    );
     let origin = "a host name such as hooks.example.com";
-    check::<Deliver>("WEBHOOK_ORIGIN", &["two words", "a\r\nb: c", "münchen.example"], origin);
+    check::<Deliver>(
+        "WEBHOOK_ORIGIN",
+        &["two words", "a\r\nb: c", "münchen.example"],
+        origin,
+    );
     let modes = "off, attempts or payloads";
     check::<Deliver>("DELIVERY_LOG", &["Off", "all", "false", "payloads "], modes);
     let days = ["0", "3651", "P7D"];
-    check::<ManageEnvironment>("DELIVERY_LOG_RETENTION_DAYS", &days, "a whole number from 1 to 3650");
+    check::<ManageEnvironment>(
+        "DELIVERY_LOG_RETENTION_DAYS",
+        &days,
+        "a whole number from 1 to 3650",
+    );
     let networks = "networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas";
-    check::<Deliver>("ALLOW_ENDPOINTS", &["127.0.0", "10.0.0.0/33", "10.0.0.0/8,", "all"], networks);
+    check::<Deliver>(
+        "ALLOW_ENDPOINTS",
+        &["127.0.0", "10.0.0.0/33", "10.0.0.0/8,", "all"],
+        networks,
+    );
     check::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);
     let server = "an address and port such as 10.0.0.2:53";
-    check::<Deliver>("DNS_SERVER", &["10.0.0.2", "ns.example.com:53", "10.0.0.2:0"], server);
+    check::<Deliver>(
+        "DNS_SERVER",
+        &["10.0.0.2", "ns.example.com:53", "10.0.0.2:0"],
+        server,
+    );
     check::<ManageEnvironment>("DNS_SERVER", &["53"], server);
     let profiles = "scaled, exchange-2013, exchange-2013-german or off";
-    check::<Monitor>("PRESSURE_PROFILE", &["Scaled", "exchange-2016", "on"], profiles);
-    check::<Monitor>("PRESSURE_INTERVAL_SECONDS", &["0", "61", "10s"], "a whole number from 1 to 60");
+    check::<Monitor>(
+        "PRESSURE_PROFILE",
+        &["Scaled", "exchange-2016", "on"],
+        profiles,
+    );
+    check::<Monitor>(
+        "PRESSURE_INTERVAL_SECONDS",
+        &["0", "61", "10s"],
+        "a whole number from 1 to 60",
+    );
     let names = ["two words", "-ops", "malformed", &"x".repeat(65)];
     check::<Monitor>("NOTICES_TOPIC", &names, "the name of a topic");
     check::<WakeEnvironment>("NOTICES_TOPIC", &names, "the name of a topic");
@@ -114,18 +175,34 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
     let levels = "off, error, warn, info, debug or trace";
     check::<Publish>("LOG_LEVEL", &["INFO", "3", "posthaste=debug"], levels);
     let namespaces = "1 to 255 letters, digits and .-_/#: as CloudWatch has them";
-    check::<Publish>("METRICS_NAMESPACE", &["a b", "ä", &"x".repeat(256)], namespaces);
-    check::<Publish>("METRICS_BY", &["Stack", "none"], "stack, topic or subscription");
+    check::<Publish>(
+        "METRICS_NAMESPACE",
+        &["a b", "ä", &"x".repeat(256)],
+        namespaces,
+    );
+    check::<Publish>(
+        "METRICS_BY",
+        &["Stack", "none"],
+        "stack, topic or subscription",
+    );
 }
 
 #[test]
 fn a_secret_that_is_refused_is_not_shown() {
     // The last one is the digest of nothing: what a shell makes of a key that is not set.
     let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    for digest in [KEY, &KEY_SHA256[1..], &KEY_SHA256.replace('f', "g"), of_nothing] {
+    for digest in [
+        KEY,
+        &KEY_SHA256[1..],
+        &KEY_SHA256.replace('f', "g"),
+        of_nothing,
+    ] {
         let expected = "ADMIN_KEY_SHA256 is not usable, expected the SHA-256 digest of the admin key, as 64 \
                         hexadecimal digits";
-        assert_eq!(refused::<ManageEnvironment>("ADMIN_KEY_SHA256", digest), expected);
+        assert_eq!(
+            refused::<ManageEnvironment>("ADMIN_KEY_SHA256", digest),
+            expected
+        );
     }
 }
 
@@ -138,7 +215,11 @@ fn no_secret_is_seen_in_debug() {
 
 #[test]
 fn all_that_is_wrong_is_told_at_once() {
-    let wrong = [("STATE_BUCKET", ""), ("DELIVERIES_QUEUE_URL", "deliveries"), ("TARPIT", "no")];
+    let wrong = [
+        ("STATE_BUCKET", ""),
+        ("DELIVERIES_QUEUE_URL", "deliveries"),
+        ("TARPIT", "no"),
+    ];
     let error = read::<PublishEnvironment>(&wrong).unwrap_err().to_string();
     assert_eq!(
         error,

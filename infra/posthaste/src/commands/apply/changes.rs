@@ -32,7 +32,8 @@ pub struct AppliedEntity {
     /// The members that differ, where it was there before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberChange>,
-    /// Secret members that were written and cannot be compared, because the server does not show them.
+    /// Secret members that were written and cannot be compared, because the server does not show
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<String>,
     /// A subscription's state, with its reason.
@@ -60,7 +61,8 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Adds a topic: what was written, the server's view before (if it was there), and the view after.
+    /// Adds a topic: what was written, the server's view before (if it was there), and the view
+    /// after.
     pub(super) fn add(
         &mut self,
         name: &TopicName,
@@ -88,18 +90,28 @@ impl Applied {
                 change,
                 members,
                 not_compared: not_compared(before, settings),
-                status: after.get("status").and_then(|status| StatusView::deserialize(status).ok()),
+                status: after
+                    .get("status")
+                    .and_then(|status| StatusView::deserialize(status).ok()),
             });
             self.add_made_secrets(&format!("{topic}/{subscription}"), settings, after);
         }
     }
 
-    /// Notes whether the topic's version changed. If it did not, the secrets that cannot be compared are the
-    /// same. If it did, and no member shows why, they are the change.
+    /// Notes whether the topic's version changed. If it did not, the secrets that cannot be
+    /// compared are the same. If it did, and no member shows why, they are the change.
     pub(super) fn settle(&mut self, name: &TopicName, is_same_version: bool) {
-        let of_topic = || self.entities.iter().filter(|entity| entity.topic == name.as_str());
+        let of_topic = || {
+            self.entities
+                .iter()
+                .filter(|entity| entity.topic == name.as_str())
+        };
         let is_explained = of_topic().any(|entity| entity.change != Change::Unchanged);
-        for entity in self.entities.iter_mut().filter(|entity| entity.topic == name.as_str()) {
+        for entity in self
+            .entities
+            .iter_mut()
+            .filter(|entity| entity.topic == name.as_str())
+        {
             if is_same_version {
                 entity.not_compared.clear();
             } else if !is_explained && !entity.not_compared.is_empty() {
@@ -110,7 +122,8 @@ impl Applied {
 
     fn add_made_secrets(&mut self, of: &str, written: &SubscriptionSettings, after: &Value) {
         let own = written.signing.secrets.as_deref().unwrap_or_default();
-        let is_new = |secret: &&str| is_clear(secret) && !own.iter().any(|own| own.expose() == *secret);
+        let is_new =
+            |secret: &&str| is_clear(secret) && !own.iter().any(|own| own.expose() == *secret);
         for secret in secrets_of(after).filter(is_new) {
             self.add_secret(of, "signing secret", secret);
         }
@@ -124,7 +137,11 @@ impl Applied {
     }
 
     fn add_secret(&mut self, of: &str, kind: &'static str, value: &str) {
-        self.secrets.push(NewSecret { of: of.to_owned(), kind, value: value.to_owned() });
+        self.secrets.push(NewSecret {
+            of: of.to_owned(),
+            kind,
+            value: value.to_owned(),
+        });
     }
 }
 
@@ -134,19 +151,24 @@ fn compare(
     after: &Value,
     differences: fn(&Value, &Value) -> Vec<MemberChange>,
 ) -> (Change, Vec<MemberChange>) {
-    let Some(before) = before else { return (Change::Created, Vec::new()) };
+    let Some(before) = before else {
+        return (Change::Created, Vec::new());
+    };
     match differences(before, after) {
         members if members.is_empty() => (Change::Unchanged, members),
         members => (Change::Changed, members),
     }
 }
 
-/// The secret headers that are written in clear and were there before. Their masks do not tell them apart.
+/// The secret headers that are written in clear and were there before. Their masks do not tell them
+/// apart.
 fn not_compared(before: Option<&Value>, written: &SubscriptionSettings) -> Vec<String> {
     let is_there = |name: &str| {
         let headers = before.and_then(|before| before.get("deliveryHeaders")?.as_array());
         headers.into_iter().flatten().any(|header| {
-            let same = header["name"].as_str().is_some_and(|other| other.eq_ignore_ascii_case(name));
+            let same = header["name"]
+                .as_str()
+                .is_some_and(|other| other.eq_ignore_ascii_case(name));
             same && header["isSecret"] == true
         })
     };
@@ -154,7 +176,9 @@ fn not_compared(before: Option<&Value>, written: &SubscriptionSettings) -> Vec<S
     let headers = written.delivery_headers.iter().filter(|header| {
         header.is_secret && header.value.as_ref().is_some_and(is_clear) && is_there(&header.name)
     });
-    headers.map(|header| format!("deliveryHeaders[{}].value", header.name)).collect()
+    headers
+        .map(|header| format!("deliveryHeaders[{}].value", header.name))
+        .collect()
 }
 
 /// Whether this is a signing secret, and no mask of one.
@@ -164,11 +188,15 @@ fn is_clear(secret: &str) -> bool {
 
 fn subscription_of<'a>(topic: &'a Value, name: &str) -> Option<&'a Value> {
     let subscriptions = topic.get("subscriptions")?.as_object()?;
-    subscriptions.iter().find_map(|(other, settings)| other.eq_ignore_ascii_case(name).then_some(settings))
+    subscriptions
+        .iter()
+        .find_map(|(other, settings)| other.eq_ignore_ascii_case(name).then_some(settings))
 }
 
 fn secrets_of(subscription: &Value) -> impl Iterator<Item = &str> {
-    let secrets = subscription.pointer("/signing/secrets").and_then(Value::as_array);
+    let secrets = subscription
+        .pointer("/signing/secrets")
+        .and_then(Value::as_array);
     secrets.into_iter().flatten().filter_map(Value::as_str)
 }
 
@@ -180,8 +208,7 @@ mod tests {
     fn view(secrets: &[&str], state: &str, since: &str) -> Value {
         let signing = json!({ "secrets": secrets });
         let status = json!({ "state": state, "since": since });
-        let billing =
-            json!({ "endpoint": { "url": "https://a.example/" }, "signing": signing, "status": status });
+        let billing = json!({ "endpoint": { "url": "https://a.example/" }, "signing": signing, "status": status });
         json!({ "inputSchema": "CloudEvents", "subscriptions": { "billing": billing } })
     }
 
@@ -192,32 +219,59 @@ mod tests {
         let mut applied = Applied::default();
         let before = view(&["(masked:0a1b2c3d)"], "Active", "2026-11-21T10:00:00.000Z");
         let name = TopicName::parse("orders").unwrap();
-        applied.add(&name, &serde_json::from_value(written).unwrap(), Some(&before), after);
-        let changes: Vec<_> = applied.entities.iter().map(|entity| entity.change).collect();
-        assert_eq!((changes, applied.secrets), (vec![Change::Unchanged, expected], vec![]), "{after}");
+        applied.add(
+            &name,
+            &serde_json::from_value(written).unwrap(),
+            Some(&before),
+            after,
+        );
+        let changes: Vec<_> = applied
+            .entities
+            .iter()
+            .map(|entity| entity.change)
+            .collect();
+        assert_eq!(
+            (changes, applied.secrets),
+            (vec![Change::Unchanged, expected], vec![]),
+            "{after}"
+        );
     }
 
     #[test]
     fn the_same_secrets_are_no_change_and_others_are() {
         let since = "2026-11-21T10:00:00.000Z";
-        check(&view(&["(masked:0a1b2c3d)"], "Active", since), Change::Unchanged);
-        check(&view(&["(masked:4e5f6071)"], "Active", since), Change::Changed);
-        check(&view(&["(masked:4e5f6071)", "(masked:0a1b2c3d)"], "Active", since), Change::Changed);
+        check(
+            &view(&["(masked:0a1b2c3d)"], "Active", since),
+            Change::Unchanged,
+        );
+        check(
+            &view(&["(masked:4e5f6071)"], "Active", since),
+            Change::Changed,
+        );
+        check(
+            &view(&["(masked:4e5f6071)", "(masked:0a1b2c3d)"], "Active", since),
+            Change::Changed,
+        );
     }
 
     #[test]
     fn another_state_is_a_change_and_another_time_is_none() {
         let later = "2026-11-21T11:00:00.000Z";
-        check(&view(&["(masked:0a1b2c3d)"], "Failed", later), Change::Changed);
-        check(&view(&["(masked:0a1b2c3d)"], "Active", later), Change::Unchanged);
+        check(
+            &view(&["(masked:0a1b2c3d)"], "Failed", later),
+            Change::Changed,
+        );
+        check(
+            &view(&["(masked:0a1b2c3d)"], "Active", later),
+            Change::Unchanged,
+        );
     }
 
     /// A secret header that is written in clear, by the versions of the topic before and after.
     fn check_secret_header(is_same_version: bool, expected: Change, not_compared: &[&str]) {
         let headers = |value| json!([{ "name": "X-Key", "value": value, "isSecret": true }]);
         let billing = |value| {
-            let billing =
-                json!({ "endpoint": { "url": "https://a.example/" }, "deliveryHeaders": headers(value) });
+            let billing = json!({ "endpoint": { "url": "https://a.example/" }, "deliveryHeaders": headers(value) });
             json!({ "subscriptions": { "billing": billing } })
         };
         let (before, name) = (billing("(masked)"), TopicName::parse("orders").unwrap());

@@ -20,7 +20,10 @@ pub struct Checked {
 /// Parses a file and checks every topic in it.
 pub(crate) fn check(path: &Path, text: &[u8]) -> Result<Checked, Mistakes> {
     let contents = read(path, text, &check_topics)?;
-    Ok(Checked { path: path.to_owned(), contents })
+    Ok(Checked {
+        path: path.to_owned(),
+        contents,
+    })
 }
 
 /// The rules that hold without the server.
@@ -28,22 +31,34 @@ fn check_topics(contents: &ApplyFile) -> Result<(), SettingsError> {
     let mut folded = BTreeSet::new();
     for (name, settings) in &contents.topics {
         if !folded.insert(name.folded()) {
-            return Err(SettingsError { member: format!("topics.{name}"), problem: Problem::Duplicate });
+            return Err(SettingsError {
+                member: format!("topics.{name}"),
+                problem: Problem::Duplicate,
+            });
         }
-        check_topic(name, settings)
-            .map_err(|error| SettingsError { member: format!("topics.{name}.{}", error.member), ..error })?;
+        check_topic(name, settings).map_err(|error| SettingsError {
+            member: format!("topics.{name}.{}", error.member),
+            ..error
+        })?;
     }
     Ok(())
 }
 
-/// The topics of `next`, whose text is `text`, that one of `files` declares too. It is unknown which one is
-/// meant.
+/// The topics of `next`, whose text is `text`, that one of `files` declares too. It is unknown
+/// which one is meant.
 pub(super) fn declared_twice(files: &[Checked], next: &Checked, text: &[u8]) -> Vec<FileMistake> {
     let twice = |name: &TopicName| {
         let same = |other: &TopicName| other.folded() == name.folded();
-        let first = files.iter().find(|file| file.contents.topics.keys().any(same))?;
+        let first = files
+            .iter()
+            .find(|file| file.contents.topics.keys().any(same))?;
         let fault = format!("the topic is declared in {} too", first.path.display());
-        Some(FileMistake::of_name(&next.path, text, format!("topics.{name}"), fault))
+        Some(FileMistake::of_name(
+            &next.path,
+            text,
+            format!("topics.{name}"),
+            fault,
+        ))
     };
     next.contents.topics.keys().filter_map(twice).collect()
 }
@@ -53,14 +68,24 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        check(Path::new("a.yaml"), text.as_bytes()).unwrap_err().to_string()
+        check(Path::new("a.yaml"), text.as_bytes())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn the_sample_topic_of_custom_events_can_be_applied() {
         let text = include_bytes!("../../../../../samples/custom/topic.yaml");
         let checked = check(Path::new("topic.yaml"), text).unwrap();
-        assert_eq!(checked.contents.topics.values().map(|topic| topic.subscriptions.len()).sum::<usize>(), 3);
+        assert_eq!(
+            checked
+                .contents
+                .topics
+                .values()
+                .map(|topic| topic.subscriptions.len())
+                .sum::<usize>(),
+            3
+        );
     }
 
     #[test]
@@ -124,7 +149,10 @@ topics:
         let text = format!(
             "topics:\n  orders:\n    subscriptions:\n      crm: {subscription}\n      crm: {subscription}\n"
         );
-        assert_eq!(refusal(&text), "a.yaml:5:7: `crm` is there twice, remove or rename one");
+        assert_eq!(
+            refusal(&text),
+            "a.yaml:5:7: `crm` is there twice, remove or rename one"
+        );
     }
 
     #[test]
@@ -138,7 +166,10 @@ topics:
             "{ secrets: [{ whsec_hush: 1 }] }",
         ] {
             let message = refusal(&text.replace("SIGNING", signing));
-            assert!(message.contains("a.yaml:6:") && !message.contains("hush"), "{message}");
+            assert!(
+                message.contains("a.yaml:6:") && !message.contains("hush"),
+                "{message}"
+            );
         }
     }
 
@@ -151,7 +182,10 @@ topics:
         let one = check(Path::new("a.yaml"), b"topics: { orders: {} }").unwrap();
         let other = check(Path::new("b.yaml"), b"topics: { ORDERS: {} }").unwrap();
         let twice = Mistakes(declared_twice(&[one], &other, b"topics: { ORDERS: {} }"));
-        assert_eq!(twice.to_string(), "b.yaml:1:11: topics.ORDERS: the topic is declared in a.yaml too");
+        assert_eq!(
+            twice.to_string(),
+            "b.yaml:1:11: topics.ORDERS: the topic is declared in a.yaml too"
+        );
     }
 
     #[test]
@@ -165,7 +199,10 @@ topics:
                 "topics: {{ orders: {{ subscriptions: {{ a: {{ endpoint: {{ url: 'https://a.example/' }}, \
                     {masked} }} }} }} }}"
             );
-            assert!(check(Path::new("a.yaml"), text.as_bytes()).is_ok(), "{masked}");
+            assert!(
+                check(Path::new("a.yaml"), text.as_bytes()).is_ok(),
+                "{masked}"
+            );
         }
     }
 
@@ -180,7 +217,10 @@ topics:
             "topics: {a: {b: &x {c: *x}}}",
             "topics: {}\n---\ntopics: {}",
         ] {
-            assert!(check(Path::new("a.yaml"), bad.as_bytes()).is_err(), "{bad:?}");
+            assert!(
+                check(Path::new("a.yaml"), bad.as_bytes()).is_err(),
+                "{bad:?}"
+            );
         }
         assert!(check(Path::new("a.yaml"), b"\xff\xfe\xfa").is_err());
     }

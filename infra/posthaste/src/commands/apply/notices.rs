@@ -8,8 +8,9 @@ use posthaste_core::model::TopicName;
 
 use super::file::Checked;
 
-/// Warnings about notices topics that are neither in the files nor on the server. They may be created later,
-/// so this is no error. Once the server cannot be asked, it is asked no more, and there is no other warning.
+/// Warnings about notices topics that are neither in the files nor on the server. They may be
+/// created later, so this is no error. Once the server cannot be asked, it is asked no more, and
+/// there is no other warning.
 pub(super) fn warnings<E>(
     files: &[Checked],
     is_on_server: impl Fn(&TopicName) -> Result<bool, E>,
@@ -18,7 +19,11 @@ pub(super) fn warnings<E>(
     let mut asked = BTreeMap::new();
     let mut has_failed = false;
     let mut is_there = |topic: &TopicName| {
-        let answer = if has_failed { None } else { is_on_server(topic).ok() };
+        let answer = if has_failed {
+            None
+        } else {
+            is_on_server(topic).ok()
+        };
         has_failed = answer.is_none();
         answer.unwrap_or(true)
     };
@@ -27,7 +32,10 @@ pub(super) fn warnings<E>(
         !declared.contains(&folded) && !*asked.entry(folded).or_insert_with(|| is_there(topic))
     };
     let warning = |(path, name, settings): (&Path, &TopicName, &TopicSettings)| {
-        let topic = settings.notices_topic.as_ref().filter(|topic| is_missing(topic))?;
+        let topic = settings
+            .notices_topic
+            .as_ref()
+            .filter(|topic| is_missing(topic))?;
         Some(format!(
             "{}: topics.{name}.noticesTopic: there is no topic {topic}; no notices are sent until you create \
                 it",
@@ -40,7 +48,10 @@ pub(super) fn warnings<E>(
 /// Every topic of the files, with its file.
 fn topics(files: &[Checked]) -> impl Iterator<Item = (&Path, &TopicName, &TopicSettings)> {
     files.iter().flat_map(|file| {
-        file.contents.topics.iter().map(|(name, settings)| (file.path.as_path(), name, settings))
+        file.contents
+            .topics
+            .iter()
+            .map(|(name, settings)| (file.path.as_path(), name, settings))
     })
 }
 
@@ -57,7 +68,10 @@ mod tests {
                 "a.yaml",
                 "topics: { a: { noticesTopic: OPS }, b: { noticesTopic: opps }, c: { noticesTopic: C } }",
             ),
-            file("b.yaml", "topics: { ops: { noticesTopic: far }, d: {}, e: { noticesTopic: opps } }"),
+            file(
+                "b.yaml",
+                "topics: { ops: { noticesTopic: far }, d: {}, e: { noticesTopic: opps } }",
+            ),
         ];
         let asked = std::cell::RefCell::new(Vec::new());
         let found = warnings(&files, |topic| {
@@ -65,21 +79,34 @@ mod tests {
             Ok::<_, ()>(topic.as_str() == "far")
         });
         let warning = |at: &str| {
-            format!("{at}.noticesTopic: there is no topic opps; no notices are sent until you create it")
+            format!(
+                "{at}.noticesTopic: there is no topic opps; no notices are sent until you create it"
+            )
         };
-        assert_eq!(found, [warning("a.yaml: topics.b"), warning("b.yaml: topics.e")]);
+        assert_eq!(
+            found,
+            [warning("a.yaml: topics.b"), warning("b.yaml: topics.e")]
+        );
         assert_eq!(asked.into_inner(), ["opps", "far"]);
     }
 
     #[test]
     fn after_an_error_the_server_is_asked_no_more() {
-        let text = "topics: { a: { noticesTopic: x }, b: { noticesTopic: y }, c: { noticesTopic: z } }";
+        let text =
+            "topics: { a: { noticesTopic: x }, b: { noticesTopic: y }, c: { noticesTopic: z } }";
         let files = [check(Path::new("a.yaml"), text.as_bytes()).unwrap()];
         let asked = std::cell::RefCell::new(Vec::new());
         let found = warnings(&files, |topic| {
             asked.borrow_mut().push(topic.to_string());
-            if topic.as_str() == "x" { Ok(false) } else { Err(()) }
+            if topic.as_str() == "x" {
+                Ok(false)
+            } else {
+                Err(())
+            }
         });
-        assert_eq!((found.len(), asked.into_inner()), (1, vec!["x".to_owned(), "y".to_owned()]));
+        assert_eq!(
+            (found.len(), asked.into_inner()),
+            (1, vec!["x".to_owned(), "y".to_owned()])
+        );
     }
 }

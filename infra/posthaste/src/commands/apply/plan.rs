@@ -1,5 +1,5 @@
-//! `apply --dry-run`: what the files would change, without a write. The server is only read; the rules of its
-//! writes are those of the core.
+//! `apply --dry-run`: what the files would change, without a write. The server is only read; the
+//! rules of its writes are those of the core.
 
 use posthaste_core::api::TopicSettings;
 use posthaste_core::api::edit::preview;
@@ -38,8 +38,14 @@ pub(super) fn add(
     planned: &mut Applied,
 ) -> Result<(), CommandError> {
     let view = current(session, name)?;
-    let unreadable = |source| ClientError::Answer { url: session.client.base().clone(), source };
-    let present = view.map(|view| serde_json::from_value(view.topic)).transpose().map_err(unreadable)?;
+    let unreadable = |source| ClientError::Answer {
+        url: session.client.base().clone(),
+        source,
+    };
+    let present = view
+        .map(|view| serde_json::from_value(view.topic))
+        .transpose()
+        .map_err(unreadable)?;
     planned.add_preview(name, written, present.as_ref(), now)?;
     Ok(())
 }
@@ -65,7 +71,11 @@ impl Applied {
 
 fn would_refuse(topic: &TopicName, problem: Problem) -> WouldRefuse {
     let member = problem.member.unwrap_or_default().into();
-    WouldRefuse { topic: topic.clone(), member, reason: problem.detail.unwrap_or_default() }
+    WouldRefuse {
+        topic: topic.clone(),
+        member,
+        reason: problem.detail.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]
@@ -76,11 +86,15 @@ mod tests {
     const NOW: Timestamp = Timestamp::EPOCH;
 
     fn topic(subscriptions: &str) -> TopicSettings {
-        let text = format!(r#"{{ "inputSchema": "EventGrid", "subscriptions": {{ {subscriptions} }} }}"#);
+        let text =
+            format!(r#"{{ "inputSchema": "EventGrid", "subscriptions": {{ {subscriptions} }} }}"#);
         serde_json::from_str(&text).unwrap()
     }
 
-    fn planned(written: &TopicSettings, present: Option<&TopicSettings>) -> Result<Applied, WouldRefuse> {
+    fn planned(
+        written: &TopicSettings,
+        present: Option<&TopicSettings>,
+    ) -> Result<Applied, WouldRefuse> {
         let mut planned = Applied::default();
         planned.add_preview(&TopicName::parse("orders").unwrap(), written, present, NOW)?;
         Ok(planned)
@@ -96,18 +110,39 @@ mod tests {
         };
         let shown = billing("PT1M", "5.0").shown(&TopicName::parse("orders").unwrap(), NOW);
         let planned = planned(&billing("PT60S", "5"), Some(&shown)).unwrap();
-        let members: Vec<_> = planned.entities.iter().flat_map(|entity| &entity.members).collect();
-        let states: Vec<_> = members.iter().map(|change| change.member.as_str()).collect();
-        assert_eq!(states, ["status.state"], "a record without a state becomes active");
+        let members: Vec<_> = planned
+            .entities
+            .iter()
+            .flat_map(|entity| &entity.members)
+            .collect();
+        let states: Vec<_> = members
+            .iter()
+            .map(|change| change.member.as_str())
+            .collect();
+        assert_eq!(
+            states,
+            ["status.state"],
+            "a record without a state becomes active"
+        );
     }
 
     #[test]
     fn what_is_not_there_is_created_and_what_is_left_out_stays() {
         let audit = topic(r#""audit": { "endpoint": { "url": "https://b.example/" } }"#);
         let shown = topic("").shown(&TopicName::parse("Orders").unwrap(), NOW);
-        let changes = |planned: Applied| planned.entities.iter().map(|it| it.change).collect::<Vec<_>>();
+        let changes = |planned: Applied| {
+            planned
+                .entities
+                .iter()
+                .map(|it| it.change)
+                .collect::<Vec<_>>()
+        };
         let planned_new = planned(&audit, None).unwrap();
-        assert_eq!(planned_new.secrets, [], "a secret is made by the server alone");
+        assert_eq!(
+            planned_new.secrets,
+            [],
+            "a secret is made by the server alone"
+        );
         assert_eq!(changes(planned_new), [Change::Created, Change::Created]);
         let planned = planned(&audit, Some(&shown)).unwrap();
         assert_eq!(changes(planned), [Change::Unchanged, Change::Created]);
@@ -123,6 +158,9 @@ mod tests {
             ("subscriptions.crm.deliverySchema", Some(3))
         );
         let text = refusal.to_string();
-        assert!(text.starts_with("the server would refuse the topic orders\n  member: sub"), "{text}");
+        assert!(
+            text.starts_with("the server would refuse the topic orders\n  member: sub"),
+            "{text}"
+        );
     }
 }

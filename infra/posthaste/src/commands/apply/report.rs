@@ -1,5 +1,5 @@
-//! The reply of `apply`: a row for every topic and subscription of the files, a line for every member that
-//! differs, and the secrets that were made.
+//! The reply of `apply`: a row for every topic and subscription of the files, a line for every
+//! member that differs, and the secrets that were made.
 
 use serde_json::json;
 
@@ -12,13 +12,23 @@ const HEADER: [&str; 4] = ["topic", "subscription", "result", "state"];
 /// The reply to what was done.
 pub(super) fn done(applied: &Applied) -> Reply {
     let reply = Reply::new(json!({ "applied": applied.entities, "new": applied.secrets }));
-    let reply = details(reply, applied, word, "secret, so it was sent and not compared");
+    let reply = details(
+        reply,
+        applied,
+        word,
+        "secret, so it was sent and not compared",
+    );
     let [created, changed, unchanged] = counts(applied);
-    let reply = reply.line(format!("\n{created} created, {changed} changed, {unchanged} unchanged"));
+    let reply = reply.line(format!(
+        "\n{created} created, {changed} changed, {unchanged} unchanged"
+    ));
     if applied.secrets.is_empty() {
         return reply;
     }
-    let rows = applied.secrets.iter().map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);
+    let rows = applied
+        .secrets
+        .iter()
+        .map(|new| [new.of.clone(), new.kind.to_owned(), new.value.clone()]);
     reply
         .line("\nNew keys and secrets. Signing secrets are shown this once; keep them:")
         .table(["of", "kind", "value"], rows.collect())
@@ -27,8 +37,12 @@ pub(super) fn done(applied: &Applied) -> Reply {
 /// The reply to what would be done.
 pub(super) fn planned(planned: &Applied) -> Reply {
     let reply = Reply::new(json!({ "planned": planned.entities }));
-    let reply =
-        details(reply, planned, |change| intent(*change).to_owned(), "secret, so it cannot be compared");
+    let reply = details(
+        reply,
+        planned,
+        |change| intent(*change).to_owned(),
+        "secret, so it cannot be compared",
+    );
     let [created, changed, unchanged] = counts(planned);
     let counts = format!("{created} to create, {changed} to change, {unchanged} unchanged");
     reply.line(format!("\n{counts}; nothing was sent"))
@@ -43,30 +57,60 @@ fn intent(change: Change) -> &'static str {
 }
 
 fn counts(applied: &Applied) -> [usize; 3] {
-    [Change::Created, Change::Changed, Change::Unchanged]
-        .map(|change| applied.entities.iter().filter(|entity| entity.change == change).count())
+    [Change::Created, Change::Changed, Change::Unchanged].map(|change| {
+        applied
+            .entities
+            .iter()
+            .filter(|entity| entity.change == change)
+            .count()
+    })
 }
 
-fn details(reply: Reply, applied: &Applied, name: impl Fn(&Change) -> String, secret: &str) -> Reply {
-    let rows = applied.entities.iter().map(|entity| row(entity, name(&entity.change))).collect();
+fn details(
+    reply: Reply,
+    applied: &Applied,
+    name: impl Fn(&Change) -> String,
+    secret: &str,
+) -> Reply {
+    let rows = applied
+        .entities
+        .iter()
+        .map(|entity| row(entity, name(&entity.change)))
+        .collect();
     let reply = reply.table(HEADER, rows);
-    applied.entities.iter().flat_map(|entity| lines(entity, secret)).fold(reply, Reply::line)
+    applied
+        .entities
+        .iter()
+        .flat_map(|entity| lines(entity, secret))
+        .fold(reply, Reply::line)
 }
 
 fn row(entity: &AppliedEntity, change: String) -> [String; 4] {
     let subscription = entity.subscription.clone().unwrap_or_default();
-    let state = entity.status.as_ref().map(subscriptions::state).unwrap_or_default();
+    let state = entity
+        .status
+        .as_ref()
+        .map(subscriptions::state)
+        .unwrap_or_default();
     [entity.topic.clone(), subscription, change, state]
 }
 
 /// The members that differ under the entity's name. None where there are none.
 fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
-    let members =
-        entity.members.iter().map(|change| format!("  {}", clean(&change.to_string()).replace('\n', " ")));
-    let not_compared = entity.not_compared.iter().map(|member| format!("  {member}: {secret}"));
+    let members = entity
+        .members
+        .iter()
+        .map(|change| format!("  {}", clean(&change.to_string()).replace('\n', " ")));
+    let not_compared = entity
+        .not_compared
+        .iter()
+        .map(|member| format!("  {member}: {secret}"));
     let mut lines: Vec<_> = members.chain(not_compared).collect();
     if !lines.is_empty() {
-        let subscription = entity.subscription.as_ref().map_or_else(String::new, |name| format!("/{name}"));
+        let subscription = entity
+            .subscription
+            .as_ref()
+            .map_or_else(String::new, |name| format!("/{name}"));
         lines.insert(0, format!("\n{}{subscription}:", entity.topic));
     }
     lines
@@ -96,10 +140,15 @@ mod tests {
 
     fn some() -> Applied {
         let mut billing = entity(Some("billing"), Change::Changed, Some(".pdf\u{1b}"));
-        billing.not_compared.push("deliveryHeaders[X-Key].value".to_owned());
+        billing
+            .not_compared
+            .push("deliveryHeaders[X-Key].value".to_owned());
         let crm = entity(Some("crm"), Change::Created, None);
         let entities = vec![entity(None, Change::Unchanged, None), billing, crm];
-        Applied { entities, secrets: Vec::new() }
+        Applied {
+            entities,
+            secrets: Vec::new(),
+        }
     }
 
     #[test]
@@ -122,17 +171,28 @@ orders/billing:
     #[test]
     fn apply_shows_the_same_as_done() {
         let text = done(&some()).render(Style::Plain);
-        assert!(text.contains("orders  billing       changed\n") && !text.contains("New keys"), "{text}");
         assert!(
-            text.contains("\n  deliveryHeaders[X-Key].value: secret, so it was sent and not compared\n"),
+            text.contains("orders  billing       changed\n") && !text.contains("New keys"),
             "{text}"
         );
-        assert!(text.ends_with("\n1 created, 1 changed, 1 unchanged\n"), "{text}");
+        assert!(
+            text.contains(
+                "\n  deliveryHeaders[X-Key].value: secret, so it was sent and not compared\n"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\n1 created, 1 changed, 1 unchanged\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn files_without_topics_have_no_header() {
         let text = planned(&Applied::default()).render(Style::Plain);
-        assert_eq!(text, "\n0 to create, 0 to change, 0 unchanged; nothing was sent\n");
+        assert_eq!(
+            text,
+            "\n0 to create, 0 to change, 0 unchanged; nothing was sent\n"
+        );
     }
 }

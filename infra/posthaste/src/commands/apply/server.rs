@@ -25,7 +25,10 @@ impl View {
 
 /// The topic as it is now; `None` if it does not exist.
 pub(super) fn current(session: &Session, name: &TopicName) -> Result<Option<View>, ClientError> {
-    match view(session, session.call(Method::GET, &["topics", name.as_str()])) {
+    match view(
+        session,
+        session.call(Method::GET, &["topics", name.as_str()]),
+    ) {
         Ok(topic) => Ok(Some(topic)),
         Err(ClientError::Refused(refusal)) if refusal.status == 404 => Ok(None),
         Err(error) => Err(error),
@@ -40,9 +43,12 @@ pub(super) fn replace(
     before: Option<&View>,
 ) -> Result<View, ClientError> {
     let url = || session.client.base().clone();
-    let body = serde_json::to_vec(settings).map_err(|source| ClientError::Answer { url: url(), source })?;
+    let body = serde_json::to_vec(settings)
+        .map_err(|source| ClientError::Answer { url: url(), source })?;
     let path = ["topics", name.as_str()];
-    let call = session.call(Method::PUT, &path).body("application/json", body);
+    let call = session
+        .call(Method::PUT, &path)
+        .body("application/json", body);
     view(
         session,
         match before {
@@ -54,13 +60,19 @@ pub(super) fn replace(
 
 fn view(session: &Session, call: Call<'_>) -> Result<View, ClientError> {
     let answer = session.client.send(call)?;
-    let unreadable = |source| ClientError::Answer { url: session.client.base().clone(), source };
+    let unreadable = |source| ClientError::Answer {
+        url: session.client.base().clone(),
+        source,
+    };
     let topic = serde_json::from_slice(&answer.body).map_err(unreadable)?;
-    Ok(View { topic, version: version(&answer.headers) })
+    Ok(View {
+        topic,
+        version: version(&answer.headers),
+    })
 }
 
-/// The text of `ETag`, as the server wrote it: a proxy that compresses makes it a weak one, and `If-Match`
-/// never holds for those.
+/// The text of `ETag`, as the server wrote it: a proxy that compresses makes it a weak one, and
+/// `If-Match` never holds for those.
 fn version(headers: &HeaderMap) -> Option<String> {
     let etag = headers.get(ETAG)?.to_str().ok()?;
     Some(etag.strip_prefix("W/").unwrap_or(etag).to_owned())
@@ -73,7 +85,10 @@ mod tests {
 
     fn of(etag: Option<&'static str>) -> View {
         let headers = etag.map(|etag| (ETAG, HeaderValue::from_static(etag)));
-        View { topic: Value::Null, version: version(&headers.into_iter().collect()) }
+        View {
+            topic: Value::Null,
+            version: version(&headers.into_iter().collect()),
+        }
     }
 
     #[test]
@@ -84,7 +99,8 @@ mod tests {
 
     #[test]
     fn versions_are_compared_only_where_both_are_known() {
-        let check = |one, other, expected| assert_eq!(of(one).is_same_version(&of(other)), expected);
+        let check =
+            |one, other, expected| assert_eq!(of(one).is_same_version(&of(other)), expected);
         check(Some("\"1\""), Some("W/\"1\""), Some(true));
         check(Some("\"1\""), Some("\"2\""), Some(false));
         check(None, None, None);

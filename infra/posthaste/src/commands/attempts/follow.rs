@@ -1,4 +1,5 @@
-//! `attempts list --follow`: the newest attempts, and then each new one, until a signal ends the process.
+//! `attempts list --follow`: the newest attempts, and then each new one, until a signal ends the
+//! process.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,8 +35,8 @@ struct Tail {
     complete_until: Option<Timestamp>,
 }
 
-/// Follows until it fails for good or the reader of the output is gone. A signal ends the process as it lies.
-/// A first look that fails is the end, since it may be the command that is wrong.
+/// Follows until it fails for good or the reader of the output is gone. A signal ends the process
+/// as it lies. A first look that fails is the end, since it may be the command that is wrong.
 pub(super) fn run(
     session: &Session,
     path: &[&str],
@@ -43,10 +44,20 @@ pub(super) fn run(
     is_json: bool,
 ) -> Result<Reply, CommandError> {
     let mut tail = Tail::default();
-    // Whole pages: the last attempts are few, and those that others may still come between are many.
-    let pages = RecordsArgs { all: true, ..which.clone() };
-    let question = Question { path, subscription: None, which: &pages };
-    let first = question.ask(session, |page| page.records.len() >= wanted(which) && is_past_doubt(page))?;
+    // Whole pages: the last attempts are few, and those that others may still come between are
+    // many.
+    let pages = RecordsArgs {
+        all: true,
+        ..which.clone()
+    };
+    let question = Question {
+        path,
+        subscription: None,
+        which: &pages,
+    };
+    let first = question.ask(session, |page| {
+        page.records.len() >= wanted(which) && is_past_doubt(page)
+    })?;
     first.note.iter().for_each(|note| tell(note));
     let mut fresh = tail.fresh(first);
     fresh.drain(..fresh.len().saturating_sub(wanted(which)));
@@ -55,8 +66,15 @@ pub(super) fn run(
     while is_read {
         rest(LOOK_EVERY);
         let from = tail.complete_until.map(|time| time.to_string());
-        let later = RecordsArgs { from, all: true, ..which.clone() };
-        let question = Question { which: &later, ..question };
+        let later = RecordsArgs {
+            from,
+            all: true,
+            ..which.clone()
+        };
+        let question = Question {
+            which: &later,
+            ..question
+        };
         let page = until_answered(|| question.ask(session, |_| false), rest_after)?;
         is_read = print(&tail.fresh(page), is_json)?;
     }
@@ -65,15 +83,21 @@ pub(super) fn run(
 
 /// Whether a page reaches back to a time before which nothing can be missing.
 fn is_past_doubt(page: &RecordPage) -> bool {
-    page.records.last().is_some_and(|oldest| oldest.time < page.complete_until)
+    page.records
+        .last()
+        .is_some_and(|oldest| oldest.time < page.complete_until)
 }
 
 impl Tail {
-    /// The records that were not there at the last look, the oldest first. Those from before the time up to
-    /// which the log is complete now will not be asked for again, and are forgotten.
+    /// The records that were not there at the last look, the oldest first. Those from before the
+    /// time up to which the log is complete now will not be asked for again, and are forgotten.
     fn fresh(&mut self, page: RecordPage) -> Vec<RecordView> {
         let mut fresh = page.records;
-        fresh.retain(|record| self.seen.insert(record.record_id.clone(), record.time.0).is_none());
+        fresh.retain(|record| {
+            self.seen
+                .insert(record.record_id.clone(), record.time.0)
+                .is_none()
+        });
         fresh.sort_by(|a, b| (a.time, &a.record_id).cmp(&(b.time, &b.record_id)));
         let complete_until = self.complete_until.max(Some(page.complete_until.0));
         self.seen.retain(|_, time| Some(*time) >= complete_until);
@@ -85,7 +109,11 @@ impl Tail {
 /// Prints records. Answers whether there is a reader for more.
 fn print(records: &[RecordView], is_json: bool) -> Result<bool, Unprinted> {
     for record in records {
-        let text = if is_json { json!(record).to_string() } else { line(&attempt_row(record)) };
+        let text = if is_json {
+            json!(record).to_string()
+        } else {
+            line(&attempt_row(record))
+        };
         if !say(&text)? {
             return Ok(false);
         }
@@ -95,8 +123,10 @@ fn print(records: &[RecordView], is_json: bool) -> Result<bool, Unprinted> {
 
 /// Cells on a line of its own.
 fn line(cells: &[String; ATTEMPT_HEADER.len()]) -> String {
-    let cells =
-        cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{:width$}", clean(cell).replace('\n', " ")));
+    let cells = cells
+        .iter()
+        .zip(WIDTHS)
+        .map(|(cell, width)| format!("{:width$}", clean(cell).replace('\n', " ")));
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
@@ -136,21 +166,34 @@ mod tests {
     }
 
     fn page(complete: u32, records: &[(&str, u32)]) -> RecordPage {
-        let records: Vec<_> = records.iter().map(|(id, second)| record(id, *second)).collect();
+        let records: Vec<_> = records
+            .iter()
+            .map(|(id, second)| record(id, *second))
+            .collect();
         let until = format!("2026-11-21T10:00:{complete:02}.000Z");
         serde_json::from_value(json!({ "records": records, "completeUntil": until })).unwrap()
     }
 
     fn ids(records: &[RecordView]) -> String {
-        records.iter().map(|record| record.record_id.as_str()).collect::<Vec<_>>().join(" ")
+        records
+            .iter()
+            .map(|record| record.record_id.as_str())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
     fn each_record_comes_once_and_the_oldest_first_also_if_it_comes_late() {
         let mut tail = Tail::default();
-        assert_eq!(ids(&tail.fresh(page(5, &[("c", 7), ("a", 4), ("b", 4)]))), "a b c");
+        assert_eq!(
+            ids(&tail.fresh(page(5, &[("c", 7), ("a", 4), ("b", 4)]))),
+            "a b c"
+        );
         // `d` lies before what was printed, and came into the log only now.
-        assert_eq!(ids(&tail.fresh(page(6, &[("e", 9), ("c", 7), ("d", 6)]))), "d e");
+        assert_eq!(
+            ids(&tail.fresh(page(6, &[("e", 9), ("c", 7), ("d", 6)]))),
+            "d e"
+        );
         assert_eq!(ids(&tail.fresh(page(8, &[("e", 9), ("c", 7)]))), "");
         assert_eq!(tail.seen.keys().collect::<Vec<_>>(), ["e"]);
     }
@@ -160,7 +203,10 @@ mod tests {
         let mut tail = Tail::default();
         tail.fresh(page(8, &[("a", 9)]));
         assert_eq!(ids(&tail.fresh(page(2, &[("b", 9), ("a", 9)]))), "b");
-        assert_eq!(tail.complete_until, Timestamp::parse("2026-11-21T10:00:08Z").ok());
+        assert_eq!(
+            tail.complete_until,
+            Timestamp::parse("2026-11-21T10:00:08Z").ok()
+        );
     }
 
     #[test]
@@ -176,8 +222,7 @@ mod tests {
         let expected = "2026-11-21T10:00:01.000Z  retry          503     87 ms     1        order-1  Busy  \
             try \u{fffd}later";
         assert_eq!(line(&attempt_row(&page.records[0])), expected);
-        let header =
-            "TIME                      RESULT         STATUS  TOOK      ATTEMPT  EVENT  OUTCOME  ANSWER";
+        let header = "TIME                      RESULT         STATUS  TOOK      ATTEMPT  EVENT  OUTCOME  ANSWER";
         assert_eq!(line(&ATTEMPT_HEADER.map(str::to_uppercase)), header);
     }
 }

@@ -6,19 +6,38 @@ use posthaste_core::delivery_log::{DeliveryState, Origin};
 use crate::commands::records::{answer, status, took};
 use crate::output::{Reply, clean, indent};
 
-const HEADER: [&str; 7] = ["attempt", "at", "took", "status", "outcome", "answer", "webhook-id"];
+const HEADER: [&str; 7] = [
+    "attempt",
+    "at",
+    "took",
+    "status",
+    "outcome",
+    "answer",
+    "webhook-id",
+];
 
 /// Adds what became of an event.
 pub(super) fn event(reply: Reply, topic: &str, event: &EventView) -> Reply {
-    let reply = event.deliveries.iter().fold(reply, |reply, one| delivery(reply, topic, event, one));
+    let reply = event
+        .deliveries
+        .iter()
+        .fold(reply, |reply, one| delivery(reply, topic, event, one));
     let complete = format!("The log is complete up to {}.", event.complete_until.0);
-    event.note.iter().map(|note| clean(note)).chain([complete]).fold(reply, Reply::line)
+    event
+        .note
+        .iter()
+        .map(|note| clean(note))
+        .chain([complete])
+        .fold(reply, Reply::line)
 }
 
 fn delivery(reply: Reply, topic: &str, event: &EventView, one: &DeliveryView) -> Reply {
     let rows = one.attempts.iter().map(row).collect();
     let state = format!("{}: {}", one.subscription, state(one));
-    let reply = reply.line(clean(&state)).line(clean(&origin(one))).table(HEADER, rows);
+    let reply = reply
+        .line(clean(&state))
+        .line(clean(&origin(one)))
+        .table(HEADER, rows);
     let reply = match &one.payload {
         Some(payload) => reply.line(clean(&indent(payload.as_str()))),
         None => reply,
@@ -34,14 +53,20 @@ fn delivery(reply: Reply, topic: &str, event: &EventView, one: &DeliveryView) ->
 
 /// Where the event is, in words.
 fn state(one: &DeliveryView) -> String {
-    let reason = one.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let reason = one
+        .reason
+        .as_deref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
     match (one.state, one.next_attempt_at, &one.dead_letter_object) {
         (DeliveryState::Delivered, ..) => "delivered".to_owned(),
         (DeliveryState::Waiting, Some(next), _) => {
             format!("waits for its next attempt, at {} or later", next.0)
         }
         (DeliveryState::Waiting, None, _) => "waits for its next attempt".to_owned(),
-        (DeliveryState::Held, ..) => "held until its endpoint recovers, or an operator acts".to_owned(),
+        (DeliveryState::Held, ..) => {
+            "held until its endpoint recovers, or an operator acts".to_owned()
+        }
         (DeliveryState::DeadLettered, _, Some(object)) => {
             format!("given up{reason}; it is in the dead letters {object}")
         }
@@ -55,11 +80,19 @@ fn state(one: &DeliveryView) -> String {
 
 /// What the event is, and since when it is here.
 fn origin(one: &DeliveryView) -> String {
-    let member = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!(", {name} {value}"));
-    let members =
-        [member("type", &one.event_type), member("source", &one.source), member("subject", &one.subject)];
+    let member = |name: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(", {name} {value}"))
+    };
+    let members = [
+        member("type", &one.event_type),
+        member("source", &one.source),
+        member("subject", &one.subject),
+    ];
     let members: String = members.into_iter().flatten().collect();
-    format!("accepted at {}{members}, delivery {}", one.accepted_at.0, one.key)
+    format!(
+        "accepted at {}{members}, delivery {}",
+        one.accepted_at.0, one.key
+    )
 }
 
 fn row(attempt: &AttemptView) -> [String; 7] {
@@ -77,19 +110,30 @@ fn row(attempt: &AttemptView) -> [String; 7] {
 /// The number of an attempt, and its origin where that is not the publish.
 fn number(attempt: &AttemptView) -> String {
     match attempt.origin {
-        Origin::Replay | Origin::Resend => format!("{} ({})", attempt.number, attempt.origin.as_str()),
+        Origin::Replay | Origin::Resend => {
+            format!("{} ({})", attempt.number, attempt.origin.as_str())
+        }
         Origin::First | Origin::Retry | Origin::Unknown => attempt.number.to_string(),
     }
 }
 
-/// The command that sends the event again. It names the delivery where the subscription has several.
+/// The command that sends the event again. It names the delivery where the subscription has
+/// several.
 fn resend(topic: &str, event: &EventView, one: &DeliveryView) -> String {
     let is_of_same = |other: &&DeliveryView| other.subscription == one.subscription;
-    let key = if event.deliveries.iter().filter(is_of_same).count() > 1 { Some(&one.key) } else { None };
-    let key = key.map(|key| format!(" --delivery {key}")).unwrap_or_default();
+    let key = if event.deliveries.iter().filter(is_of_same).count() > 1 {
+        Some(&one.key)
+    } else {
+        None
+    };
+    let key = key
+        .map(|key| format!(" --delivery {key}"))
+        .unwrap_or_default();
     let end_of_options = if event.id.starts_with('-') { " --" } else { "" };
     let words = [topic, &one.subscription, &event.id].map(quoted).join(" ");
-    clean(&format!("posthaste events resend{key}{end_of_options} {words}"))
+    clean(&format!(
+        "posthaste events resend{key}{end_of_options} {words}"
+    ))
 }
 
 /// A word as a shell reads it.

@@ -11,7 +11,9 @@ fn view(members: Value) -> PressureView {
         "level": "normal", "polledAt": "2026-11-21T10:00:00.000Z", "freshness": "current", "monitored": true,
         "tarpit": "PT0S", "delayedTiers": [], "refusedTiers": [], "resources": [],
     });
-    let Value::Object(members) = members else { panic!("no members: {members}") };
+    let Value::Object(members) = members else {
+        panic!("no members: {members}")
+    };
     view.as_object_mut().unwrap().extend(members);
     serde_json::from_value(view).unwrap()
 }
@@ -61,7 +63,10 @@ fn a_state_that_is_not_taken_at_its_word_is_said_to_be_none() {
         json!({ "freshness": "unreadable" }),
         "unknown: what the monitor wrote cannot be understood; producers are treated as at normal",
     );
-    check(json!({ "freshness": "missing" }), "nothing was measured yet; producers are treated as at normal");
+    check(
+        json!({ "freshness": "missing" }),
+        "nothing was measured yet; producers are treated as at normal",
+    );
     check(json!({ "monitored": false }), "resources are not watched");
 }
 
@@ -74,9 +79,20 @@ fn a_row_shows_how_much_of_the_history_has_passed() {
             "thresholds": { "normal": 2000, "medium": 4000, "high": 10_000 }, "acts": true, "polls": 12,
             "historyDepth": 300, "historyPassed": false, "measures": ["trim-caches", "flush-dns"],
         });
-        resource.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        let [name, level, reading, unit, .., history, refused, other_actions] =
-            row(&serde_json::from_value(resource).unwrap());
+        resource
+            .as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        let [
+            name,
+            level,
+            reading,
+            unit,
+            ..,
+            history,
+            refused,
+            other_actions,
+        ] = row(&serde_json::from_value(resource).unwrap());
         [name, level, reading, unit, history, refused, other_actions].join("|")
     };
     let rest = "|trim-caches, flush-dns";
@@ -88,7 +104,13 @@ fn a_row_shows_how_much_of_the_history_has_passed() {
         json!({ "polls": 4000, "refusedFrom": "standard" }),
         "medium|4100|messages|300 of 300 polls|standard",
     );
-    check(json!({ "acts": false, "polls": 0 }), "medium (does not act)|4100|messages|0 of 300 polls|");
-    check(json!({ "level": "normal", "acts": false, "polls": 0 }), "normal|4100|messages|0 of 300 polls|");
+    check(
+        json!({ "acts": false, "polls": 0 }),
+        "medium (does not act)|4100|messages|0 of 300 polls|",
+    );
+    check(
+        json!({ "level": "normal", "acts": false, "polls": 0 }),
+        "normal|4100|messages|0 of 300 polls|",
+    );
     check(json!({ "historyDepth": null }), "medium|4100|messages||");
 }

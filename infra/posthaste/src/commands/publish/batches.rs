@@ -1,6 +1,6 @@
-//! Events in requests. The borders of a request depend only on the events before it, so that a second run
-//! over the same file makes the same requests with the same names. Only a pause of a pipe ends a request
-//! early, and then its name says so.
+//! Events in requests. The borders of a request depend only on the events before it, so that a
+//! second run over the same file makes the same requests with the same names. Only a pause of a
+//! pipe ends a request early, and then its name says so.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(super) struct Batch {
     pub(super) content_type: Arc<str>,
     /// The request's body.
     pub(super) body: Vec<u8>,
-    /// True if a pause ended the batch. The same events without that pause make another batch, which must not
-    /// have the same name.
+    /// True if a pause ended the batch. The same events without that pause make another batch,
+    /// which must not have the same name.
     pub(super) is_cut: bool,
 }
 
@@ -99,7 +99,11 @@ impl Batch {
     /// Name in a run: the same for the same events, and a different one for others.
     pub(super) fn name(&self, run: &str) -> String {
         let first = self.first;
-        if self.is_cut { format!("{run}-{first}-{}", self.lines.len()) } else { format!("{run}-{first}") }
+        if self.is_cut {
+            format!("{run}-{first}-{}", self.lines.len())
+        } else {
+            format!("{run}-{first}")
+        }
     }
 
     /// The number of the event after its last.
@@ -111,22 +115,42 @@ impl Batch {
 impl<S: Source> Batches<S> {
     /// The batches of these events.
     pub(super) fn of(source: S, packing: Packing) -> Self {
-        Self { source, packing, count: 0, types: None, next: None }
+        Self {
+            source,
+            packing,
+            count: 0,
+            types: None,
+            next: None,
+        }
     }
 
-    /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event keeps back
-    /// the events before it in its batch.
+    /// The next batch; `None` at the end. A batch is published as a whole, so that a broken event
+    /// keeps back the events before it in its batch.
     pub(super) fn next(&mut self) -> Result<Option<Batch>, EventsError> {
-        let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else { return Ok(None) };
+        let (Some(types), Some(event)) = (self.begin()?, self.wait()?) else {
+            return Ok(None);
+        };
         let first = self.count - 1;
         if event.json.len() + BRACKETS > REQUEST_BYTES_MAX {
             // Without brackets it may fit. If not, the server says so.
             let body = event.json.into_bytes();
             let (lines, content_type) = (vec![event.line], types.one);
-            return Ok(Some(Batch { first, lines, content_type, body, is_cut: false }));
+            return Ok(Some(Batch {
+                first,
+                lines,
+                content_type,
+                body,
+                is_cut: false,
+            }));
         }
         let (lines, content_type) = (vec![event.line], types.array);
-        let mut batch = Batch { first, lines, content_type, body: vec![b'['], is_cut: false };
+        let mut batch = Batch {
+            first,
+            lines,
+            content_type,
+            body: vec![b'['],
+            is_cut: false,
+        };
         batch.body.extend_from_slice(event.json.as_bytes());
         while batch.events() < self.packing.events_max {
             let event = match self.take()? {
@@ -149,7 +173,8 @@ impl<S: Source> Batches<S> {
         Ok(Some(batch))
     }
 
-    /// Before the first batch: reads the file's first event, and skips the events that are to be left out.
+    /// Before the first batch: reads the file's first event, and skips the events that are to be
+    /// left out.
     fn begin(&mut self) -> Result<Option<Types>, EventsError> {
         if self.types.is_none() {
             let from = self.packing.from;
@@ -162,7 +187,10 @@ impl<S: Source> Batches<S> {
                 }
             }
             if self.count < from {
-                return Err(EventsError::TooFew { from, events: self.count });
+                return Err(EventsError::TooFew {
+                    from,
+                    events: self.count,
+                });
             }
         }
         Ok(self.types.clone())
@@ -192,14 +220,19 @@ impl<S: Source> Batches<S> {
 impl Types {
     /// The wanted content type. Otherwise only CloudEvents have one of their own.
     fn of(first: &str, wanted: Option<&str>) -> Self {
-        let is_cloud_event =
-            || serde_json::from_str::<Value>(first).is_ok_and(|event| event.get("specversion").is_some());
+        let is_cloud_event = || {
+            serde_json::from_str::<Value>(first)
+                .is_ok_and(|event| event.get("specversion").is_some())
+        };
         let (one, array) = match wanted {
             Some(wanted) => (wanted, wanted),
             None if is_cloud_event() => (EVENT, EVENT_BATCH),
             None => (JSON, JSON),
         };
-        Self { one: one.into(), array: array.into() }
+        Self {
+            one: one.into(),
+            array: array.into(),
+        }
     }
 }
 
@@ -208,14 +241,23 @@ mod tests {
     use super::*;
 
     fn batches(input: &str, events_max: u32, from: u64) -> Vec<Batch> {
-        let packing = Packing { events_max, from, content_type: None };
+        let packing = Packing {
+            events_max,
+            from,
+            content_type: None,
+        };
         let mut batches = Batches::of(Events::of(input.as_bytes()), packing);
         std::iter::from_fn(|| batches.next().unwrap()).collect()
     }
 
     fn check(input: &str, events_max: u32, from: u64, expected: &[&str]) {
         let shown = |batch: &Batch| {
-            format!("{} {:?} {}", batch.first, batch.lines, String::from_utf8_lossy(&batch.body))
+            format!(
+                "{} {:?} {}",
+                batch.first,
+                batch.lines,
+                String::from_utf8_lossy(&batch.body)
+            )
         };
         let found: Vec<_> = batches(input, events_max, from).iter().map(shown).collect();
         assert_eq!(found, expected, "{input} by {events_max} from {from}");
@@ -224,8 +266,18 @@ mod tests {
     #[test]
     fn events_are_put_together_by_their_number() {
         let lines = "{\"a\":1}\n{\"a\":2}\n\n{\"a\":3}\n";
-        check(lines, 2, 0, &["0 [1, 2] [{\"a\":1},{\"a\":2}]", "2 [4] [{\"a\":3}]"]);
-        check(lines, 100, 0, &["0 [1, 2, 4] [{\"a\":1},{\"a\":2},{\"a\":3}]"]);
+        check(
+            lines,
+            2,
+            0,
+            &["0 [1, 2] [{\"a\":1},{\"a\":2}]", "2 [4] [{\"a\":3}]"],
+        );
+        check(
+            lines,
+            100,
+            0,
+            &["0 [1, 2, 4] [{\"a\":1},{\"a\":2},{\"a\":3}]"],
+        );
         check(lines, 2, 2, &["2 [4] [{\"a\":3}]"]);
         check(lines, 2, 3, &[]);
         check("[]", 2, 0, &[]);
@@ -236,7 +288,11 @@ mod tests {
         let line = |n: usize| format!("{{\"n\":{n},\"x\":\"{}\"}}\n", "x".repeat(n * 700));
         let input = (0..100).map(line).collect::<Vec<_>>().concat();
         let all = batches(&input, 30, 0);
-        assert!(all.iter().all(|batch| batch.body.len() <= REQUEST_BYTES_MAX) && all.len() > 4);
+        assert!(
+            all.iter()
+                .all(|batch| batch.body.len() <= REQUEST_BYTES_MAX)
+                && all.len() > 4
+        );
         for (n, batch) in all.iter().enumerate() {
             assert_eq!(batches(&input, 30, batch.first), all[n..], "{n}");
         }
@@ -244,32 +300,66 @@ mod tests {
 
     #[test]
     fn a_request_is_as_full_as_it_may_be_and_an_event_larger_than_that_goes_alone() {
-        let event =
-            |bytes: usize| format!("{{\"specversion\":\"1.0\",\"x\":\"{}\"}}", "x".repeat(bytes - 28));
+        let event = |bytes: usize| {
+            format!(
+                "{{\"specversion\":\"1.0\",\"x\":\"{}\"}}",
+                "x".repeat(bytes - 28)
+            )
+        };
         let check = |bytes: &[usize], expected: &[(usize, &str)]| {
             let input: String = bytes.iter().map(|bytes| event(*bytes)).collect();
             let found = batches(&input, 100, 0);
-            let found: Vec<_> = found.iter().map(|batch| (batch.body.len(), &*batch.content_type)).collect();
+            let found: Vec<_> = found
+                .iter()
+                .map(|batch| (batch.body.len(), &*batch.content_type))
+                .collect();
             assert_eq!(found, expected, "{bytes:?}");
         };
-        check(&[REQUEST_BYTES_MAX / 2 - 1, REQUEST_BYTES_MAX / 2 - 2], &[(REQUEST_BYTES_MAX, EVENT_BATCH)]);
-        check(&[REQUEST_BYTES_MAX / 2 - 1, REQUEST_BYTES_MAX / 2 - 1], &[(500_001, EVENT_BATCH); 2]);
-        check(&[REQUEST_BYTES_MAX - 2], &[(REQUEST_BYTES_MAX, EVENT_BATCH)]);
-        let (fits, never) = ((REQUEST_BYTES_MAX - 1, EVENT), (2 * REQUEST_BYTES_MAX, EVENT));
-        check(&[100, fits.0, never.0, 100], &[(102, EVENT_BATCH), fits, never, (102, EVENT_BATCH)]);
+        check(
+            &[REQUEST_BYTES_MAX / 2 - 1, REQUEST_BYTES_MAX / 2 - 2],
+            &[(REQUEST_BYTES_MAX, EVENT_BATCH)],
+        );
+        check(
+            &[REQUEST_BYTES_MAX / 2 - 1, REQUEST_BYTES_MAX / 2 - 1],
+            &[(500_001, EVENT_BATCH); 2],
+        );
+        check(
+            &[REQUEST_BYTES_MAX - 2],
+            &[(REQUEST_BYTES_MAX, EVENT_BATCH)],
+        );
+        let (fits, never) = (
+            (REQUEST_BYTES_MAX - 1, EVENT),
+            (2 * REQUEST_BYTES_MAX, EVENT),
+        );
+        check(
+            &[100, fits.0, never.0, 100],
+            &[(102, EVENT_BATCH), fits, never, (102, EVENT_BATCH)],
+        );
     }
 
     #[test]
     fn the_content_type_follows_the_file_s_first_event() {
         let check = |input: &str, from: u64, wanted: Option<&str>, expected: &str| {
-            let packing = Packing { events_max: 1, from, content_type: wanted.map(str::to_owned) };
-            let batch = Batches::of(Events::of(input.as_bytes()), packing).next().unwrap().unwrap();
+            let packing = Packing {
+                events_max: 1,
+                from,
+                content_type: wanted.map(str::to_owned),
+            };
+            let batch = Batches::of(Events::of(input.as_bytes()), packing)
+                .next()
+                .unwrap()
+                .unwrap();
             assert_eq!(&*batch.content_type, expected, "{input}");
         };
         check("{\"specversion\":\"1.0\"}{\"a\":1}", 1, None, EVENT_BATCH);
         check("{\"id\":\"1\",\"eventType\":\"t\"}", 0, None, JSON);
         check("{\"a\":1}{\"specversion\":\"1.0\"}", 1, None, JSON);
-        check("{\"specversion\":\"1.0\"}", 0, Some("application/json"), "application/json");
+        check(
+            "{\"specversion\":\"1.0\"}",
+            0,
+            Some("application/json"),
+            "application/json",
+        );
     }
 
     /// Events with pauses between them.
@@ -277,7 +367,12 @@ mod tests {
 
     impl Source for Pausing {
         fn next(&mut self) -> Result<Next, EventsError> {
-            let event = |line| Next::Event(Event { json: "{}".to_owned(), line });
+            let event = |line| {
+                Next::Event(Event {
+                    json: "{}".to_owned(),
+                    line,
+                })
+            };
             let next = (!self.0.is_empty()).then(|| self.0.remove(0));
             Ok(next.map_or(Next::End, |next| next.map_or(Next::Pause, event)))
         }
@@ -286,7 +381,11 @@ mod tests {
     #[test]
     fn a_pause_ends_a_batch_that_has_begun_and_its_name_says_so() {
         let check = |events: &[Option<u64>], from, expected: &[&str]| {
-            let packing = Packing { events_max: 3, from, content_type: None };
+            let packing = Packing {
+                events_max: 3,
+                from,
+                content_type: None,
+            };
             let mut batches = Batches::of(Pausing(events.to_vec()), packing);
             let found: Vec<_> = std::iter::from_fn(|| batches.next().unwrap())
                 .map(|batch| format!("{} {:?}", batch.name("r"), batch.lines))
@@ -295,18 +394,36 @@ mod tests {
         };
         let (pause, line) = (None, Some);
         check(&[pause, pause], 0, &[]);
-        check(&[pause, line(1), line(2), pause, pause, line(3)], 0, &["r-0-2 [1, 2]", "r-2 [3]"]);
-        check(&[line(1), line(2), line(3), pause, line(4), pause], 0, &["r-0 [1, 2, 3]", "r-3-1 [4]"]);
+        check(
+            &[pause, line(1), line(2), pause, pause, line(3)],
+            0,
+            &["r-0-2 [1, 2]", "r-2 [3]"],
+        );
+        check(
+            &[line(1), line(2), line(3), pause, line(4), pause],
+            0,
+            &["r-0 [1, 2, 3]", "r-3-1 [4]"],
+        );
         check(&[line(1), pause, line(2), pause], 1, &["r-1-1 [2]"]);
     }
 
     #[test]
     fn nothing_of_a_broken_batch_is_published_and_too_few_events_are_said() {
-        let packing = |from| Packing { events_max: 2, from, content_type: None };
+        let packing = |from| Packing {
+            events_max: 2,
+            from,
+            content_type: None,
+        };
         let mut broken = Batches::of(Events::of(&b"{}{}{}x"[..]), packing(0));
         assert_eq!(broken.next().unwrap().unwrap().first, 0);
-        assert!(matches!(broken.next(), Err(EventsError::Unexpected { line: 1, .. })));
+        assert!(matches!(
+            broken.next(),
+            Err(EventsError::Unexpected { line: 1, .. })
+        ));
         let short = Batches::of(Events::of(&b"{}{}"[..]), packing(3)).next();
-        assert!(matches!(short, Err(EventsError::TooFew { from: 3, events: 2 })));
+        assert!(matches!(
+            short,
+            Err(EventsError::TooFew { from: 3, events: 2 })
+        ));
     }
 }

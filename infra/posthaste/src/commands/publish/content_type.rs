@@ -6,8 +6,8 @@ pub(super) const EVENT: &str = "application/cloudevents+json";
 pub(super) const EVENT_BATCH: &str = "application/cloudevents-batch+json";
 pub(super) const JSON: &str = "application/json";
 
-/// The content type that the bytes look like. Only CloudEvents have a content type of their own; the server
-/// judges the rest.
+/// The content type that the bytes look like. Only CloudEvents have a content type of their own;
+/// the server judges the rest.
 pub(super) fn content_type_of(bytes: &[u8]) -> &'static str {
     let is_event = |value: &Value| value.get("specversion").is_some();
     match serde_json::from_slice::<Value>(bytes) {
@@ -23,8 +23,9 @@ mod tests {
 
     #[test]
     fn the_content_type_follows_the_content() {
-        let check =
-            |bytes: &str, expected| assert_eq!(content_type_of(bytes.as_bytes()), expected, "{bytes}");
+        let check = |bytes: &str, expected| {
+            assert_eq!(content_type_of(bytes.as_bytes()), expected, "{bytes}")
+        };
         check(r#"{"specversion":"1.0"}"#, EVENT);
         check(r#"[{"specversion":"1.0"}]"#, EVENT_BATCH);
         check(r#"[{"id":"1","eventType":"a"}]"#, JSON);

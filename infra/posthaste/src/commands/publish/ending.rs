@@ -71,7 +71,10 @@ impl Failure for Unfinished {
     fn exit_code(&self) -> Option<u8> {
         Some(match &self.ending {
             Ending::Interrupted { exit_code } => *exit_code,
-            Ending::GaveUp { source: ClientError::Refused(refusal), .. } if refusal.is_back_pressure() => 6,
+            Ending::GaveUp {
+                source: ClientError::Refused(refusal),
+                ..
+            } if refusal.is_back_pressure() => 6,
             Ending::GaveUp { .. } => 7,
             Ending::Refused { source, .. } => return source.exit_code(),
             // A file that cannot be read says nothing about what is in it.
@@ -97,18 +100,27 @@ impl Ending {
         let mut place = match batch.lines.as_slice() {
             [line] => format!("event {} (the first is 0), in line {line},", batch.first),
             _ => {
-                format!("the request with the events {} to {} (the first is 0)", batch.first, batch.end() - 1)
+                format!(
+                    "the request with the events {} to {} (the first is 0)",
+                    batch.first,
+                    batch.end() - 1
+                )
             }
         };
         if let ClientError::Refused(refusal) = &mut error
             && let Some(index) = refusal.index
-            && let Some(line) = usize::try_from(index).ok().and_then(|index| batch.lines.get(index))
+            && let Some(line) = usize::try_from(index)
+                .ok()
+                .and_then(|index| batch.lines.get(index))
         {
             let event = batch.first + index;
             place = format!("event {event} (the first is 0), which begins in line {line},");
             refusal.index = Some(event);
         }
-        Self::Refused { place, source: error }
+        Self::Refused {
+            place,
+            source: error,
+        }
     }
 }
 
@@ -123,18 +135,31 @@ mod tests {
 
     fn refusal(status: u16, type_uri: &str) -> ClientError {
         let body = json!({ "type": type_uri, "title": "No" }).to_string();
-        ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), body.as_bytes())))
+        ClientError::Refused(Box::new(Refusal::read(
+            status,
+            &HeaderMap::new(),
+            body.as_bytes(),
+        )))
     }
 
     #[test]
     fn a_run_that_ended_early_says_by_its_exit_code_whose_turn_it_is() {
         let check = |ending, expected| {
-            let error = CommandError::from(Unfinished { ending, resume: String::new() });
+            let error = CommandError::from(Unfinished {
+                ending,
+                resume: String::new(),
+            });
             assert_eq!(error.exit_code(), expected, "{error:?}");
         };
         let length = Duration::from_mins(15);
-        let gave_up = |status, type_uri| Ending::GaveUp { length, source: refusal(status, type_uri) };
-        let refused = |status| Ending::Refused { place: String::new(), source: refusal(status, "") };
+        let gave_up = |status, type_uri| Ending::GaveUp {
+            length,
+            source: refusal(status, type_uri),
+        };
+        let refused = |status| Ending::Refused {
+            place: String::new(),
+            source: refusal(status, ""),
+        };
         check(gave_up(503, "urn:posthaste:problem:back-pressure"), 6);
         check(gave_up(429, ""), 6);
         for status in [408, 409, 500, 503, 507] {
@@ -143,10 +168,17 @@ mod tests {
         for (status, expected) in [(400, 3), (401, 5), (404, 4), (413, 3), (422, 3)] {
             check(refused(status), expected);
         }
-        let file = |kind| EventsError::Read { index: 0, line: 1, source: io::Error::from(kind) };
+        let file = |kind| EventsError::Read {
+            index: 0,
+            line: 1,
+            source: io::Error::from(kind),
+        };
         check(Ending::Input(file(io::ErrorKind::IsADirectory)), 1);
         check(Ending::Input(EventsError::TooFew { from: 3, events: 2 }), 3);
         check(Ending::Interrupted { exit_code: 143 }, 143);
-        check(Ending::Thread(io::Error::from(io::ErrorKind::OutOfMemory)), 1);
+        check(
+            Ending::Thread(io::Error::from(io::ErrorKind::OutOfMemory)),
+            1,
+        );
     }
 }

@@ -1,11 +1,13 @@
-//! Events out of a file or a pipe, one after the other: an array of them, or one after the other with white
-//! space between (JSON lines are that), whatever the size of the whole. Each keeps its bytes.
+//! Events out of a file or a pipe, one after the other: an array of them, or one after the other
+//! with white space between (JSON lines are that), whatever the size of the whole. Each keeps its
+//! bytes.
 
 use std::io::{self, BufRead};
 
 use serde_json::value::RawValue;
 
-/// Longest text of one event. No request may carry as much, so that the server gives the exact reason.
+/// Longest text of one event. No request may carry as much, so that the server gives the exact
+/// reason.
 const EVENT_TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
@@ -112,7 +114,13 @@ enum Form {
 impl<R: BufRead> Events<R> {
     /// The events of `input`. Nothing is read yet.
     pub(super) fn of(input: R) -> Self {
-        Self { input, form: Form::Unknown, line: 1, count: 0, is_over: false }
+        Self {
+            input,
+            form: Form::Unknown,
+            line: 1,
+            count: 0,
+            is_over: false,
+        }
     }
 
     /// Number of events that were read.
@@ -133,7 +141,11 @@ impl<R: BufRead> Events<R> {
         }
         let text = String::from_utf8(text).map_err(|_| EventsError::Utf8 { index, line })?;
         let checked = serde_json::from_str::<&RawValue>(&text);
-        checked.map_err(|source| EventsError::Syntax { index, line, source })?;
+        checked.map_err(|source| EventsError::Syntax {
+            index,
+            line,
+            source,
+        })?;
         self.count += 1;
         Ok(Some(Event { json: text, line }))
     }
@@ -153,9 +165,14 @@ impl<R: BufRead> Events<R> {
                 (Form::ArrayBegun | Form::ArrayComma, Some(b'{')) => (Form::Array, true),
                 (Form::ArrayBegun | Form::Array, Some(b']')) => (Form::ArrayOver, false),
                 (Form::Array, Some(b',')) => (Form::ArrayComma, false),
-                (Form::Unknown | Form::Begun | Form::Loose | Form::ArrayOver, None) => return Ok(false),
+                (Form::Unknown | Form::Begun | Form::Loose | Form::ArrayOver, None) => {
+                    return Ok(false);
+                }
                 (form, _) => {
-                    return Err(EventsError::Unexpected { line: self.line, expected: expected(form) });
+                    return Err(EventsError::Unexpected {
+                        line: self.line,
+                        expected: expected(form),
+                    });
                 }
             };
             self.form = form;
@@ -171,7 +188,10 @@ impl<R: BufRead> Events<R> {
     fn skip_mark(&mut self) -> Result<(), EventsError> {
         for byte in MARK {
             if self.peek()? != Some(byte) {
-                return Err(EventsError::Unexpected { line: self.line, expected: expected(self.form) });
+                return Err(EventsError::Unexpected {
+                    line: self.line,
+                    expected: expected(self.form),
+                });
             }
             self.input.consume(1);
         }
@@ -179,8 +199,8 @@ impl<R: BufRead> Events<R> {
         Ok(())
     }
 
-    /// Reads an object up to the brace that closes it, the end of the input or the longest text. Returns its
-    /// text, still unchecked, and whether it is closed.
+    /// Reads an object up to the brace that closes it, the end of the input or the longest text.
+    /// Returns its text, still unchecked, and whether it is closed.
     fn object(&mut self) -> Result<(Vec<u8>, bool), EventsError> {
         let (mut text, mut nesting) = (Vec::new(), Nesting::default());
         loop {
@@ -217,13 +237,23 @@ impl<R: BufRead> Events<R> {
                     break;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(EventsError::Read { index, line, source }),
+                Err(source) => {
+                    return Err(EventsError::Read {
+                        index,
+                        line,
+                        source,
+                    });
+                }
             }
         }
         if self.is_over {
             return Ok(&[]);
         }
-        self.input.fill_buf().map_err(|source| EventsError::Read { index, line, source })
+        self.input.fill_buf().map_err(|source| EventsError::Read {
+            index,
+            line,
+            source,
+        })
     }
 }
 

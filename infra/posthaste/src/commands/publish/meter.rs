@@ -26,17 +26,28 @@ impl Meter {
             Some((last, count)) if *last == second => *count += u64::from(events),
             _ => self.seconds.push_back((second, u64::from(events))),
         }
-        while self.seconds.front().is_some_and(|(first, _)| first + SECS_MAX <= second) {
+        while self
+            .seconds
+            .front()
+            .is_some_and(|(first, _)| first + SECS_MAX <= second)
+        {
             self.seconds.pop_front();
         }
     }
 
     /// Events per second, over the last ten seconds or since the beginning.
     pub(super) fn per_second(&self, now: Duration) -> f64 {
-        let recent = self.seconds.iter().filter(|(second, _)| second + SECS_MAX > now.as_secs());
+        let recent = self
+            .seconds
+            .iter()
+            .filter(|(second, _)| second + SECS_MAX > now.as_secs());
         let events: u64 = recent.map(|(_, count)| count).sum();
-        let since = self.began.map_or(Duration::ZERO, |began| now.saturating_sub(began));
-        let secs = since.clamp(Duration::from_secs(1), Duration::from_secs(SECS_MAX)).as_secs_f64();
+        let since = self
+            .began
+            .map_or(Duration::ZERO, |began| now.saturating_sub(began));
+        let secs = since
+            .clamp(Duration::from_secs(1), Duration::from_secs(SECS_MAX))
+            .as_secs_f64();
         // Ten seconds of events are far below where a double is not exact.
         u32::try_from(events).map_or(f64::INFINITY, f64::from) / secs
     }
@@ -50,7 +61,10 @@ mod tests {
     fn the_last_ten_seconds_count() {
         let mut meter = Meter::default();
         let check = |meter: &Meter, ms: u64, expected: f64| {
-            assert!((meter.per_second(Duration::from_millis(ms)) - expected).abs() < 1e-9, "{ms}");
+            assert!(
+                (meter.per_second(Duration::from_millis(ms)) - expected).abs() < 1e-9,
+                "{ms}"
+            );
         };
         check(&meter, 0, 0.0);
         meter.begin(Duration::from_secs(100));

@@ -15,7 +15,11 @@ pub(super) fn grouped(number: u64) -> String {
 
 /// `1 event`, `2,000 events`.
 pub(super) fn count(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!(
+        "{} {noun}{}",
+        grouped(number),
+        if number == 1 { "" } else { "s" }
+    )
 }
 
 #[cfg(test)]

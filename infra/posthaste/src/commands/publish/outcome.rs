@@ -22,22 +22,38 @@ const WAIT_MAX: Duration = posthaste_core::model::IDEMPOTENCY_KEPT;
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Every delivery of its events is durable.
-    Acknowledged { pressure: Option<PressureHeader>, report: Option<Report> },
+    Acknowledged {
+        pressure: Option<PressureHeader>,
+        report: Option<Report>,
+    },
     /// Back pressure: nothing of it was accepted, come again after the wait.
-    Refused { wait: Duration, pressure: Option<PressureHeader>, error: ClientError },
+    Refused {
+        wait: Duration,
+        pressure: Option<PressureHeader>,
+        error: ClientError,
+    },
     /// The same request is still being published; its own wait, and no sign of pressure.
     InUse { wait: Duration, error: ClientError },
     /// Unknown, or the server is not able to publish now. The key lets the request be sent again.
-    Unclear { wait: Option<Duration>, error: ClientError },
+    Unclear {
+        wait: Option<Duration>,
+        error: ClientError,
+    },
     /// Refused for good.
     Final(ClientError),
 }
 
 impl Outcome {
-    /// True if a server has answered, whatever it said. A server that took the request and then fell silent
-    /// counts.
+    /// True if a server has answered, whatever it said. A server that took the request and then
+    /// fell silent counts.
     pub(super) fn is_answer(&self) -> bool {
-        let Self::Unclear { error: ClientError::Unreachable { source, .. }, .. } = self else { return true };
+        let Self::Unclear {
+            error: ClientError::Unreachable { source, .. },
+            ..
+        } = self
+        else {
+            return true;
+        };
         matches!(**source, ureq::Error::Timeout(Timeout::Global))
     }
 
@@ -45,9 +61,15 @@ impl Outcome {
     pub(super) fn read(answer: Result<Answer, ClientError>, now: Timestamp) -> Self {
         let error = match answer {
             Ok(answer) => {
-                let pressure = answer.headers.get(PRESSURE_HEADER).and_then(|value| value.to_str().ok());
+                let pressure = answer
+                    .headers
+                    .get(PRESSURE_HEADER)
+                    .and_then(|value| value.to_str().ok());
                 let pressure = pressure.map(PressureHeader::read);
-                return Self::Acknowledged { pressure, report: Report::of(&answer) };
+                return Self::Acknowledged {
+                    pressure,
+                    report: Report::of(&answer),
+                };
             }
             Err(error) => error,
         };
@@ -61,11 +83,16 @@ impl Outcome {
         match refusal.status {
             _ if refusal.is_back_pressure() => {
                 let pressure = refusal.pressure.as_deref().map(PressureHeader::read);
-                Self::Refused { wait: wait.unwrap_or(WAIT_DEFAULT), pressure, error }
+                Self::Refused {
+                    wait: wait.unwrap_or(WAIT_DEFAULT),
+                    pressure,
+                    error,
+                }
             }
-            409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => {
-                Self::InUse { wait: wait.unwrap_or(WAIT_DEFAULT), error }
-            }
+            409 if refusal.type_uri == ProblemKind::IdempotencyKeyInUse.type_uri() => Self::InUse {
+                wait: wait.unwrap_or(WAIT_DEFAULT),
+                error,
+            },
             408 | 500..=599 => Self::Unclear { wait, error },
             _ => Self::Final(error),
         }
@@ -87,48 +114,95 @@ mod tests {
         match outcome {
             Outcome::Acknowledged { pressure, .. } => pressure
                 .as_ref()
-                .map_or("acknowledged".to_owned(), |pressure| format!("acknowledged: {pressure}")),
+                .map_or("acknowledged".to_owned(), |pressure| {
+                    format!("acknowledged: {pressure}")
+                }),
             Outcome::Refused { wait, pressure, .. } => {
-                let pressure = pressure.as_ref().map(ToString::to_string).unwrap_or_default();
+                let pressure = pressure
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
                 format!("refused {} {pressure}", wait.as_secs())
             }
             Outcome::InUse { wait, .. } => format!("in use {}", wait.as_secs()),
-            Outcome::Unclear { wait, .. } => format!("unclear {:?}", wait.map(|wait| wait.as_secs())),
+            Outcome::Unclear { wait, .. } => {
+                format!("unclear {:?}", wait.map(|wait| wait.as_secs()))
+            }
             Outcome::Final(_) => "final".to_owned(),
         }
     }
 
     fn headers(headers: &[(&'static str, &'static str)]) -> HeaderMap {
-        let header = |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        let header = |(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        };
         headers.iter().copied().map(header).collect()
     }
 
     fn check(status: u16, problem: &str, with: &[(&'static str, &'static str)], expected: &str) {
         let body = format!(r#"{{"type":"urn:posthaste:problem:{problem}"}}"#);
         let answer = if status == 200 {
-            Ok(Answer { status, headers: headers(with), body: Vec::new() })
+            Ok(Answer {
+                status,
+                headers: headers(with),
+                body: Vec::new(),
+            })
         } else {
-            Err(ClientError::Refused(Box::new(Refusal::read(status, &headers(with), body.as_bytes()))))
+            Err(ClientError::Refused(Box::new(Refusal::read(
+                status,
+                &headers(with),
+                body.as_bytes(),
+            ))))
         };
-        assert_eq!(shown(&Outcome::read(answer, Timestamp::EPOCH)), expected, "{status} {problem} {with:?}");
+        assert_eq!(
+            shown(&Outcome::read(answer, Timestamp::EPOCH)),
+            expected,
+            "{status} {problem} {with:?}"
+        );
     }
 
     #[test]
     fn every_answer_means_one_thing() {
-        let queue = ("posthaste-pressure", "medium; resource=submission-queue; delay=15");
+        let queue = (
+            "posthaste-pressure",
+            "medium; resource=submission-queue; delay=15",
+        );
         check(200, "", &[], "acknowledged");
-        check(200, "", &[queue], "acknowledged: medium submission-queue, 15 s");
+        check(
+            200,
+            "",
+            &[queue],
+            "acknowledged: medium submission-queue, 15 s",
+        );
         check(
             429,
             "back-pressure",
             &[("retry-after", "15"), queue],
             "refused 15 medium submission-queue, 15 s",
         );
-        check(503, "back-pressure", &[("retry-after", "30")], "refused 30 ");
+        check(
+            503,
+            "back-pressure",
+            &[("retry-after", "30")],
+            "refused 30 ",
+        );
         check(429, "", &[], "refused 5 ");
-        check(409, "idempotency-key-in-use", &[("retry-after", "90")], "in use 90");
+        check(
+            409,
+            "idempotency-key-in-use",
+            &[("retry-after", "90")],
+            "in use 90",
+        );
         check(409, "conflict", &[("retry-after", "1")], "final");
-        check(503, "unavailable", &[("retry-after", "5")], "unclear Some(5)");
+        check(
+            503,
+            "unavailable",
+            &[("retry-after", "5")],
+            "unclear Some(5)",
+        );
         check(507, "storage-full", &[], "unclear None");
         for status in [408, 500, 502, 504] {
             check(status, "", &[], "unclear None");
@@ -140,7 +214,12 @@ mod tests {
 
     #[test]
     fn a_wait_may_be_a_date_and_has_a_bound() {
-        check(429, "", &[("retry-after", "Thu, 01 Jan 1970 00:01:00 GMT")], "refused 60 ");
+        check(
+            429,
+            "",
+            &[("retry-after", "Thu, 01 Jan 1970 00:01:00 GMT")],
+            "refused 60 ",
+        );
         check(429, "", &[("retry-after", "99999999999")], "refused 86400 ");
         check(429, "", &[("retry-after", "soon")], "refused 5 ");
     }
@@ -148,8 +227,14 @@ mod tests {
     #[test]
     fn no_answer_is_unclear() {
         let url = Url::parse("http://127.0.0.1:1").unwrap();
-        let error = ClientError::Unreachable { url, source: Box::new(ureq::Error::ConnectionFailed) };
+        let error = ClientError::Unreachable {
+            url,
+            source: Box::new(ureq::Error::ConnectionFailed),
+        };
         let outcome = Outcome::read(Err(error), Timestamp::EPOCH);
-        assert_eq!((shown(&outcome).as_str(), outcome.is_answer()), ("unclear None", false));
+        assert_eq!(
+            (shown(&outcome).as_str(), outcome.is_answer()),
+            ("unclear None", false)
+        );
     }
 }

@@ -1,21 +1,21 @@
-//! The pace of a stream of requests: additive increase, multiplicative decrease (TCP's rule, RFC 5681), of
-//! the requests at once and of the events per second. Pure: time and waits are arguments; nothing here sends
-//! or sleeps.
+//! The pace of a stream of requests: additive increase, multiplicative decrease (TCP's rule, RFC
+//! 5681), of the requests at once and of the events per second. Pure: time and waits are arguments;
+//! nothing here sends or sleeps.
 
 use std::time::Duration;
 
 /// Most requests at once. Each holds a connection here and, under the tarpit, one there.
 pub(super) const REQUESTS_AT_ONCE_MAX: u32 = 16;
 
-/// Growth of the pace with each second's worth of acknowledged events, as a share of the pace that was
-/// refused.
+/// Growth of the pace with each second's worth of acknowledged events, as a share of the pace that
+/// was refused.
 const GROWTH: f64 = 0.1;
 
 /// Multiple of the refused pace at which the server no longer bounds the pace.
 const RELEASE: f64 = 2.0;
 
-/// Rounding of a server's delay, which is in whole seconds: an answer that came less than a second too soon
-/// may have been held for the whole delay.
+/// Rounding of a server's delay, which is in whole seconds: an answer that came less than a second
+/// too soon may have been held for the whole delay.
 const DELAY_ROUNDING: Duration = Duration::from_secs(1);
 
 /// The first wait after an answer that did not come, when the server did not name one …
@@ -67,7 +67,11 @@ impl Sent {
 impl Pace {
     /// One request at once to begin with, and at most `cap` events per second.
     pub(super) fn new(cap: Option<u32>) -> Self {
-        Self { cap: cap.map(f64::from), requests_at_once: 1, ..Self::default() }
+        Self {
+            cap: cap.map(f64::from),
+            requests_at_once: 1,
+            ..Self::default()
+        }
     }
 
     /// Number of requests that may be on their way, 1 to [`REQUESTS_AT_ONCE_MAX`].
@@ -90,14 +94,15 @@ impl Pace {
     /// A request was sent.
     pub(super) fn sent(&mut self, sent: Sent) {
         let Some(rate) = self.rate() else { return };
-        let takes = Duration::try_from_secs_f64(f64::from(sent.events) / rate).unwrap_or(Duration::MAX);
+        let takes =
+            Duration::try_from_secs_f64(f64::from(sent.events) / rate).unwrap_or(Duration::MAX);
         self.slot_at = self.slot_at.max(sent.at).saturating_add(takes);
     }
 
-    /// A request was acknowledged; under the tarpit with the delay that the server names. A delayed producer
-    /// keeps to one request at once: more of them would undo the tarpit. An answer that came sooner than that
-    /// was let through instead of held (`tarpit: advise`), and the next one would only be sent away before
-    /// the delay is over.
+    /// A request was acknowledged; under the tarpit with the delay that the server names. A delayed
+    /// producer keeps to one request at once: more of them would undo the tarpit. An answer
+    /// that came sooner than that was let through instead of held (`tarpit: advise`), and the
+    /// next one would only be sent away before the delay is over.
     pub(super) fn acknowledged(&mut self, sent: Sent, now: Duration, delay: Option<Duration>) {
         self.failures = 0;
         if let Some(delay) = delay {
@@ -115,11 +120,13 @@ impl Pace {
         if let Some(limit) = &mut self.limit {
             limit.rate += limit.refused * GROWTH * f64::from(sent.events) / limit.rate;
         }
-        self.limit = self.limit.filter(|limit| limit.rate < limit.refused * RELEASE);
+        self.limit = self
+            .limit
+            .filter(|limit| limit.rate < limit.refused * RELEASE);
     }
 
-    /// Back pressure refused a request: nothing is sent for `wait`, and then at half the pace, which was
-    /// `measured` events per second. The server's own wait gives the least pace.
+    /// Back pressure refused a request: nothing is sent for `wait`, and then at half the pace,
+    /// which was `measured` events per second. The server's own wait gives the least pace.
     pub(super) fn pushed_back(&mut self, sent: Sent, now: Duration, wait: Duration, measured: f64) {
         self.failures = 0;
         self.pause(now, wait);
@@ -128,15 +135,30 @@ impl Pace {
         }
         (self.requests_at_once, self.credit) = ((self.requests_at_once / 2).max(1), 0);
         let events = f64::from(sent.events);
-        let refused = self.rate().unwrap_or(f64::INFINITY).min(measured.max(events));
+        let refused = self
+            .rate()
+            .unwrap_or(f64::INFINITY)
+            .min(measured.max(events));
         let rate = (refused / 2.0).max(events / wait.as_secs_f64().max(1.0));
-        self.limit = Some(Limit { refused: refused.max(rate), rate });
+        self.limit = Some(Limit {
+            refused: refused.max(rate),
+            rate,
+        });
     }
 
-    /// A request was not answered, or the server is not able to now: one request at once, after a wait that
-    /// doubles with every failure unless the server names one. `stretch`, from 1, makes the wait longer.
-    pub(super) fn failed(&mut self, sent: Sent, now: Duration, wait: Option<Duration>, stretch: f64) {
-        let backoff = BACKOFF_FIRST.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
+    /// A request was not answered, or the server is not able to now: one request at once, after a
+    /// wait that doubles with every failure unless the server names one. `stretch`, from 1,
+    /// makes the wait longer.
+    pub(super) fn failed(
+        &mut self,
+        sent: Sent,
+        now: Duration,
+        wait: Option<Duration>,
+        stretch: f64,
+    ) {
+        let backoff = BACKOFF_FIRST
+            .saturating_mul(1 << self.failures.min(16))
+            .min(BACKOFF_MAX);
         let is_news = self.is_news(sent, now);
         if let Some(wait) = wait.or(is_news.then_some(backoff)) {
             self.pause(now, wait.mul_f64(stretch));
@@ -151,8 +173,8 @@ impl Pace {
         self.paused_until = self.paused_until.max(now.saturating_add(wait));
     }
 
-    /// True if a refusal counts beside the last one: requests that were on their way together are refused
-    /// together, and that is one refusal.
+    /// True if a refusal counts beside the last one: requests that were on their way together are
+    /// refused together, and that is one refusal.
     fn is_news(&mut self, sent: Sent, now: Duration) -> bool {
         let is_news = self.backed_off_at.is_none_or(|last| sent.at >= last);
         if is_news {
@@ -185,16 +207,26 @@ mod tests {
     }
 
     fn acknowledge(pace: &mut Pace) {
-        pace.acknowledged(Sent { at: secs(0.0), events: 100 }, secs(1.0), None);
+        pace.acknowledged(
+            Sent {
+                at: secs(0.0),
+                events: 100,
+            },
+            secs(1.0),
+            None,
+        );
     }
 
-    /// Requests of 100 events, each sent a second before its answer; after each answer: requests at once,
-    /// pace rounded, pause in seconds.
+    /// Requests of 100 events, each sent a second before its answer; after each answer: requests at
+    /// once, pace rounded, pause in seconds.
     fn check(cap: Option<u32>, trace: &[(Seen, Kept)]) {
         let mut pace = Pace::new(cap);
         for (n, (seen, expected)) in trace.iter().enumerate() {
             let now = secs(1000.0 * (f64::from(u32::try_from(n).unwrap()) + 1.0));
-            let sent = Sent { at: now.saturating_sub(secs(1.0)), events: 100 };
+            let sent = Sent {
+                at: now.saturating_sub(secs(1.0)),
+                events: 100,
+            };
             match *seen {
                 Acknowledged => pace.acknowledged(sent, now, None),
                 Delayed(delay) => pace.acknowledged(sent, now, Some(Duration::from_secs(delay))),
@@ -238,7 +270,15 @@ mod tests {
         ];
         check(None, &trace);
         let mut pace = Pace::new(None);
-        pace.pushed_back(Sent { at: secs(0.0), events: 100 }, secs(1.0), secs(30.0), 400.0);
+        pace.pushed_back(
+            Sent {
+                at: secs(0.0),
+                events: 100,
+            },
+            secs(1.0),
+            secs(30.0),
+            400.0,
+        );
         let acknowledged = (1..1000).find(|_| {
             acknowledge(&mut pace);
             pace.rate().is_none()
@@ -269,24 +309,39 @@ mod tests {
         check(Some(300), &trace);
         let mut pace = Pace::new(Some(50));
         for now in [0.0, 0.5, 4.0] {
-            pace.sent(Sent { at: secs(now), events: 100 });
+            pace.sent(Sent {
+                at: secs(now),
+                events: 100,
+            });
         }
         assert_eq!(pace.next_at(), secs(6.0));
-        pace.sent(Sent { at: secs(60.0), events: 100 });
+        pace.sent(Sent {
+            at: secs(60.0),
+            events: 100,
+        });
         assert_eq!(pace.next_at(), secs(62.0));
     }
 
     #[test]
     fn whoever_is_held_keeps_to_one_request_at_once() {
-        let trace =
-            [(Acknowledged, (2, None, 0.0)), (Delayed(1), (1, None, 0.0)), (Acknowledged, (2, None, 0.0))];
+        let trace = [
+            (Acknowledged, (2, None, 0.0)),
+            (Delayed(1), (1, None, 0.0)),
+            (Acknowledged, (2, None, 0.0)),
+        ];
         check(None, &trace);
     }
 
     #[test]
     fn an_answer_was_held_if_it_came_within_a_second_of_the_delay() {
         let check = |took_ms, delay_ms, expected| {
-            let (sent, millis) = (Sent { at: secs(7.0), events: 1 }, Duration::from_millis);
+            let (sent, millis) = (
+                Sent {
+                    at: secs(7.0),
+                    events: 1,
+                },
+                Duration::from_millis,
+            );
             let found = sent.was_held(secs(7.0) + millis(took_ms), millis(delay_ms));
             assert_eq!(found, expected, "{took_ms} ms for {delay_ms} ms");
         };
@@ -326,7 +381,10 @@ mod tests {
         let mut pace = Pace::new(None);
         (0..200).for_each(|_| acknowledge(&mut pace));
         for n in 0..16 {
-            let sent = Sent { at: secs(9.0 + f64::from(n) / 100.0), events: 100 };
+            let sent = Sent {
+                at: secs(9.0 + f64::from(n) / 100.0),
+                events: 100,
+            };
             pace.pushed_back(sent, secs(10.0 + f64::from(n) / 100.0), secs(30.0), 800.0);
         }
         assert_eq!((pace.requests_at_once(), pace.rate()), (8, Some(400.0)));

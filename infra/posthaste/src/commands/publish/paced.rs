@@ -25,15 +25,26 @@ use crate::commands::InputError;
 use crate::error::CommandError;
 use crate::output::Reply;
 
-pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result<Reply, CommandError> {
+pub(super) fn run(
+    global: &Global,
+    arguments: PublishArgs,
+    rate: Rate,
+) -> Result<Reply, CommandError> {
     if let Some(content_type) = arguments.content_type.as_deref().filter(|it| is_of_one(it)) {
-        return Err(ManyOfOne { found: content_type.to_owned() }.into());
+        return Err(ManyOfOne {
+            found: content_type.to_owned(),
+        }
+        .into());
     }
     let (source, pipe) = open(&arguments.file)?;
     let target = Target::find(global, &arguments)?;
     let pace = arguments.pace;
     let name = pace.run.unwrap_or_else(|| SystemEntropy.uuid().to_string());
-    let packing = Packing { events_max: pace.batch, from: pace.from, content_type: arguments.content_type };
+    let packing = Packing {
+        events_max: pace.batch,
+        from: pace.from,
+        content_type: arguments.content_type,
+    };
     let cap = match rate {
         Rate::Auto => None,
         Rate::PerSecond(events) => Some(events.get()),
@@ -45,30 +56,44 @@ pub(super) fn run(global: &Global, arguments: PublishArgs, rate: Rate) -> Result
         if pipe.is_some() { run.of_pipe() } else { run },
         Batches::of(source, packing),
         pipe.as_ref(),
-        Sending { target, name: name.as_str().into() },
+        Sending {
+            target,
+            name: name.as_str().into(),
+        },
         Progress::on_stderr(global.json, began),
     );
     let took = SystemClock.monotonic().saturating_sub(began);
     let (done, next) = (reply(&run, &arguments.topic, &name, took), run.resume_at());
-    let Some(ending) = run.into_ending() else { return Ok(done) };
-    let done =
-        done.line(format!("event {next} (the first is 0) is the first that is not known to be published"));
-    let again = format!("the same command with --from {next} --batch {} --run {name}", pace.batch);
+    let Some(ending) = run.into_ending() else {
+        return Ok(done);
+    };
+    let done = done.line(format!(
+        "event {next} (the first is 0) is the first that is not known to be published"
+    ));
+    let again = format!(
+        "the same command with --from {next} --batch {} --run {name}",
+        pace.batch
+    );
     let resume = match pipe {
         None => {
-            format!("{again} goes on there; what was published beyond is not published again within a day")
+            format!(
+                "{again} goes on there; what was published beyond is not published again within a day"
+            )
         }
         Some(pipe) => resume_pipe(next, pipe.taken(), &again),
     };
     Err(CommandError::from(Unfinished { ending, resume }).after(done))
 }
 
-/// The events that cannot be read from the pipe again, and how to go on with the same events from elsewhere.
+/// The events that cannot be read from the pipe again, and how to go on with the same events from
+/// elsewhere.
 fn resume_pipe(next: u64, taken: u64, again: &str) -> String {
     let lost = match taken.saturating_sub(next) {
         0 => "every event that was taken from the pipe was published".to_owned(),
         1 => {
-            format!("event {next} (the first is 0) was taken from the pipe and is not known to be published")
+            format!(
+                "event {next} (the first is 0) was taken from the pipe and is not known to be published"
+            )
         }
         _ => {
             let last = taken - 1;
@@ -93,7 +118,10 @@ fn is_of_one(content_type: &str) -> bool {
 type Input = (Box<dyn Source + Send>, Option<Pipe>);
 
 fn open(path: &Path) -> Result<Input, InputError> {
-    let refuse = |source| InputError { path: path.to_owned(), source };
+    let refuse = |source| InputError {
+        path: path.to_owned(),
+        source,
+    };
     if path == Path::new("-") {
         let (pipe, events) = Pipe::open(io::stdin()).map_err(refuse)?;
         return Ok((Box::new(events), Some(pipe)));
@@ -122,7 +150,10 @@ fn reply(run: &Run, topic: &str, name: &str, took: Duration) -> Reply {
     let per_second =
         u32::try_from(counts.events).map_or(f64::INFINITY, f64::from) / took.as_secs_f64().max(1.0);
     let events = count(counts.events, "event");
-    let text = format!("published {events} to {topic}: {}", summary(counts, per_second));
+    let text = format!(
+        "published {events} to {topic}: {}",
+        summary(counts, per_second)
+    );
     let reply = Reply::new(json).line(text);
     match counts.report {
         Some(report) => reply.line(report.text(topic)),
@@ -142,8 +173,16 @@ mod tests {
                 published beyond is not published again within a day, unless the pipe paused there";
             assert_eq!(found, format!("{expected}{rest}"), "{next} of {taken}");
         };
-        check(150, 150, "every event that was taken from the pipe was published");
-        check(7, 8, "event 7 (the first is 0) was taken from the pipe and is not known to be published");
+        check(
+            150,
+            150,
+            "every event that was taken from the pipe was published",
+        );
+        check(
+            7,
+            8,
+            "event 7 (the first is 0) was taken from the pipe and is not known to be published",
+        );
         check(
             7,
             10,

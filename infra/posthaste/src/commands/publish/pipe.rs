@@ -1,5 +1,5 @@
-//! Events from a pipe. A pause of the writer does not hold up what was read. The number of events that were
-//! taken is known at every end, because they cannot be read again.
+//! Events from a pipe. A pause of the writer does not hold up what was read. The number of events
+//! that were taken is known at every end, because they cannot be read again.
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// Events that were taken from the pipe.
 type Taken = Result<Option<Event>, EventsError>;
 
-/// The events of a pipe. A thread of its own reads them, one ahead: the pipe may be silent for ever.
+/// The events of a pipe. A thread of its own reads them, one ahead: the pipe may be silent for
+/// ever.
 #[derive(Debug)]
 pub(super) struct Piped {
     events: Receiver<Taken>,
@@ -54,10 +55,23 @@ impl Pipe {
         let tap = Arc::new(Tap::default());
         let (say, events) = sync_channel(0);
         let (alive, reader) = sync_channel(0);
-        let source = Events::of(BufReader::new(Gate { input, tap: Arc::clone(&tap) }));
+        let source = Events::of(BufReader::new(Gate {
+            input,
+            tap: Arc::clone(&tap),
+        }));
         let reading = Arc::clone(&tap);
         thread::Builder::new().spawn(move || read(source, &reading, &say, alive))?;
-        Ok((Self { tap: Arc::clone(&tap), reader }, Piped { events, tap, is_over: false }))
+        Ok((
+            Self {
+                tap: Arc::clone(&tap),
+                reader,
+            },
+            Piped {
+                events,
+                tap,
+                is_over: false,
+            },
+        ))
     }
 
     /// Takes no more from the pipe. Events that were taken still come out.
@@ -65,10 +79,11 @@ impl Pipe {
         self.tap.closed.cancel();
     }
 
-    /// Number of events that were taken from a closed pipe. Events that were taken and never asked for count
-    /// too.
+    /// Number of events that were taken from a closed pipe. Events that were taken and never asked
+    /// for count too.
     pub(super) fn taken(self) -> u64 {
-        // Either it ends at once, or it waits for a pipe that is silent, and everything that came is counted.
+        // Either it ends at once, or it waits for a pipe that is silent, and everything that came
+        // is counted.
         let _ = self.reader.recv_timeout(PAUSE);
         self.tap.events.load(Ordering::SeqCst)
     }
@@ -100,8 +115,8 @@ impl Source for Piped {
         let next = self.events.recv_timeout(PAUSE);
         // Checked afterwards: an event that is cut off is no fault of a pipe that was closed here.
         let is_closed = self.tap.closed.is_cancelled();
-        self.is_over =
-            !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout)) || is_closed && next.is_err();
+        self.is_over = !matches!(next, Ok(Ok(Some(_))) | Err(RecvTimeoutError::Timeout))
+            || is_closed && next.is_err();
         match next {
             Ok(Ok(Some(event))) => Ok(Next::Event(event)),
             // Closed, it ends where the same input does not: a cut, as a pause is.
@@ -116,7 +131,11 @@ impl Source for Piped {
 
 impl<R: Read> Read for Gate<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.tap.closed.is_cancelled() { Ok(0) } else { self.input.read(into) }
+        if self.tap.closed.is_cancelled() {
+            Ok(0)
+        } else {
+            self.input.read(into)
+        }
     }
 }
 

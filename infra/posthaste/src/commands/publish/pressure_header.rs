@@ -28,7 +28,11 @@ impl PressureHeader {
                 _ => {}
             }
         }
-        Self { level, resource, delay_secs }
+        Self {
+            level,
+            resource,
+            delay_secs,
+        }
     }
 
     /// Delay of acknowledgements, if there is one.
@@ -60,15 +64,30 @@ mod tests {
         let check = |header: &str, shown: &str, delay: Option<u64>| {
             let pressure = PressureHeader::read(header);
             assert_eq!(
-                (pressure.to_string().as_str(), pressure.delay().map(|it| it.as_secs())),
+                (
+                    pressure.to_string().as_str(),
+                    pressure.delay().map(|it| it.as_secs())
+                ),
                 (shown, delay),
                 "{header}"
             );
         };
-        check("medium; resource=submission-queue; delay=15", "medium submission-queue, 15 s", Some(15));
-        check("high; resource=database-disk; retry-after=30", "high database-disk", None);
+        check(
+            "medium; resource=submission-queue; delay=15",
+            "medium submission-queue, 15 s",
+            Some(15),
+        );
+        check(
+            "high; resource=database-disk; retry-after=30",
+            "high database-disk",
+            None,
+        );
         check("medium; delay=10", "medium, 10 s", Some(10));
-        check("normal; resource=drain-time; delay=0", "normal drain-time", None);
+        check(
+            "normal; resource=drain-time; delay=0",
+            "normal drain-time",
+            None,
+        );
         check("medium;delay=x;new", "medium", None);
         check("medium; delay=86400", "medium, 86400 s", Some(900));
         check("", "", None);

@@ -1,4 +1,5 @@
-//! Progress of a run on standard error: one line that changes on a terminal, else a line from time to time.
+//! Progress of a run on standard error: one line that changes on a terminal, else a line from time
+//! to time.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -34,15 +35,26 @@ impl Progress {
     /// Progress on standard error, from `now` on. With JSON only the run's name is written.
     pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
         let is_terminal = io::stderr().is_terminal();
-        let period = if is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
-        Self { is_terminal, next_at: (is_terminal || !is_json).then(|| now + period) }
+        let period = if is_terminal {
+            TERMINAL_PERIOD
+        } else {
+            LINE_PERIOD
+        };
+        Self {
+            is_terminal,
+            next_at: (is_terminal || !is_json).then(|| now + period),
+        }
     }
 
-    /// Prints the run's name before anything is sent. A process that is killed prints nothing, and only with
-    /// the name can the same events be sent again without a second publication.
+    /// Prints the run's name before anything is sent. A process that is killed prints nothing, and
+    /// only with the name can the same events be sent again without a second publication.
     pub(super) fn begin(is_json: bool, name: &str) {
         let run = json!({ "run": name });
-        say(&if is_json { format!("{run}\n") } else { format!("run {name}\n") });
+        say(&if is_json {
+            format!("{run}\n")
+        } else {
+            format!("run {name}\n")
+        });
     }
 
     /// Time of the next line.
@@ -52,17 +64,30 @@ impl Progress {
 
     /// Shows the progress, if it is time.
     pub(super) fn show(&mut self, run: &Run, now: Duration) {
-        let Some(at) = self.next_at.filter(|at| *at <= now) else { return };
-        let period = if self.is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
+        let Some(at) = self.next_at.filter(|at| *at <= now) else {
+            return;
+        };
+        let period = if self.is_terminal {
+            TERMINAL_PERIOD
+        } else {
+            LINE_PERIOD
+        };
         self.next_at = Some(at.max(now.saturating_sub(period)) + period);
         let text = line(run, now);
-        say(&if self.is_terminal { format!("{CLEAR}{text}") } else { text + "\n" });
+        say(&if self.is_terminal {
+            format!("{CLEAR}{text}")
+        } else {
+            text + "\n"
+        });
     }
 
     /// Prints a message beside the progress.
     pub(super) fn note(&self, text: &str) {
         if self.next_at.is_some() {
-            say(&format!("{}{text}\n", if self.is_terminal { CLEAR } else { "" }));
+            say(&format!(
+                "{}{text}\n",
+                if self.is_terminal { CLEAR } else { "" }
+            ));
         }
     }
 
@@ -81,20 +106,37 @@ fn say(text: &str) {
 
 /// Progress of a run.
 fn line(run: &Run, now: Duration) -> String {
-    let pause = run.pause(now).map(|(trouble, wait)| (trouble.to_string(), wait));
-    let pause = pause.as_ref().map(|(trouble, wait)| (trouble.as_str(), *wait));
-    text(summary(run.counts(), run.per_second(now)), run.pressure(), pause)
+    let pause = run
+        .pause(now)
+        .map(|(trouble, wait)| (trouble.to_string(), wait));
+    let pause = pause
+        .as_ref()
+        .map(|(trouble, wait)| (trouble.as_str(), *wait));
+    text(
+        summary(run.counts(), run.per_second(now)),
+        run.pressure(),
+        pause,
+    )
 }
 
-/// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and why and for
-/// how long nothing is sent, where that is a second or more.
-fn text(mut text: String, pressure: Option<&PressureHeader>, pause: Option<(&str, Duration)>) -> String {
+/// `12,300 sent · 400/s · 2 delayed · 1 refused · 3 retried · medium submission-queue, 15 s`, and
+/// why and for how long nothing is sent, where that is a second or more.
+fn text(
+    mut text: String,
+    pressure: Option<&PressureHeader>,
+    pause: Option<(&str, Duration)>,
+) -> String {
     if let Some(pressure) = pressure {
         let _ = write!(text, " · {pressure}");
     }
     if let Some((trouble, wait)) = pause.filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
         // The text may be from outside, and must not steer the terminal.
-        let line = trouble.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control());
+        let line = trouble
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .filter(|c| !c.is_control());
         let reason: String = line.take(REASON_CHARS_MAX).collect();
         let _ = write!(text, " · {reason}, again in {} s", wait.as_secs());
     }
@@ -126,8 +168,18 @@ mod tests {
     #[test]
     fn what_never_happened_is_not_shown() {
         let check = |counts, expected: &str| assert_eq!(summary(counts, 399.6), expected);
-        check(Counts { events: 12_300, requests: 123, ..Counts::default() }, "12,300 sent · 400/s");
-        let report = Report { unmatched: 1400, ..Report::default() };
+        check(
+            Counts {
+                events: 12_300,
+                requests: 123,
+                ..Counts::default()
+            },
+            "12,300 sent · 400/s",
+        );
+        let report = Report {
+            unmatched: 1400,
+            ..Report::default()
+        };
         check(
             Counts {
                 events: 12_300,
@@ -146,7 +198,11 @@ mod tests {
         let check = |pressure: Option<&str>, pause: Option<(&str, u64)>, expected: &str| {
             let pause = pause.map(|(trouble, ms)| (trouble, Duration::from_millis(ms)));
             assert_eq!(
-                text("5 sent".to_owned(), pressure.map(PressureHeader::read).as_ref(), pause),
+                text(
+                    "5 sent".to_owned(),
+                    pressure.map(PressureHeader::read).as_ref(),
+                    pause
+                ),
                 expected
             );
         };

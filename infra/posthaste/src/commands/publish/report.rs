@@ -1,4 +1,5 @@
-//! The events that a server accepted, and the subscriptions that matched them, as its answers count them.
+//! The events that a server accepted, and the subscriptions that matched them, as its answers count
+//! them.
 
 use posthaste_core::api::PublishAnswer;
 
@@ -22,7 +23,8 @@ impl Report {
     /// The counts of an answer. An older release answers without them, or without a part of them.
     pub(super) fn of(answer: &Answer) -> Option<Self> {
         let answer: PublishAnswer = serde_json::from_slice(&answer.body).ok()?;
-        let (subscriptions, unmatched) = answer.matched_subscriptions.zip(answer.unmatched_events)?;
+        let (subscriptions, unmatched) =
+            answer.matched_subscriptions.zip(answer.unmatched_events)?;
         Some(Self {
             answers: 1,
             accepted: answer.accepted_events as u64,
@@ -56,7 +58,10 @@ impl Report {
         };
         match self.unmatched {
             0 => format!("{accepted}; {matched}"),
-            unmatched => format!("{accepted}; {matched}, and {} matched none", count(unmatched, "event")),
+            unmatched => format!(
+                "{accepted}; {matched}, and {} matched none",
+                count(unmatched, "event")
+            ),
         }
     }
 }
@@ -67,7 +72,11 @@ mod tests {
     use ureq::http::HeaderMap;
 
     fn report(body: &str) -> Option<Report> {
-        Report::of(&Answer { status: 200, headers: HeaderMap::new(), body: body.as_bytes().to_vec() })
+        Report::of(&Answer {
+            status: 200,
+            headers: HeaderMap::new(),
+            body: body.as_bytes().to_vec(),
+        })
     }
 
     fn answer(accepted: u64, subscriptions: u64, unmatched: u64) -> Report {
@@ -79,7 +88,13 @@ mod tests {
 
     #[test]
     fn an_answer_without_all_counts_has_no_report() {
-        for body in ["", "OK", "{}", r#"{"acceptedEvents":1}"#, r#"{"matchedSubscriptions":1}"#] {
+        for body in [
+            "",
+            "OK",
+            "{}",
+            r#"{"acceptedEvents":1}"#,
+            r#"{"matchedSubscriptions":1}"#,
+        ] {
             assert_eq!(report(body), None, "{body}");
         }
     }
@@ -87,13 +102,22 @@ mod tests {
     #[test]
     fn one_answer_says_how_many_events_and_subscriptions() {
         let check = |report: Report, expected: &str| assert_eq!(report.text("orders"), expected);
-        check(answer(3, 2, 0), "accepted 3 events; 2 subscriptions of orders matched");
-        check(answer(1, 1, 0), "accepted 1 event; 1 subscription of orders matched");
+        check(
+            answer(3, 2, 0),
+            "accepted 3 events; 2 subscriptions of orders matched",
+        );
+        check(
+            answer(1, 1, 0),
+            "accepted 1 event; 1 subscription of orders matched",
+        );
         check(
             answer(2000, 1, 1),
             "accepted 2,000 events; 1 subscription of orders matched, and 1 event matched none",
         );
-        check(answer(0, 0, 0), "accepted 0 events; 0 subscriptions of orders matched");
+        check(
+            answer(0, 0, 0),
+            "accepted 0 events; 0 subscriptions of orders matched",
+        );
     }
 
     #[test]
@@ -113,7 +137,10 @@ mod tests {
             }
             assert_eq!(all.text("orders"), expected);
         };
-        check(&[answer(100, 2, 0)], "accepted 100 events; 2 subscriptions of orders matched");
+        check(
+            &[answer(100, 2, 0)],
+            "accepted 100 events; 2 subscriptions of orders matched",
+        );
         check(
             &[answer(100, 2, 0), answer(50, 3, 7), answer(50, 0, 50)],
             "accepted 200 events; a request matched at most 3 subscriptions of orders, and 57 events matched \

@@ -1,9 +1,9 @@
-//! One run over a file: the next request, the effect of its answer, and the end. Pure: the driver sends,
-//! reads, waits and has the clock.
+//! One run over a file: the next request, the effect of its answer, and the end. Pure: the driver
+//! sends, reads, waits and has the clock.
 //!
-//! No batch is lost. It leaves the run only when it was acknowledged, and the place to go on from is the
-//! first event that was not. Events that were taken from a pipe are published before a signal ends the run,
-//! because they cannot be read again.
+//! No batch is lost. It leaves the run only when it was acknowledged, and the place to go on from
+//! is the first event that was not. Events that were taken from a pipe are published before a
+//! signal ends the run, because they cannot be read again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use super::step::{Counts, Step};
 use super::unacknowledged::{State, Unacknowledged};
 use crate::client::ClientError;
 
-/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do not come
-/// back together. A wait is never shortened, because the server named it.
+/// Greatest stretch of a wait, as a share of it, so that producers that were refused together do
+/// not come back together. A wait is never shortened, because the server named it.
 const STRETCH_MAX: f64 = 0.25;
 
-/// Most batches that are held: those on their way or to be sent again, and one that is read ahead. Each is a
-/// request's size at most, but for single events larger than that.
+/// Most batches that are held: those on their way or to be sent again, and one that is read ahead.
+/// Each is a request's size at most, but for single events larger than that.
 const BATCHES_MAX: usize = REQUESTS_AT_ONCE_MAX as usize + 1;
 
-/// Time after which a run gives up where no request was ever answered: the address or the certificate is
-/// wrong, or no server runs there. Long enough for a server that is just starting.
+/// Time after which a run gives up where no request was ever answered: the address or the
+/// certificate is wrong, or no server runs there. Long enough for a server that is just starting.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// A run.
@@ -46,7 +46,8 @@ pub(super) struct Run {
     /// The error of the source. Events that were read are published before it is reported.
     broken: Option<EventsError>,
     ending: Option<Ending>,
-    /// Exit code of the signal, while events that were taken from a pipe are still being published.
+    /// Exit code of the signal, while events that were taken from a pipe are still being
+    /// published.
     closing: Option<u8>,
     /// True once the run no longer waits for answers.
     is_abandoned: bool,
@@ -69,14 +70,23 @@ enum Input {
 }
 
 impl Run {
-    /// A run that begins with the event `from`, and gives up after this time without an acknowledgement.
+    /// A run that begins with the event `from`, and gives up after this time without an
+    /// acknowledgement.
     pub(super) fn new(pace: Pace, from: u64, give_up_after: Duration) -> Self {
-        Self { pace, unread: from, give_up_after, ..Self::default() }
+        Self {
+            pace,
+            unread: from,
+            give_up_after,
+            ..Self::default()
+        }
     }
 
     /// The same for events that cannot be read again.
     pub(super) fn of_pipe(self) -> Self {
-        Self { is_pipe: true, ..self }
+        Self {
+            is_pipe: true,
+            ..self
+        }
     }
 
     /// The next step.
@@ -84,7 +94,11 @@ impl Run {
         self.look_for_an_end(now);
         if self.ending.is_some() {
             let is_over = self.is_abandoned || self.in_flight() == 0;
-            return if is_over { Step::Over } else { Step::Wait(None) };
+            return if is_over {
+                Step::Over
+            } else {
+                Step::Wait(None)
+            };
         }
         if self.input == Input::Idle && self.tasks.len() < BATCHES_MAX && !self.tasks.has_fresh() {
             self.input = Input::Asked;
@@ -109,13 +123,23 @@ impl Run {
         }
     }
 
-    /// Takes the result of a [`Step::Send`], by the number of its first event. `chance` is uniform in 0 to 1.
+    /// Takes the result of a [`Step::Send`], by the number of its first event. `chance` is uniform
+    /// in 0 to 1.
     pub(super) fn answered(&mut self, now: Duration, first: u64, outcome: Outcome, chance: f64) {
-        let Some(task) = self.tasks.get_mut(first) else { return };
-        let State::InFlight { since } = task.state else { return };
-        let sent = Sent { at: since, events: task.batch.events() };
+        let Some(task) = self.tasks.get_mut(first) else {
+            return;
+        };
+        let State::InFlight { since } = task.state else {
+            return;
+        };
+        let sent = Sent {
+            at: since,
+            events: task.batch.events(),
+        };
         let stretch = 1.0 + STRETCH_MAX * chance;
-        task.state = State::Waiting { not_before: Duration::ZERO };
+        task.state = State::Waiting {
+            not_before: Duration::ZERO,
+        };
         self.is_met |= outcome.is_answer();
         match outcome {
             Outcome::Acknowledged { pressure, report } => {
@@ -123,10 +147,16 @@ impl Run {
                 self.acknowledged(now, sent, pressure);
                 self.reported(report);
             }
-            Outcome::Refused { wait, pressure, error } => {
+            Outcome::Refused {
+                wait,
+                pressure,
+                error,
+            } => {
                 let measured = self.meter.per_second(now);
-                self.pace.pushed_back(sent, now, wait.mul_f64(stretch), measured);
-                let is_delay = matches!(&error, ClientError::Refused(refusal) if refusal.is_delay());
+                self.pace
+                    .pushed_back(sent, now, wait.mul_f64(stretch), measured);
+                let is_delay =
+                    matches!(&error, ClientError::Refused(refusal) if refusal.is_delay());
                 self.counts.delayed += u64::from(is_delay);
                 self.counts.refused += u64::from(!is_delay);
                 (self.pressure, self.trouble) = (pressure, Some(error));
@@ -142,13 +172,15 @@ impl Run {
             }
             Outcome::Final(error) => {
                 let batch = Arc::clone(&task.batch);
-                self.ending.get_or_insert_with(|| Ending::refused(&batch, error));
+                self.ending
+                    .get_or_insert_with(|| Ending::refused(&batch, error));
             }
         }
     }
 
-    /// Takes a signal. After the first one the run waits for answers, and publishes the events that were
-    /// taken from a pipe, which the driver closes. After the second one it waits for nothing.
+    /// Takes a signal. After the first one the run waits for answers, and publishes the events that
+    /// were taken from a pipe, which the driver closes. After the second one it waits for
+    /// nothing.
     pub(super) fn interrupted(&mut self, exit_code: u8) {
         let is_first = self.ending.is_none() && self.closing.is_none();
         if is_first && self.is_pipe {
@@ -190,7 +222,9 @@ impl Run {
     pub(super) fn pause(&self, now: Duration) -> Option<(&ClientError, Duration)> {
         let is_idle = self.in_flight() == 0 && !self.tasks.is_empty();
         let until = self.wake_at().filter(|until| is_idle && *until > now)?;
-        self.trouble.as_ref().map(|trouble| (trouble, until.saturating_sub(now)))
+        self.trouble
+            .as_ref()
+            .map(|trouble| (trouble, until.saturating_sub(now)))
     }
 
     /// Number of requests on their way.
@@ -234,23 +268,37 @@ impl Run {
             return;
         }
         if self.input == Input::Over && self.tasks.is_empty() {
-            let closed = self.closing.map(|exit_code| Ending::Interrupted { exit_code });
-            self.ending = self.broken.take().map(Ending::Input).or(closed).or(Some(Ending::Done));
+            let closed = self
+                .closing
+                .map(|exit_code| Ending::Interrupted { exit_code });
+            self.ending = self
+                .broken
+                .take()
+                .map(Ending::Input)
+                .or(closed)
+                .or(Some(Ending::Done));
         } else if self.gives_up_at().is_some_and(|at| at <= now) {
             let length = self.patience();
-            self.ending = self.trouble.take().map(|source| Ending::GaveUp { length, source });
+            self.ending = self
+                .trouble
+                .take()
+                .map(|source| Ending::GaveUp { length, source });
         }
     }
 
-    /// Time to give up, if every request waits to be sent again. An answer that is still to come may be a
-    /// good one.
+    /// Time to give up, if every request waits to be sent again. An answer that is still to come
+    /// may be a good one.
     fn gives_up_at(&self) -> Option<Duration> {
         let is_stuck = self.trouble.is_some() && self.in_flight() == 0 && !self.tasks.is_empty();
         is_stuck.then(|| self.progress_at.saturating_add(self.patience()))
     }
 
     fn patience(&self) -> Duration {
-        if self.is_met { self.give_up_after } else { self.give_up_after.min(FIRST_ANSWER_MAX) }
+        if self.is_met {
+            self.give_up_after
+        } else {
+            self.give_up_after.min(FIRST_ANSWER_MAX)
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -262,12 +310,20 @@ impl Run {
         if !self.has_room() || self.pace.next_at() > now {
             return None;
         }
-        self.tasks.waiting().find(|(_, not_before)| *not_before <= now).map(|(first, _)| first)
+        self.tasks
+            .waiting()
+            .find(|(_, not_before)| *not_before <= now)
+            .map(|(first, _)| first)
     }
 
     /// Time of the next step, if nothing happens before.
     fn wake_at(&self) -> Option<Duration> {
-        let first = self.tasks.waiting().map(|(_, not_before)| not_before).min().filter(|_| self.has_room());
+        let first = self
+            .tasks
+            .waiting()
+            .map(|(_, not_before)| not_before)
+            .min()
+            .filter(|_| self.has_room());
         let first = first.map(|not_before| not_before.max(self.pace.next_at()));
         first.into_iter().chain(self.gives_up_at()).min()
     }
@@ -277,11 +333,16 @@ impl Run {
         if self.tasks.is_all_fresh() {
             self.progress_at = now;
         }
-        let Some(task) = self.tasks.get_mut(first) else { return Step::Wait(None) };
+        let Some(task) = self.tasks.get_mut(first) else {
+            return Step::Wait(None);
+        };
         self.counts.retried += u64::from(task.attempts > 0);
         task.attempts += 1;
         task.state = State::InFlight { since: now };
-        self.pace.sent(Sent { at: now, events: task.batch.events() });
+        self.pace.sent(Sent {
+            at: now,
+            events: task.batch.events(),
+        });
         Step::Send(Arc::clone(&task.batch))
     }
 }

@@ -26,8 +26,9 @@ pub(super) struct Counts {
     pub(super) events: u64,
     /// Requests that were acknowledged.
     pub(super) requests: u64,
-    /// Answers that the tarpit delayed: acknowledgements that were held back, and requests that were asked to
-    /// come again after the delay. The server's `PublishDelayedCount` counts the same.
+    /// Answers that the tarpit delayed: acknowledgements that were held back, and requests that
+    /// were asked to come again after the delay. The server's `PublishDelayedCount` counts the
+    /// same.
     pub(super) delayed: u64,
     /// Answers that refused a request for back pressure.
     pub(super) refused: u64,

@@ -1,4 +1,5 @@
-//! Publishing a file of events at a pace: threads that read and send, around a [`Run`] that decides.
+//! Publishing a file of events at a pace: threads that read and send, around a [`Run`] that
+//! decides.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -102,7 +103,12 @@ fn hear(run: &mut Run, said: Said, pipe: Option<&Pipe>, progress: &Progress) {
     match said {
         Said::Read(batch) => run.read(batch),
         Said::Answered { first, outcome } => {
-            run.answered(SystemClock.monotonic(), first, outcome, SystemEntropy.fraction());
+            run.answered(
+                SystemClock.monotonic(),
+                first,
+                outcome,
+                SystemEntropy.fraction(),
+            );
         }
         Said::Interrupted { exit_code } => {
             run.interrupted(exit_code);
@@ -116,7 +122,10 @@ fn hear(run: &mut Run, said: Said, pipe: Option<&Pipe>, progress: &Progress) {
 }
 
 impl Threads {
-    fn start<S: Source + Send + 'static>(mut batches: Batches<S>, sending: Sending) -> std::io::Result<Self> {
+    fn start<S: Source + Send + 'static>(
+        mut batches: Batches<S>,
+        sending: Sending,
+    ) -> std::io::Result<Self> {
         let (say, said) = channel();
         let (read, asked) = channel::<()>();
         listen(say.clone())?;
@@ -125,17 +134,29 @@ impl Threads {
         thread::Builder::new().spawn(move || {
             while asked.recv().is_ok() && reader.0.send(Said::Read(batches.next())).is_ok() {}
         })?;
-        Ok(Self { sending, said, say, read })
+        Ok(Self {
+            sending,
+            said,
+            say,
+            read,
+        })
     }
 
     /// Sends a batch on a thread of its own; the run bounds how many there are.
     fn send(&self, batch: Arc<Batch>) -> std::io::Result<()> {
         let (alarm, Sending { target, name }) = (Alarm(self.say.clone()), self.sending.clone());
         let send = move || {
-            let answer = target.post(&batch.content_type, Some(batch.name(&name)), batch.body.clone());
+            let answer = target.post(
+                &batch.content_type,
+                Some(batch.name(&name)),
+                batch.body.clone(),
+            );
             let outcome = Outcome::read(answer, SystemClock.now());
             // Without a receiver the run is over.
-            let _ = alarm.0.send(Said::Answered { first: batch.first, outcome });
+            let _ = alarm.0.send(Said::Answered {
+                first: batch.first,
+                outcome,
+            });
         };
         thread::Builder::new().spawn(send).map(drop)
     }
@@ -150,7 +171,8 @@ impl Threads {
     }
 }
 
-/// Listens for signals on a thread of its own: from now on they do not end the process by themselves.
+/// Listens for signals on a thread of its own: from now on they do not end the process by
+/// themselves.
 fn listen(say: Sender<Said>) -> std::io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals = {

@@ -14,8 +14,9 @@ use crate::commands::Session;
 use crate::error::CommandError;
 use crate::output::word;
 
-/// The endpoint of one topic and its key. A server that manages topics need not be the one that takes their
-/// events: deployed on AWS, each of the two functions has a URL of its own. Clones are cheap.
+/// The endpoint of one topic and its key. A server that manages topics need not be the one that
+/// takes their events: deployed on AWS, each of the two functions has a URL of its own. Clones are
+/// cheap.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     client: Client,
@@ -28,19 +29,34 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The target that these arguments name. With only the topic's key (an admin key of the environment does
-    /// not count beside it) it is the server itself. Otherwise the server is asked for the topic's endpoint,
-    /// and for the first of its two keys if none was given.
+    /// The target that these arguments name. With only the topic's key (an admin key of the
+    /// environment does not count beside it) it is the server itself. Otherwise the server is
+    /// asked for the topic's endpoint, and for the first of its two keys if none was given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
         let given = |key: &Option<String>| key.clone().filter(|key| !key.is_empty());
-        let (key, admin_key) = (given(&arguments.key).map(Secret::new), given(&arguments.admin_key));
+        let (key, admin_key) = (
+            given(&arguments.key).map(Secret::new),
+            given(&arguments.admin_key),
+        );
         let (client, is_endpoint, key) = match (key, admin_key) {
             (Some(key), None) => (Client::new(&global.url)?, false, key),
             (key, admin_key) => ask(&Session::open(global, admin_key)?, &arguments.topic, key)?,
         };
-        let PublishArgs { topic, tier, time_to_live, .. } = arguments;
+        let PublishArgs {
+            topic,
+            tier,
+            time_to_live,
+            ..
+        } = arguments;
         let (topic, tier, time_to_live) = (topic.clone(), *tier, *time_to_live);
-        Ok(Self { client, topic, is_endpoint, key: Arc::new(key), tier, time_to_live })
+        Ok(Self {
+            client,
+            topic,
+            is_endpoint,
+            key: Arc::new(key),
+            tier,
+            time_to_live,
+        })
     }
 
     /// Publishes a request; one with a name is published once, however often it is sent.
@@ -54,16 +70,27 @@ impl Target {
     }
 
     fn call<'a>(&'a self, content_type: &'a str, name: Option<String>, bytes: Vec<u8>) -> Call<'a> {
-        let path: &[&str] = if self.is_endpoint { &[] } else { &["topics", &self.topic, "events"] };
-        let call = Call::new(Method::POST, path).key(&self.key).body(content_type, bytes);
+        let path: &[&str] = if self.is_endpoint {
+            &[]
+        } else {
+            &["topics", &self.topic, "events"]
+        };
+        let call = Call::new(Method::POST, path)
+            .key(&self.key)
+            .body(content_type, bytes);
         let call = call.header(posthaste_publish::IDEMPOTENCY_KEY_HEADER, name);
         let time_to_live = self.time_to_live.map(format_duration);
         let call = call.header(posthaste_publish::TIME_TO_LIVE_HEADER, time_to_live);
-        call.header(posthaste_publish::TIER_HEADER, self.tier.as_ref().map(word)).timeout(PUBLISH_TIMEOUT)
+        call.header(posthaste_publish::TIER_HEADER, self.tier.as_ref().map(word))
+            .timeout(PUBLISH_TIMEOUT)
     }
 }
 
-fn ask(session: &Session, topic: &str, key: Option<Secret>) -> Result<(Client, bool, Secret), ClientError> {
+fn ask(
+    session: &Session,
+    topic: &str,
+    key: Option<Secret>,
+) -> Result<(Client, bool, Secret), ClientError> {
     let view: TopicSettings = session.ask(Method::GET, &["topics", topic])?;
     let key = if let Some(key) = key {
         key

@@ -27,8 +27,17 @@ pub(super) enum State {
 impl Unacknowledged {
     /// Adds a batch that may be sent at once.
     pub(super) fn add(&mut self, batch: Batch) {
-        let state = State::Waiting { not_before: Duration::ZERO };
-        self.0.insert(batch.first, Task { batch: Arc::new(batch), attempts: 0, state });
+        let state = State::Waiting {
+            not_before: Duration::ZERO,
+        };
+        self.0.insert(
+            batch.first,
+            Task {
+                batch: Arc::new(batch),
+                attempts: 0,
+                state,
+            },
+        );
     }
 
     pub(super) fn get_mut(&mut self, first: u64) -> Option<&mut Task> {
@@ -54,7 +63,10 @@ impl Unacknowledged {
 
     /// Number of requests on their way.
     pub(super) fn in_flight(&self) -> usize {
-        self.0.values().filter(|task| matches!(task.state, State::InFlight { .. })).count()
+        self.0
+            .values()
+            .filter(|task| matches!(task.state, State::InFlight { .. }))
+            .count()
     }
 
     /// True if any batch was never sent.

@@ -20,7 +20,9 @@ async fn started(folder: &tempfile::TempDir) -> App {
 
 /// The error of a server that fails, within the patience.
 async fn failure(app: &mut App) -> ServeError {
-    tokio::time::timeout(PATIENCE, app.failed()).await.expect("the failure is seen")
+    tokio::time::timeout(PATIENCE, app.failed())
+        .await
+        .expect("the failure is seen")
 }
 
 #[tokio::test]
@@ -28,7 +30,9 @@ async fn a_part_that_panics_is_an_error_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut app = started(&folder).await;
     app.tasks.spawn(async { panic!("a fault of a part") });
-    let ServeError::Task(error) = failure(&mut app).await else { panic!("no task") };
+    let ServeError::Task(error) = failure(&mut app).await else {
+        panic!("no task")
+    };
     assert!(error.to_string().contains("a fault of a part"), "{error}");
     app.drain(PATIENCE).await.unwrap();
 }
@@ -60,7 +64,10 @@ async fn a_panic_in_the_drain_is_its_error() {
         stop.cancelled().await;
         panic!("a fault in the drain")
     });
-    assert!(matches!(app.drain(PATIENCE).await, Err(ServeError::Task(_))));
+    assert!(matches!(
+        app.drain(PATIENCE).await,
+        Err(ServeError::Task(_))
+    ));
 }
 
 #[tokio::test]
@@ -81,7 +88,9 @@ async fn a_given_admin_key_is_used_and_no_other_is_made() {
 /// The files of a folder that a person can see.
 fn files(folder: &Path) -> Vec<String> {
     let found = std::fs::read_dir(folder).into_iter().flatten();
-    found.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    found
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -89,16 +98,37 @@ async fn records_become_a_file_of_the_delivery_log() {
     let folder = tempfile::tempdir().unwrap();
     let app = started(&folder).await;
     let record_id = "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned();
-    let record = Record { record_id, time: SystemClock.now(), ..Record::default() };
-    let hour = folder.path().join("log").join(LogHour::of(record.time).prefix());
-    let message = OutgoingMessage { body: render_records(&[record]).remove(0), group: None, delay_secs: 0 };
-    app.local.queue(QueueName::Records).send_batch(vec![message]).await.unwrap();
+    let record = Record {
+        record_id,
+        time: SystemClock.now(),
+        ..Record::default()
+    };
+    let hour = folder
+        .path()
+        .join("log")
+        .join(LogHour::of(record.time).prefix());
+    let message = OutgoingMessage {
+        body: render_records(&[record]).remove(0),
+        group: None,
+        delay_secs: 0,
+    };
+    app.local
+        .queue(QueueName::Records)
+        .send_batch(vec![message])
+        .await
+        .unwrap();
     let written = async {
         while files(&hour).is_empty() {
             SystemClock.sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, written).await.expect("a file");
-    assert!(files(&hour).iter().all(|file| file.ends_with(".parquet")), "{:?}", files(&hour));
+    tokio::time::timeout(PATIENCE, written)
+        .await
+        .expect("a file");
+    assert!(
+        files(&hour).iter().all(|file| file.ends_with(".parquet")),
+        "{:?}",
+        files(&hour)
+    );
     app.drain(PATIENCE).await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! The time before the start, from the delivery log, so that a restart does not empty the charts. Topics with
-//! `deliveryLog: off` are not in the log, so the charts leave them out until the start.
+//! The time before the start, from the delivery log, so that a restart does not empty the charts.
+//! Topics with `deliveryLog: off` are not in the log, so the charts leave them out until the start.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -34,20 +34,25 @@ pub(super) struct Backfill<S, C> {
 }
 
 impl<S: ObjectStore, C: Clock> Backfill<S, C> {
-    /// Fills the day before `start`, as far as the bounds allow. The newest comes first. Before the first
-    /// record of a log that begins in this day nothing is known.
+    /// Fills the day before `start`, as far as the bounds allow. The newest comes first. Before the
+    /// first record of a log that begins in this day nothing is known.
     pub(super) async fn run(&self, start: Timestamp) {
         // The last records of the process before this one are still on their way.
         self.clock.sleep(self.delay).await;
         if let Err(error) = self.fill(start).await {
             let error = &error as &dyn Error;
-            tracing::warn!(error, "the console's charts begin now: the delivery log could not be read");
+            tracing::warn!(
+                error,
+                "the console's charts begin now: the delivery log could not be read"
+            );
         }
     }
 
     async fn fill(&self, start: Timestamp) -> Result<(), LogError> {
         let until = self.clock.monotonic() + TIME_MAX;
-        let Some(begins) = self.log.begins().await? else { return Ok(()) };
+        let Some(begins) = self.log.begins().await? else {
+            return Ok(());
+        };
         let day_ms = STEP.as_secs() * 1_000 * STEPS_MAX as u64;
         let from = Timestamp::from_millis(start.as_millis().saturating_sub(day_ms));
         let mut filter = RecordFilter {
@@ -58,11 +63,18 @@ impl<S: ObjectStore, C: Clock> Backfill<S, C> {
         };
         let (mut tally, mut records) = (Tally::new(start), 0);
         while records < RECORDS_MAX && self.clock.monotonic() < until {
-            let page = self.log.list(&filter, PAGE_RECORDS, || self.clock.monotonic() < until).await?;
+            let page = self
+                .log
+                .list(&filter, PAGE_RECORDS, || self.clock.monotonic() < until)
+                .await?;
             records += page.records.len();
             page.records.iter().for_each(|record| tally.note(record));
             let Some(next) = page.next else {
-                let first = if begins < from { Some(from) } else { tally.oldest };
+                let first = if begins < from {
+                    Some(from)
+                } else {
+                    tally.oldest
+                };
                 if let Some(first) = first {
                     tally.put(&self.ring, number(first));
                 }
@@ -88,16 +100,25 @@ struct Tally {
 
 impl Tally {
     fn new(start: Timestamp) -> Self {
-        Self { steps: BTreeMap::new(), end: number(start) + 1, request: None, oldest: None }
+        Self {
+            steps: BTreeMap::new(),
+            end: number(start) + 1,
+            request: None,
+            oldest: None,
+        }
     }
 
     fn note(&mut self, record: &Record) {
         self.oldest = Some(record.time);
         let counts = self.steps.entry(number(record.time)).or_default();
         match (record.kind, record.result) {
-            (Kind::Attempt, LogResult::Delivered) => counts.delivered = counts.delivered.saturating_add(1),
+            (Kind::Attempt, LogResult::Delivered) => {
+                counts.delivered = counts.delivered.saturating_add(1)
+            }
             (Kind::Attempt, _) => counts.failed = counts.failed.saturating_add(1),
-            (Kind::DeadLettered, _) => counts.dead_lettered = counts.dead_lettered.saturating_add(1),
+            (Kind::DeadLettered, _) => {
+                counts.dead_lettered = counts.dead_lettered.saturating_add(1)
+            }
             _ => return,
         }
         let request = record.webhook_id.clone().map(|id| (record.time, id));
@@ -109,7 +130,8 @@ impl Tally {
         self.request = request;
     }
 
-    /// Puts the steps from this one on into the ring, also those in which nothing happened: they are known.
+    /// Puts the steps from this one on into the ring, also those in which nothing happened: they
+    /// are known.
     fn put(&mut self, ring: &Ring, first: u64) {
         for number in (first..self.end).rev() {
             ring.add_counts(number, &self.steps.remove(&number).unwrap_or_default());
@@ -151,15 +173,32 @@ mod tests {
     /// The ring after a start, with these records in the log.
     async fn filled(records: &[Record]) -> Arc<Ring> {
         let store = MemoryStore::default();
-        let hours: std::collections::BTreeSet<_> = records.iter().map(|it| LogHour::of(it.time)).collect();
+        let hours: std::collections::BTreeSet<_> =
+            records.iter().map(|it| LogHour::of(it.time)).collect();
         for hour in hours {
-            let of_hour: Vec<_> = records.iter().filter(|it| LogHour::of(it.time) == hour).cloned().collect();
-            let key = FileKey { hour, name: FileName::Fresh { minute: 0, id: "a".to_owned() } }.render();
+            let of_hour: Vec<_> = records
+                .iter()
+                .filter(|it| LogHour::of(it.time) == hour)
+                .cloned()
+                .collect();
+            let key = FileKey {
+                hour,
+                name: FileName::Fresh {
+                    minute: 0,
+                    id: "a".to_owned(),
+                },
+            }
+            .render();
             store.write(&key, write_file(&of_hour, RowGroups::default()).unwrap());
         }
         let (ring, clock) = (Arc::new(Ring::default()), ManualClock::new(START));
         let log = DeliveryLog::new(store);
-        let backfill = Backfill { ring: Arc::clone(&ring), log, delay: Duration::ZERO, clock };
+        let backfill = Backfill {
+            ring: Arc::clone(&ring),
+            log,
+            delay: Duration::ZERO,
+            clock,
+        };
         backfill.run(START).await;
         ring
     }
@@ -182,7 +221,11 @@ mod tests {
         ring.each(time, &mut |_, step| steps.push(*step));
         let counts: Vec<_> = steps
             .iter()
-            .map(|step| step.counts.map(|it| (it.delivered, it.failed, it.dead_lettered)).unwrap())
+            .map(|step| {
+                step.counts
+                    .map(|it| (it.delivered, it.failed, it.dead_lettered))
+                    .unwrap()
+            })
             .collect();
         assert_eq!(counts, [(0, 0, 0), (1, 2, 1), (0, 0, 0), (1, 0, 0)]);
         // A day, and the step in which the start is.
@@ -192,14 +235,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_counts_once_however_many_events_it_had() {
-        let mut batch: Vec<_> = (0..5).map(|n| record(5, n, Kind::Attempt, LogResult::Delivered)).collect();
+        let mut batch: Vec<_> = (0..5)
+            .map(|n| record(5, n, Kind::Attempt, LogResult::Delivered))
+            .collect();
         for record in &mut batch {
             record.webhook_id = Some("msg_batch".to_owned());
         }
         let ring = filled(&batch).await;
         let mut answers = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
-        ring.each(time, &mut |_, step| answers.extend(step.counts.map(|it| (it.delivered, it.answers))));
+        ring.each(time, &mut |_, step| {
+            answers.extend(step.counts.map(|it| (it.delivered, it.answers)))
+        });
         let mut one = posthaste_console::history::Answers::default();
         one.note(20.0);
         assert_eq!(answers, [(5, one)]);
@@ -207,11 +254,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_without_an_answer_is_no_answer() {
-        let refused = Record { status: None, ..record(5, 1, Kind::Attempt, LogResult::Retry) };
+        let refused = Record {
+            status: None,
+            ..record(5, 1, Kind::Attempt, LogResult::Retry)
+        };
         let ring = filled(&[refused]).await;
         let mut found = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
-        ring.each(time, &mut |_, step| found.extend(step.counts.map(|it| (it.failed, it.answers))));
+        ring.each(time, &mut |_, step| {
+            found.extend(step.counts.map(|it| (it.failed, it.answers)))
+        });
         assert_eq!(found, [(1, posthaste_console::history::Answers::default())]);
     }
 
@@ -219,10 +271,18 @@ mod tests {
     async fn before_the_first_record_of_a_new_log_nothing_is_known() {
         let ring = filled(&[record(25, 1, Kind::Attempt, LogResult::Delivered)]).await;
         let all = known(&ring, 0..START_SECS + 10);
-        assert_eq!(all.iter().map(|(at, _)| START_SECS - at).collect::<Vec<_>>(), [30, 20, 10, 0]);
+        assert_eq!(
+            all.iter()
+                .map(|(at, _)| START_SECS - at)
+                .collect::<Vec<_>>(),
+            [30, 20, 10, 0]
+        );
         // The log of a server that has never run before has records of this start alone.
         let after = Timestamp::from_millis((START_SECS + 3) * 1_000);
-        let own = Record { time: after, ..record(0, 1, Kind::Attempt, LogResult::Delivered) };
+        let own = Record {
+            time: after,
+            ..record(0, 1, Kind::Attempt, LogResult::Delivered)
+        };
         assert_eq!(known(&*filled(&[own]).await, 0..START_SECS + 100), []);
     }
 
@@ -236,7 +296,12 @@ mod tests {
         let counted: u32 = all.iter().map(|(_, delivered)| delivered).sum();
         // 100 in a second: 1000 s, of which the oldest step may be known in part and is left out.
         assert!((98..=101).contains(&all.len()), "{}", all.len());
-        assert!(all[1..all.len() - 1].iter().all(|(_, delivered)| *delivered == 1000), "{all:?}");
+        assert!(
+            all[1..all.len() - 1]
+                .iter()
+                .all(|(_, delivered)| *delivered == 1000),
+            "{all:?}"
+        );
         assert!(counted as usize <= RECORDS_MAX);
     }
 

@@ -22,14 +22,18 @@ struct Slot {
 
 impl Default for Ring {
     fn default() -> Self {
-        Self(Mutex::new(vec![Slot::default(); STEPS_MAX].into_boxed_slice()))
+        Self(Mutex::new(
+            vec![Slot::default(); STEPS_MAX].into_boxed_slice(),
+        ))
     }
 }
 
 impl Ring {
     /// Adds what was counted in a part of a step.
     pub(super) fn add_counts(&self, number: u64, counts: &Counts) {
-        self.change(number, |step| step.counts.get_or_insert_default().add(counts));
+        self.change(number, |step| {
+            step.counts.get_or_insert_default().add(counts)
+        });
     }
 
     /// Keeps how things stood at the end of a step.
@@ -41,7 +45,10 @@ impl Ring {
         let mut slots = self.0.lock();
         let slot = &mut slots[place(number)];
         if slot.number < number {
-            *slot = Slot { number, step: Step::default() };
+            *slot = Slot {
+                number,
+                step: Step::default(),
+            };
         }
         if slot.number == number {
             change(&mut slot.step);
@@ -82,7 +89,10 @@ pub(super) mod tests {
     use super::*;
 
     fn delivered(delivered: u32) -> Counts {
-        Counts { delivered, ..Counts::default() }
+        Counts {
+            delivered,
+            ..Counts::default()
+        }
     }
 
     /// The known steps of a time: each with its beginning in seconds, and what was delivered.
@@ -90,7 +100,10 @@ pub(super) mod tests {
         let mut found = Vec::new();
         let at = |secs| Timestamp::from_millis(secs * 1_000);
         ring.each(at(secs.start)..at(secs.end), &mut |at, step| {
-            found.push((at.as_secs(), step.counts.map_or(u32::MAX, |counts| counts.delivered)));
+            found.push((
+                at.as_secs(),
+                step.counts.map_or(u32::MAX, |counts| counts.delivered),
+            ));
         });
         found
     }
@@ -114,7 +127,10 @@ pub(super) mod tests {
         (1..=day + 5).for_each(|number| ring.add_counts(number, &delivered(1)));
         ring.add_counts(3, &delivered(9));
         let all = known(&ring, 0..(day + 6) * 10);
-        assert_eq!((all.len(), all[0], all[STEPS_MAX - 1]), (STEPS_MAX, (60, 1), ((day + 5) * 10, 1)));
+        assert_eq!(
+            (all.len(), all[0], all[STEPS_MAX - 1]),
+            (STEPS_MAX, (60, 1), ((day + 5) * 10, 1))
+        );
     }
 
     #[test]

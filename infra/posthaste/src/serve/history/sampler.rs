@@ -16,8 +16,8 @@ use posthaste_services::LinkHealth;
 use super::ring::{Ring, number};
 use crate::serve::metrics::{Totaled, Totals};
 
-/// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of each that
-/// is not empty, and the counts of the queue, which the store has in memory.
+/// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of
+/// each that is not empty, and the counts of the queue, which the store has in memory.
 #[derive(Debug)]
 pub(super) struct Sampler<S, Q, C> {
     ring: Arc<Ring>,
@@ -39,16 +39,34 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
         clock: C,
     ) -> Self {
         let last = Mutex::new(totals.read());
-        Self { ring, totals, state, deliveries, links, clock, last }
+        Self {
+            ring,
+            totals,
+            state,
+            deliveries,
+            links,
+            clock,
+            last,
+        }
     }
 
     /// Keeps the step that ends about now.
     pub(super) async fn sample(&self) {
         let now = self.clock.now();
-        let number = number(Timestamp::from_millis(now.as_millis().saturating_sub(half_step_ms())));
+        let number = number(Timestamp::from_millis(
+            now.as_millis().saturating_sub(half_step_ms()),
+        ));
         self.ring.add_counts(number, &self.counted());
-        let (waiting, down, pressure) = tokio::join!(self.waiting(), self.down(), self.pressure(now));
-        self.ring.set_gauges(number, Gauges { waiting, down, pressure });
+        let (waiting, down, pressure) =
+            tokio::join!(self.waiting(), self.down(), self.pressure(now));
+        self.ring.set_gauges(
+            number,
+            Gauges {
+                waiting,
+                down,
+                pressure,
+            },
+        );
     }
 
     /// The counts since the last look.
@@ -59,20 +77,39 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     }
 
     async fn waiting(&self) -> Option<Waiting> {
-        let counts = self.deliveries.counts().await.map_err(|error| unread("the queue", &error)).ok()?;
-        Some(Waiting { due: count(counts.visible), later: count(counts.delayed) })
+        let counts = self
+            .deliveries
+            .counts()
+            .await
+            .map_err(|error| unread("the queue", &error))
+            .ok()?;
+        Some(Waiting {
+            due: count(counts.visible),
+            later: count(counts.delayed),
+        })
     }
 
     async fn down(&self) -> Option<u32> {
-        let shards = self.links.all().await.map_err(|error| unread("the links", &error)).ok()?;
+        let shards = self
+            .links
+            .all()
+            .await
+            .map_err(|error| unread("the links", &error))
+            .ok()?;
         let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
-        let down = conditions.filter(|(_, condition)| condition.phase != Phase::Recovering).count();
+        let down = conditions
+            .filter(|(_, condition)| condition.phase != Phase::Recovering)
+            .count();
         Some(count(down as u64))
     }
 
     async fn pressure(&self, now: Timestamp) -> Option<Pressure> {
-        let read =
-            self.state.get(PRESSURE_KEY).await.map_err(|error| unread("the pressure", &error)).ok()??;
+        let read = self
+            .state
+            .get(PRESSURE_KEY)
+            .await
+            .map_err(|error| unread("the pressure", &error))
+            .ok()??;
         // A state that cannot be understood is logged by those who go by it.
         let view = PressureView::new(Some(&PressureState::parse(&read.bytes).ok()?), now);
         let is_current = view.freshness == PressureFreshness::Current;
@@ -84,7 +121,13 @@ fn sampled(view: &PressureView) -> Pressure {
     let tarpit_ms = u64::try_from(view.tarpit.0.as_millis()).unwrap_or(u64::MAX);
     let pressure = Pressure::new(view.level, count(tarpit_ms));
     view.resources.iter().fold(pressure, |pressure, it| {
-        pressure.with(it.resource, Reading { value: count(it.reading), level: it.level })
+        pressure.with(
+            it.resource,
+            Reading {
+                value: count(it.reading),
+                level: it.level,
+            },
+        )
     })
 }
 
@@ -128,8 +171,21 @@ mod tests {
             let clock = ManualClock::new(START);
             let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());
             let ports = (state.clone(), queue.clone());
-            let sampler = Sampler::new(Arc::clone(&ring), series.totals(), ports, links, clock.clone());
-            Self { series, ring, state, queue, clock, sampler }
+            let sampler = Sampler::new(
+                Arc::clone(&ring),
+                series.totals(),
+                ports,
+                links,
+                clock.clone(),
+            );
+            Self {
+                series,
+                ring,
+                state,
+                queue,
+                clock,
+                sampler,
+            }
         }
 
         fn deliver(&self, events: u64) {
@@ -163,7 +219,11 @@ mod tests {
     #[tokio::test]
     async fn a_step_has_how_things_stood_at_its_end() {
         let world = World::new();
-        let sent = world.queue.send_batch(vec![message("one"), message("two")]).await.unwrap();
+        let sent = world
+            .queue
+            .send_batch(vec![message("one"), message("two")])
+            .await
+            .unwrap();
         assert!(sent.iter().all(Result::is_ok));
         let resource = json!({
             "resource": "drain-time", "level": "medium", "since": 0, "reading": 70, "readAt": 0,
@@ -176,17 +236,27 @@ mod tests {
         world.state.write(PRESSURE_KEY, pressure.render());
         world.clock.advance(STEP);
         world.sampler.sample().await;
-        let expected = Pressure::new(Level::Medium, 15_000)
-            .with(Resource::DrainTime, Reading { value: 70, level: Level::Medium });
-        let gauges =
-            Gauges { waiting: Some(Waiting { due: 2, later: 0 }), down: Some(0), pressure: Some(expected) };
+        let expected = Pressure::new(Level::Medium, 15_000).with(
+            Resource::DrainTime,
+            Reading {
+                value: 70,
+                level: Level::Medium,
+            },
+        );
+        let gauges = Gauges {
+            waiting: Some(Waiting { due: 2, later: 0 }),
+            down: Some(0),
+            pressure: Some(expected),
+        };
         assert_eq!(world.steps()[0].1.gauges, Some(gauges));
     }
 
     #[tokio::test]
     async fn a_state_that_no_monitor_writes_any_more_is_a_gap() {
         let world = World::new();
-        world.state.write(PRESSURE_KEY, PressureState::normal(START).render());
+        world
+            .state
+            .write(PRESSURE_KEY, PressureState::normal(START).render());
         world.clock.advance(Duration::from_mins(3));
         world.sampler.sample().await;
         let gauges = world.steps()[0].1.gauges.unwrap();

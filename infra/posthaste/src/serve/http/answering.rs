@@ -1,5 +1,5 @@
-//! The body of an answer, which holds the place of its request until it has been handed to the connection to
-//! its end: a client that reads slowly is still being answered.
+//! The body of an answer, which holds the place of its request until it has been handed to the
+//! connection to its end: a client that reads slowly is still being answered.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,7 +21,11 @@ struct Sending {
 
 /// The same body, which keeps the request's place until it was sent.
 pub(super) fn until_sent(body: Body, answering: Answering) -> Body {
-    Body::new(Sending { body, _answering: answering, was_read: false })
+    Body::new(Sending {
+        body,
+        _answering: answering,
+        was_read: false,
+    })
 }
 
 impl HttpBody for Sending {
@@ -36,8 +40,9 @@ impl HttpBody for Sending {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
-    /// A body that has begun never says that it is over. The connection would drop it with its last piece,
-    /// and that piece may be all of it and still to be sent. So it comes back for more, once it has room.
+    /// A body that has begun never says that it is over. The connection would drop it with its last
+    /// piece, and that piece may be all of it and still to be sent. So it comes back for more,
+    /// once it has room.
     fn is_end_stream(&self) -> bool {
         !self.was_read && self.body.is_end_stream()
     }

@@ -1,5 +1,6 @@
-//! The rest of a request's body when it is answered: read and dropped, within bounds. A connection that
-//! is closed while its client still sends is reset, and many a client then never sees the answer.
+//! The rest of a request's body when it is answered: read and dropped, within bounds. A connection
+//! that is closed while its client still sends is reset, and many a client then never sees the
+//! answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -32,14 +33,22 @@ pub(super) struct LentBody {
 #[derive(Debug)]
 pub(super) struct BodyRest {
     body: Incoming,
-    /// True once any of it was asked for: until then a client that expects `100 Continue` has not sent it.
+    /// True once any of it was asked for: until then a client that expects `100 Continue` has not
+    /// sent it.
     was_read: bool,
 }
 
 /// Lends a body, and returns the way on which it comes back.
 pub(super) fn lend(body: Incoming) -> (LentBody, oneshot::Receiver<BodyRest>) {
     let (owner, back) = oneshot::channel();
-    (LentBody { body: Some(body), owner: Some(owner), was_read: false }, back)
+    (
+        LentBody {
+            body: Some(body),
+            owner: Some(owner),
+            was_read: false,
+        },
+        back,
+    )
 }
 
 impl HttpBody for LentBody {
@@ -51,7 +60,9 @@ impl HttpBody for LentBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.was_read = true;
-        self.body.as_mut().map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))
+        self.body
+            .as_mut()
+            .map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -59,7 +70,10 @@ impl HttpBody for LentBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+        self.body
+            .as_ref()
+            .map(HttpBody::size_hint)
+            .unwrap_or_default()
     }
 }
 
@@ -68,20 +82,34 @@ impl Drop for LentBody {
         let body = self.body.take().filter(|body| !body.is_end_stream());
         if let (Some(body), Some(owner)) = (body, self.owner.take()) {
             // An error means that the connection is gone, and the rest of the body with it.
-            let _ = owner.send(BodyRest { body, was_read: self.was_read });
+            let _ = owner.send(BodyRest {
+                body,
+                was_read: self.was_read,
+            });
         }
     }
 }
 
-/// Reads the rest of a body while its answer is on the way. The answer says that the connection closes where
-/// the rest is, or may be, too much to read.
-pub(super) fn settle<C: Clock>(left: BodyRest, asks_first: bool, response: &mut Response<Body>, clock: &C) {
+/// Reads the rest of a body while its answer is on the way. The answer says that the connection
+/// closes where the rest is, or may be, too much to read.
+pub(super) fn settle<C: Clock>(
+    left: BodyRest,
+    asks_first: bool,
+    response: &mut Response<Body>,
+    clock: &C,
+) {
     let BodyRest { body, was_read } = left;
-    let is_within = body.size_hint().exact().is_some_and(|bytes| bytes <= LEFTOVER_BYTES_MAX);
-    // A client that asked before it sends, and was not told to go on, may send its body or its next request.
+    let is_within = body
+        .size_hint()
+        .exact()
+        .is_some_and(|bytes| bytes <= LEFTOVER_BYTES_MAX);
+    // A client that asked before it sends, and was not told to go on, may send its body or its next
+    // request.
     let is_unsent = asks_first && !was_read;
     if is_unsent || !is_within {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if !is_unsent {
         tokio::spawn(discard(body, clock.clone()));

@@ -12,16 +12,24 @@ const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Problem of a head, if it has one.
 pub(super) fn check(head: &Parts) -> Option<Problem> {
-    let url_bytes = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let url_bytes = head
+        .uri
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
     if url_bytes > URL_BYTES_MAX {
-        let detail = format!("the path and query have {url_bytes} bytes; expected at most {URL_BYTES_MAX}");
+        let detail =
+            format!("the path and query have {url_bytes} bytes; expected at most {URL_BYTES_MAX}");
         return Some(Problem::new(ProblemKind::UriTooLong).detail(detail));
     }
     // RFC 9112, section 3.2. One that is empty is one.
     let hosts = head.headers.get_all(header::HOST).iter().count();
     if head.version >= Version::HTTP_11 && hosts != 1 {
         let detail = format!("expected one header Host, found {hosts}");
-        return Some(Problem::new(ProblemKind::BadRequest).detail(detail).member("host"));
+        return Some(
+            Problem::new(ProblemKind::BadRequest)
+                .detail(detail)
+                .member("host"),
+        );
     }
     None
 }
@@ -29,7 +37,9 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
 /// The answer where every place for requests is taken.
 pub(super) fn crowded() -> Problem {
     let detail = "all places for requests are taken; serve --connections-max bounds them";
-    Problem::new(ProblemKind::BackPressure).detail(detail).retry_after(CROWDED_RETRY_AFTER)
+    Problem::new(ProblemKind::BackPressure)
+        .detail(detail)
+        .retry_after(CROWDED_RETRY_AFTER)
 }
 
 #[cfg(test)]
@@ -50,7 +60,11 @@ mod tests {
         let check = |bytes: usize, expected| {
             let url = format!("/{}", "x".repeat(bytes - 1));
             let problem = check(&head(&url, Version::HTTP_11, &[("host", "h")]));
-            assert_eq!(problem.map(|problem| problem.status.as_u16()), expected, "{bytes}");
+            assert_eq!(
+                problem.map(|problem| problem.status.as_u16()),
+                expected,
+                "{bytes}"
+            );
         };
         check(URL_BYTES_MAX, None);
         check(URL_BYTES_MAX + 1, Some(414));
@@ -61,7 +75,11 @@ mod tests {
     fn a_host_is_wanted_once_since_http_1_1() {
         let check = |version, hosts: &[(&str, &str)], expected| {
             let problem = check(&head("/health", version, hosts));
-            assert_eq!(problem.map(|problem| problem.status.as_u16()), expected, "{version:?} {hosts:?}");
+            assert_eq!(
+                problem.map(|problem| problem.status.as_u16()),
+                expected,
+                "{version:?} {hosts:?}"
+            );
         };
         check(Version::HTTP_11, &[("host", "h")], None);
         check(Version::HTTP_11, &[("host", "")], None);

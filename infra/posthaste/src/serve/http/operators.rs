@@ -25,24 +25,28 @@ impl Operators {
         Self { admin_key, console }
     }
 
-    /// True for a request for health or metrics, and for one with the admin key or of a visitor who is signed
-    /// in to the console.
+    /// True for a request for health or metrics, and for one with the admin key or of a visitor who
+    /// is signed in to the console.
     pub(super) fn sent(&self, head: &Parts) -> bool {
         OPERATORS_PATHS.contains(&head.uri.path())
             || bearer(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))
-            || self
-                .console
-                .as_ref()
-                .is_some_and(|console| is_of_console(head.uri.path()) && console.is_signed_in(&head.headers))
+            || self.console.as_ref().is_some_and(|console| {
+                is_of_console(head.uri.path()) && console.is_signed_in(&head.headers)
+            })
     }
 }
 
 fn is_of_console(path: &str) -> bool {
-    path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(PATH)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let (scheme, key) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
@@ -98,8 +102,19 @@ mod tests {
     #[tokio::test]
     async fn a_visitor_who_is_signed_in_is_an_operator() {
         let folder = tempfile::tempdir().unwrap();
-        let local = Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy).unwrap();
-        let access = Access::new(local.state(), SystemClock, SystemEntropy, KeyDigest::of(KEY));
+        let local = Local::open(
+            folder.path(),
+            LocalOptions::default(),
+            SystemClock,
+            SystemEntropy,
+        )
+        .unwrap();
+        let access = Access::new(
+            local.state(),
+            SystemClock,
+            SystemEntropy,
+            KeyDigest::of(KEY),
+        );
         let access = Arc::new(access);
         let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&access)));
         let check = |url, cookie: &str, expected| {
@@ -110,13 +125,24 @@ mod tests {
         let console = posthaste_console::router(access, Console::new(Router::new()));
         let request = ::http::Request::get("/console/sign-in").header("host", "h");
         let (visiting, page) = asked(&console, request.body(Body::empty()).unwrap()).await;
-        let token = page.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        let token = page
+            .split("name=\"form\" value=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
         let form = format!("form={token}&key={KEY}");
-        let request =
-            ::http::Request::post("/console/sign-in").header("host", "h").header("cookie", &visiting);
+        let request = ::http::Request::post("/console/sign-in")
+            .header("host", "h")
+            .header("cookie", &visiting);
         let (signed_in, _) = asked(&console, request.body(form.into()).unwrap()).await;
 
-        for url in ["/console", "/console/topics?a=b", "/console/assets/console.css"] {
+        for url in [
+            "/console",
+            "/console/topics?a=b",
+            "/console/assets/console.css",
+        ] {
             check(url, "", false);
             check(url, &visiting, false);
             check(url, &signed_in, true);
@@ -124,7 +150,12 @@ mod tests {
         check("/consoles", &signed_in, false);
         check("/topics/orders/events", &signed_in, false);
 
-        let restarted = Arc::new(Access::new(local.state(), SystemClock, SystemEntropy, KeyDigest::of(KEY)));
+        let restarted = Arc::new(Access::new(
+            local.state(),
+            SystemClock,
+            SystemEntropy,
+            KeyDigest::of(KEY),
+        ));
         let operators = Operators::new(Secret::new(KEY), Some(Arc::clone(&restarted)));
         let page = head("/console", &[("host", "h"), ("cookie", &signed_in)]);
         assert!(!operators.sent(&page));

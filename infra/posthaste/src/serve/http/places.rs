@@ -1,6 +1,6 @@
-//! The places that connections take, and the choice of the one to close when there are too many. A connection
-//! that has not sent a request costs its client nothing, and neither does one that does not read its answer,
-//! so neither keeps another one out.
+//! The places that connections take, and the choice of the one to close when there are too many. A
+//! connection that has not sent a request costs its client nothing, and neither does one that does
+//! not read its answer, so neither keeps another one out.
 
 mod table;
 
@@ -18,11 +18,12 @@ use self::table::{Cut, Signals, Table};
 /// Most ordinary requests at once, by default.
 const REQUESTS_MAX: usize = 4096;
 
-/// Places beyond those of ordinary requests: for health checks, metrics, and requests with the admin key.
+/// Places beyond those of ordinary requests: for health checks, metrics, and requests with the
+/// admin key.
 pub const OPERATORS_MAX: usize = 64;
 
-/// Time after which a connection without the head of a request counts as silent. It is long enough for a
-/// burst of connections that all send a request, however busy this machine is.
+/// Time after which a connection without the head of a request counts as silent. It is long enough
+/// for a burst of connections that all send a request, however busy this machine is.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// Longest wait for the head of a connection's first request.
@@ -39,7 +40,10 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { requests_max: REQUESTS_MAX, trusted_proxies: Vec::new() }
+        Self {
+            requests_max: REQUESTS_MAX,
+            trusted_proxies: Vec::new(),
+        }
     }
 }
 
@@ -54,10 +58,15 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, table: Mutex::default(), freed: Notify::new() })
+        Arc::new(Self {
+            limits,
+            table: Mutex::default(),
+            freed: Notify::new(),
+        })
     }
 
-    /// A place for a connection. Waits only while every connection is being answered and its client reads.
+    /// A place for a connection. Waits only while every connection is being answered and its client
+    /// reads.
     pub(super) async fn take(self: &Arc<Self>, address: IpAddr) -> Place {
         let from = (!self.is_trusted(address)).then(|| network(address));
         let max = self.limits.requests_max.saturating_add(OPERATORS_MAX);
@@ -65,21 +74,28 @@ impl Places {
             let admitted = self.table.lock().admit(from, max);
             if let Some((id, signals, cut)) = admitted {
                 cut.into_iter().for_each(Cut::count);
-                return Place { places: Arc::clone(self), id, signals };
+                return Place {
+                    places: Arc::clone(self),
+                    id,
+                    signals,
+                };
             }
             self.freed.notified().await;
         }
     }
 
-    /// Closes a connection because there are no file descriptors left. Returns false if there is none to
-    /// close.
+    /// Closes a connection because there are no file descriptors left. Returns false if there is
+    /// none to close.
     pub(super) fn make_room(&self) -> bool {
         let cut = self.table.lock().make_room();
         cut.inspect(|cut| cut.count()).is_some()
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
-        self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&address.to_canonical()))
+        self.limits
+            .trusted_proxies
+            .iter()
+            .any(|proxies| proxies.contains(&address.to_canonical()))
     }
 }
 
@@ -114,7 +130,9 @@ impl Place {
             clock.sleep(SILENT_AFTER).await;
             let cut = self.places.table.lock().turn_silent(self.id);
             cut.into_iter().for_each(Cut::count);
-            clock.sleep(FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER)).await;
+            clock
+                .sleep(FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER))
+                .await;
         };
         tokio::select! {
             biased;
@@ -123,17 +141,20 @@ impl Place {
         }
     }
 
-    /// Marks a request as being answered, until the result is dropped. `None` if all places for requests are
-    /// taken. Requests of operators always have a place.
+    /// Marks a request as being answered, until the result is dropped. `None` if all places for
+    /// requests are taken. Requests of operators always have a place.
     pub(super) fn begin(self: &Arc<Self>, is_operators: bool) -> Option<Answering> {
         let (has_place, cut) =
-            self.places.table.lock().begin(self.id, is_operators, self.places.limits.requests_max);
+            self.places
+                .table
+                .lock()
+                .begin(self.id, is_operators, self.places.limits.requests_max);
         cut.into_iter().for_each(Cut::count);
         has_place.then(|| Answering(Arc::clone(self)))
     }
 
-    /// Marks an answer as not read by its client, until the result is dropped. The connection may be closed
-    /// for another one.
+    /// Marks an answer as not read by its client, until the result is dropped. The connection may
+    /// be closed for another one.
     pub(super) fn stall(self: &Arc<Self>) -> Stalled {
         self.places.table.lock().set_stalled(self.id, true);
         self.places.freed.notify_one();

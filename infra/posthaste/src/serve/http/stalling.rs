@@ -1,5 +1,5 @@
-//! Clients that do not read their answers. A connection is closed once nothing could be written to it for
-//! [`WRITE_TIMEOUT`], and sooner where others wait for its place.
+//! Clients that do not read their answers. A connection is closed once nothing could be written to
+//! it for [`WRITE_TIMEOUT`], and sooner where others wait for its place.
 
 use std::future::Future;
 use std::io::{Error, ErrorKind, IoSlice, Result};
@@ -16,8 +16,8 @@ use super::places::Place;
 /// Time after which a client that has taken nothing counts as one that does not read.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 
-/// Longest time in which a client may read nothing of an answer. Long enough for a network that is gone for a
-/// while.
+/// Longest time in which a client may read nothing of an answer. Long enough for a network that is
+/// gone for a while.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A stream that fails when its other end takes nothing for too long.
@@ -33,20 +33,34 @@ impl<S: Unpin, C> Unpin for Writing<S, C> {}
 
 impl<S, C: Clock> Writing<S, C> {
     pub(super) fn new(stream: S, place: Arc<Place>, clock: C) -> Self {
-        Self { stream, place, clock, stall: None }
+        Self {
+            stream,
+            place,
+            clock,
+            stall: None,
+        }
     }
 
     /// The same result, or an error once writes have waited for too long.
-    fn in_time(&mut self, written: Poll<Result<usize>>, context: &mut Context<'_>) -> Poll<Result<usize>> {
+    fn in_time(
+        &mut self,
+        written: Poll<Result<usize>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<usize>> {
         if written.is_ready() {
             self.stall = None;
             return written;
         }
         let (place, clock) = (&self.place, &self.clock);
-        let stall = self.stall.get_or_insert_with(|| Box::pin(stall(Arc::clone(place), clock.clone())));
+        let stall = self
+            .stall
+            .get_or_insert_with(|| Box::pin(stall(Arc::clone(place), clock.clone())));
         ready!(stall.as_mut().poll(context));
         self.stall = None;
-        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client reads nothing of its answer")))
+        Poll::Ready(Err(Error::new(
+            ErrorKind::TimedOut,
+            "the client reads nothing of its answer",
+        )))
     }
 }
 
@@ -54,7 +68,9 @@ impl<S, C: Clock> Writing<S, C> {
 async fn stall<C: Clock>(place: Arc<Place>, clock: C) {
     clock.sleep(STALLED_AFTER).await;
     let _stalled = place.stall();
-    clock.sleep(WRITE_TIMEOUT.saturating_sub(STALLED_AFTER)).await;
+    clock
+        .sleep(WRITE_TIMEOUT.saturating_sub(STALLED_AFTER))
+        .await;
     Place::count_unread();
 }
 
@@ -69,7 +85,11 @@ impl<S: AsyncRead + Unpin, C: Clock> AsyncRead for Writing<S, C> {
 }
 
 impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for Writing<S, C> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.in_time(written, context)
     }
@@ -106,9 +126,12 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::task::JoinHandle;
 
-    /// A connection that takes one byte until it is read from, and a second byte that is being written to it.
+    /// A connection that takes one byte until it is read from, and a second byte that is being
+    /// written to it.
     async fn stalled(clock: &ManualClock) -> (tokio::io::DuplexStream, JoinHandle<Result<()>>) {
-        let place = Places::new(ConnectionLimits::default()).take(Ipv4Addr::LOCALHOST.into()).await;
+        let place = Places::new(ConnectionLimits::default())
+            .take(Ipv4Addr::LOCALHOST.into())
+            .await;
         let (client, stream) = tokio::io::duplex(1);
         let mut writing = Writing::new(stream, Arc::new(place), clock.clone());
         let written = tokio::spawn(async move { writing.write_all(b"12").await });
@@ -131,7 +154,10 @@ mod tests {
             until_asleep(&clock).await;
             clock.advance(rest);
         }
-        assert_eq!(written.await.unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(
+            written.await.unwrap().unwrap_err().kind(),
+            ErrorKind::TimedOut
+        );
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! The server on a clock that is moved by hand: what becomes of a client that leaves while its
-//! acknowledgement waits, with publish behind it and the embedded store below, and of one that reads its
-//! answer slowly or not at all.
+//! acknowledgement waits, with publish behind it and the embedded store below, and of one that
+//! reads its answer slowly or not at all.
 
 use super::*;
 use posthaste_core::model::{Secret, Timestamp};
@@ -42,24 +42,42 @@ impl World {
         let mut state = PressureState::normal(START);
         (state.tarpit_ms, state.first_step_ms) = (10_000, 10_000);
         let put = async |key, bytes: Vec<u8>| {
-            local.state().put(key, bytes.into(), PutCondition::Always).await.unwrap();
+            local
+                .state()
+                .put(key, bytes.into(), PutCondition::Always)
+                .await
+                .unwrap();
         };
         put("topics/orders.json", TOPIC.into()).await;
         put(PRESSURE_KEY, state.render()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = posthaste_publish::router(Arc::new(publish(&local, &clock)));
-        let front = Front { router, operators: operators(), limits: ConnectionLimits::default() };
+        let front = Front {
+            router,
+            operators: operators(),
+            limits: ConnectionLimits::default(),
+        };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
-        tokio::spawn(serve(listener, front, ManualClock::new(START), CancellationToken::new()));
+        tokio::spawn(serve(
+            listener,
+            front,
+            ManualClock::new(START),
+            CancellationToken::new(),
+        ));
         let at_rest = clock.sleepers();
-        Self { clock, local, address, at_rest, _folder: folder }
+        Self {
+            clock,
+            local,
+            address,
+            at_rest,
+            _folder: folder,
+        }
     }
 
     /// A client that has sent its request.
     async fn client(&self) -> TcpStream {
-        let headers =
-            "host: x\r\nconnection: close\r\naeg-sas-key: one\r\ncontent-type: application/cloudevents+json";
+        let headers = "host: x\r\nconnection: close\r\naeg-sas-key: one\r\ncontent-type: application/cloudevents+json";
         let length = EVENT.len();
         let request = format!(
             "POST /topics/orders/events HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{EVENT}"
@@ -69,18 +87,26 @@ impl World {
         client
     }
 
-    /// Lets other tasks run until so many acknowledgements wait. The limit only ends a test that fails.
+    /// Lets other tasks run until so many acknowledgements wait. The limit only ends a test that
+    /// fails.
     async fn until_waiting(&self, count: usize) {
         let reached = async {
             while self.clock.sleepers() != self.at_rest + count {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(20), reached)
+            .await
+            .unwrap();
     }
 
     async fn published(&self) -> u64 {
-        self.local.queue(QueueName::Deliveries).counts().await.unwrap().visible
+        self.local
+            .queue(QueueName::Deliveries)
+            .counts()
+            .await
+            .unwrap()
+            .visible
     }
 }
 
@@ -136,10 +162,24 @@ impl Small {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, clock) = (listener.local_addr().unwrap(), ManualClock::new(START));
         let large = || async { vec![b'x'; LARGE_BYTES] };
-        let router = Router::new().route("/large", get(large)).route("/small", get(|| async { "small" }));
-        let limits = ConnectionLimits { requests_max: 1, ..ConnectionLimits::default() };
-        let front = Front { router, operators: operators(), limits };
-        tokio::spawn(serve(listener, front, clock.clone(), CancellationToken::new()));
+        let router = Router::new()
+            .route("/large", get(large))
+            .route("/small", get(|| async { "small" }));
+        let limits = ConnectionLimits {
+            requests_max: 1,
+            ..ConnectionLimits::default()
+        };
+        let front = Front {
+            router,
+            operators: operators(),
+            limits,
+        };
+        tokio::spawn(serve(
+            listener,
+            front,
+            clock.clone(),
+            CancellationToken::new(),
+        ));
         Self { clock, address }
     }
 
@@ -161,7 +201,11 @@ impl Small {
     /// The status of another request.
     async fn small(&self) -> String {
         let mut answer = String::new();
-        self.ask("/small").await.read_to_string(&mut answer).await.unwrap();
+        self.ask("/small")
+            .await
+            .read_to_string(&mut answer)
+            .await
+            .unwrap();
         answer[9..12].to_owned()
     }
 }
@@ -188,7 +232,9 @@ async fn a_client_that_does_not_read_its_answer_keeps_nobody_out() {
             server.clock.advance(Duration::from_secs(1));
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), taken).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), taken)
+        .await
+        .unwrap();
     let mut rest = Vec::new();
     let end = slow.read_to_end(&mut rest).await;
     assert!(end.is_err() || rest.len() < LARGE_BYTES, "{}", rest.len());

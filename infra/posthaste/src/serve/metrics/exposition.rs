@@ -1,5 +1,5 @@
-//! Prometheus texts of several recorders as one: a family of series has one header, and its samples stand
-//! together. <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
+//! Prometheus texts of several recorders as one: a family of series has one header, and its samples
+//! stand together. <https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format>
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,19 @@ pub(super) fn merge(texts: impl Iterator<Item = String>) -> String {
                     header.push(line.to_owned());
                 }
             } else {
-                families.entry(name.clone()).or_default().samples.push(line.to_owned());
+                families
+                    .entry(name.clone())
+                    .or_default()
+                    .samples
+                    .push(line.to_owned());
             }
         }
     }
     let mut merged = String::new();
-    for Family { header, samples } in families.into_values().filter(|family| !family.samples.is_empty()) {
+    for Family { header, samples } in families
+        .into_values()
+        .filter(|family| !family.samples.is_empty())
+    {
         for line in header.iter().chain(&samples) {
             merged.push_str(line);
             merged.push('\n');
@@ -40,7 +47,9 @@ pub(super) fn merge(texts: impl Iterator<Item = String>) -> String {
 
 /// The family that a header line is of; `None` for a sample.
 fn header_of(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix("# TYPE ").or_else(|| line.strip_prefix("# HELP "))?;
+    let rest = line
+        .strip_prefix("# TYPE ")
+        .or_else(|| line.strip_prefix("# HELP "))?;
     rest.split(' ').next()
 }
 

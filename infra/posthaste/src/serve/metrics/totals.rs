@@ -1,5 +1,5 @@
-//! Sums over all labels of the few metrics of which the console draws charts. A measurement costs one more
-//! atomic addition, without a lock.
+//! Sums over all labels of the few metrics of which the console draws charts. A measurement costs
+//! one more atomic addition, without a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,12 @@ struct AddedUp {
 impl Default for Totals {
     fn default() -> Self {
         let [delivered, failed, dead_lettered] = [0; 3].map(AtomicU64::new);
-        Self { delivered, failed, dead_lettered, answers: [0; ANSWER_BUCKETS].map(AtomicU64::new) }
+        Self {
+            delivered,
+            failed,
+            dead_lettered,
+            answers: [0; ANSWER_BUCKETS].map(AtomicU64::new),
+        }
     }
 }
 
@@ -65,7 +70,11 @@ impl Totals {
             "DeadLetteredCount" => |totals| &totals.dead_lettered,
             _ => return series,
         };
-        Counter::from_arc(Arc::new(Summed { series, totals: Arc::clone(self), sum }))
+        Counter::from_arc(Arc::new(Summed {
+            series,
+            totals: Arc::clone(self),
+            sum,
+        }))
     }
 
     /// A histogram that is also added up, if its metric is.
@@ -73,7 +82,10 @@ impl Totals {
         if name != "DestinationProcessingDurationInMs" {
             return series;
         }
-        Histogram::from_arc(Arc::new(AddedUp { series, totals: Arc::clone(self) }))
+        Histogram::from_arc(Arc::new(AddedUp {
+            series,
+            totals: Arc::clone(self),
+        }))
     }
 }
 
@@ -126,9 +138,11 @@ mod tests {
         metrics::with_local_recorder(&series, || {
             for topic in ["a", "b", "c", "d", "e"] {
                 metrics::counter!("DeliverySuccessCount", "topic" => topic).increment(2);
-                metrics::histogram!("DestinationProcessingDurationInMs", "topic" => topic).record(7.0);
+                metrics::histogram!("DestinationProcessingDurationInMs", "topic" => topic)
+                    .record(7.0);
             }
-            metrics::histogram!(target: UNANSWERED, "DestinationProcessingDurationInMs").record(7.0);
+            metrics::histogram!(target: UNANSWERED, "DestinationProcessingDurationInMs")
+                .record(7.0);
             metrics::counter!("DeliveryAttemptFailCount").increment(3);
             metrics::counter!("DeadLetteredCount", "reason" => "EndpointGone").increment(1);
             metrics::counter!("PublishSuccessCount").increment(50);
@@ -136,7 +150,10 @@ mod tests {
         });
         let after = series.totals().read();
         let counts = after.since(&before);
-        assert_eq!((counts.delivered, counts.failed, counts.dead_lettered), (10, 3, 1));
+        assert_eq!(
+            (counts.delivered, counts.failed, counts.dead_lettered),
+            (10, 3, 1)
+        );
         let mut answers = Answers::default();
         (0..5).for_each(|_| answers.note(7.0));
         assert_eq!(counts.answers, answers);

@@ -1,8 +1,8 @@
 //! The invocations of one loop that are under way.
 //!
-//! The loop itself drives the last of them while it waits for more messages. So a message that comes alone is
-//! worked on where it was received, without a change of the thread. An invocation that is not over when the
-//! next begins goes on as a task of its own.
+//! The loop itself drives the last of them while it waits for more messages. So a message that
+//! comes alone is worked on where it was received, without a change of the thread. An invocation
+//! that is not over when the next begins goes on as a task of its own.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -25,12 +25,14 @@ impl Invocations {
         }
     }
 
-    /// Waits for `work`, and drives the last invocation meanwhile. The invocation comes first: the work may
-    /// be ready again and again.
+    /// Waits for `work`, and drives the last invocation meanwhile. The invocation comes first: the
+    /// work may be ready again and again.
     pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         while self.others.try_join_next().is_some() {}
         let work = pin!(work);
-        let Some(own) = self.own.as_mut() else { return work.await };
+        let Some(own) = self.own.as_mut() else {
+            return work.await;
+        };
         match select(own, work).await {
             Either::Left(((), work)) => {
                 self.own = None;

@@ -27,9 +27,19 @@ struct Told(Mutex<mpsc::UnboundedSender<Vec<String>>>);
 impl Handler for Told {
     async fn handle(&self, batch: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
         let body = |message: &ReceivedMessage| String::from_utf8(message.body.to_vec()).unwrap();
-        self.0.lock().send(batch.iter().map(body).collect()).unwrap();
-        assert!(batch.iter().all(|message| body(message) != "panic"), "a fault of the function");
-        let failures = batch.iter().filter(|message| body(message) == "fail").map(|m| m.id.clone()).collect();
+        self.0
+            .lock()
+            .send(batch.iter().map(body).collect())
+            .unwrap();
+        assert!(
+            batch.iter().all(|message| body(message) != "panic"),
+            "a fault of the function"
+        );
+        let failures = batch
+            .iter()
+            .filter(|message| body(message) == "fail")
+            .map(|m| m.id.clone())
+            .collect();
         BatchResponse { failures }
     }
 }
@@ -43,7 +53,9 @@ struct Counted {
 
 impl Handler for Counted {
     async fn handle(&self, _: Vec<ReceivedMessage>, _: Duration) -> BatchResponse {
-        self.begun.send(self.under_way.fetch_add(1, Ordering::Relaxed) + 1).unwrap();
+        self.begun
+            .send(self.under_way.fetch_add(1, Ordering::Relaxed) + 1)
+            .unwrap();
         if self.is_slow {
             std::future::pending::<()>().await;
         }
@@ -63,13 +75,29 @@ struct World {
 }
 
 /// A queue with these messages.
-async fn queue_of(folder: &TempDir, clock: &ManualClock, bodies: &[&'static str]) -> LocalQueue<ManualClock> {
+async fn queue_of(
+    folder: &TempDir,
+    clock: &ManualClock,
+    bodies: &[&'static str],
+) -> LocalQueue<ManualClock> {
     let entropy = SeededEntropy::new(1);
-    let local = Local::open(folder.path(), LocalOptions::default(), clock.clone(), entropy).unwrap();
+    let local = Local::open(
+        folder.path(),
+        LocalOptions::default(),
+        clock.clone(),
+        entropy,
+    )
+    .unwrap();
     let queue = local.queue(QueueName::Deliveries);
-    let message =
-        |body: &&'static str| OutgoingMessage { body: Bytes::from(*body), group: None, delay_secs: 0 };
-    queue.send_batch(bodies.iter().map(message).collect()).await.unwrap();
+    let message = |body: &&'static str| OutgoingMessage {
+        body: Bytes::from(*body),
+        group: None,
+        delay_secs: 0,
+    };
+    queue
+        .send_batch(bodies.iter().map(message).collect())
+        .await
+        .unwrap();
     queue
 }
 
@@ -81,8 +109,21 @@ impl World {
         let stop = CancellationToken::new();
         let (tell, batches) = mpsc::unbounded_channel();
         let handler = Arc::new(Told(Mutex::new(tell)));
-        let poller = tokio::spawn(poll(queue.clone(), handler, clock.clone(), settings, stop.clone()));
-        Self { clock, stop, queue, batches, poller, _folder: folder }
+        let poller = tokio::spawn(poll(
+            queue.clone(),
+            handler,
+            clock.clone(),
+            settings,
+            stop.clone(),
+        ));
+        Self {
+            clock,
+            stop,
+            queue,
+            batches,
+            poller,
+            _folder: folder,
+        }
     }
 
     async fn next_batch(&mut self) -> Vec<String> {
@@ -103,7 +144,8 @@ impl World {
 
     /// Lets the visibility timeout run out.
     async fn wait_for_visibility(&self) {
-        self.clock.advance(SETTINGS.timeout * VISIBILITY_PER_TIMEOUT);
+        self.clock
+            .advance(SETTINGS.timeout * VISIBILITY_PER_TIMEOUT);
         yield_now().await;
     }
 }
@@ -126,7 +168,14 @@ async fn a_failure_comes_back_after_its_visibility_timeout() {
 
 #[tokio::test]
 async fn a_panic_fails_its_own_batch_only_and_the_messages_come_back() {
-    let mut world = World::begin(PollSettings { batch_max: 1, ..SETTINGS }, &["panic", "b"]).await;
+    let mut world = World::begin(
+        PollSettings {
+            batch_max: 1,
+            ..SETTINGS
+        },
+        &["panic", "b"],
+    )
+    .await;
     assert_eq!(
         (world.next_batch().await, world.next_batch().await),
         (vec!["panic".into()], vec!["b".into()])
@@ -141,9 +190,22 @@ async fn most_under_way(is_slow: bool) -> usize {
     let (folder, clock) = (TempDir::new().unwrap(), ManualClock::new(Timestamp::EPOCH));
     let queue = queue_of(&folder, &clock, &["a"; 10]).await;
     let (begun, mut counts) = mpsc::unbounded_channel();
-    let handler = Arc::new(Counted { begun, under_way: AtomicUsize::new(0), is_slow });
-    let settings = PollSettings { batch_max: 1, ..SETTINGS };
-    let poller = tokio::spawn(poll(queue, handler, clock, settings, CancellationToken::new()));
+    let handler = Arc::new(Counted {
+        begun,
+        under_way: AtomicUsize::new(0),
+        is_slow,
+    });
+    let settings = PollSettings {
+        batch_max: 1,
+        ..SETTINGS
+    };
+    let poller = tokio::spawn(poll(
+        queue,
+        handler,
+        clock,
+        settings,
+        CancellationToken::new(),
+    ));
     let mut most = 0;
     for _ in 0..10 {
         most = counts.recv().await.unwrap().max(most);
@@ -187,8 +249,18 @@ impl QueueReceiver for Broken {
 #[tokio::test]
 async fn a_panic_of_the_loop_itself_ends_the_poller_with_it() {
     let handler = Arc::new(Told(Mutex::new(mpsc::unbounded_channel().0)));
-    let settings = PollSettings { loops: 2, ..SETTINGS };
+    let settings = PollSettings {
+        loops: 2,
+        ..SETTINGS
+    };
     let clock = ManualClock::new(Timestamp::EPOCH);
-    let ended = tokio::spawn(poll(Broken, handler, clock, settings, CancellationToken::new())).await;
+    let ended = tokio::spawn(poll(
+        Broken,
+        handler,
+        clock,
+        settings,
+        CancellationToken::new(),
+    ))
+    .await;
     assert!(ended.unwrap_err().is_panic());
 }

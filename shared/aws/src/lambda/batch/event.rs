@@ -23,9 +23,10 @@ pub(crate) struct QueueOrSchedule {
     records: Option<Vec<Box<RawValue>>>,
 }
 
-/// Why an event cannot be worked on at all: the invocation fails, and every message of it comes again.
-/// Holds the place, from 0, of a record without an id. A record can only be reported by its id, and is
-/// deleted when it is not reported. So nothing is begun: the work on its neighbours would be repeated.
+/// Why an event cannot be worked on at all: the invocation fails, and every message of it comes
+/// again. Holds the place, from 0, of a record without an id. A record can only be reported by its
+/// id, and is deleted when it is not reported. So nothing is begun: the work on its neighbours
+/// would be repeated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("record {0} of the event has no messageId")]
 pub(crate) struct EventError(usize);
@@ -93,8 +94,8 @@ struct Attributes {
     sent_at: String,
 }
 
-/// The part of a record that says since when its message is known. It is read of records that are not
-/// understood as well.
+/// The part of a record that says since when its message is known. It is read of records that are
+/// not understood as well.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct KnownRecord {
@@ -143,23 +144,36 @@ impl SqsEvent {
         }
     }
 
-    /// The time at which the first of the messages with these ids was first received. A message was due by
-    /// then: the time at which it was sent would count its delay. It stands in where SQS does not say more.
+    /// The time at which the first of the messages with these ids was first received. A message was
+    /// due by then: the time at which it was sent would count its delay. It stands in where SQS
+    /// does not say more.
     pub(super) fn first_received_at(&self, ids: &HashSet<&str>) -> Option<Timestamp> {
-        let records = self.records.iter().filter_map(|record| serde_json::from_str(record.get()).ok());
-        let wanted = records.filter(|record: &KnownRecord| ids.contains(record.message_id.as_str()));
-        wanted.filter_map(|record| record.attributes.first_received_at()).min()
+        let records = self
+            .records
+            .iter()
+            .filter_map(|record| serde_json::from_str(record.get()).ok());
+        let wanted =
+            records.filter(|record: &KnownRecord| ids.contains(record.message_id.as_str()));
+        wanted
+            .filter_map(|record| record.attributes.first_received_at())
+            .min()
     }
 }
 
 impl KnownAttributes {
     fn first_received_at(self) -> Option<Timestamp> {
-        self.first_received_at.unwrap_or(self.sent_at).parse().ok().map(Timestamp::from_millis)
+        self.first_received_at
+            .unwrap_or(self.sent_at)
+            .parse()
+            .ok()
+            .map(Timestamp::from_millis)
     }
 }
 
 fn id_of(record: &RawValue) -> Option<MessageId> {
-    serde_json::from_str(record.get()).ok().map(|RecordId { message_id }| MessageId(message_id.into()))
+    serde_json::from_str(record.get())
+        .ok()
+        .map(|RecordId { message_id }| MessageId(message_id.into()))
 }
 
 impl Sorted {
@@ -170,10 +184,17 @@ impl Sorted {
             id: MessageId(record.message_id.into()),
             receipt: Receipt(record.receipt_handle.into()),
             body: Bytes::from(record.body),
-            receive_count: receive_count.map_err(|_| RecordError::Number("ApproximateReceiveCount"))?,
-            sent_at: Timestamp::from_millis(sent_at.map_err(|_| RecordError::Number("SentTimestamp"))?),
+            receive_count: receive_count
+                .map_err(|_| RecordError::Number("ApproximateReceiveCount"))?,
+            sent_at: Timestamp::from_millis(
+                sent_at.map_err(|_| RecordError::Number("SentTimestamp"))?,
+            ),
         };
-        let queue = record.event_source_arn.rsplit(':').next().unwrap_or_default();
+        let queue = record
+            .event_source_arn
+            .rsplit(':')
+            .next()
+            .unwrap_or_default();
         if self.batch.messages.is_empty() {
             queue.clone_into(&mut self.batch.queue);
         } else if self.batch.queue != queue {
@@ -192,7 +213,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn record(id: &str) -> Value {
-        let mut event: Value = serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
+        let mut event: Value =
+            serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
         let mut record = event["Records"][0].take();
         record["messageId"] = json!(id);
         record
@@ -206,22 +228,41 @@ mod tests {
     /// Compares the ids that are understood and those that are not.
     fn check(records: &[Value], understood: &[&str], refused: &[&str]) {
         let sorted = sorted(records).unwrap();
-        let messages: Vec<_> = sorted.batch.messages.iter().map(|message| &*message.id.0).collect();
+        let messages: Vec<_> = sorted
+            .batch
+            .messages
+            .iter()
+            .map(|message| &*message.id.0)
+            .collect();
         assert_eq!(messages, understood);
-        assert_eq!(sorted.ids.refused.iter().map(|id| &*id.0).collect::<Vec<_>>(), refused);
+        assert_eq!(
+            sorted
+                .ids
+                .refused
+                .iter()
+                .map(|id| &*id.0)
+                .collect::<Vec<_>>(),
+            refused
+        );
         assert_eq!(sorted.ids.all.len(), records.len());
     }
 
     #[test]
     fn the_documented_event_is_read() {
-        let event: SqsEvent = serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
+        let event: SqsEvent =
+            serde_json::from_str(include_str!("fixtures/sqs-event.json")).unwrap();
         let batch = event.sort().unwrap().batch;
         assert_eq!(batch.queue, "posthaste-deliveries");
-        let [first, second] = &batch.messages[..] else { panic!("{batch:?}") };
+        let [first, second] = &batch.messages[..] else {
+            panic!("{batch:?}")
+        };
         assert_eq!(&*first.id.0, "059f36b4-87a3-44ab-83d2-661975830a7d");
         assert_eq!(&*first.receipt.0, "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a");
         assert_eq!(first.body, r#"{"v":1,"text":"Grüße 👋 \u007f"}"#.as_bytes());
-        assert_eq!((first.receive_count, first.sent_at.as_millis()), (1, 1_545_082_649_183));
+        assert_eq!(
+            (first.receive_count, first.sent_at.as_millis()),
+            (1, 1_545_082_649_183)
+        );
         assert_eq!(second.receive_count, 7);
     }
 
@@ -230,7 +271,10 @@ mod tests {
         let mut odd = record("odd");
         let body = "\t\n\r \"\\ \u{e000} \u{10ffff} not json";
         odd["body"] = json!(body);
-        assert_eq!(sorted(&[odd]).unwrap().batch.messages[0].body, body.as_bytes());
+        assert_eq!(
+            sorted(&[odd]).unwrap().batch.messages[0].body,
+            body.as_bytes()
+        );
     }
 
     #[test]
@@ -240,10 +284,19 @@ mod tests {
             ("body", json!({ "not": "a text" })),
             ("receiptHandle", Value::Null),
             ("attributes", json!({})),
-            ("attributes", json!({ "ApproximateReceiveCount": "many", "SentTimestamp": "1" })),
-            ("attributes", json!({ "ApproximateReceiveCount": "1", "SentTimestamp": "-1" })),
+            (
+                "attributes",
+                json!({ "ApproximateReceiveCount": "many", "SentTimestamp": "1" }),
+            ),
+            (
+                "attributes",
+                json!({ "ApproximateReceiveCount": "1", "SentTimestamp": "-1" }),
+            ),
             ("eventSourceARN", Value::Null),
-            ("eventSourceARN", json!("arn:aws:sqs:eu-west-1:123456789012:another")),
+            (
+                "eventSourceARN",
+                json!("arn:aws:sqs:eu-west-1:123456789012:another"),
+            ),
         ];
         for (member, value) in broken {
             let mut odd = record("odd");
@@ -254,8 +307,13 @@ mod tests {
 
     #[test]
     fn a_record_without_an_id_fails_the_whole_event() {
-        let nameless =
-            [json!({}), json!(7), json!({ "messageId": 7 }), json!({ "messageId": "" }), record("")];
+        let nameless = [
+            json!({}),
+            json!(7),
+            json!({ "messageId": 7 }),
+            json!({ "messageId": "" }),
+            record(""),
+        ];
         for odd in nameless {
             assert_eq!(sorted(&[record("a"), odd]).unwrap_err(), EventError(1));
         }
@@ -277,9 +335,15 @@ mod tests {
         };
         assert_eq!(of_queue(include_str!("fixtures/sqs-event.json")), Some(2));
         assert_eq!(of_queue(r#"{"Records":[]}"#), Some(0));
-        assert_eq!(of_queue(r#"{"source":"aws.events","detail-type":"Scheduled Event"}"#), None);
+        assert_eq!(
+            of_queue(r#"{"source":"aws.events","detail-type":"Scheduled Event"}"#),
+            None
+        );
         for event in ["[]", r#"{"Records":{}}"#, r#"{"Records":7}"#] {
-            assert!(serde_json::from_str::<QueueOrSchedule>(event).is_err(), "{event}");
+            assert!(
+                serde_json::from_str::<QueueOrSchedule>(event).is_err(),
+                "{event}"
+            );
         }
     }
 }

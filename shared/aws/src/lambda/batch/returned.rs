@@ -1,8 +1,8 @@
 //! A gauge of how long the oldest message that an invocation hands back has been tried.
 //!
-//! Without it a function that hands every message back is seen by nobody for hours. Lambda counts such an
-//! invocation as a success, and the queue's own `ApproximateAgeOfOldestMessage` leaves out messages that were
-//! received three times.
+//! Without it a function that hands every message back is seen by nobody for hours. Lambda counts
+//! such an invocation as a success, and the queue's own `ApproximateAgeOfOldestMessage` leaves out
+//! messages that were received three times.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html>
 
 use std::collections::HashSet;
@@ -12,18 +12,22 @@ use posthaste_core::model::Timestamp;
 
 use super::event::SqsEvent;
 
-/// The time since the oldest of the messages that are handed back was first received; zero if none is.
+/// The time since the oldest of the messages that are handed back was first received; zero if none
+/// is.
 pub(super) fn age(event: &SqsEvent, returned: &HashSet<&str>, now: Timestamp) -> Duration {
     if returned.is_empty() {
         return Duration::ZERO;
     }
-    event.first_received_at(returned).map_or(Duration::ZERO, |first| now.since(first))
+    event
+        .first_received_at(returned)
+        .map_or(Duration::ZERO, |first| now.since(first))
 }
 
-/// Sets the gauge of this function. A gauge at rest is not written, so that a function which works well costs
-/// no metric.
+/// Sets the gauge of this function. A gauge at rest is not written, so that a function which works
+/// well costs no metric.
 pub(super) fn report(function: &'static str, age: Duration) {
-    metrics::gauge!("OldestReturnedMessageInSeconds", "function" => function).set(age.as_secs_f64());
+    metrics::gauge!("OldestReturnedMessageInSeconds", "function" => function)
+        .set(age.as_secs_f64());
 }
 
 #[cfg(test)]
@@ -44,14 +48,23 @@ mod tests {
 
     /// The gauge, in seconds, when these of the messages are handed back.
     fn check(records: &[Value], returned: &[&str], expected_secs: u64) {
-        let event: SqsEvent = serde_json::from_str(&json!({ "Records": records }).to_string()).unwrap();
+        let event: SqsEvent =
+            serde_json::from_str(&json!({ "Records": records }).to_string()).unwrap();
         let ids = returned.iter().copied().collect();
-        assert_eq!(age(&event, &ids, NOW), Duration::from_secs(expected_secs), "{returned:?}");
+        assert_eq!(
+            age(&event, &ids, NOW),
+            Duration::from_secs(expected_secs),
+            "{returned:?}"
+        );
     }
 
     #[test]
     fn the_oldest_of_those_that_are_handed_back_counts() {
-        let records = [record("a", 7, Some(7)), record("b", 5000, Some(4000)), record("c", 9000, Some(9000))];
+        let records = [
+            record("a", 7, Some(7)),
+            record("b", 5000, Some(4000)),
+            record("c", 9000, Some(9000)),
+        ];
         check(&records, &["a", "b"], 4000);
         check(&records, &["a"], 7);
         check(&records, &[], 0);
@@ -66,8 +79,16 @@ mod tests {
     #[test]
     fn a_message_whose_times_are_not_known_does_not_hide_another() {
         let odd = |attributes: Value| json!({ "messageId": "odd", "attributes": attributes });
-        for attributes in [json!(null), json!({}), json!({ "SentTimestamp": "yesterday" })] {
-            check(&[odd(attributes), record("a", 60, Some(60))], &["odd", "a"], 60);
+        for attributes in [
+            json!(null),
+            json!({}),
+            json!({ "SentTimestamp": "yesterday" }),
+        ] {
+            check(
+                &[odd(attributes), record("a", 60, Some(60))],
+                &["odd", "a"],
+                60,
+            );
         }
     }
 

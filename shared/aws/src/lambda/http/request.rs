@@ -11,8 +11,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 
-/// A request as Lambda passes it on. It holds keys, cookies and events, so it has no `Debug` that could show
-/// them.
+/// A request as Lambda passes it on. It holds keys, cookies and events, so it has no `Debug` that
+/// could show them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UrlRequest {
@@ -55,9 +55,14 @@ impl UrlRequest {
     pub(super) fn into_request(self) -> Result<Request<Body>, RequestError> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method(&self.request_context.http.method)?;
-        *request.uri_mut() = target(&self.raw_path, self.raw_query_string.as_deref().unwrap_or_default())?;
-        *request.headers_mut() =
-            headers(self.headers.unwrap_or_default(), &self.cookies.unwrap_or_default())?;
+        *request.uri_mut() = target(
+            &self.raw_path,
+            self.raw_query_string.as_deref().unwrap_or_default(),
+        )?;
+        *request.headers_mut() = headers(
+            self.headers.unwrap_or_default(),
+            &self.cookies.unwrap_or_default(),
+        )?;
         *request.body_mut() = body(self.body.unwrap_or_default(), self.is_base64_encoded)?;
         Ok(request)
     }
@@ -67,8 +72,8 @@ fn method(method: &str) -> Result<Method, RequestError> {
     Method::from_bytes(method.as_bytes()).map_err(|_| RequestError::Method)
 }
 
-/// Path and query unchanged: nothing is decoded and no dots are removed, because the router, its handlers and
-/// their checks of names must see the same text as outside of Lambda.
+/// Path and query unchanged: nothing is decoded and no dots are removed, because the router, its
+/// handlers and their checks of names must see the same text as outside of Lambda.
 fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
     if !path.starts_with('/') {
         return Err(RequestError::Target);
@@ -81,11 +86,13 @@ fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
     Uri::try_from(target).map_err(|_| RequestError::Target)
 }
 
-/// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a query
-/// arrives as a space, and an HTTP API decodes the path. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
+/// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a
+/// query arrives as a space, and an HTTP API decodes the path. <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>
 fn encoded<'a>(text: &'a str, delimiters: &[u8]) -> Cow<'a, str> {
     let stands = |byte: &u8| {
-        byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:@".contains(byte) || delimiters.contains(byte)
+        byte.is_ascii_alphanumeric()
+            || b"-._~%!$&'()*+,;=:@".contains(byte)
+            || delimiters.contains(byte)
     };
     if text.as_bytes().iter().all(stands) {
         return Cow::Borrowed(text);
@@ -106,11 +113,17 @@ fn headers(sent: BTreeMap<String, String>, cookies: &[String]) -> Result<HeaderM
     let mut headers = HeaderMap::with_capacity(sent.len() + 1);
     for (name, value) in sent {
         let name = HeaderName::try_from(name).map_err(|_| RequestError::Header)?;
-        headers.insert(name, HeaderValue::try_from(value).map_err(|_| RequestError::Header)?);
+        headers.insert(
+            name,
+            HeaderValue::try_from(value).map_err(|_| RequestError::Header)?,
+        );
     }
     if !cookies.is_empty() {
         // The list is complete; a header beside it would say the same.
-        headers.insert(COOKIE, HeaderValue::try_from(cookies.join("; ")).map_err(|_| RequestError::Header)?);
+        headers.insert(
+            COOKIE,
+            HeaderValue::try_from(cookies.join("; ")).map_err(|_| RequestError::Header)?,
+        );
     }
     Ok(headers)
 }
@@ -119,7 +132,10 @@ fn body(body: String, is_base64_encoded: bool) -> Result<Body, RequestError> {
     if !is_base64_encoded {
         return Ok(Body::from(body));
     }
-    BASE64_STANDARD.decode(body).map(Body::from).map_err(|_| RequestError::Body)
+    BASE64_STANDARD
+        .decode(body)
+        .map(Body::from)
+        .map_err(|_| RequestError::Body)
 }
 
 #[cfg(test)]
@@ -135,7 +151,11 @@ mod tests {
     fn a_target_stays_as_it_is() {
         check("/topics/orders", "", "/topics/orders");
         check("/", "a=1&a=2&b=x%20y&c=1+2&d", "/?a=1&a=2&b=x%20y&c=1+2&d");
-        check("/a%2Fb/../c//d/%2e%2e/", "x=%00&y=/?", "/a%2Fb/../c//d/%2e%2e/?x=%00&y=/?");
+        check(
+            "/a%2Fb/../c//d/%2e%2e/",
+            "x=%00&y=/?",
+            "/a%2Fb/../c//d/%2e%2e/?x=%00&y=/?",
+        );
     }
 
     #[test]
@@ -148,7 +168,11 @@ mod tests {
     #[test]
     fn a_target_without_a_path_is_refused() {
         for path in ["", "topics"] {
-            assert_eq!(target(path, "").map(|uri| uri.to_string()), Err(RequestError::Target), "{path}");
+            assert_eq!(
+                target(path, "").map(|uri| uri.to_string()),
+                Err(RequestError::Target),
+                "{path}"
+            );
         }
     }
 
@@ -156,7 +180,11 @@ mod tests {
     fn a_header_that_cannot_be_one_is_refused() {
         for (name, value) in [("a b", "x"), ("", "x"), ("a", "x\ny")] {
             let sent = BTreeMap::from([(name.to_owned(), value.to_owned())]);
-            assert_eq!(headers(sent, &[]), Err(RequestError::Header), "{name}: {value}");
+            assert_eq!(
+                headers(sent, &[]),
+                Err(RequestError::Header),
+                "{name}: {value}"
+            );
         }
     }
 }

@@ -16,7 +16,8 @@ use serde::Serialize;
 /// <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const LAMBDA_ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// Bytes of an answer that are kept for status, headers and the JSON around them. Ours take a few hundred.
+/// Bytes of an answer that are kept for status, headers and the JSON around them. Ours take a few
+/// hundred.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Most bytes of a body, as the JSON text that it is sent in.
@@ -60,7 +61,9 @@ impl UrlResponse {
     pub(super) async fn read(response: Response<Body>) -> Result<Self, ResponseError> {
         let (head, body) = response.into_parts();
         // Every answer is made in memory: reading it takes no more than what is there.
-        let body = axum::body::to_bytes(body, usize::MAX).await.map_err(ResponseError::Body)?;
+        let body = axum::body::to_bytes(body, usize::MAX)
+            .await
+            .map_err(ResponseError::Body)?;
         let bytes = body.len();
         let answer = Self::of(Response::from_parts(head, body));
         if json_bytes(&answer.body) > BODY_BYTES_MAX {
@@ -77,7 +80,12 @@ impl UrlResponse {
         Self {
             status_code: head.status.as_u16(),
             headers: joined(&head.headers),
-            cookies: head.headers.get_all(SET_COOKIE).iter().map(|cookie| lossy(cookie.as_bytes())).collect(),
+            cookies: head
+                .headers
+                .get_all(SET_COOKIE)
+                .iter()
+                .map(|cookie| lossy(cookie.as_bytes()))
+                .collect(),
             body,
             is_base64_encoded,
         }
@@ -94,18 +102,22 @@ fn json_bytes(text: &str) -> usize {
     text.bytes().map(bytes_of).sum()
 }
 
-/// The body as text if it is UTF-8, whatever its content type says, and in base64 otherwise: no byte is lost.
-/// Text that would not fit because of its escapes goes in base64 too, which never adds more than a third.
+/// The body as text if it is UTF-8, whatever its content type says, and in base64 otherwise: no
+/// byte is lost. Text that would not fit because of its escapes goes in base64 too, which never
+/// adds more than a third.
 fn text(body: Bytes) -> (String, bool) {
     match String::from_utf8(Vec::from(body)) {
         Ok(text) if json_bytes(&text) > BODY_BYTES_MAX => (BASE64_STANDARD.encode(text), true),
         Ok(text) => (text, false),
-        Err(error) => (BASE64_STANDARD.encode(FromUtf8Error::as_bytes(&error)), true),
+        Err(error) => (
+            BASE64_STANDARD.encode(FromUtf8Error::as_bytes(&error)),
+            true,
+        ),
     }
 }
 
-/// The headers without cookies, which have their own member, and without the length, which Lambda sets
-/// itself: axum sets one where there must be none, as with 204.
+/// The headers without cookies, which have their own member, and without the length, which Lambda
+/// sets itself: axum sets one where there must be none, as with 204.
 fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut joined: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {
@@ -135,13 +147,22 @@ mod tests {
     use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 
     async fn check(body: &[u8], is_base64_encoded: bool) {
-        let answer = UrlResponse::read(Response::new(Body::from(body.to_vec()))).await.unwrap();
+        let answer = UrlResponse::read(Response::new(Body::from(body.to_vec())))
+            .await
+            .unwrap();
         let json = serde_json::to_value(&answer).unwrap();
         assert_eq!(json["isBase64Encoded"], is_base64_encoded);
         let text = json["body"].as_str().unwrap();
-        let bytes = if is_base64_encoded { BASE64_STANDARD.decode(text).unwrap() } else { text.into() };
+        let bytes = if is_base64_encoded {
+            BASE64_STANDARD.decode(text).unwrap()
+        } else {
+            text.into()
+        };
         assert_eq!(bytes, body);
-        assert_eq!(json_bytes(&answer.body) + 2, serde_json::to_string(&answer.body).unwrap().len());
+        assert_eq!(
+            json_bytes(&answer.body) + 2,
+            serde_json::to_string(&answer.body).unwrap().len()
+        );
     }
 
     #[tokio::test]
@@ -160,25 +181,37 @@ mod tests {
         let room = BODY_BYTES_MAX;
         let read = async |body: Vec<u8>| UrlResponse::read(Response::new(Body::from(body))).await;
         assert!(read(vec![b'a'; room]).await.is_ok());
-        assert!(matches!(read(vec![b'a'; room + 1]).await, Err(ResponseError::TooLarge(n)) if n == room + 1));
+        assert!(
+            matches!(read(vec![b'a'; room + 1]).await, Err(ResponseError::TooLarge(n)) if n == room + 1)
+        );
         for byte in [b'"', 0xff] {
-            assert!(matches!(read(vec![byte; room / 4 * 3 + 3]).await, Err(ResponseError::TooLarge(_))));
+            assert!(matches!(
+                read(vec![byte; room / 4 * 3 + 3]).await,
+                Err(ResponseError::TooLarge(_))
+            ));
         }
     }
 
     #[tokio::test]
     async fn a_dead_letter_object_fits_whatever_is_in_it() {
         for (byte, is_base64_encoded) in [(b'a', false), (b'"', true), (0x01, true), (0xff, true)] {
-            check(&vec![byte; DEAD_LETTER_OBJECT_BYTES_PREFERRED], is_base64_encoded).await;
+            check(
+                &vec![byte; DEAD_LETTER_OBJECT_BYTES_PREFERRED],
+                is_base64_encoded,
+            )
+            .await;
         }
     }
 
     #[test]
     fn several_values_of_a_header_are_joined_and_cookies_stand_apart() {
         let mut response = Response::new(Bytes::new());
-        for (name, value) in
-            [("vary", "accept"), ("set-cookie", "a=1"), ("vary", "origin"), ("set-cookie", "b=2")]
-        {
+        for (name, value) in [
+            ("vary", "accept"),
+            ("set-cookie", "a=1"),
+            ("vary", "origin"),
+            ("set-cookie", "b=2"),
+        ] {
             response.headers_mut().append(name, value.parse().unwrap());
         }
         let json = serde_json::to_string(&UrlResponse::of(response)).unwrap();

@@ -1,4 +1,5 @@
-//! Events of Function URLs and HTTP APIs through the whole way: event, request, router, response, answer.
+//! Events of Function URLs and HTTP APIs through the whole way: event, request, router, response,
+//! answer.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -19,7 +20,15 @@ fn router() -> Router {
         .route("/panic", any(panics))
         .route("/large", any(|| async { vec![b'a'; 6 << 20] }))
         .route("/bytes", any(|body: Bytes| async move { body }))
-        .route("/json", get(|| async { ([("content-type", "application/json"), ("etag", "\"1\"")], "{}") }))
+        .route(
+            "/json",
+            get(|| async {
+                (
+                    [("content-type", "application/json"), ("etag", "\"1\"")],
+                    "{}",
+                )
+            }),
+        )
         .fallback(echo)
 }
 
@@ -83,7 +92,10 @@ async fn a_request_arrives_as_it_was_sent() {
 async fn a_body_arrives_byte_for_byte() {
     let answer = answer_to(&event(POST)).await;
     let got: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
-    assert_eq!(got["body"], json!("[{\"id\":\"Grüße \\\"1\\\"\"}]".as_bytes()));
+    assert_eq!(
+        got["body"],
+        json!("[{\"id\":\"Grüße \\\"1\\\"\"}]".as_bytes())
+    );
     assert_eq!(got["aeg-sas-key"], json!(["c2VjcmV0"]));
     assert_eq!(got["query"], "api-version=2018-01-01");
 }
@@ -115,8 +127,16 @@ async fn a_body_in_base64_goes_in_and_out_byte_for_byte() {
     event["isBase64Encoded"] = json!(true);
     let answer = answer_to(&event).await;
     assert_eq!(
-        (&answer["body"], &answer["isBase64Encoded"], &answer["headers"]["content-type"]),
-        (&json!("AP/+gA=="), &json!(true), &json!("application/octet-stream"))
+        (
+            &answer["body"],
+            &answer["isBase64Encoded"],
+            &answer["headers"]["content-type"]
+        ),
+        (
+            &json!("AP/+gA=="),
+            &json!(true),
+            &json!("application/octet-stream")
+        )
     );
 }
 
@@ -150,18 +170,28 @@ async fn an_answer_without_a_body_is_one() {
 async fn a_panic_is_answered_as_a_problem() {
     let answer = answer_to(&event_for("/panic")).await;
     assert_eq!(answer["statusCode"], 500);
-    assert_eq!(answer["headers"]["content-type"], "application/problem+json");
-    assert_eq!(answer["body"], r#"{"type":"about:blank","title":"Internal Server Error","status":500}"#);
+    assert_eq!(
+        answer["headers"]["content-type"],
+        "application/problem+json"
+    );
+    assert_eq!(
+        answer["body"],
+        r#"{"type":"about:blank","title":"Internal Server Error","status":500}"#
+    );
 }
 
 #[tokio::test]
 async fn what_is_too_large_for_an_answer_is_answered_as_a_problem() {
     let answer = answer_to(&event_for("/large")).await;
     assert_eq!(answer["statusCode"], 422);
-    assert_eq!(answer["headers"]["content-type"], "application/problem+json");
+    assert_eq!(
+        answer["headers"]["content-type"],
+        "application/problem+json"
+    );
     let problem: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
     assert_eq!(problem["type"], "urn:posthaste:problem:answer-too-large");
-    let detail = "the answer has 6291456 bytes, more than Lambda carries; read the object from its bucket";
+    let detail =
+        "the answer has 6291456 bytes, more than Lambda carries; read the object from its bucket";
     assert_eq!(problem["detail"], detail);
 }
 
@@ -178,13 +208,23 @@ async fn what_is_no_request_is_answered_as_a_problem() {
     for event in [body, header, cookie, method, event_for("no-slash")] {
         let answer = answer_to(&event).await;
         assert_eq!(answer["statusCode"], 400, "{event}");
-        assert_eq!(answer["headers"]["content-type"], "application/problem+json", "{event}");
+        assert_eq!(
+            answer["headers"]["content-type"], "application/problem+json",
+            "{event}"
+        );
     }
 }
 
 #[test]
 fn an_event_of_something_else_is_not_a_request() {
-    for event in ["{}", r#"{"Records":[]}"#, r#"{"source":"aws.events","detail":{}}"#] {
-        assert!(serde_json::from_str::<UrlRequest>(event).is_err(), "{event}");
+    for event in [
+        "{}",
+        r#"{"Records":[]}"#,
+        r#"{"source":"aws.events","detail":{}}"#,
+    ] {
+        assert!(
+            serde_json::from_str::<UrlRequest>(event).is_err(),
+            "{event}"
+        );
     }
 }

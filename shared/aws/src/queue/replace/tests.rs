@@ -26,7 +26,10 @@ async fn a_lone_replacement_waits_a_moment_then_sends_then_deletes() {
     assert_eq!(world.asked(), [deliveries(&["successor 7"])]);
     world.clock.advance(LINGER);
     world.settle().await;
-    assert_eq!(world.asked(), [deliveries(&["successor 7"]), deletes(&["7"])]);
+    assert_eq!(
+        world.asked(),
+        [deliveries(&["successor 7"]), deletes(&["7"])]
+    );
     assert_eq!(work.await, Ok(()));
 }
 
@@ -35,7 +38,10 @@ async fn a_full_request_goes_without_waiting() {
     let world = World::good();
     let results = join_all((0..10).map(|n| world.replace(n))).await;
     assert_eq!(results, [Ok(()); 10]);
-    assert_eq!((world.shape(), world.clock.monotonic()), (vec![10, 10], Duration::ZERO));
+    assert_eq!(
+        (world.shape(), world.clock.monotonic()),
+        (vec![10, 10], Duration::ZERO)
+    );
 }
 
 #[tokio::test]
@@ -57,14 +63,27 @@ async fn what_has_no_successor_is_deleted() {
 #[tokio::test]
 async fn successors_go_to_their_own_queues_and_all_before_the_delete() {
     let world = World::by(|before, asked| {
-        assert_eq!(matches!(asked, Asked::Delete(_)), before == 3, "{before}: {asked:?}");
+        assert_eq!(
+            matches!(asked, Asked::Delete(_)),
+            before == 3,
+            "{before}: {asked:?}"
+        );
         Answer::Done
     });
-    let names = [QueueName::Deliveries, QueueName::DeadLetters, QueueName::Redrive];
+    let names = [
+        QueueName::Deliveries,
+        QueueName::DeadLetters,
+        QueueName::Redrive,
+    ];
     let successors = names.map(|name| (name, name.to_string())).to_vec();
     assert_eq!(world.passing(world.replace_by(1, successors)).await, Ok(()));
     for name in names {
-        assert!(world.asked().contains(&Asked::Send(name, vec![name.to_string()])), "{name}");
+        assert!(
+            world
+                .asked()
+                .contains(&Asked::Send(name, vec![name.to_string()])),
+            "{name}"
+        );
     }
 }
 
@@ -72,11 +91,21 @@ async fn successors_go_to_their_own_queues_and_all_before_the_delete() {
 async fn a_request_holds_at_most_a_mebibyte() {
     let world = World::good();
     let half = "x".repeat(SQS_MESSAGE_BYTES_MAX / 2);
-    let bodies = [half.clone(), half.clone(), half, "y".to_owned(), "x".repeat(SQS_MESSAGE_BYTES_MAX)];
+    let bodies = [
+        half.clone(),
+        half.clone(),
+        half,
+        "y".to_owned(),
+        "x".repeat(SQS_MESSAGE_BYTES_MAX),
+    ];
     let replacements = bodies.into_iter().enumerate();
-    let replacements = replacements.map(|(n, body)| world.replace_by(n, vec![(QueueName::Deliveries, body)]));
+    let replacements =
+        replacements.map(|(n, body)| world.replace_by(n, vec![(QueueName::Deliveries, body)]));
     assert_eq!(world.passing(join_all(replacements)).await, [Ok(()); 5]);
-    let sends = world.asked().into_iter().filter(|asked| matches!(asked, Asked::Send(..)));
+    let sends = world
+        .asked()
+        .into_iter()
+        .filter(|asked| matches!(asked, Asked::Send(..)));
     let mut sends: Vec<_> = sends.map(|asked| asked.items().len()).collect();
     sends.sort_unstable();
     assert_eq!(sends, [1, 2, 2]);
@@ -84,11 +113,21 @@ async fn a_request_holds_at_most_a_mebibyte() {
 
 #[tokio::test]
 async fn what_the_answer_does_not_tell_of_is_sent_again() {
-    let world = World::by(|before, _| if before < 2 { Answer::Silent } else { Answer::Done });
+    let world = World::by(|before, _| {
+        if before < 2 {
+            Answer::Silent
+        } else {
+            Answer::Done
+        }
+    });
     assert_eq!(world.passing(world.replace(1)).await, Ok(()));
     let send = deliveries(&["successor 1"]);
-    assert_eq!(world.asked(), [send.clone(), send.clone(), send, deletes(&["1"])]);
-    // Two lingers of the first send and of the delete, and before each resend its wait and a linger.
+    assert_eq!(
+        world.asked(),
+        [send.clone(), send.clone(), send, deletes(&["1"])]
+    );
+    // Two lingers of the first send and of the delete, and before each resend its wait and a
+    // linger.
     assert_eq!(world.clock.monotonic(), 4 * LINGER + 3 * RESEND_WAIT);
 }
 
@@ -96,7 +135,10 @@ async fn what_the_answer_does_not_tell_of_is_sent_again() {
 async fn what_is_never_told_of_is_an_error_after_three_sends_and_not_deleted() {
     let world = World::by(|_, _| Answer::Silent);
     assert_eq!(world.passing(world.replace(1)).await, Err(ErrorKind::Other));
-    assert_eq!(world.asked(), [const { None::<()> }; 3].map(|_| deliveries(&["successor 1"])));
+    assert_eq!(
+        world.asked(),
+        [const { None::<()> }; 3].map(|_| deliveries(&["successor 1"]))
+    );
 }
 
 #[tokio::test]
@@ -112,7 +154,9 @@ async fn an_entry_that_fails_keeps_its_own_message_and_no_other() {
         assert_eq!(world.replace_all(3).await, [Ok(()), Err(kind), Ok(())]);
         let asked = world.asked();
         assert!(asked.contains(&deletes(&["0", "2"])), "{asked:?}");
-        let with_it = asked.iter().filter(|asked| asked.items().contains(&"successor 1".to_owned()));
+        let with_it = asked
+            .iter()
+            .filter(|asked| asked.items().contains(&"successor 1".to_owned()));
         assert_eq!(with_it.count(), sends, "{kind:?}");
     };
     check(ErrorKind::Invalid, 1).await;
@@ -125,7 +169,11 @@ async fn an_entry_that_fails_keeps_its_own_message_and_no_other() {
 
 #[tokio::test]
 async fn a_request_that_fails_whole_keeps_every_message_and_is_not_repeated() {
-    for kind in [ErrorKind::TimedOut, ErrorKind::Throttled { retry_after: None }, ErrorKind::Denied] {
+    for kind in [
+        ErrorKind::TimedOut,
+        ErrorKind::Throttled { retry_after: None },
+        ErrorKind::Denied,
+    ] {
         let world = World::by(move |_, _| Answer::Whole(kind));
         assert_eq!(world.replace_all(10).await, [Err(kind); 10]);
         assert_eq!(world.shape(), [10], "{kind:?}");
@@ -135,23 +183,40 @@ async fn a_request_that_fails_whole_keeps_every_message_and_is_not_repeated() {
 #[tokio::test]
 async fn a_request_refused_whole_is_asked_apart_so_that_one_offender_harms_nobody() {
     let world = World::by(|_, asked| {
-        let is_refused = asked.items().iter().any(|item| item == "successor 1" || item == "2");
-        if is_refused { Answer::Whole(ErrorKind::Invalid) } else { Answer::Done }
+        let is_refused = asked
+            .items()
+            .iter()
+            .any(|item| item == "successor 1" || item == "2");
+        if is_refused {
+            Answer::Whole(ErrorKind::Invalid)
+        } else {
+            Answer::Done
+        }
     });
     // The successor of 1 is not sent; 2 is not deleted, which is left to the mapping.
-    assert_eq!(world.replace_all(4).await, [Ok(()), Err(ErrorKind::Invalid), Ok(()), Ok(())]);
+    assert_eq!(
+        world.replace_all(4).await,
+        [Ok(()), Err(ErrorKind::Invalid), Ok(()), Ok(())]
+    );
     assert_eq!(world.shape(), [4, 1, 1, 1, 1, 3, 1, 1, 1]);
 }
 
 #[tokio::test]
 async fn a_delete_that_fails_is_left_to_the_mapping() {
-    for answer in [|| Answer::Silent, || Answer::Whole(ErrorKind::TimedOut), || Answer::Panic] {
+    for answer in [
+        || Answer::Silent,
+        || Answer::Whole(ErrorKind::TimedOut),
+        || Answer::Panic,
+    ] {
         let world = World::by(move |_, asked| match asked {
             Asked::Send(..) => Answer::Done,
             Asked::Delete(_) => answer(),
         });
         assert_eq!(world.passing(world.replace(1)).await, Ok(()));
-        assert_eq!(world.asked(), [deliveries(&["successor 1"]), deletes(&["1"])]);
+        assert_eq!(
+            world.asked(),
+            [deliveries(&["successor 1"]), deletes(&["1"])]
+        );
     }
 }
 
@@ -161,7 +226,10 @@ async fn a_stale_receipt_is_told_to_its_caller_alone() {
         Asked::Send(..) => Answer::Done,
         Asked::Delete(_) => Answer::Items(vec![(1, ErrorKind::NotFound)]),
     });
-    assert_eq!(world.replace_all(3).await, [Ok(()), Err(ErrorKind::NotFound), Ok(())]);
+    assert_eq!(
+        world.replace_all(3).await,
+        [Ok(()), Err(ErrorKind::NotFound), Ok(())]
+    );
 }
 
 #[tokio::test]
@@ -178,16 +246,31 @@ async fn a_caller_that_is_dropped_leaves_a_whole_replacement_and_its_neighbours_
         }
         drop(dropped);
         assert_eq!(world.passing(kept).await, Ok(()));
-        assert_eq!(world.asked(), [deliveries(&["successor 0", "successor 1"]), deletes(&["0", "1"])]);
+        assert_eq!(
+            world.asked(),
+            [
+                deliveries(&["successor 0", "successor 1"]),
+                deletes(&["0", "1"])
+            ]
+        );
     }
 }
 
 #[tokio::test]
 async fn a_request_that_panics_is_an_error_and_the_next_one_goes_on() {
-    let world = World::by(|before, _| if before == 0 { Answer::Panic } else { Answer::Done });
+    let world = World::by(|before, _| {
+        if before == 0 {
+            Answer::Panic
+        } else {
+            Answer::Done
+        }
+    });
     let results = world.replace_all(10).await;
     // Their fate is unknown, so all are sent again.
-    assert_eq!((results, world.shape()), (vec![Ok(()); 10], vec![10, 10, 10]));
+    assert_eq!(
+        (results, world.shape()),
+        (vec![Ok(()); 10], vec![10, 10, 10])
+    );
 }
 
 #[tokio::test]
@@ -202,7 +285,10 @@ async fn requests_at_once_are_bounded_and_what_comes_meanwhile_goes_together() {
     assert_eq!(world.shape(), [10; REQUESTS_AT_ONCE_MAX]);
     world.gate.add_permits(1000);
     assert_eq!(world.passing(work).await, vec![Ok(()); count]);
-    let sends = world.asked().into_iter().filter(|asked| matches!(asked, Asked::Send(..)));
+    let sends = world
+        .asked()
+        .into_iter()
+        .filter(|asked| matches!(asked, Asked::Send(..)));
     assert_eq!(
         sends.map(|asked| asked.items().len()).collect::<Vec<_>>(),
         [[10; 8].as_slice(), &[7]].concat()
@@ -222,7 +308,10 @@ async fn a_request_that_hangs_holds_up_nobody_else() {
     world.settle().await;
     world.clock.advance(LINGER);
     world.settle().await;
-    assert_eq!(world.asked(), [deliveries(&["successor 0"]), deliveries(&["successor 1"])]);
+    assert_eq!(
+        world.asked(),
+        [deliveries(&["successor 0"]), deliveries(&["successor 1"])]
+    );
 }
 
 proptest! {
@@ -266,7 +355,8 @@ fn successor_bytes() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 1..100_usize, 1 => 1..SQS_MESSAGE_BYTES_MAX]
 }
 
-/// Replaces each message at its moment (ms) by successors of these sizes, whose texts begin with its number.
+/// Replaces each message at its moment (ms) by successors of these sizes, whose texts begin with
+/// its number.
 async fn replaced(replacements: &[(u64, Vec<usize>)]) -> (Vec<Asked>, Vec<Result<(), ErrorKind>>) {
     let world = World::good();
     let one = async |(n, (moment, sizes)): (usize, &(u64, Vec<usize>))| {
@@ -278,6 +368,8 @@ async fn replaced(replacements: &[(u64, Vec<usize>)]) -> (Vec<Asked>, Vec<Result
         };
         world.replace_by(n, sizes.iter().map(body).collect()).await
     };
-    let results = world.passing(join_all(replacements.iter().enumerate().map(one))).await;
+    let results = world
+        .passing(join_all(replacements.iter().enumerate().map(one)))
+        .await;
     (world.asked(), results)
 }

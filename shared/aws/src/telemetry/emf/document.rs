@@ -12,15 +12,15 @@ use super::series::{Bucket, Measured};
 /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format.html>
 const METRICS_MAX: usize = 100;
 
-/// Most values of one metric in one document; same source. With [`METRICS_MAX`] of them, a document takes
-/// about 100 KB, within the 256 KB of a log event.
+/// Most values of one metric in one document; same source. With [`METRICS_MAX`] of them, a document
+/// takes about 100 KB, within the 256 KB of a log event.
 const VALUES_MAX: usize = 100;
 
 /// The ending of names whose values are milliseconds.
 const MILLISECONDS_SUFFIX: &str = "InMs";
 
-/// Parts of a unit to which a value is rounded: a thousandth of a millisecond is exact enough, and every
-/// further digit is paid for in each log line.
+/// Parts of a unit to which a value is rounded: a thousandth of a millisecond is exact enough, and
+/// every further digit is paid for in each log line.
 const PARTS: f64 = 1000.0;
 
 /// Writes documents, one a line.
@@ -32,14 +32,27 @@ pub(super) struct Documents<'a> {
 
 impl<'a> Documents<'a> {
     pub(super) fn new(namespace: &'a str, now: Timestamp) -> Self {
-        Self { namespace, now, lines: Vec::new() }
+        Self {
+            namespace,
+            now,
+            lines: Vec::new(),
+        }
     }
 
-    /// Writes the metrics of one set of labels and dimensions, in as many documents as the limits ask for.
-    pub(super) fn write(&mut self, by: MetricsBy, labels: &[Label], metrics: &[(KeyName, Measured)]) {
+    /// Writes the metrics of one set of labels and dimensions, in as many documents as the limits
+    /// ask for.
+    pub(super) fn write(
+        &mut self,
+        by: MetricsBy,
+        labels: &[Label],
+        metrics: &[(KeyName, Measured)],
+    ) {
         let mut round = 0;
         loop {
-            let parts: Vec<Metric<'_>> = metrics.iter().filter_map(|metric| part(metric, round)).collect();
+            let parts: Vec<Metric<'_>> = metrics
+                .iter()
+                .filter_map(|metric| part(metric, round))
+                .collect();
             if parts.is_empty() {
                 return;
             }
@@ -51,11 +64,28 @@ impl<'a> Documents<'a> {
     }
 
     fn line(&mut self, by: MetricsBy, labels: &[Label], metrics: &[Metric<'_>]) {
-        let kept = labels.iter().map(Label::key).filter(|label| by.keeps(label));
-        let directive = Directive { namespace: self.namespace, dimensions: [kept.collect()], metrics };
-        let head = Head { timestamp: self.now, cloud_watch_metrics: [directive] };
+        let kept = labels
+            .iter()
+            .map(Label::key)
+            .filter(|label| by.keeps(label));
+        let directive = Directive {
+            namespace: self.namespace,
+            dimensions: [kept.collect()],
+            metrics,
+        };
+        let head = Head {
+            timestamp: self.now,
+            cloud_watch_metrics: [directive],
+        };
         // Writing texts and finite numbers into memory cannot fail.
-        let _ = serde_json::to_writer(&mut self.lines, &Document { head, labels, metrics });
+        let _ = serde_json::to_writer(
+            &mut self.lines,
+            &Document {
+                head,
+                labels,
+                metrics,
+            },
+        );
         self.lines.push(b'\n');
     }
 
@@ -73,11 +103,16 @@ fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'
     };
     let unit = match value? {
         Value::Count(_) => Some("Count"),
-        Value::Values(_) | Value::Buckets(_) => {
-            name.as_str().ends_with(MILLISECONDS_SUFFIX).then_some("Milliseconds")
-        }
+        Value::Values(_) | Value::Buckets(_) => name
+            .as_str()
+            .ends_with(MILLISECONDS_SUFFIX)
+            .then_some("Milliseconds"),
     };
-    value.map(|value| Metric { name: name.as_str(), unit, value })
+    value.map(|value| Metric {
+        name: name.as_str(),
+        unit,
+        value,
+    })
 }
 
 struct Document<'a> {
@@ -136,8 +171,18 @@ impl Distribution {
         Self {
             values: buckets.iter().map(|one| one.value).collect(),
             counts: buckets.iter().map(|one| one.count).collect(),
-            max: rounded(buckets.iter().map(|one| one.max).fold(f64::NEG_INFINITY, f64::max)),
-            min: rounded(buckets.iter().map(|one| one.min).fold(f64::INFINITY, f64::min)),
+            max: rounded(
+                buckets
+                    .iter()
+                    .map(|one| one.max)
+                    .fold(f64::NEG_INFINITY, f64::max),
+            ),
+            min: rounded(
+                buckets
+                    .iter()
+                    .map(|one| one.min)
+                    .fold(f64::INFINITY, f64::min),
+            ),
             count: buckets.iter().map(|one| one.count).sum(),
             sum: rounded(buckets.iter().map(|one| one.sum).sum()),
         }
@@ -159,7 +204,8 @@ impl Serialize for Document<'_> {
     }
 }
 
-/// A single value is a number, several of a gauge are an array, and several of a histogram a distribution.
+/// A single value is a number, several of a gauge are an array, and several of a histogram a
+/// distribution.
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -28,18 +28,19 @@ pub(super) trait Series {
     }
 }
 
-/// The values that a gauge was set to: between two samples of a monitor lies a minute's peak, which the last
-/// value alone would hide. Bounded by what one invocation does, because a gauge is never kept longer.
+/// The values that a gauge was set to: between two samples of a monitor lies a minute's peak, which
+/// the last value alone would hide. Bounded by what one invocation does, because a gauge is never
+/// kept longer.
 ///
-/// Zero is a gauge's rest, and is written once, after another value: CloudWatch bills each metric in each
-/// hour in which it is written.
+/// Zero is a gauge's rest, and is written once, after another value: CloudWatch bills each metric
+/// in each hour in which it is written.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Mutex<SamplesState>);
 
 #[derive(Debug, Default)]
 struct SamplesState {
-    /// The value that a gauge's next step starts from. A gauge without a holder starts from zero again after
-    /// a drain at rest.
+    /// The value that a gauge's next step starts from. A gauge without a holder starts from zero
+    /// again after a drain at rest.
     last: f64,
     values: Vec<f64>,
     /// Whether the last value that was written is not zero.
@@ -61,8 +62,8 @@ pub(super) struct Bucket {
     pub(super) max: f64,
 }
 
-/// The least value that is no zero, in a metric's unit: a microsecond of a metric in milliseconds. With two
-/// digits, the values from here to Lambda's 900,000 ms have 802 buckets at most.
+/// The least value that is no zero, in a metric's unit: a microsecond of a metric in milliseconds.
+/// With two digits, the values from here to Lambda's 900,000 ms have 802 buckets at most.
 const VALUE_MIN: f64 = 0.001;
 
 impl Series for AtomicU64 {
@@ -152,7 +153,11 @@ fn two_digits(value: f64) -> f64 {
     // The shortest text of a number has no rest of a division.
     let rounded = format!("{value:.1e}").parse().unwrap_or(value);
     // The largest numbers overflow on the way.
-    if f64::is_finite(rounded) { rounded } else { value }
+    if f64::is_finite(rounded) {
+        rounded
+    } else {
+        value
+    }
 }
 
 #[cfg(test)]
@@ -179,7 +184,9 @@ mod tests {
     #[test]
     fn a_histogram_of_every_duration_has_few_buckets() {
         let buckets = Buckets::default();
-        for (decade, mantissa) in (-6..=2).flat_map(|decade| (0..10_000).map(move |one| (decade, one))) {
+        for (decade, mantissa) in
+            (-6..=2).flat_map(|decade| (0..10_000).map(move |one| (decade, one)))
+        {
             let value = f64::from(mantissa) * 10_f64.powi(decade);
             if value <= 900_000.0 {
                 buckets.record(value);

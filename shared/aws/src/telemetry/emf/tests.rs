@@ -15,7 +15,10 @@ fn measured(emf: &Emf, work: impl FnOnce()) -> String {
 }
 
 fn documents(emf: &Emf, work: impl FnOnce()) -> Vec<Value> {
-    measured(emf, work).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    measured(emf, work)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn check(by: MetricsBy, work: impl FnOnce(), expected: &[&str]) {
@@ -53,13 +56,23 @@ fn labels_become_dimensions_as_the_setting_says() {
     for (by, expected) in [
         (MetricsBy::Stack, json!([["reason"]])),
         (MetricsBy::Topic, json!([["topic", "reason"]])),
-        (MetricsBy::Subscription, json!([["topic", "subscription", "reason"]])),
+        (
+            MetricsBy::Subscription,
+            json!([["topic", "subscription", "reason"]]),
+        ),
     ] {
         let emf = Emf::new("posthaste", by);
-        let labels = [("topic", "orders"), ("subscription", "billing"), ("reason", "EndpointGone")];
+        let labels = [
+            ("topic", "orders"),
+            ("subscription", "billing"),
+            ("reason", "EndpointGone"),
+        ];
         let documents = documents(&emf, || counter!("DeadLetteredCount", &labels).increment(1));
         assert_eq!(documents.len(), 1);
-        assert_eq!(documents[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"], expected);
+        assert_eq!(
+            documents[0]["_aws"]["CloudWatchMetrics"][0]["Dimensions"],
+            expected
+        );
         assert_eq!(
             (&documents[0]["topic"], &documents[0]["reason"]),
             (&json!("orders"), &json!("EndpointGone"))
@@ -74,9 +87,17 @@ fn a_metric_that_an_alarm_watches_has_no_topic_among_its_dimensions() {
         counter!("DeliverySuccessCount", "topic" => "orders").increment(1);
         counter!("LogRecordsLostCount", "topic" => "orders").increment(1);
     });
-    let dimensions = documents.iter().map(|one| &one["_aws"]["CloudWatchMetrics"][0]["Dimensions"]);
-    assert_eq!(dimensions.collect::<Vec<_>>(), [&json!([[]]), &json!([["topic"]])]);
-    assert_eq!((&documents[0]["LogRecordsLostCount"], &documents[0]["topic"]), (&json!(1), &json!("orders")));
+    let dimensions = documents
+        .iter()
+        .map(|one| &one["_aws"]["CloudWatchMetrics"][0]["Dimensions"]);
+    assert_eq!(
+        dimensions.collect::<Vec<_>>(),
+        [&json!([[]]), &json!([["topic"]])]
+    );
+    assert_eq!(
+        (&documents[0]["LogRecordsLostCount"], &documents[0]["topic"]),
+        (&json!(1), &json!("orders"))
+    );
 }
 
 #[test]
@@ -124,11 +145,18 @@ fn a_gauge_at_rest_is_written_once_after_another_value() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
     let written = |value: f64| {
         let documents = documents(&emf, || gauge!("PressureTarpitInMs").set(value));
-        documents.into_iter().map(|mut one| one["PressureTarpitInMs"].take()).collect::<Vec<_>>()
+        documents
+            .into_iter()
+            .map(|mut one| one["PressureTarpitInMs"].take())
+            .collect::<Vec<_>>()
     };
     assert_eq!(written(0.0), [] as [Value; 0]);
     assert_eq!(written(10_000.0), [10_000.0]);
-    assert_eq!(documents(&emf, || ()), [] as [Value; 0], "nothing was measured");
+    assert_eq!(
+        documents(&emf, || ()),
+        [] as [Value; 0],
+        "nothing was measured"
+    );
     assert_eq!(written(0.0), [0.0]);
     assert_eq!(written(0.0), [] as [Value; 0]);
     assert_eq!(emf.state.lock().gauges.len(), 0);
@@ -136,20 +164,36 @@ fn a_gauge_at_rest_is_written_once_after_another_value() {
 
 #[test]
 fn nothing_measured_is_no_line() {
-    check(MetricsBy::Stack, || counter!("DroppedEventCount").increment(0), &[]);
+    check(
+        MetricsBy::Stack,
+        || counter!("DroppedEventCount").increment(0),
+        &[],
+    );
 }
 
 #[test]
 fn what_is_no_number_is_not_written() {
-    check(MetricsBy::Stack, || histogram!("LatencyInMs").record(f64::NAN), &[]);
-    check(MetricsBy::Stack, || gauge!("PressureLevel").set(f64::INFINITY), &[]);
+    check(
+        MetricsBy::Stack,
+        || histogram!("LatencyInMs").record(f64::NAN),
+        &[],
+    );
+    check(
+        MetricsBy::Stack,
+        || gauge!("PressureLevel").set(f64::INFINITY),
+        &[],
+    );
 }
 
 #[test]
 fn values_of_a_histogram_are_counted_in_buckets_of_two_digits() {
     check(
         MetricsBy::Stack,
-        || [101.0, 99.0, 104.9, 1.0].into_iter().for_each(|one| histogram!("LatencyInMs").record(one)),
+        || {
+            [101.0, 99.0, 104.9, 1.0]
+                .into_iter()
+                .for_each(|one| histogram!("LatencyInMs").record(one))
+        },
         &[concat!(
             r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
             r#""Dimensions":[[]],"Metrics":[{"Name":"LatencyInMs","Unit":"Milliseconds"}]}]},"#,
@@ -167,26 +211,59 @@ fn more_buckets_than_a_document_takes_are_spread_over_several() {
         (0..10_000).for_each(|value| histogram!("LatencyInMs").record(value));
     });
     let members = |name: &str| -> Vec<_> {
-        documents.iter().map(|document| document["LatencyInMs"][name].clone()).collect()
+        documents
+            .iter()
+            .map(|document| document["LatencyInMs"][name].clone())
+            .collect()
     };
-    let lengths: Vec<_> = members("Values").iter().map(|values| values.as_array().unwrap().len()).collect();
+    let lengths: Vec<_> = members("Values")
+        .iter()
+        .map(|values| values.as_array().unwrap().len())
+        .collect();
     assert_eq!(lengths, [100, 100, 81]);
-    let sum = |name: &str| members(name).iter().map(|one| one.as_f64().unwrap()).sum::<f64>();
+    let sum = |name: &str| {
+        members(name)
+            .iter()
+            .map(|one| one.as_f64().unwrap())
+            .sum::<f64>()
+    };
     assert_eq!((sum("Count"), sum("Sum")), (10_000.0, 49_995_000.0));
-    assert_eq!((&members("Min")[0], &members("Max")[2]), (&json!(0.0), &json!(9_999.0)));
-    let counts: Vec<_> = documents.iter().map(|document| document.get("Count")).collect();
-    assert_eq!(counts, [Some(&json!(7)), None, None], "a count stands in one document only");
+    assert_eq!(
+        (&members("Min")[0], &members("Max")[2]),
+        (&json!(0.0), &json!(9_999.0))
+    );
+    let counts: Vec<_> = documents
+        .iter()
+        .map(|document| document.get("Count"))
+        .collect();
+    assert_eq!(
+        counts,
+        [Some(&json!(7)), None, None],
+        "a count stands in one document only"
+    );
 }
 
 #[test]
 fn more_metrics_than_a_document_takes_are_spread_over_several() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
-    let documents = documents(&emf, || (0..101).for_each(|n| counter!(format!("Count{n}")).increment(1)));
-    let metrics =
-        |document: &Value| document["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().len();
+    let documents = documents(&emf, || {
+        (0..101).for_each(|n| counter!(format!("Count{n}")).increment(1))
+    });
+    let metrics = |document: &Value| {
+        document["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
     assert_eq!(documents.iter().map(metrics).collect::<Vec<_>>(), [100, 1]);
     // The head comes in addition to the values.
-    assert_eq!(documents.iter().map(|one| one.as_object().unwrap().len()).collect::<Vec<_>>(), [101, 2]);
+    assert_eq!(
+        documents
+            .iter()
+            .map(|one| one.as_object().unwrap().len())
+            .collect::<Vec<_>>(),
+        [101, 2]
+    );
 }
 
 #[test]
@@ -216,19 +293,36 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
             histogram!("LatencyInMs").record(5.0);
         });
         let lines = String::from_utf8(emf.end(at)).unwrap();
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     };
     let names = |documents: &[Value]| -> Vec<String> {
-        let metrics = documents[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
-        metrics.iter().map(|one| one["Name"].as_str().unwrap().to_owned()).collect()
+        let metrics = documents[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+            .as_array()
+            .unwrap();
+        metrics
+            .iter()
+            .map(|one| one["Name"].as_str().unwrap().to_owned())
+            .collect()
     };
-    let all = ["DeliverySuccessCount", "LatencyInMs", "LogRecordsLostCount", "PressureLevel"];
+    let all = [
+        "DeliverySuccessCount",
+        "LatencyInMs",
+        "LogRecordsLostCount",
+        "PressureLevel",
+    ];
     assert_eq!(names(&invocation(NOW)), all);
     let minute = NOW + Duration::from_mins(1);
     assert_eq!(names(&invocation(minute)), all);
     for second in 1..=14 {
         let documents = invocation(minute + Duration::from_secs(second));
-        assert_eq!(names(&documents), ["LogRecordsLostCount", "PressureLevel"], "second {second}");
+        assert_eq!(
+            names(&documents),
+            ["LogRecordsLostCount", "PressureLevel"],
+            "second {second}"
+        );
     }
     let documents = invocation(minute + Duration::from_secs(15));
     assert_eq!(names(&documents), all);
@@ -238,7 +332,8 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
 #[test]
 fn what_was_kept_before_a_break_is_written_with_its_own_time() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
-    let count = || metrics::with_local_recorder(&emf, || counter!("DeliverySuccessCount").increment(1));
+    let count =
+        || metrics::with_local_recorder(&emf, || counter!("DeliverySuccessCount").increment(1));
     let minute = NOW + Duration::from_mins(1);
     for at in [NOW, minute, minute + Duration::from_secs(1)] {
         assert_eq!(emf.begin(at), b"");
@@ -247,6 +342,9 @@ fn what_was_kept_before_a_break_is_written_with_its_own_time() {
     }
     let late = String::from_utf8(emf.begin(minute + Duration::from_mins(7))).unwrap();
     let document: Value = serde_json::from_str(&late).unwrap();
-    assert_eq!(document["_aws"]["Timestamp"], (minute + Duration::from_secs(1)).as_millis());
+    assert_eq!(
+        document["_aws"]["Timestamp"],
+        (minute + Duration::from_secs(1)).as_millis()
+    );
     assert_eq!(document["DeliverySuccessCount"], 1);
 }

@@ -7,8 +7,8 @@ use crate::api::DeliveryHeaderSettings;
 use crate::attempt::{Batching, DeliveryHeader, DeliveryHeaderError};
 use crate::model::DELIVERY_HEADERS_MAX;
 
-/// Checks the headers. `batching` decides whether a value may be taken from the event: of several events
-/// there is no one value.
+/// Checks the headers. `batching` decides whether a value may be taken from the event: of several
+/// events there is no one value.
 pub(super) fn delivery_headers(
     settings: &[DeliveryHeaderSettings],
     batching: Batching,
@@ -45,15 +45,20 @@ fn delivery_header(
             Err(error(format!("{member}.value"), Problem::NothingMasked))
         }
         (Some(value), None) => {
-            DeliveryHeader::fixed(&written.name, value.expose(), written.is_secret).map_err(at_fault)
+            DeliveryHeader::fixed(&written.name, value.expose(), written.is_secret)
+                .map_err(at_fault)
         }
-        (None, Some(_)) if written.is_secret => {
-            Err(error(format!("{member}.isSecret"), Problem::SecretFromEvent))
+        (None, Some(_)) if written.is_secret => Err(error(
+            format!("{member}.isSecret"),
+            Problem::SecretFromEvent,
+        )),
+        (None, Some(_)) if batching.request().items_max > 1 => Err(error(
+            format!("{member}.fromEvent"),
+            Problem::BatchedFromEvent,
+        )),
+        (None, Some(pointer)) => {
+            DeliveryHeader::from_event(&written.name, pointer).map_err(at_fault)
         }
-        (None, Some(_)) if batching.request().items_max > 1 => {
-            Err(error(format!("{member}.fromEvent"), Problem::BatchedFromEvent))
-        }
-        (None, Some(pointer)) => DeliveryHeader::from_event(&written.name, pointer).map_err(at_fault),
         (Some(_), Some(_)) | (None, None) => Err(error(member, Problem::OneValue)),
     }
 }

@@ -5,15 +5,19 @@ use std::collections::BTreeSet;
 use super::problem::{Problem, SettingsError, error};
 use crate::api::{ConsentView, EndpointSettings, StatusView, SubscriptionSettings, Validation};
 use crate::attempt::Rate;
-use crate::model::{EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Status, Timestamp};
+use crate::model::{
+    EndpointUrl, Link, REQUESTS_PER_SECOND_MAX, REQUESTS_PER_SECOND_MIN, Status, Timestamp,
+};
 
-/// The second endpoint. It needs another link than the first: on the same link it would fail with the first,
-/// and never be used. Where the first must consent, the second needs its host name.
+/// The second endpoint. It needs another link than the first: on the same link it would fail with
+/// the first, and never be used. Where the first must consent, the second needs its host name.
 pub(super) fn fallback(
     settings: &EndpointSettings,
     first: &EndpointUrl,
 ) -> Result<Option<EndpointUrl>, SettingsError> {
-    let Some(written) = &settings.fallback_url else { return Ok(None) };
+    let Some(written) = &settings.fallback_url else {
+        return Ok(None);
+    };
     let bad = |problem| error("endpoint.fallbackUrl", problem);
     let fallback = EndpointUrl::parse(written).map_err(|e| bad(Problem::Url(e)))?;
     let (one, other) = (first.link(), fallback.link());
@@ -28,10 +32,13 @@ pub(super) fn fallback(
 
 /// The bound that a subscription sets itself.
 pub(crate) fn own_rate(settings: &EndpointSettings) -> Result<Option<Rate>, SettingsError> {
-    let Some(written) = settings.max_requests_per_second else { return Ok(None) };
+    let Some(written) = settings.max_requests_per_second else {
+        return Ok(None);
+    };
     let is_in_range = (REQUESTS_PER_SECOND_MIN..=REQUESTS_PER_SECOND_MAX).contains(&written);
     let rate = Rate::per_second(written).filter(|_| is_in_range);
-    rate.map(Some).ok_or_else(|| error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond))
+    rate.map(Some)
+        .ok_or_else(|| error("endpoint.maxRequestsPerSecond", Problem::RequestsPerSecond))
 }
 
 /// The bound that is obeyed: the lesser of its own and what its endpoint allowed.
@@ -40,22 +47,32 @@ pub(super) fn rate(
     status: Option<&StatusView>,
 ) -> Result<Option<Rate>, SettingsError> {
     let consent = status.and_then(|status| status.consent.as_ref());
-    let consent = consent.filter(|consent| consent.is_for(settings) && !settings.validation.is_none());
-    let allowed = consent.and_then(|consent| consent.allowed_requests_per_minute).and_then(Rate::per_minute);
+    let consent =
+        consent.filter(|consent| consent.is_for(settings) && !settings.validation.is_none());
+    let allowed = consent
+        .and_then(|consent| consent.allowed_requests_per_minute)
+        .and_then(Rate::per_minute);
     Ok(own_rate(settings)?.into_iter().chain(allowed).min())
 }
 
 /// Whether events are delivered, and until when the endpoint may still consent.
 pub(super) fn status(view: Option<&StatusView>) -> (Status, Option<Timestamp>) {
     let handshake = view.and_then(|view| view.handshake.as_ref());
-    (view.map(|view| view.state).unwrap_or_default(), handshake.map(|handshake| handshake.expires_at.0))
+    (
+        view.map(|view| view.state).unwrap_or_default(),
+        handshake.map(|handshake| handshake.expires_at.0),
+    )
 }
 
 impl SubscriptionSettings {
     /// Whether anything may be sent to its endpoint: whether that is not asked, or has consented.
     pub fn may_be_sent_to(&self) -> bool {
-        let consent = self.status.as_ref().and_then(|status| status.consent.as_ref());
-        self.endpoint.validation.is_none() || consent.is_some_and(|consent| consent.is_for(&self.endpoint))
+        let consent = self
+            .status
+            .as_ref()
+            .and_then(|status| status.consent.as_ref());
+        self.endpoint.validation.is_none()
+            || consent.is_some_and(|consent| consent.is_for(&self.endpoint))
     }
 }
 
@@ -63,7 +80,9 @@ impl EndpointSettings {
     /// The links of the URLs. One that cannot be read has none.
     pub fn links(&self) -> BTreeSet<Link> {
         let urls = std::iter::once(&self.url).chain(&self.fallback_url);
-        urls.filter_map(|url| EndpointUrl::parse(url).ok()).map(|url| url.link()).collect()
+        urls.filter_map(|url| EndpointUrl::parse(url).ok())
+            .map(|url| url.link())
+            .collect()
     }
 }
 
@@ -81,7 +100,10 @@ mod tests {
 
     fn endpoint(more: &Value) -> EndpointSettings {
         let mut endpoint = json!({ "url": "https://a.example/" });
-        endpoint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        endpoint
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         serde_json::from_value(endpoint).unwrap()
     }
 
@@ -90,36 +112,64 @@ mod tests {
             "url": url, "validation": "CloudEvents", "at": "2026-11-21T10:00:00Z",
             "allowedRequestsPerMinute": per_minute,
         });
-        let status = json!({ "state": "Active", "since": "2026-11-21T10:00:00Z", "consent": consent });
+        let status =
+            json!({ "state": "Active", "since": "2026-11-21T10:00:00Z", "consent": consent });
         serde_json::from_value(status).unwrap()
     }
 
     #[test]
     fn the_lesser_of_both_rates_is_obeyed() {
-        let check = |own: Option<f64>, validation: &str, status: &StatusView, expected: Option<u32>| {
-            let settings = endpoint(&json!({ "maxRequestsPerSecond": own, "validation": validation }));
-            let rate = rate(&settings, Some(status)).unwrap().map(Rate::requests_per_minute);
-            assert_eq!(rate, expected, "{own:?} {validation} {status:?}");
-        };
+        let check =
+            |own: Option<f64>, validation: &str, status: &StatusView, expected: Option<u32>| {
+                let settings =
+                    endpoint(&json!({ "maxRequestsPerSecond": own, "validation": validation }));
+                let rate = rate(&settings, Some(status))
+                    .unwrap()
+                    .map(Rate::requests_per_minute);
+                assert_eq!(rate, expected, "{own:?} {validation} {status:?}");
+            };
         let allowed = consent("https://a.example/", Some(120));
         check(None, "CloudEvents", &allowed, Some(120));
         check(Some(1.0), "CloudEvents", &allowed, Some(60));
         check(Some(5.0), "CloudEvents", &allowed, Some(120));
-        check(Some(5.0), "CloudEvents", &consent("https://a.example/", None), Some(300));
-        check(None, "CloudEvents", &consent("https://a.example/", None), None);
+        check(
+            Some(5.0),
+            "CloudEvents",
+            &consent("https://a.example/", None),
+            Some(300),
+        );
+        check(
+            None,
+            "CloudEvents",
+            &consent("https://a.example/", None),
+            None,
+        );
         // What was allowed elsewhere, or is not asked for any more, binds nobody.
-        check(None, "CloudEvents", &consent("https://b.example/", Some(120)), None);
+        check(
+            None,
+            "CloudEvents",
+            &consent("https://b.example/", Some(120)),
+            None,
+        );
         check(None, "none", &allowed, None);
     }
 
     #[test]
     fn a_second_endpoint_is_on_another_link_and_on_the_host_that_consented() {
         let first = EndpointUrl::parse("https://a.example/").unwrap();
-        let check = |validation: &str, written: Option<&str>, expected: Result<Option<&str>, &str>| {
+        let check = |validation: &str,
+                     written: Option<&str>,
+                     expected: Result<Option<&str>, &str>| {
             let settings = endpoint(&json!({ "fallbackUrl": written, "validation": validation }));
             let compiled = fallback(&settings, &first).map_err(|error| error.to_string());
-            let compiled = compiled.as_ref().map(|it| it.as_ref().map(EndpointUrl::as_str));
-            assert_eq!(compiled.map_err(String::as_str), expected, "{validation} {written:?}");
+            let compiled = compiled
+                .as_ref()
+                .map(|it| it.as_ref().map(EndpointUrl::as_str));
+            assert_eq!(
+                compiled.map_err(String::as_str),
+                expected,
+                "{validation} {written:?}"
+            );
         };
         let same = "endpoint.fallbackUrl: is on the scheme, host and port of endpoint.url, and would be left \
             alone with it";
@@ -129,12 +179,24 @@ mod tests {
         check("none", None, Ok(None));
         check("none", Some("https://a.example/standby"), Err(same));
         check("none", Some("https://A.example:443"), Err(same));
-        check("none", Some("https://a.example:8443"), Ok(Some("https://a.example:8443/")));
-        check("none", Some("https://B.example"), Ok(Some("https://b.example/")));
+        check(
+            "none",
+            Some("https://a.example:8443"),
+            Ok(Some("https://a.example:8443/")),
+        );
+        check(
+            "none",
+            Some("https://B.example"),
+            Ok(Some("https://b.example/")),
+        );
         for validation in ["CloudEvents", "EventGrid"] {
             check(validation, None, Ok(None));
             check(validation, Some("https://a.example/standby"), Err(same));
-            check(validation, Some("https://a.example:8443/"), Ok(Some("https://a.example:8443/")));
+            check(
+                validation,
+                Some("https://a.example:8443/"),
+                Ok(Some("https://a.example:8443/")),
+            );
             check(validation, Some("https://b.example/"), Err(elsewhere));
         }
     }
@@ -143,7 +205,8 @@ mod tests {
     fn a_rate_outside_its_range_names_its_member() {
         for bad in [0.0, 0.019, -1.0, 100_000.5] {
             let error = own_rate(&endpoint(&json!({ "maxRequestsPerSecond": bad }))).unwrap_err();
-            let expected = "endpoint.maxRequestsPerSecond: expected 0.02 to 100000 requests a second";
+            let expected =
+                "endpoint.maxRequestsPerSecond: expected 0.02 to 100000 requests a second";
             assert_eq!(error.to_string(), expected);
         }
         let least = own_rate(&endpoint(&json!({ "maxRequestsPerSecond": 0.02 }))).unwrap();

@@ -2,23 +2,42 @@
 
 use std::time::Duration;
 
-use super::problem::{Problem, SettingsError, count_in, duration_from, duration_in, error, number_in};
+use super::problem::{
+    Problem, SettingsError, count_in, duration_from, duration_in, error, number_in,
+};
 use crate::api::IsoDuration;
-use crate::api::settings::{BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings};
+use crate::api::settings::{
+    BatchingSettings, DeadLetterSettings, RetryPolicySettings, SubscriptionSettings,
+};
 use crate::attempt::{Batching, RetryPolicy, WaitFloors};
 use crate::model::{
-    ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, DEAD_LETTER_DELAY_DEFAULT, DEAD_LETTER_DELAY_MAX,
-    DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy, EVENT_TIME_TO_LIVE_MINUTES_MAX,
-    EVENTS_PER_BATCH_MAX, Lifetime, PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX,
-    SCHEDULE_STEP_MAX, SCHEDULE_STEPS_MAX, SQS_RETENTION,
+    ACKNOWLEDGED_EVENTS_MAX, AUTO_DELETE_ON_IDLE_MIN, DEAD_LETTER_DELAY_DEFAULT,
+    DEAD_LETTER_DELAY_MAX, DEAD_LETTER_GIVE_UP_MIN, DELIVERY_ATTEMPTS_MAX, DeadLetterPolicy,
+    EVENT_TIME_TO_LIVE_MINUTES_MAX, EVENTS_PER_BATCH_MAX, Lifetime,
+    PREFERRED_BATCH_KILOBYTES_DEFAULT, PREFERRED_BATCH_KILOBYTES_MAX, SCHEDULE_STEP_MAX,
+    SCHEDULE_STEPS_MAX, SQS_RETENTION,
 };
 
 pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy, SettingsError> {
     let default = RetryPolicy::default();
-    let attempts_max = settings.max_delivery_attempts.unwrap_or(DELIVERY_ATTEMPTS_MAX);
-    number_in("retryPolicy.maxDeliveryAttempts", attempts_max, 1, DELIVERY_ATTEMPTS_MAX)?;
-    let minutes = settings.event_time_to_live_in_minutes.unwrap_or(EVENT_TIME_TO_LIVE_MINUTES_MAX);
-    number_in("retryPolicy.eventTimeToLiveInMinutes", minutes, 1, EVENT_TIME_TO_LIVE_MINUTES_MAX)?;
+    let attempts_max = settings
+        .max_delivery_attempts
+        .unwrap_or(DELIVERY_ATTEMPTS_MAX);
+    number_in(
+        "retryPolicy.maxDeliveryAttempts",
+        attempts_max,
+        1,
+        DELIVERY_ATTEMPTS_MAX,
+    )?;
+    let minutes = settings
+        .event_time_to_live_in_minutes
+        .unwrap_or(EVENT_TIME_TO_LIVE_MINUTES_MAX);
+    number_in(
+        "retryPolicy.eventTimeToLiveInMinutes",
+        minutes,
+        1,
+        EVENT_TIME_TO_LIVE_MINUTES_MAX,
+    )?;
     let schedule = match &settings.schedule {
         None => default.schedule,
         Some(steps) => {
@@ -34,7 +53,12 @@ pub(super) fn retry_policy(settings: &RetryPolicySettings) -> Result<RetryPolicy
         None => default.permanent_statuses,
         Some(statuses) => {
             for (index, status) in statuses.iter().enumerate() {
-                number_in(format!("retryPolicy.permanentStatuses[{index}]"), *status, 300, 599)?;
+                number_in(
+                    format!("retryPolicy.permanentStatuses[{index}]"),
+                    *status,
+                    300,
+                    599,
+                )?;
             }
             statuses.iter().copied().collect()
         }
@@ -58,7 +82,10 @@ fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsErr
             floors.default = floor.0;
             continue;
         }
-        let number = status.parse().ok().filter(|number| (100..600).contains(number));
+        let number = status
+            .parse()
+            .ok()
+            .filter(|number| (100..600).contains(number));
         let number: u16 = number.ok_or_else(|| error(member, Problem::NotAStatus))?;
         floors.by_status.insert(number, floor.0);
     }
@@ -66,18 +93,41 @@ fn wait_floors(settings: &RetryPolicySettings) -> Result<WaitFloors, SettingsErr
 }
 
 pub(super) fn batching(settings: Option<BatchingSettings>) -> Result<Batching, SettingsError> {
-    let Some(settings) = settings else { return Ok(Batching::default()) };
+    let Some(settings) = settings else {
+        return Ok(Batching::default());
+    };
     let events = settings.max_events_per_batch.unwrap_or(1);
-    number_in("batching.maxEventsPerBatch", events, 1, EVENTS_PER_BATCH_MAX)?;
-    let kilobytes = settings.preferred_batch_size_in_kilobytes.unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
-    number_in("batching.preferredBatchSizeInKilobytes", kilobytes, 1, PREFERRED_BATCH_KILOBYTES_MAX)?;
-    let enabled = settings.max_events_per_batch.or(settings.preferred_batch_size_in_kilobytes).is_some();
+    number_in(
+        "batching.maxEventsPerBatch",
+        events,
+        1,
+        EVENTS_PER_BATCH_MAX,
+    )?;
+    let kilobytes = settings
+        .preferred_batch_size_in_kilobytes
+        .unwrap_or(PREFERRED_BATCH_KILOBYTES_DEFAULT);
+    number_in(
+        "batching.preferredBatchSizeInKilobytes",
+        kilobytes,
+        1,
+        PREFERRED_BATCH_KILOBYTES_MAX,
+    )?;
+    let enabled = settings
+        .max_events_per_batch
+        .or(settings.preferred_batch_size_in_kilobytes)
+        .is_some();
     let partial_acknowledgement = settings.partial_acknowledgement.unwrap_or(false);
     if partial_acknowledgement && !enabled {
-        return Err(error("batching.partialAcknowledgement", Problem::NotBatched));
+        return Err(error(
+            "batching.partialAcknowledgement",
+            Problem::NotBatched,
+        ));
     }
     if partial_acknowledgement && events > ACKNOWLEDGED_EVENTS_MAX {
-        return Err(error("batching.maxEventsPerBatch", Problem::AcknowledgedEvents(events)));
+        return Err(error(
+            "batching.maxEventsPerBatch",
+            Problem::AcknowledgedEvents(events),
+        ));
     }
     Ok(Batching {
         enabled,
@@ -87,12 +137,26 @@ pub(super) fn batching(settings: Option<BatchingSettings>) -> Result<Batching, S
     })
 }
 
-pub(super) fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLetterPolicy, SettingsError> {
-    let delay = settings.delay.map_or(DEAD_LETTER_DELAY_DEFAULT, |written| written.0);
-    duration_in("deadLetter.delay", delay, Duration::ZERO, DEAD_LETTER_DELAY_MAX)?;
+pub(super) fn dead_letter_policy(
+    settings: &DeadLetterSettings,
+) -> Result<DeadLetterPolicy, SettingsError> {
+    let delay = settings
+        .delay
+        .map_or(DEAD_LETTER_DELAY_DEFAULT, |written| written.0);
+    duration_in(
+        "deadLetter.delay",
+        delay,
+        Duration::ZERO,
+        DEAD_LETTER_DELAY_MAX,
+    )?;
     let give_up_after = settings.give_up_after.map(|written| written.0);
     if let Some(limit) = give_up_after {
-        duration_in("deadLetter.giveUpAfter", limit, DEAD_LETTER_GIVE_UP_MIN, SQS_RETENTION)?;
+        duration_in(
+            "deadLetter.giveUpAfter",
+            limit,
+            DEAD_LETTER_GIVE_UP_MIN,
+            SQS_RETENTION,
+        )?;
     }
     Ok(DeadLetterPolicy {
         enabled: settings.enabled.unwrap_or(true),
@@ -104,16 +168,22 @@ pub(super) fn dead_letter_policy(settings: &DeadLetterSettings) -> Result<DeadLe
 
 /// The time without activity after which a topic or subscription is deleted.
 pub(super) fn idle(written: Option<IsoDuration>) -> Result<Option<Duration>, SettingsError> {
-    let Some(IsoDuration(idle)) = written else { return Ok(None) };
+    let Some(IsoDuration(idle)) = written else {
+        return Ok(None);
+    };
     duration_from("autoDeleteOnIdle", idle, AUTO_DELETE_ON_IDLE_MIN)?;
     Ok(Some(idle))
 }
 
-/// The end of a subscription, without the idle time of its topic. The caller, which knows the time, checks
-/// that the end lies in the future.
+/// The end of a subscription, without the idle time of its topic. The caller, which knows the time,
+/// checks that the end lies in the future.
 pub(super) fn lifetime(settings: &SubscriptionSettings) -> Result<Lifetime, SettingsError> {
     let ends_at = settings.expiration_time_utc.map(|written| written.0);
-    Ok(Lifetime { idle: idle(settings.auto_delete_on_idle)?, topic_idle: None, ends_at })
+    Ok(Lifetime {
+        idle: idle(settings.auto_delete_on_idle)?,
+        topic_idle: None,
+        ends_at,
+    })
 }
 
 #[cfg(test)]
@@ -123,7 +193,11 @@ mod tests {
     fn check(text: &str, is_accepted: bool) {
         let written = IsoDuration::try_from(text.to_owned()).unwrap();
         let compiled = idle(Some(written)).map_err(|error| error.member);
-        let expected = if is_accepted { Ok(Some(written.0)) } else { Err("autoDeleteOnIdle".to_owned()) };
+        let expected = if is_accepted {
+            Ok(Some(written.0))
+        } else {
+            Err("autoDeleteOnIdle".to_owned())
+        };
         assert_eq!(compiled, expected, "{text}");
     }
 

@@ -175,7 +175,9 @@ pub enum FilterProblem {
     #[error("expected at most {ADVANCED_FILTER_VALUE_CHARS_MAX} characters")]
     TooLong,
     /// Too many values in all.
-    #[error("expected at most {ADVANCED_FILTER_VALUES_MAX} values in all advanced filters together")]
+    #[error(
+        "expected at most {ADVANCED_FILTER_VALUES_MAX} values in all advanced filters together"
+    )]
     TooMany,
 }
 
@@ -187,7 +189,11 @@ pub(super) fn number_in<N: Into<u64>>(
     max: N,
 ) -> Result<(), SettingsError> {
     let (value, min, max) = (value.into(), min.into(), max.into());
-    require((min..=max).contains(&value), member, Problem::OutOfRange { value, min, max })
+    require(
+        (min..=max).contains(&value),
+        member,
+        Problem::OutOfRange { value, min, max },
+    )
 }
 
 /// Checks a number of items against its range.
@@ -197,7 +203,11 @@ pub(super) fn count_in(
     min: usize,
     max: usize,
 ) -> Result<(), SettingsError> {
-    require((min..=max).contains(&count), member, Problem::Count { count, min, max })
+    require(
+        (min..=max).contains(&count),
+        member,
+        Problem::Count { count, min, max },
+    )
 }
 
 /// Checks a length of time against its range.
@@ -207,19 +217,38 @@ pub(super) fn duration_in(
     min: Duration,
     max: Duration,
 ) -> Result<(), SettingsError> {
-    require((min..=max).contains(&value), member, Problem::DurationOutOfRange { value, min, max })
+    require(
+        (min..=max).contains(&value),
+        member,
+        Problem::DurationOutOfRange { value, min, max },
+    )
 }
 
 /// Checks a length of time against its least.
-pub(super) fn duration_from(member: &str, value: Duration, min: Duration) -> Result<(), SettingsError> {
-    require(value >= min, member, Problem::DurationTooShort { value, min })
+pub(super) fn duration_from(
+    member: &str,
+    value: Duration,
+    min: Duration,
+) -> Result<(), SettingsError> {
+    require(
+        value >= min,
+        member,
+        Problem::DurationTooShort { value, min },
+    )
 }
 
 fn require(holds: bool, member: impl Into<String>, problem: Problem) -> Result<(), SettingsError> {
-    if holds { Ok(()) } else { Err(error(member, problem)) }
+    if holds {
+        Ok(())
+    } else {
+        Err(error(member, problem))
+    }
 }
 
 /// The error of a member.
 pub(super) fn error(member: impl Into<String>, problem: Problem) -> SettingsError {
-    SettingsError { member: member.into(), problem }
+    SettingsError {
+        member: member.into(),
+        problem,
+    }
 }

@@ -1,18 +1,27 @@
-//! Schemas: which one a subscription's events are sent in, and how; which topic has an input mapping, and
-//! what a field of it may be.
+//! Schemas: which one a subscription's events are sent in, and how; which topic has an input
+//! mapping, and what a field of it may be.
 
 use super::problem::{Problem, SettingsError, error};
 use crate::api::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 use crate::attempt::Batching;
-use crate::model::{ContentMode, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, Schema, SourceField};
+use crate::model::{
+    ContentMode, InputMapping, MAPPED_VALUE_BYTES_MAX, Mapped, Schema, SourceField,
+};
 
-/// The schema of a subscription's requests: what it asks for, if the topic's events can be sent in that.
-pub(super) fn delivery_schema(input: Schema, wanted: Option<Schema>) -> Result<Schema, SettingsError> {
+/// The schema of a subscription's requests: what it asks for, if the topic's events can be sent in
+/// that.
+pub(super) fn delivery_schema(
+    input: Schema,
+    wanted: Option<Schema>,
+) -> Result<Schema, SettingsError> {
     let output = wanted.unwrap_or(input);
     if input.converts_to(output) {
         return Ok(output);
     }
-    Err(error("deliverySchema", Problem::Conversion { input, output }))
+    Err(error(
+        "deliverySchema",
+        Problem::Conversion { input, output },
+    ))
 }
 
 /// Binary mode is for one CloudEvent at a time.
@@ -32,7 +41,9 @@ pub(super) fn input_mapping(
     schema: Schema,
     settings: Option<&InputMappingSettings>,
 ) -> Result<InputMapping, SettingsError> {
-    let Some(settings) = settings else { return Ok(InputMapping::default()) };
+    let Some(settings) = settings else {
+        return Ok(InputMapping::default());
+    };
     if schema != Schema::Custom {
         return Err(error("inputMapping", Problem::Unmapped(schema)));
     }
@@ -46,8 +57,13 @@ pub(super) fn input_mapping(
     })
 }
 
-fn field(name: &str, settings: Option<&JsonFieldSettings>) -> Result<Option<SourceField>, SettingsError> {
-    settings.map(|field| source(name, &field.source_field)).transpose()
+fn field(
+    name: &str,
+    settings: Option<&JsonFieldSettings>,
+) -> Result<Option<SourceField>, SettingsError> {
+    settings
+        .map(|field| source(name, &field.source_field))
+        .transpose()
 }
 
 fn mapped(
@@ -55,11 +71,18 @@ fn mapped(
     settings: Option<&JsonFieldWithDefaultSettings>,
     may_be_empty: bool,
 ) -> Result<Mapped, SettingsError> {
-    let Some(JsonFieldWithDefaultSettings { source_field, default_value }) = settings else {
+    let Some(JsonFieldWithDefaultSettings {
+        source_field,
+        default_value,
+    }) = settings
+    else {
         return Ok(Mapped::default());
     };
     if source_field.is_none() && default_value.is_none() {
-        return Err(error(format!("inputMapping.{name}"), Problem::NothingMapped));
+        return Err(error(
+            format!("inputMapping.{name}"),
+            Problem::NothingMapped,
+        ));
     }
     let is_refused =
         |value: &String| value.len() > MAPPED_VALUE_BYTES_MAX || value.is_empty() && !may_be_empty;
@@ -69,13 +92,23 @@ fn mapped(
             Problem::DefaultValue { may_be_empty },
         ));
     }
-    let source = source_field.as_ref().map(|text| source(name, text)).transpose()?;
-    Ok(Mapped { source, default: default_value.as_deref().map(Box::from) })
+    let source = source_field
+        .as_ref()
+        .map(|text| source(name, text))
+        .transpose()?;
+    Ok(Mapped {
+        source,
+        default: default_value.as_deref().map(Box::from),
+    })
 }
 
 fn source(name: &str, text: &str) -> Result<SourceField, SettingsError> {
-    SourceField::parse(text)
-        .map_err(|e| error(format!("inputMapping.{name}.sourceField"), Problem::SourceField(e)))
+    SourceField::parse(text).map_err(|e| {
+        error(
+            format!("inputMapping.{name}.sourceField"),
+            Problem::SourceField(e),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -102,13 +135,25 @@ mod tests {
         let source = |text| SourceField::parse(text).ok();
         let expected = InputMapping {
             id: source("order.id"),
-            event_type: Mapped { source: source("myEventTypeField"), default: Some("Created".into()) },
-            subject: Mapped { source: None, default: Some("DefaultSubject".into()) },
-            data_version: Mapped { source: None, default: Some("".into()) },
+            event_type: Mapped {
+                source: source("myEventTypeField"),
+                default: Some("Created".into()),
+            },
+            subject: Mapped {
+                source: None,
+                default: Some("DefaultSubject".into()),
+            },
+            data_version: Mapped {
+                source: None,
+                default: Some("".into()),
+            },
             ..InputMapping::default()
         };
         assert_eq!(mapping, Ok(expected));
-        assert_eq!(input_mapping(Schema::CloudEvents, None), Ok(InputMapping::default()));
+        assert_eq!(
+            input_mapping(Schema::CloudEvents, None),
+            Ok(InputMapping::default())
+        );
     }
 
     #[test]
@@ -121,7 +166,10 @@ mod tests {
             "inputMapping.id.sourceField: expected the name of a member of at most 256 bytes and 10 levels, \
                 such as order.id",
         );
-        check(json!({ "subject": {} }), "inputMapping.subject: expected sourceField, defaultValue or both");
+        check(
+            json!({ "subject": {} }),
+            "inputMapping.subject: expected sourceField, defaultValue or both",
+        );
         check(
             json!({ "eventType": { "defaultValue": "" } }),
             "inputMapping.eventType.defaultValue: expected 1 to 1024 bytes",
@@ -142,10 +190,18 @@ mod tests {
         for input in Schema::ALL {
             assert_eq!(delivery_schema(input, None), Ok(input));
             for output in Schema::ALL {
-                let message =
-                    format!("deliverySchema: events accepted as {input:?} cannot be sent as {output:?}");
-                let expected = if input.converts_to(output) { Ok(output) } else { Err(message) };
-                assert_eq!(delivery_schema(input, Some(output)).map_err(|e| e.to_string()), expected);
+                let message = format!(
+                    "deliverySchema: events accepted as {input:?} cannot be sent as {output:?}"
+                );
+                let expected = if input.converts_to(output) {
+                    Ok(output)
+                } else {
+                    Err(message)
+                };
+                assert_eq!(
+                    delivery_schema(input, Some(output)).map_err(|e| e.to_string()),
+                    expected
+                );
             }
         }
     }
@@ -153,9 +209,18 @@ mod tests {
     #[test]
     fn only_one_cloud_event_at_a_time_is_binary() {
         let check = |schema, enabled, is_taken: bool| {
-            let batching = Batching { enabled, ..Batching::default() };
-            assert_eq!(content_mode(ContentMode::Binary, schema, batching).is_ok(), is_taken);
-            assert_eq!(content_mode(ContentMode::Structured, schema, batching), Ok(ContentMode::Structured));
+            let batching = Batching {
+                enabled,
+                ..Batching::default()
+            };
+            assert_eq!(
+                content_mode(ContentMode::Binary, schema, batching).is_ok(),
+                is_taken
+            );
+            assert_eq!(
+                content_mode(ContentMode::Structured, schema, batching),
+                Ok(ContentMode::Structured)
+            );
         };
         check(Schema::CloudEvents, false, true);
         check(Schema::CloudEvents, true, false);

@@ -18,7 +18,10 @@ fn with(member: &str, value: serde_json::Value) -> serde_json::Value {
 }
 
 fn check(member: &str, value: serde_json::Value, message: &str) {
-    assert_eq!(compile(with(member, value)).unwrap_err().to_string(), message);
+    assert_eq!(
+        compile(with(member, value)).unwrap_err().to_string(),
+        message
+    );
 }
 
 /// Checks what is said of each value of a member, behind the member's name.
@@ -46,8 +49,14 @@ fn an_error_names_the_member_of_the_endpoint_at_fault() {
     check_each(
         "endpoint",
         [
-            (json!({ "url": "ftp://a.example" }), ".url: the scheme is \"ftp\", expected https"),
-            (second("ftp://b.example"), ".fallbackUrl: the scheme is \"ftp\", expected https"),
+            (
+                json!({ "url": "ftp://a.example" }),
+                ".url: the scheme is \"ftp\", expected https",
+            ),
+            (
+                second("ftp://b.example"),
+                ".fallbackUrl: the scheme is \"ftp\", expected https",
+            ),
             (second("https://A.example:443/"), same_link),
             (
                 json!({ "url": "https://a.example", "timeout": "PT61S" }),
@@ -63,26 +72,46 @@ fn an_error_names_the_member_of_the_retry_policy_at_fault() {
     check_each(
         "retryPolicy",
         [
-            (json!({ "maxDeliveryAttempts": 31 }), ".maxDeliveryAttempts: 31 is outside 1..=30"),
-            (json!({ "eventTimeToLiveInMinutes": 0 }), ".eventTimeToLiveInMinutes: 0 is outside 1..=1440"),
-            (json!({ "schedule": [] }), ".schedule: 0 items, expected 1..=30"),
-            (json!({ "schedule": ["PT1S", "P2D"] }), ".schedule[1]: P2D is outside PT0S..=P1D"),
+            (
+                json!({ "maxDeliveryAttempts": 31 }),
+                ".maxDeliveryAttempts: 31 is outside 1..=30",
+            ),
+            (
+                json!({ "eventTimeToLiveInMinutes": 0 }),
+                ".eventTimeToLiveInMinutes: 0 is outside 1..=1440",
+            ),
+            (
+                json!({ "schedule": [] }),
+                ".schedule: 0 items, expected 1..=30",
+            ),
+            (
+                json!({ "schedule": ["PT1S", "P2D"] }),
+                ".schedule[1]: P2D is outside PT0S..=P1D",
+            ),
             (json!({ "waitFloors": { "x": "PT1S" } }), no_status),
-            (json!({ "permanentStatuses": [204] }), ".permanentStatuses[0]: 204 is outside 300..=599"),
+            (
+                json!({ "permanentStatuses": [204] }),
+                ".permanentStatuses[0]: 204 is outside 300..=599",
+            ),
         ],
     );
 }
 
 #[test]
 fn an_error_names_the_member_of_batching_at_fault() {
-    let acknowledged = |events: u32| json!({ "maxEventsPerBatch": events, "partialAcknowledgement": true });
-    let too_many = ".maxEventsPerBatch: 1001 is outside 1..=1000, the most with partialAcknowledgement";
+    let acknowledged =
+        |events: u32| json!({ "maxEventsPerBatch": events, "partialAcknowledgement": true });
+    let too_many =
+        ".maxEventsPerBatch: 1001 is outside 1..=1000, the most with partialAcknowledgement";
     let unbatched = ".partialAcknowledgement: needs batching: set maxEventsPerBatch or \
         preferredBatchSizeInKilobytes";
     check_each(
         "batching",
         [
-            (json!({ "maxEventsPerBatch": 5001 }), ".maxEventsPerBatch: 5001 is outside 1..=5000"),
+            (
+                json!({ "maxEventsPerBatch": 5001 }),
+                ".maxEventsPerBatch: 5001 is outside 1..=5000",
+            ),
             (
                 json!({ "preferredBatchSizeInKilobytes": 0 }),
                 ".preferredBatchSizeInKilobytes: 0 is outside 1..=1024",
@@ -97,20 +126,39 @@ fn an_error_names_the_member_of_batching_at_fault() {
 fn an_error_names_any_other_member_at_fault() {
     let other_schema = ": events accepted as CloudEvents cannot be sent as EventGrid";
     check_each("deliverySchema", [(json!("EventGrid"), other_schema)]);
-    check_each("name", [(json!("other"), ": differs from the name in the path, \"billing\"")]);
-    check_each("autoDeleteOnIdle", [(json!("PT4M"), ": PT4M is less than PT5M")]);
+    check_each(
+        "name",
+        [(
+            json!("other"),
+            ": differs from the name in the path, \"billing\"",
+        )],
+    );
+    check_each(
+        "autoDeleteOnIdle",
+        [(json!("PT4M"), ": PT4M is less than PT5M")],
+    );
     check_each(
         "deadLetter",
         [
-            (json!({ "giveUpAfter": "PT0S" }), ".giveUpAfter: PT0S is outside PT5M..=P14D"),
-            (json!({ "delay": "PT16M" }), ".delay: PT16M is outside PT0S..=PT15M"),
+            (
+                json!({ "giveUpAfter": "PT0S" }),
+                ".giveUpAfter: PT0S is outside PT5M..=P14D",
+            ),
+            (
+                json!({ "delay": "PT16M" }),
+                ".delay: PT16M is outside PT0S..=PT15M",
+            ),
         ],
     );
-    let nothing_masked = ".secrets[0]: a masked secret keeps the one that is there, and there is none";
+    let nothing_masked =
+        ".secrets[0]: a masked secret keeps the one that is there, and there is none";
     check_each(
         "signing",
         [
-            (json!({ "secrets": ["x"] }), ".secrets[0]: a signing secret starts with whsec_ or whsk_"),
+            (
+                json!({ "secrets": ["x"] }),
+                ".secrets[0]: a signing secret starts with whsec_ or whsk_",
+            ),
             (json!({ "secrets": ["(masked)"] }), nothing_masked),
         ],
     );
@@ -120,16 +168,33 @@ fn an_error_names_any_other_member_at_fault() {
 fn either_batching_member_turns_it_on_and_none_does_not() {
     let batching = |value| compile(with("batching", value)).unwrap().batching;
     assert_eq!(batching(json!({})), Batching::default());
-    let by_count = Batching { enabled: true, events_max: 7, bytes_preferred: 65_536, ..Batching::default() };
+    let by_count = Batching {
+        enabled: true,
+        events_max: 7,
+        bytes_preferred: 65_536,
+        ..Batching::default()
+    };
     assert_eq!(batching(json!({ "maxEventsPerBatch": 7 })), by_count);
-    let by_size = Batching { enabled: true, events_max: 1, bytes_preferred: 4096, ..Batching::default() };
-    assert_eq!(batching(json!({ "preferredBatchSizeInKilobytes": 4 })), by_size);
+    let by_size = Batching {
+        enabled: true,
+        events_max: 1,
+        bytes_preferred: 4096,
+        ..Batching::default()
+    };
+    assert_eq!(
+        batching(json!({ "preferredBatchSizeInKilobytes": 4 })),
+        by_size
+    );
 }
 
 #[test]
 fn a_header_that_cannot_be_added_is_named() {
-    let check = |headers: serde_json::Value, message: &str| check("deliveryHeaders", headers, message);
-    check(json!([{ "name": "x" }]), "deliveryHeaders[0]: expected either value or fromEvent");
+    let check =
+        |headers: serde_json::Value, message: &str| check("deliveryHeaders", headers, message);
+    check(
+        json!([{ "name": "x" }]),
+        "deliveryHeaders[0]: expected either value or fromEvent",
+    );
     check(
         json!([{ "name": "x", "value": "a", "fromEvent": "/id" }]),
         "deliveryHeaders[0]: expected either value or fromEvent",
@@ -158,16 +223,23 @@ fn a_header_that_cannot_be_added_is_named() {
         json!([{ "name": "x", "value": "(masked)", "isSecret": true }]),
         "deliveryHeaders[0].value: a masked secret keeps the one that is there, and there is none",
     );
-    let eleven: Vec<_> = (0..11).map(|n| json!({ "name": format!("x-{n}"), "value": "a" })).collect();
+    let eleven: Vec<_> = (0..11)
+        .map(|n| json!({ "name": format!("x-{n}"), "value": "a" }))
+        .collect();
     check(json!(eleven), "deliveryHeaders: 11 items, expected 0..=10");
 }
 
 #[test]
 fn a_batch_of_several_events_has_no_value_of_an_event() {
     let with = |events: u32| {
-        let mut settings = with("deliveryHeaders", json!([{ "name": "x", "fromEvent": "/id" }]));
+        let mut settings = with(
+            "deliveryHeaders",
+            json!([{ "name": "x", "fromEvent": "/id" }]),
+        );
         settings["batching"] = json!({ "maxEventsPerBatch": events });
-        compile(settings).map(|subscription| subscription.delivery_headers.len()).map_err(|e| e.member)
+        compile(settings)
+            .map(|subscription| subscription.delivery_headers.len())
+            .map_err(|e| e.member)
     };
     assert_eq!(with(1), Ok(1));
     assert_eq!(with(2), Err("deliveryHeaders[0].fromEvent".to_owned()));
@@ -176,7 +248,10 @@ fn a_batch_of_several_events_has_no_value_of_an_event() {
 #[test]
 fn wait_floors_are_laid_over_the_defaults() {
     let floors = json!({ "waitFloors": { "503": "PT1S", "default": "PT0S" } });
-    let floors = compile(with("retryPolicy", floors)).unwrap().retry.wait_floors;
+    let floors = compile(with("retryPolicy", floors))
+        .unwrap()
+        .retry
+        .wait_floors;
     let seconds = |status| floors.after(Some(status)).as_secs();
     assert_eq!((seconds(503), seconds(408), seconds(500)), (1, 120, 0));
 }

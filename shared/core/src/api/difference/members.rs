@@ -15,11 +15,12 @@ const URLS: [&str; 2] = ["endpoint.url", "endpoint.fallbackUrl"];
 /// A query that is not shown.
 const HIDDEN_QUERY: &str = "?…";
 
-/// A member whose value is different. Without a value it has its default. URLs are without their query: if
-/// both are the same, the query differs.
+/// A member whose value is different. Without a value it has its default. URLs are without their
+/// query: if both are the same, the query differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemberChange {
-    /// The path, such as `retryPolicy.schedule`. An item that was added or removed is `deliveryHeaders[]`.
+    /// The path, such as `retryPolicy.schedule`. An item that was added or removed is
+    /// `deliveryHeaders[]`.
     pub member: String,
     /// The value before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,14 +32,23 @@ pub struct MemberChange {
 
 impl fmt::Display for MemberChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { member, before, after } = self;
+        let Self {
+            member,
+            before,
+            after,
+        } = self;
         match (member.strip_suffix(ITEM), before, after) {
             (Some(list), None, Some(item)) => write!(f, "{list}: added {}", text(item)),
             (Some(list), Some(item), None) => write!(f, "{list}: removed {}", text(item)),
             (None, Some(before), Some(after)) if before == after => {
                 write!(f, "{member}: {} (only the query differs)", text(after))
             }
-            _ => write!(f, "{member}: {} → {}", value(before.as_ref()), value(after.as_ref())),
+            _ => write!(
+                f,
+                "{member}: {} → {}",
+                value(before.as_ref()),
+                value(after.as_ref())
+            ),
         }
     }
 }
@@ -50,7 +60,12 @@ pub(super) fn differences(before: &Value, after: &Value) -> Vec<MemberChange> {
     changes
 }
 
-fn compare(member: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<MemberChange>) {
+fn compare(
+    member: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    changes: &mut Vec<MemberChange>,
+) {
     let all = || before.into_iter().chain(after);
     if before == after {
     } else if all().all(Value::is_object) {
@@ -70,10 +85,19 @@ fn compare_members(
     after: Option<&Map<String, Value>>,
     changes: &mut Vec<MemberChange>,
 ) {
-    let names: BTreeSet<_> = before.into_iter().chain(after).flat_map(Map::keys).collect();
+    let names: BTreeSet<_> = before
+        .into_iter()
+        .chain(after)
+        .flat_map(Map::keys)
+        .collect();
     for name in names {
-        let path = if member.is_empty() { name.clone() } else { format!("{member}.{name}") };
-        let [before, after] = [before, after].map(|side| side.and_then(|members| members.get(name)));
+        let path = if member.is_empty() {
+            name.clone()
+        } else {
+            format!("{member}.{name}")
+        };
+        let [before, after] =
+            [before, after].map(|side| side.and_then(|members| members.get(name)));
         compare(&path, before, after, changes);
     }
 }
@@ -94,8 +118,13 @@ fn compare_items(member: &str, before: &[Value], after: &[Value], changes: &mut 
 }
 
 fn change(member: &str, before: Option<&Value>, after: Option<&Value>) -> MemberChange {
-    let [before, after] = [before, after].map(|side| side.map(|value| without_query(member, value)));
-    MemberChange { member: member.to_owned(), before, after }
+    let [before, after] =
+        [before, after].map(|side| side.map(|value| without_query(member, value)));
+    MemberChange {
+        member: member.to_owned(),
+        before,
+        after,
+    }
 }
 
 fn without_query(member: &str, value: &Value) -> Value {
@@ -106,7 +135,8 @@ fn without_query(member: &str, value: &Value) -> Value {
 }
 
 fn has_objects(list: &Value) -> bool {
-    list.as_array().is_some_and(|items| items.iter().any(Value::is_object))
+    list.as_array()
+        .is_some_and(|items| items.iter().any(Value::is_object))
 }
 
 fn items(list: Option<&Vec<Value>>) -> &[Value] {
@@ -123,7 +153,14 @@ fn text(value: &Value) -> String {
         Value::String(text) if !text.is_empty() => text.clone(),
         Value::Array(items) => format!("[{}]", joined(items.iter().map(text))),
         Value::Object(members) => {
-            format!("{{{}}}", joined(members.iter().map(|(name, value)| format!("{name}: {}", text(value)))))
+            format!(
+                "{{{}}}",
+                joined(
+                    members
+                        .iter()
+                        .map(|(name, value)| format!("{name}: {}", text(value)))
+                )
+            )
         }
         other => other.to_string(),
     }
@@ -140,20 +177,28 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
     fn check(before: Value, after: Value, expected: &[&str]) {
-        let lines: Vec<_> = differences(&before, &after).iter().map(ToString::to_string).collect();
+        let lines: Vec<_> = differences(&before, &after)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(lines, expected);
     }
 
     #[test]
     fn a_changed_member_is_a_line_with_both_values() {
         let policy = |attempts: u8| json!({ "retryPolicy": { "maxDeliveryAttempts": attempts } });
-        check(policy(5), policy(8), &["retryPolicy.maxDeliveryAttempts: 5 → 8"]);
+        check(
+            policy(5),
+            policy(8),
+            &["retryPolicy.maxDeliveryAttempts: 5 → 8"],
+        );
         check(policy(5), policy(5), &[]);
     }
 
     #[test]
     fn a_member_that_is_left_out_has_its_default() {
-        let batching = json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
+        let batching =
+            json!({ "batching": { "maxEventsPerBatch": 10, "partialAcknowledgement": true } });
         check(
             json!({}),
             batching.clone(),
@@ -184,14 +229,18 @@ mod tests {
             to("https://a.example/?token=two"),
             &["endpoint.url: https://a.example/ → https://a.example/?…"],
         );
-        let (one, two) = (fallback("https://a.example/?token=one"), fallback("https://a.example/?token=two"));
+        let (one, two) = (
+            fallback("https://a.example/?token=one"),
+            fallback("https://a.example/?token=two"),
+        );
         check(
             one.clone(),
             two.clone(),
             &["endpoint.fallbackUrl: https://a.example/?… (only the query differs)"],
         );
         let shown = "https://a.example/?…";
-        let expected = json!([{ "member": "endpoint.fallbackUrl", "before": shown, "after": shown }]);
+        let expected =
+            json!([{ "member": "endpoint.fallbackUrl", "before": shown, "after": shown }]);
         assert_eq!(json!(differences(&one, &two)), expected);
         check(json!({ "a": "?b" }), json!({ "a": "?c" }), &["a: ?b → ?c"]);
     }
@@ -199,24 +248,55 @@ mod tests {
     #[test]
     fn a_list_of_values_is_shown_whole() {
         let types = |types: &[&str]| json!({ "filter": { "includedEventTypes": types } });
-        check(types(&["a"]), types(&["a", "b"]), &["filter.includedEventTypes: [a] → [a, b]"]);
-        check(types(&["a", "b"]), types(&["b", "a"]), &["filter.includedEventTypes: [a, b] → [b, a]"]);
-        check(json!({ "secrets": [] }), json!({}), &["secrets: [] → (default)"]);
-        check(json!({ "subject": "" }), json!({ "subject": "/a" }), &["subject: \"\" → /a"]);
+        check(
+            types(&["a"]),
+            types(&["a", "b"]),
+            &["filter.includedEventTypes: [a] → [a, b]"],
+        );
+        check(
+            types(&["a", "b"]),
+            types(&["b", "a"]),
+            &["filter.includedEventTypes: [a, b] → [b, a]"],
+        );
+        check(
+            json!({ "secrets": [] }),
+            json!({}),
+            &["secrets: [] → (default)"],
+        );
+        check(
+            json!({ "subject": "" }),
+            json!({ "subject": "/a" }),
+            &["subject: \"\" → /a"],
+        );
     }
 
     #[test]
     fn an_item_of_a_list_of_objects_is_added_or_removed() {
         let header = |name: &str| json!({ "name": name, "value": "acme" });
         let list = |names: &[&str]| json!({ "h": names.iter().map(|name| header(name)).collect::<Vec<_>>() });
-        check(list(&["a"]), list(&["a", "b"]), &["h: added {name: b, value: acme}"]);
+        check(
+            list(&["a"]),
+            list(&["a", "b"]),
+            &["h: added {name: b, value: acme}"],
+        );
         check(
             list(&["a", "b"]),
             list(&["b", "c"]),
-            &["h: removed {name: a, value: acme}", "h: added {name: c, value: acme}"],
+            &[
+                "h: removed {name: a, value: acme}",
+                "h: added {name: c, value: acme}",
+            ],
         );
-        check(json!({}), list(&["a"]), &["h: added {name: a, value: acme}"]);
-        check(list(&["a"]), json!({}), &["h: removed {name: a, value: acme}"]);
+        check(
+            json!({}),
+            list(&["a"]),
+            &["h: added {name: a, value: acme}"],
+        );
+        check(
+            list(&["a"]),
+            json!({}),
+            &["h: removed {name: a, value: acme}"],
+        );
         let turned = "h: [{name: a, value: acme}, {name: b, value: acme}] → [{name: b, value: acme}, {name: \
             a, value: acme}]";
         check(list(&["a", "b"]), list(&["b", "a"]), &[turned]);

@@ -12,8 +12,8 @@ pub struct SubscriptionChange {
     pub is_new: bool,
     /// Whether a signing secret was made, which the answer shows this once.
     pub has_made_secret: bool,
-    /// Whether the subscription delivers and its endpoint became another one on the same link: what is known
-    /// of the old one says nothing of the new one.
+    /// Whether the subscription delivers and its endpoint became another one on the same link:
+    /// what is known of the old one says nothing of the new one.
     pub is_corrected: bool,
     /// The links that were left or joined: what is known of the subscription there is out of date.
     pub links_changed: Vec<Link>,
@@ -31,18 +31,22 @@ pub struct PendingHandshake {
 }
 
 impl SubscriptionChange {
-    /// The subscription as the answer to the write shows it: in clear a secret that was made, masked any
-    /// other.
+    /// The subscription as the answer to the write shows it: in clear a secret that was made,
+    /// masked any other.
     pub fn shown(&self, stored: &SubscriptionSettings, now: Timestamp) -> SubscriptionSettings {
         let shown = stored.shown(&self.name, now);
-        let signing = if self.has_made_secret { stored.signing.clone() } else { shown.signing };
+        let signing = if self.has_made_secret {
+            stored.signing.clone()
+        } else {
+            shown.signing
+        };
         SubscriptionSettings { signing, ..shown }
     }
 }
 
 impl PendingHandshake {
-    /// The handshake that this status asks for: the one with this new code, or one that an earlier request
-    /// began and could not finish.
+    /// The handshake that this status asks for: the one with this new code, or one that an earlier
+    /// request began and could not finish.
     pub(super) fn of(
         subscription: &SubscriptionName,
         status: &StatusView,
@@ -50,7 +54,10 @@ impl PendingHandshake {
     ) -> Option<Self> {
         let code = status.handshake.as_ref()?.code_to_ask_with()?;
         let is_to_be_run = code == new_code || status.state == StatusState::Pending;
-        is_to_be_run.then(|| Self { subscription: subscription.clone(), code: code.clone() })
+        is_to_be_run.then(|| Self {
+            subscription: subscription.clone(),
+            code: code.clone(),
+        })
     }
 }
 
@@ -60,7 +67,10 @@ pub(super) fn delivers(status: &StatusView) -> bool {
 }
 
 /// Whether the endpoint becomes another one on the same link.
-pub(super) fn is_corrected(present: Option<&SubscriptionSettings>, wanted: &SubscriptionSettings) -> bool {
+pub(super) fn is_corrected(
+    present: Option<&SubscriptionSettings>,
+    wanted: &SubscriptionSettings,
+) -> bool {
     let url = |settings: &SubscriptionSettings| EndpointUrl::parse(&settings.endpoint.url).ok();
     let both = present.and_then(url).zip(url(wanted));
     both.is_some_and(|(before, after)| before != after && before.link() == after.link())
@@ -71,6 +81,11 @@ pub(super) fn links_changed(
     present: Option<&SubscriptionSettings>,
     wanted: &SubscriptionSettings,
 ) -> Vec<Link> {
-    let before = present.map(|present| present.endpoint.links()).unwrap_or_default();
-    before.symmetric_difference(&wanted.endpoint.links()).cloned().collect()
+    let before = present
+        .map(|present| present.endpoint.links())
+        .unwrap_or_default();
+    before
+        .symmetric_difference(&wanted.endpoint.links())
+        .cloned()
+        .collect()
 }

@@ -9,9 +9,10 @@ use crate::model::{EndpointUrl, Secret, SubscriptionName, Timestamp, TopicKeys, 
 /// Requires that the name in the body, if there is one, is the one in the path, in any case.
 pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(), Problem> {
     match written {
-        Some(written) if !written.eq_ignore_ascii_case(path) => {
-            Err(bad_setting("name", format!("differs from the name in the path, {path:?}")))
-        }
+        Some(written) if !written.eq_ignore_ascii_case(path) => Err(bad_setting(
+            "name",
+            format!("differs from the name in the path, {path:?}"),
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -19,11 +20,18 @@ pub(super) fn require_same_name(written: Option<&str>, path: &str) -> Result<(),
 /// Requires that no two subscriptions have one name in different cases.
 pub(super) fn require_distinct(written: &TopicSettings) -> Result<(), Problem> {
     let mut seen = BTreeSet::new();
-    match written.subscriptions.keys().find(|name| !seen.insert(name.folded())) {
+    match written
+        .subscriptions
+        .keys()
+        .find(|name| !seen.insert(name.folded()))
+    {
         None => Ok(()),
         Some(name) => {
             let member = format!("subscriptions.{name}");
-            Err(bad_setting(member, "there is another of this name in another case"))
+            Err(bad_setting(
+                member,
+                "there is another of this name in another case",
+            ))
         }
     }
 }
@@ -36,11 +44,15 @@ pub(super) fn within_subscription(name: &SubscriptionName, problem: Problem) -> 
 }
 
 /// Requires that a subscription's end is in the future.
-pub(super) fn check_expiration(written: Option<IsoTimestamp>, now: Timestamp) -> Result<(), Problem> {
+pub(super) fn check_expiration(
+    written: Option<IsoTimestamp>,
+    now: Timestamp,
+) -> Result<(), Problem> {
     match written {
-        Some(IsoTimestamp(ends_at)) if ends_at <= now => {
-            Err(bad_setting("expirationTimeUtc", format!("{ends_at} is not in the future")))
-        }
+        Some(IsoTimestamp(ends_at)) if ends_at <= now => Err(bad_setting(
+            "expirationTimeUtc",
+            format!("{ends_at} is not in the future"),
+        )),
         Some(_) | None => Ok(()),
     }
 }
@@ -50,8 +62,8 @@ pub(super) fn written_url(member: &str, url: &str) -> Result<EndpointUrl, Proble
     EndpointUrl::parse_written(url).map_err(|error| bad_setting(member, error.to_string()))
 }
 
-/// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that was not
-/// written cannot accept them.
+/// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that
+/// was not written cannot accept them.
 pub(super) fn check_whole<'a>(
     topic: &TopicName,
     settings: &TopicSettings,
@@ -59,9 +71,14 @@ pub(super) fn check_whole<'a>(
 ) -> Result<(), Problem> {
     // Its keys do not matter here.
     let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
-    let Err(error) = compile_topic(topic, settings, keys) else { return Ok(()) };
+    let Err(error) = compile_topic(topic, settings, keys) else {
+        return Ok(());
+    };
     let problem = bad_settings(&error);
-    let subscription = error.member.strip_prefix("subscriptions.").and_then(|rest| rest.split('.').next());
+    let subscription = error
+        .member
+        .strip_prefix("subscriptions.")
+        .and_then(|rest| rest.split('.').next());
     match subscription {
         Some(name) if !written.into_iter().any(|written| written.as_str() == name) => {
             let kind = ProblemKind::Incompatible;
@@ -78,7 +95,9 @@ pub(super) fn bad_settings(error: &SettingsError) -> Problem {
 
 /// The problem of one member.
 pub(super) fn bad_setting(member: impl Into<String>, detail: impl Into<String>) -> Problem {
-    Problem::new(ProblemKind::BadSettings).member(member).detail(detail)
+    Problem::new(ProblemKind::BadSettings)
+        .member(member)
+        .detail(detail)
 }
 
 /// The problem of a secret that cannot be rotated.

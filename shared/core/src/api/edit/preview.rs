@@ -1,12 +1,12 @@
-//! The effect of a write, from what the API shows: for a client that says what it would change. The server
-//! may still refuse the write for a reason that the API does not show, such as the addresses that endpoints
-//! may have.
+//! The effect of a write, from what the API shows: for a client that says what it would change. The
+//! server may still refuse the write for a reason that the API does not show, such as the addresses
+//! that endpoints may have.
 
 use std::collections::BTreeMap;
 
 use super::checks::{
-    bad_setting, check_expiration, check_whole, require_distinct, require_same_name, within_subscription,
-    written_url,
+    bad_setting, check_expiration, check_whole, require_distinct, require_same_name,
+    within_subscription, written_url,
 };
 use crate::api::problem::Problem;
 use crate::api::{EndpointSettings, SecretText, SubscriptionSettings, TopicSettings};
@@ -17,8 +17,8 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 /// Secret in the place of each masked one. Its only use is that it compiles.
 const PLACEHOLDER: &str = "whsec_cG9zdGhhc3RlLXBsYWNlaG9sZGVyLXNlY3JldA==";
 
-/// The topic as it would be shown if `wanted` were put at `now`, where it is shown as `shown` today. Secrets
-/// stay masked, and a secret that would be made is left out.
+/// The topic as it would be shown if `wanted` were put at `now`, where it is shown as `shown`
+/// today. Secrets stay masked, and a secret that would be made is left out.
 pub fn preview(
     topic: &TopicName,
     shown: &TopicSettings,
@@ -27,24 +27,35 @@ pub fn preview(
 ) -> Result<TopicSettings, Problem> {
     require_same_name(wanted.name.as_ref().map(TopicName::as_str), topic.as_str())?;
     require_distinct(wanted)?;
-    // A masked header keeps a placeholder. One without a secret to keep stays masked, and does not compile.
+    // A masked header keeps a placeholder. One without a secret to keep stays masked, and does not
+    // compile.
     let mut subscriptions = shown.subscriptions.clone();
     subscriptions.values_mut().for_each(unmask_headers);
     let mut written = Vec::new();
     for (name, settings) in &wanted.subscriptions {
         let stored = shown.stored_name(name).unwrap_or(name);
         let put = subscription(stored, subscriptions.get(stored), settings, now);
-        subscriptions.insert(stored.clone(), put.map_err(|problem| within_subscription(name, problem))?);
+        subscriptions.insert(
+            stored.clone(),
+            put.map_err(|problem| within_subscription(name, problem))?,
+        );
         written.push(stored);
     }
-    let mut next = TopicSettings { subscriptions, ..own(shown, wanted) };
-    check_whole(shown.name.as_ref().unwrap_or(topic), &with_signing(next.clone()), written)?;
+    let mut next = TopicSettings {
+        subscriptions,
+        ..own(shown, wanted)
+    };
+    check_whole(
+        shown.name.as_ref().unwrap_or(topic),
+        &with_signing(next.clone()),
+        written,
+    )?;
     next.subscriptions.values_mut().for_each(mask_headers);
     Ok(next)
 }
 
-/// The settings with a placeholder for every masked secret, so that they compile if the server has the
-/// secrets.
+/// The settings with a placeholder for every masked secret, so that they compile if the server has
+/// the secrets.
 pub(super) fn unmasked(settings: &TopicSettings) -> TopicSettings {
     let mut settings = with_signing(settings.clone());
     settings.subscriptions.values_mut().for_each(unmask_headers);
@@ -54,17 +65,27 @@ pub(super) fn unmasked(settings: &TopicSettings) -> TopicSettings {
 /// The settings with a placeholder for every masked signing secret.
 fn with_signing(mut settings: TopicSettings) -> TopicSettings {
     let subscriptions = settings.subscriptions.values_mut();
-    subscriptions.flat_map(|subscription| subscription.signing.secrets.iter_mut().flatten()).for_each(unmask);
+    subscriptions
+        .flat_map(|subscription| subscription.signing.secrets.iter_mut().flatten())
+        .for_each(unmask);
     settings
 }
 
 fn unmask_headers(subscription: &mut SubscriptionSettings) {
-    let secret = subscription.delivery_headers.iter_mut().filter(|header| header.is_secret);
-    secret.filter_map(|header| header.value.as_mut()).for_each(unmask);
+    let secret = subscription
+        .delivery_headers
+        .iter_mut()
+        .filter(|header| header.is_secret);
+    secret
+        .filter_map(|header| header.value.as_mut())
+        .for_each(unmask);
 }
 
 fn mask_headers(subscription: &mut SubscriptionSettings) {
-    subscription.delivery_headers.iter_mut().for_each(|header| *header = header.shown());
+    subscription
+        .delivery_headers
+        .iter_mut()
+        .for_each(|header| *header = header.shown());
 }
 
 fn unmask(secret: &mut SecretText) {
@@ -89,18 +110,28 @@ fn subscription(
     wanted: &SubscriptionSettings,
     now: Timestamp,
 ) -> Result<SubscriptionSettings, Problem> {
-    require_same_name(wanted.name.as_ref().map(SubscriptionName::as_str), name.as_str())?;
+    require_same_name(
+        wanted.name.as_ref().map(SubscriptionName::as_str),
+        name.as_str(),
+    )?;
     check_urls(&wanted.endpoint)?;
     check_expiration(wanted.expiration_time_utc, now)?;
-    let (present, present_headers) =
-        shown.map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice())).unwrap_or_default();
+    let (present, present_headers) = shown
+        .map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice()))
+        .unwrap_or_default();
     let signing = wanted.signing.resolved(&present, now);
     let signing = signing.map_err(|error| bad_setting(error.member(), error.to_string()))?;
-    let headers = wanted.delivery_headers.iter().map(|header| header.resolved(present_headers));
+    let headers = wanted
+        .delivery_headers
+        .iter()
+        .map(|header| header.resolved(present_headers));
     // The code of a handshake is never shown.
     let code = SecretText::new("");
     let mut status = written(shown, &wanted.endpoint, Begin { now, code: &code });
-    status.handshake.iter_mut().for_each(|handshake| handshake.code = None);
+    status
+        .handshake
+        .iter_mut()
+        .for_each(|handshake| handshake.code = None);
     Ok(SubscriptionSettings {
         name: Some(name.clone()),
         delivery_headers: headers.collect(),
@@ -116,7 +147,9 @@ fn subscription(
 fn check_urls(endpoint: &EndpointSettings) -> Result<(), Problem> {
     written_url("endpoint.url", &endpoint.url)?;
     let fallback = endpoint.fallback_url.as_deref();
-    fallback.map_or(Ok(()), |url| written_url("endpoint.fallbackUrl", url).map(drop))
+    fallback.map_or(Ok(()), |url| {
+        written_url("endpoint.fallbackUrl", url).map(drop)
+    })
 }
 
 #[cfg(test)]
@@ -133,7 +166,12 @@ mod tests {
 
     fn previewed(desk: &Desk, wanted: &Value) -> Result<TopicSettings, Problem> {
         let shown = desk.settings.shown(&desk.topic, NOW);
-        preview(&desk.topic, &shown, &serde_json::from_value(wanted.clone()).unwrap(), NOW)
+        preview(
+            &desk.topic,
+            &shown,
+            &serde_json::from_value(wanted.clone()).unwrap(),
+            NOW,
+        )
     }
 
     fn billing(member: &str, value: &Value) -> Value {
@@ -161,41 +199,79 @@ mod tests {
         let mask = SecretText::new(SECRET).masked_as_one_of_several();
         check(&json!({}));
         check(&json!({ "inputSchema": "EventGrid", "defaultTimeToLive": "PT60S" }));
-        check(&billing("retryPolicy", &json!({ "maxDeliveryAttempts": 5 })));
-        check(&billing("signing", &json!({ "secrets": [mask.expose(), OTHER] })));
+        check(&billing(
+            "retryPolicy",
+            &json!({ "maxDeliveryAttempts": 5 }),
+        ));
+        check(&billing(
+            "signing",
+            &json!({ "secrets": [mask.expose(), OTHER] }),
+        ));
         check(&billing("signing", &json!({ "secrets": [mask.expose()] })));
-        check(&billing("signing", &json!({ "secrets": ["(masked)", "(masked)"] })));
+        check(&billing(
+            "signing",
+            &json!({ "secrets": ["(masked)", "(masked)"] }),
+        ));
         let header = |value| json!([{ "name": "X-KEY", "value": value, "isSecret": true }]);
         check(&billing("deliveryHeaders", &header("(masked)")));
         check(&billing("deliveryHeaders", &header("other")));
-        check(&billing("endpoint", &json!({ "url": "https://other.example/" })));
+        check(&billing(
+            "endpoint",
+            &json!({ "url": "https://other.example/" }),
+        ));
     }
 
     #[test]
     fn an_endpoint_that_must_consent_is_pending() {
-        let wanted =
-            billing("endpoint", &json!({ "url": "https://billing.example/", "validation": "CloudEvents" }));
+        let wanted = billing(
+            "endpoint",
+            &json!({ "url": "https://billing.example/", "validation": "CloudEvents" }),
+        );
         let next = previewed(&Desk::with_billing(), &wanted).unwrap();
-        let status = next.subscriptions.values().next().and_then(|billing| billing.status.clone()).unwrap();
+        let status = next
+            .subscriptions
+            .values()
+            .next()
+            .and_then(|billing| billing.status.clone())
+            .unwrap();
         assert_eq!(
-            (format!("{:?}", status.state).as_str(), status.handshake.unwrap().code),
+            (
+                format!("{:?}", status.state).as_str(),
+                status.handshake.unwrap().code
+            ),
             ("Pending", None)
         );
     }
 
     fn refused(wanted: &Value, kind: ProblemKind, member: &str) {
         let problem = previewed(&Desk::with_billing(), wanted).unwrap_err();
-        assert_eq!((problem.kind, problem.member.as_deref()), (kind, Some(member)), "{wanted}");
+        assert_eq!(
+            (problem.kind, problem.member.as_deref()),
+            (kind, Some(member)),
+            "{wanted}"
+        );
     }
 
     #[test]
     fn a_write_that_the_server_refuses_has_no_preview() {
         let bad = ProblemKind::BadSettings;
         let mask = json!({ "secrets": ["(masked:0a1b2c3d)"] });
-        refused(&billing("signing", &mask), bad, "subscriptions.BILLING.signing.secrets[0]");
+        refused(
+            &billing("signing", &mask),
+            bad,
+            "subscriptions.BILLING.signing.secrets[0]",
+        );
         let past = json!("2020-01-01T00:00:00Z");
-        refused(&billing("expirationTimeUtc", &past), bad, "subscriptions.BILLING.expirationTimeUtc");
-        refused(&billing("name", &json!("crm")), bad, "subscriptions.BILLING.name");
+        refused(
+            &billing("expirationTimeUtc", &past),
+            bad,
+            "subscriptions.BILLING.expirationTimeUtc",
+        );
+        refused(
+            &billing("name", &json!("crm")),
+            bad,
+            "subscriptions.BILLING.name",
+        );
         refused(&json!({ "name": "other" }), bad, "name");
     }
 
@@ -204,10 +280,18 @@ mod tests {
         let mut desk = Desk::with_billing();
         let headers = json!([{ "name": "x-open", "value": "open" }]);
         let url = "https://billing.example/hooks";
-        desk.put("billing", json!({ "endpoint": { "url": url }, "deliveryHeaders": headers })).unwrap();
+        desk.put(
+            "billing",
+            json!({ "endpoint": { "url": url }, "deliveryHeaders": headers }),
+        )
+        .unwrap();
         let of = |problem: Problem| (problem.kind, problem.member, problem.detail);
         let previewed = of(previewed(&desk, wanted).unwrap_err());
-        assert_eq!(previewed, of(desk.put_topic(wanted.clone()).unwrap_err()), "{wanted}");
+        assert_eq!(
+            previewed,
+            of(desk.put_topic(wanted.clone()).unwrap_err()),
+            "{wanted}"
+        );
         assert_eq!(previewed.1.as_deref(), Some(member), "{wanted}");
     }
 
@@ -224,7 +308,8 @@ mod tests {
 
     #[test]
     fn an_endpoint_s_url_that_is_too_long_has_no_preview() {
-        let url = |host: &str, bytes: usize| format!("{:x<bytes$}", format!("https://{host}.example/"));
+        let url =
+            |host: &str, bytes: usize| format!("{:x<bytes$}", format!("https://{host}.example/"));
         let of = |first: usize, fallback: usize| {
             let urls = json!({ "url": url("a", first), "fallbackUrl": url("b", fallback) });
             billing("endpoint", &urls)
@@ -232,20 +317,31 @@ mod tests {
         let (fits, long) = (URL_BYTES_MAX, URL_BYTES_MAX + 1);
         previewed(&Desk::with_billing(), &of(fits, fits)).unwrap();
         refused_alike(&of(long, fits), "subscriptions.BILLING.endpoint.url");
-        refused_alike(&of(fits, long), "subscriptions.BILLING.endpoint.fallbackUrl");
+        refused_alike(
+            &of(fits, long),
+            "subscriptions.BILLING.endpoint.fallbackUrl",
+        );
     }
 
     #[test]
     fn a_subscription_that_was_not_written_must_accept_the_topic() {
         let url = "https://billing.example/hooks";
         let mut desk = Desk::new();
-        desk.put_topic(json!({ "inputSchema": "EventGrid" })).unwrap();
-        desk.put("crm", json!({ "endpoint": { "url": url }, "deliverySchema": "EventGrid" })).unwrap();
+        desk.put_topic(json!({ "inputSchema": "EventGrid" }))
+            .unwrap();
+        desk.put(
+            "crm",
+            json!({ "endpoint": { "url": url }, "deliverySchema": "EventGrid" }),
+        )
+        .unwrap();
         let problem = previewed(&desk, &json!({ "inputSchema": "CloudEvents" })).unwrap_err();
         let member = problem.member.as_deref();
         assert_eq!(
             (problem.kind, member),
-            (ProblemKind::Incompatible, Some("subscriptions.crm.deliverySchema"))
+            (
+                ProblemKind::Incompatible,
+                Some("subscriptions.crm.deliverySchema")
+            )
         );
     }
 }

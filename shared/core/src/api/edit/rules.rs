@@ -1,5 +1,5 @@
-//! The rules that hold for settings by themselves, for a client that has no secrets: a masked one is taken
-//! for a secret that compiles.
+//! The rules that hold for settings by themselves, for a client that has no secrets: a masked one
+//! is taken for a secret that compiles.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,19 @@ pub fn check_subscription(
     written: &SubscriptionSettings,
 ) -> Result<(), SettingsError> {
     let subscriptions = BTreeMap::from([(name.clone(), written.clone())]);
-    let alone = TopicSettings { subscriptions, ..settings.clone() };
+    let alone = TopicSettings {
+        subscriptions,
+        ..settings.clone()
+    };
     check_topic(topic, &alone).map_err(|error| {
-        let member = error.member.strip_prefix(&format!("subscriptions.{name}.")).unwrap_or(&error.member);
-        SettingsError { member: member.to_owned(), ..error }
+        let member = error
+            .member
+            .strip_prefix(&format!("subscriptions.{name}."))
+            .unwrap_or(&error.member);
+        SettingsError {
+            member: member.to_owned(),
+            ..error
+        }
     })
 }
 
@@ -35,11 +44,15 @@ mod tests {
     use serde_json::{Value, json};
 
     fn check(subscription: Value, member: Option<&str>) {
-        let topic: TopicSettings = serde_json::from_value(json!({ "inputSchema": "CloudEvents" })).unwrap();
-        let (orders, billing) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
+        let topic: TopicSettings =
+            serde_json::from_value(json!({ "inputSchema": "CloudEvents" })).unwrap();
+        let (orders, billing) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
         let written = serde_json::from_value(subscription).unwrap();
-        let found = check_subscription(&orders, &topic, &billing, &written).map_err(|error| error.member);
+        let found =
+            check_subscription(&orders, &topic, &billing, &written).map_err(|error| error.member);
         assert_eq!(found.err().as_deref(), member);
     }
 
@@ -47,8 +60,14 @@ mod tests {
     fn a_subscription_s_mistake_is_named_by_its_own_member() {
         let endpoint = json!({ "url": "https://a.example/" });
         check(json!({ "endpoint": endpoint }), None);
-        check(json!({ "endpoint": endpoint, "signing": { "secrets": ["(masked:0a1b2c3d)"] } }), None);
+        check(
+            json!({ "endpoint": endpoint, "signing": { "secrets": ["(masked:0a1b2c3d)"] } }),
+            None,
+        );
         check(json!({ "endpoint": { "url": "a" } }), Some("endpoint.url"));
-        check(json!({ "endpoint": endpoint, "deliverySchema": "EventGrid" }), Some("deliverySchema"));
+        check(
+            json!({ "endpoint": endpoint, "deliverySchema": "EventGrid" }),
+            Some("deliverySchema"),
+        );
     }
 }

@@ -22,13 +22,20 @@ impl Desk {
     pub(super) fn new() -> Self {
         let own = PublishUrls::default().under("https://publish.example".parse().ok());
         let (topic, drawn) = (TopicName::parse("Orders").unwrap(), Cell::new(0));
-        Self { policy: AddressPolicy::default(), own, drawn, topic, settings: TopicSettings::default() }
+        Self {
+            policy: AddressPolicy::default(),
+            own,
+            drawn,
+            topic,
+            settings: TopicSettings::default(),
+        }
     }
 
     /// A topic with the subscription `Billing`.
     pub(super) fn with_billing() -> Self {
         let mut desk = Self::new();
-        desk.put("Billing", json!({ "endpoint": { "url": BILLING } })).unwrap();
+        desk.put("Billing", json!({ "endpoint": { "url": BILLING } }))
+            .unwrap();
         desk
     }
 
@@ -37,20 +44,36 @@ impl Desk {
             self.drawn.set(self.drawn.get() + 1);
             bytes.fill(self.drawn.get());
         };
-        Editor { random, now: NOW, addresses: &self.policy, own_publish_urls: &self.own }
+        Editor {
+            random,
+            now: NOW,
+            addresses: &self.policy,
+            own_publish_urls: &self.own,
+        }
     }
 
-    pub(super) fn put(&mut self, name: &str, written: Value) -> Result<SubscriptionChange, Problem> {
+    pub(super) fn put(
+        &mut self,
+        name: &str,
+        written: Value,
+    ) -> Result<SubscriptionChange, Problem> {
         let (name, written) = (named(name), serde_json::from_value(written).unwrap());
         let mut settings = self.settings.clone();
-        let change = self.editor().put_subscription(&self.topic, &mut settings, &name, &written)?;
+        let change = self
+            .editor()
+            .put_subscription(&self.topic, &mut settings, &name, &written)?;
         self.settings = settings;
         Ok(change)
     }
 
     pub(super) fn put_topic(&mut self, written: Value) -> Result<Vec<SubscriptionChange>, Problem> {
-        let (mut settings, written) = (self.settings.clone(), serde_json::from_value(written).unwrap());
-        let changes = self.editor().put_topic(&self.topic, &mut settings, &written)?;
+        let (mut settings, written) = (
+            self.settings.clone(),
+            serde_json::from_value(written).unwrap(),
+        );
+        let changes = self
+            .editor()
+            .put_topic(&self.topic, &mut settings, &written)?;
         self.settings = settings;
         Ok(changes)
     }
@@ -66,14 +89,24 @@ fn named(name: &str) -> SubscriptionName {
 
 fn refused<T: std::fmt::Debug>(result: Result<T, Problem>, kind: ProblemKind, member: &str) {
     let problem = result.unwrap_err();
-    assert_eq!((problem.kind, problem.member.as_deref()), (kind, Some(member)), "{:?}", problem.detail);
+    assert_eq!(
+        (problem.kind, problem.member.as_deref()),
+        (kind, Some(member)),
+        "{:?}",
+        problem.detail
+    );
     assert_eq!(problem.status, kind.status());
 }
 
 #[test]
 fn a_subscription_keeps_the_name_its_creator_wrote() {
     let mut desk = Desk::with_billing();
-    let change = desk.put("BILLING", json!({ "name": "billing", "endpoint": { "url": BILLING } })).unwrap();
+    let change = desk
+        .put(
+            "BILLING",
+            json!({ "name": "billing", "endpoint": { "url": BILLING } }),
+        )
+        .unwrap();
     assert_eq!((change.name.as_str(), change.is_new), ("Billing", false));
     assert_eq!(desk.settings.subscriptions.len(), 1);
     assert_eq!(desk.stored("Billing").name, None);
@@ -83,22 +116,49 @@ fn a_subscription_keeps_the_name_its_creator_wrote() {
 fn a_name_that_differs_from_the_path_is_refused() {
     let mut desk = Desk::with_billing();
     let other = json!({ "name": "crm", "endpoint": { "url": BILLING } });
-    refused(desk.put("Billing", other.clone()), ProblemKind::BadSettings, "name");
+    refused(
+        desk.put("Billing", other.clone()),
+        ProblemKind::BadSettings,
+        "name",
+    );
     let within = json!({ "subscriptions": { "Billing": other } });
-    refused(desk.put_topic(within), ProblemKind::BadSettings, "subscriptions.Billing.name");
-    refused(desk.put_topic(json!({ "name": "Invoices" })), ProblemKind::BadSettings, "name");
-    assert!(desk.put_topic(json!({ "name": "ORDERS" })).unwrap().is_empty());
+    refused(
+        desk.put_topic(within),
+        ProblemKind::BadSettings,
+        "subscriptions.Billing.name",
+    );
+    refused(
+        desk.put_topic(json!({ "name": "Invoices" })),
+        ProblemKind::BadSettings,
+        "name",
+    );
+    assert!(
+        desk.put_topic(json!({ "name": "ORDERS" }))
+            .unwrap()
+            .is_empty()
+    );
     let one = json!({ "endpoint": { "url": BILLING } });
     let twice = json!({ "subscriptions": { "a": one, "A": one } });
-    refused(desk.put_topic(twice), ProblemKind::BadSettings, "subscriptions.a");
+    refused(
+        desk.put_topic(twice),
+        ProblemKind::BadSettings,
+        "subscriptions.a",
+    );
 }
 
 #[test]
 fn subscriptions_that_were_not_written_stay() {
     let mut desk = Desk::with_billing();
-    let written = json!({ "subscriptions": { "crm": { "endpoint": { "url": "https://crm.example" } } } });
+    let written =
+        json!({ "subscriptions": { "crm": { "endpoint": { "url": "https://crm.example" } } } });
     let changes = desk.put_topic(written).unwrap();
-    assert_eq!(changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(), ["crm"]);
+    assert_eq!(
+        changes
+            .iter()
+            .map(|change| change.name.as_str())
+            .collect::<Vec<_>>(),
+        ["crm"]
+    );
     assert_eq!(desk.settings.subscriptions.len(), 2);
 }
 
@@ -106,8 +166,13 @@ fn subscriptions_that_were_not_written_stay() {
 fn a_subscription_that_was_not_written_and_cannot_go_on_is_a_conflict() {
     let mut desk = Desk::with_billing();
     let mapped = json!({ "endpoint": { "url": BILLING }, "deliverySchema": "CloudEvents" });
-    desk.put_topic(json!({ "inputSchema": "EventGrid", "subscriptions": { "Billing": mapped } })).unwrap();
-    desk.put("Billing", json!({ "endpoint": { "url": BILLING }, "deliverySchema": "EventGrid" })).unwrap();
+    desk.put_topic(json!({ "inputSchema": "EventGrid", "subscriptions": { "Billing": mapped } }))
+        .unwrap();
+    desk.put(
+        "Billing",
+        json!({ "endpoint": { "url": BILLING }, "deliverySchema": "EventGrid" }),
+    )
+    .unwrap();
     let member = "subscriptions.Billing.deliverySchema";
     refused(desk.put_topic(json!({})), ProblemKind::Incompatible, member);
     let written = json!({ "endpoint": { "url": BILLING }, "deliverySchema": "EventGrid" });
@@ -123,26 +188,62 @@ fn a_secret_is_made_once_and_shown_once() {
     let mut desk = Desk::new();
     let written = json!({ "endpoint": { "url": BILLING } });
     let made = desk.put("Billing", written.clone()).unwrap();
-    let shown = made.shown(desk.stored("Billing"), NOW).signing.secrets.unwrap();
-    assert!(made.has_made_secret && shown[0].expose().starts_with("whsec_"), "{shown:?}");
+    let shown = made
+        .shown(desk.stored("Billing"), NOW)
+        .signing
+        .secrets
+        .unwrap();
+    assert!(
+        made.has_made_secret && shown[0].expose().starts_with("whsec_"),
+        "{shown:?}"
+    );
     let kept = desk.put("Billing", written).unwrap();
-    let masked = kept.shown(desk.stored("Billing"), NOW).signing.secrets.unwrap();
-    assert!(!kept.has_made_secret && masked[0].expose().starts_with("(masked:"), "{masked:?}");
+    let masked = kept
+        .shown(desk.stored("Billing"), NOW)
+        .signing
+        .secrets
+        .unwrap();
+    assert!(
+        !kept.has_made_secret && masked[0].expose().starts_with("(masked:"),
+        "{masked:?}"
+    );
     assert_eq!(desk.stored("Billing").signing.secrets, Some(shown));
-    let stranger = json!({ "endpoint": { "url": BILLING }, "signing": { "secrets": ["(masked:00000000)"] } });
-    refused(desk.put("Billing", stranger), ProblemKind::BadSettings, "signing.secrets[0]");
+    let stranger =
+        json!({ "endpoint": { "url": BILLING }, "signing": { "secrets": ["(masked:00000000)"] } });
+    refused(
+        desk.put("Billing", stranger),
+        ProblemKind::BadSettings,
+        "signing.secrets[0]",
+    );
 }
 
 #[test]
 fn a_rotation_shows_the_new_secret_and_masks_the_others() {
     let desk = Desk::with_billing();
     let mut signing = desk.stored("Billing").signing.clone();
-    let rotated = desk.editor().rotate_secret(&mut signing, &RotateSecret::default()).unwrap();
+    let rotated = desk
+        .editor()
+        .rotate_secret(&mut signing, &RotateSecret::default())
+        .unwrap();
     assert_eq!(signing.secrets.as_ref().unwrap()[0], rotated.secret);
-    assert_eq!((rotated.kind, rotated.public_key), (SignatureKind::V1, None));
-    assert!(rotated.signing.secrets.unwrap().iter().all(|it| it.expose().starts_with("(masked:")));
+    assert_eq!(
+        (rotated.kind, rotated.public_key),
+        (SignatureKind::V1, None)
+    );
+    assert!(
+        rotated
+            .signing
+            .secrets
+            .unwrap()
+            .iter()
+            .all(|it| it.expose().starts_with("(masked:"))
+    );
     let long: RotateSecret = serde_json::from_value(json!({ "overlap": "P8D" })).unwrap();
-    refused(desk.editor().rotate_secret(&mut signing, &long), ProblemKind::BadSettings, "overlap");
+    refused(
+        desk.editor().rotate_secret(&mut signing, &long),
+        ProblemKind::BadSettings,
+        "overlap",
+    );
 }
 
 #[test]
@@ -152,9 +253,15 @@ fn a_rotation_names_the_secrets_that_it_ended() {
     let first = signing.secrets.as_ref().unwrap()[0].masked_as_one_of_several();
     let mut rotate = |written| desk.editor().rotate_secret(&mut signing, &written);
     let v1 = RotateSecret::default;
-    assert_eq!([rotate(v1()).unwrap().ended, rotate(v1()).unwrap().ended], [vec![], vec![]]);
+    assert_eq!(
+        [rotate(v1()).unwrap().ended, rotate(v1()).unwrap().ended],
+        [vec![], vec![]]
+    );
     assert_eq!(rotate(v1()).unwrap().ended, [first]);
-    let v1a = || RotateSecret { kind: Some(SignatureKind::V1a), ..v1() };
+    let v1a = || RotateSecret {
+        kind: Some(SignatureKind::V1a),
+        ..v1()
+    };
     assert_eq!(rotate(v1a()).unwrap_err().kind, ProblemKind::Incompatible);
 }
 
@@ -162,8 +269,14 @@ fn a_rotation_names_the_secrets_that_it_ended() {
 fn an_endpoint_is_corrected_only_on_its_own_link() {
     let mut desk = Desk::with_billing();
     let mut check = |url: &str, is_corrected: bool, links_changed: usize| {
-        let change = desk.put("Billing", json!({ "endpoint": { "url": url } })).unwrap();
-        assert_eq!((change.is_corrected, change.links_changed.len()), (is_corrected, links_changed), "{url}");
+        let change = desk
+            .put("Billing", json!({ "endpoint": { "url": url } }))
+            .unwrap();
+        assert_eq!(
+            (change.is_corrected, change.links_changed.len()),
+            (is_corrected, links_changed),
+            "{url}"
+        );
     };
     check(BILLING, false, 0);
     check("https://billing.example/v2", true, 0);
@@ -173,7 +286,9 @@ fn an_endpoint_is_corrected_only_on_its_own_link() {
 #[test]
 fn the_first_write_joins_every_link() {
     let fallback = json!({ "url": BILLING, "fallbackUrl": "https://standby.example" });
-    let change = Desk::new().put("Billing", json!({ "endpoint": fallback })).unwrap();
+    let change = Desk::new()
+        .put("Billing", json!({ "endpoint": fallback }))
+        .unwrap();
     assert_eq!((change.is_new, change.links_changed.len()), (true, 2));
 }
 
@@ -181,10 +296,18 @@ fn the_first_write_joins_every_link() {
 fn an_endpoint_that_is_a_publish_url_is_refused_unless_it_was_there_before() {
     let own = json!({ "endpoint": { "url": "https://publish.example/topics/orders/events" } });
     let mut desk = Desk::new();
-    refused(desk.put("Loop", own.clone()), ProblemKind::BadSettings, "endpoint.url");
+    refused(
+        desk.put("Loop", own.clone()),
+        ProblemKind::BadSettings,
+        "endpoint.url",
+    );
     let fallback = own["endpoint"]["url"].clone();
     let second = json!({ "endpoint": { "url": BILLING, "fallbackUrl": fallback } });
-    refused(desk.put("Loop", second), ProblemKind::BadSettings, "endpoint.fallbackUrl");
+    refused(
+        desk.put("Loop", second),
+        ProblemKind::BadSettings,
+        "endpoint.fallbackUrl",
+    );
     desk.own = PublishUrls::default();
     desk.put("Loop", own.clone()).unwrap();
     desk.own = Desk::new().own;
@@ -194,16 +317,24 @@ fn an_endpoint_that_is_a_publish_url_is_refused_unless_it_was_there_before() {
 #[test]
 fn an_address_that_is_not_open_is_refused() {
     let private = json!({ "endpoint": { "url": "https://10.0.0.1/hooks" } });
-    refused(Desk::new().put("a", private), ProblemKind::BadSettings, "endpoint.url");
+    refused(
+        Desk::new().put("a", private),
+        ProblemKind::BadSettings,
+        "endpoint.url",
+    );
 }
 
 #[test]
 fn a_subscription_ends_in_the_future() {
-    let ending =
-        |at: Timestamp| json!({ "endpoint": { "url": BILLING }, "expirationTimeUtc": at.to_string() });
+    let ending = |at: Timestamp| json!({ "endpoint": { "url": BILLING }, "expirationTimeUtc": at.to_string() });
     let mut desk = Desk::new();
-    refused(desk.put("a", ending(NOW)), ProblemKind::BadSettings, "expirationTimeUtc");
-    desk.put("a", ending(NOW + Duration::from_millis(1))).unwrap();
+    refused(
+        desk.put("a", ending(NOW)),
+        ProblemKind::BadSettings,
+        "expirationTimeUtc",
+    );
+    desk.put("a", ending(NOW + Duration::from_millis(1)))
+        .unwrap();
 }
 
 #[test]
@@ -214,11 +345,21 @@ fn an_endpoint_that_must_consent_is_asked_until_it_has_answered() {
     let asked = first.handshake.unwrap();
     assert_eq!(asked.subscription.as_str(), "Billing");
     let again = desk.put("billing", written.clone()).unwrap();
-    assert_eq!(again.handshake, Some(asked), "the write before could not ask it");
+    assert_eq!(
+        again.handshake,
+        Some(asked),
+        "the write before could not ask it"
+    );
     let mut settings = desk.stored("Billing").clone();
-    let handshake = settings.status.as_mut().and_then(|status| status.handshake.as_mut()).unwrap();
+    let handshake = settings
+        .status
+        .as_mut()
+        .and_then(|status| status.handshake.as_mut())
+        .unwrap();
     handshake.asked_at = Some(IsoTimestamp(NOW));
-    desk.settings.subscriptions.insert(named("Billing"), settings);
+    desk.settings
+        .subscriptions
+        .insert(named("Billing"), settings);
     assert_eq!(desk.put("Billing", written).unwrap().handshake, None);
 }
 
@@ -227,14 +368,31 @@ fn an_action_changes_the_state_or_says_why_not() {
     let mut desk = Desk::with_billing();
     let mut settings = desk.stored("Billing").clone();
     let billing = named("Billing");
-    let wrong = desk.editor().act(Action::Resume, &billing, &mut settings).unwrap_err();
+    let wrong = desk
+        .editor()
+        .act(Action::Resume, &billing, &mut settings)
+        .unwrap_err();
     assert_eq!(wrong.kind, ProblemKind::WrongState);
-    assert_eq!(desk.editor().act(Action::Pause, &billing, &mut settings), Ok(None));
+    assert_eq!(
+        desk.editor().act(Action::Pause, &billing, &mut settings),
+        Ok(None)
+    );
     assert_eq!(settings.status.as_ref().unwrap().state, StatusState::Paused);
-    desk.put("Billing", json!({ "endpoint": { "url": BILLING, "validation": "EventGrid" } })).unwrap();
+    desk.put(
+        "Billing",
+        json!({ "endpoint": { "url": BILLING, "validation": "EventGrid" } }),
+    )
+    .unwrap();
     let mut settings = desk.stored("Billing").clone();
-    let asked = desk.editor().act(Action::Validate, &billing, &mut settings).unwrap().unwrap();
-    assert_eq!((asked.subscription, settings.status.unwrap().state), (billing, StatusState::Pending));
+    let asked = desk
+        .editor()
+        .act(Action::Validate, &billing, &mut settings)
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (asked.subscription, settings.status.unwrap().state),
+        (billing, StatusState::Pending)
+    );
 }
 
 #[test]

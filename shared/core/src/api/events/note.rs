@@ -23,12 +23,18 @@ pub struct LogNote<'a> {
 impl LogNote<'_> {
     /// The note; `None` if there is nothing to say.
     pub fn text(self) -> Option<String> {
-        let unknown = if self.searched_from.is_some() { NOT_FOUND_YET } else { UNKNOWN };
+        let unknown = if self.searched_from.is_some() {
+            NOT_FOUND_YET
+        } else {
+            UNKNOWN
+        };
         let unknown = self.is_unknown.then(|| unknown.to_owned());
         let off = self.is_off.then(|| OFF.to_owned());
         let cut = self.is_cut.then(|| CUT.to_owned());
-        let sentences: Vec<_> =
-            [unknown, self.end(), off, cut, self.damage()].into_iter().flatten().collect();
+        let sentences: Vec<_> = [unknown, self.end(), off, cut, self.damage()]
+            .into_iter()
+            .flatten()
+            .collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
@@ -41,12 +47,19 @@ impl LogNote<'_> {
     }
 
     fn damage(self) -> Option<String> {
-        let named = self.damaged.iter().take(FILES_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+        let named = self
+            .damaged
+            .iter()
+            .take(FILES_NAMED_MAX)
+            .copied()
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = match self.damaged.len().saturating_sub(FILES_NAMED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let text = format!("Files of the log are damaged, and may have had more records: {named}{more}.");
+        let text =
+            format!("Files of the log are damaged, and may have had more records: {named}{more}.");
         (!self.damaged.is_empty()).then_some(text)
     }
 }
@@ -58,8 +71,7 @@ const NOT_FOUND_YET: &str = "No record of this event was found so far.";
 
 const OFF: &str = "The delivery log of this topic is off, so what happens now is not recorded.";
 
-const CUT: &str =
-    "The id has more records than are shown. These are the newest; a `to` before them shows others.";
+const CUT: &str = "The id has more records than are shown. These are the newest; a `to` before them shows others.";
 
 #[cfg(test)]
 mod tests {
@@ -72,26 +84,64 @@ mod tests {
         };
         let all = LogNote::default();
         check(all, None);
-        check(LogNote { is_unknown: true, ..all }, Some(UNKNOWN));
-        check(LogNote { is_unknown: true, is_off: true, ..all }, Some(&format!("{UNKNOWN} {OFF}")));
-        check(LogNote { is_cut: true, ..all }, Some(CUT));
+        check(
+            LogNote {
+                is_unknown: true,
+                ..all
+            },
+            Some(UNKNOWN),
+        );
+        check(
+            LogNote {
+                is_unknown: true,
+                is_off: true,
+                ..all
+            },
+            Some(&format!("{UNKNOWN} {OFF}")),
+        );
+        check(
+            LogNote {
+                is_cut: true,
+                ..all
+            },
+            Some(CUT),
+        );
     }
 
     #[test]
     fn a_search_that_ended_early_says_how_to_go_on() {
         let searched_from = Some(Timestamp::EPOCH);
-        let text = LogNote { searched_from, ..LogNote::default() }.text().unwrap();
+        let text = LogNote {
+            searched_from,
+            ..LogNote::default()
+        }
+        .text()
+        .unwrap();
         let end = "it looked back to 1970-01-01T00:00:00.000Z. `from` and `to` narrow it; with \
                    `to=1970-01-01T00:00:00.000Z` it goes on from there.";
         assert!(text.ends_with(end), "{text}");
-        let text = LogNote { is_unknown: true, searched_from, ..LogNote::default() }.text().unwrap();
-        assert!(text.starts_with(NOT_FOUND_YET) && text.ends_with(end), "{text}");
+        let text = LogNote {
+            is_unknown: true,
+            searched_from,
+            ..LogNote::default()
+        }
+        .text()
+        .unwrap();
+        assert!(
+            text.starts_with(NOT_FOUND_YET) && text.ends_with(end),
+            "{text}"
+        );
     }
 
     #[test]
     fn damaged_files_are_named_as_far_as_there_is_room() {
         let check = |damaged: &[&str], named: &str| {
-            let text = LogNote { damaged, ..LogNote::default() }.text().unwrap();
+            let text = LogNote {
+                damaged,
+                ..LogNote::default()
+            }
+            .text()
+            .unwrap();
             assert!(text.ends_with(&format!(": {named}.")), "{text}");
         };
         check(&["a"], "a");

@@ -24,7 +24,8 @@ pub struct EventQuery {
     pub payload: Option<bool>,
 }
 
-/// The query of a list of records. Everything in it is text, so that every mistake can be named at once.
+/// The query of a list of records. Everything in it is text, so that every mistake can be named at
+/// once.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -83,10 +84,17 @@ impl RecordQuery {
             without_payload: true,
             ..RecordFilter::default()
         };
-        if filter.from.is_some_and(|from| filter.to.is_some_and(|to| to <= from)) {
+        if filter
+            .from
+            .is_some_and(|from| filter.to.is_some_and(|to| to <= from))
+        {
             mistakes.add("to", "expected a time after `from`");
         }
-        if mistakes.0.is_empty() { Ok(filter) } else { Err(mistakes.0) }
+        if mistakes.0.is_empty() {
+            Ok(filter)
+        } else {
+            Err(mistakes.0)
+        }
     }
 }
 
@@ -105,16 +113,27 @@ impl Mistakes {
     }
 
     fn add(&mut self, member: &str, text: impl Display) {
-        self.0.push(Mistake { member: member.to_owned(), is_at_name: false, text: text.to_string() });
+        self.0.push(Mistake {
+            member: member.to_owned(),
+            is_at_name: false,
+            text: text.to_string(),
+        });
     }
 }
 
 fn subscription(text: &str) -> Result<String, String> {
-    SubscriptionName::parse(text).map(|name| name.folded()).map_err(|error| error.to_string())
+    SubscriptionName::parse(text)
+        .map(|name| name.folded())
+        .map_err(|error| error.to_string())
 }
 
 fn result(text: &str) -> Result<LogResult, String> {
-    let words = || LogResult::ALL.iter().map(|word| format!("`{}`", word.as_str())).collect::<Vec<_>>();
+    let words = || {
+        LogResult::ALL
+            .iter()
+            .map(|word| format!("`{}`", word.as_str()))
+            .collect::<Vec<_>>()
+    };
     match LogResult::parse(text) {
         LogResult::Unknown => Err(format!("expected one of {}", words().join(", "))),
         result => Ok(result),
@@ -172,7 +191,10 @@ mod tests {
             ..RecordQuery::default()
         };
         let mistakes = query.filter(&orders()).unwrap_err();
-        let members: Vec<_> = mistakes.iter().map(|mistake| mistake.member.as_str()).collect();
+        let members: Vec<_> = mistakes
+            .iter()
+            .map(|mistake| mistake.member.as_str())
+            .collect();
         assert_eq!(members, ["subscription", "result", "status", "from", "to"]);
         let words = "expected one of `delivered`, `retry`, `held`, `dead-lettered`, `dropped`";
         assert_eq!(mistakes[1].text, words);
@@ -181,14 +203,21 @@ mod tests {
     #[test]
     fn a_time_that_ends_before_it_begins_is_a_mistake() {
         let at = Some("2026-11-21T10:00:00Z".into());
-        let query = RecordQuery { from: at.clone(), to: at, ..RecordQuery::default() };
+        let query = RecordQuery {
+            from: at.clone(),
+            to: at,
+            ..RecordQuery::default()
+        };
         let mistakes = query.filter(&orders()).unwrap_err();
         assert_eq!((mistakes.len(), mistakes[0].member.as_str()), (1, "to"));
     }
 
     #[test]
     fn an_id_is_looked_for_as_the_log_keeps_it() {
-        let query = EventQuery { from: Some(IsoTimestamp(Timestamp::EPOCH)), ..EventQuery::default() };
+        let query = EventQuery {
+            from: Some(IsoTimestamp(Timestamp::EPOCH)),
+            ..EventQuery::default()
+        };
         let look_up = query.look_up(&orders(), &"ü".repeat(2_000));
         assert_eq!(look_up.topic, Some("orders".into()));
         assert_eq!(look_up.event_id.unwrap().chars().count(), 1_024);

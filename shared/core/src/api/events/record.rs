@@ -17,8 +17,9 @@ pub struct RecordPage {
     /// What this page may lack, and why. Left out where there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may be short or
-    /// empty and still have one, because a request reads a bounded part of the log.
+    /// The beginning of the next page: send it as `cursor`. Left out on the last page. A page may
+    /// be short or empty and still have one, because a request reads a bounded part of the
+    /// log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -32,8 +33,8 @@ pub struct RecordView {
     pub record_id: String,
     /// The end of the attempt, or the time of the change.
     pub time: IsoTimestamp,
-    /// An attempt, or which change: `held`, `expired`, `given-up`, `dead-lettered`, `dropped`. `unknown` is a
-    /// word of a newer version.
+    /// An attempt, or which change: `held`, `expired`, `given-up`, `dead-lettered`, `dropped`.
+    /// `unknown` is a word of a newer version.
     pub kind: Kind,
     /// The event's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,10 +47,11 @@ pub struct RecordView {
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schema(example = "com.example.order.paid")]
     pub event_type: Option<String>,
-    /// Where the event is after it: `delivered`, to be tried again (`retry`), `held`, `dead-lettered`, or
-    /// `dropped`. `unknown` is a word of a newer version.
+    /// Where the event is after it: `delivered`, to be tried again (`retry`), `held`,
+    /// `dead-lettered`, or `dropped`. `unknown` is a word of a newer version.
     pub result: LogResult,
-    /// The name of the failure if the event is tried again, or the reason for which it was given up.
+    /// The name of the failure if the event is tried again, or the reason for which it was given
+    /// up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "Busy")]
     pub reason: Option<String>,
@@ -60,14 +62,15 @@ pub struct RecordView {
     /// The failure in words, where there was no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The time from the beginning of the request to the answer's head, or to the failure, in milliseconds.
+    /// The time from the beginning of the request to the answer's head, or to the failure, in
+    /// milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 87)]
     pub duration_ms: Option<u32>,
     /// The number of the attempt, from 1. For a change, the number of attempts before it.
     pub attempt: u16,
-    /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of a newer
-    /// version.
+    /// The origin of the attempt: `first`, `retry`, `replay`, or `resend`. `unknown` is a word of
+    /// a newer version.
     pub origin: Origin,
     /// The replay that the event came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +136,10 @@ impl RecordView {
     /// The same without the answer.
     #[must_use]
     pub fn without_answer(self) -> Self {
-        Self { answer: None, answer_type: None, ..self }
+        Self {
+            answer: None,
+            answer_type: None,
+            ..self
+        }
     }
 }

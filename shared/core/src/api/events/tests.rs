@@ -20,7 +20,11 @@ fn attempt(number: u16, result: LogResult, reason: Option<&str>) -> Record {
         event_id: Some("order-1".into()),
         event_type: Some("order.paid".into()),
         attempt: number,
-        origin: if number == 1 { Origin::First } else { Origin::Retry },
+        origin: if number == 1 {
+            Origin::First
+        } else {
+            Origin::Retry
+        },
         result,
         reason: reason.map(str::to_owned),
         accepted_at: at(0),
@@ -51,7 +55,10 @@ fn view(records: Vec<Record>) -> DeliveryView {
 
 #[test]
 fn a_delivery_is_shown_with_its_attempts() {
-    let second = Record { error: Some("no answer in time".into()), ..attempt(2, LogResult::Delivered, None) };
+    let second = Record {
+        error: Some("no answer in time".into()),
+        ..attempt(2, LogResult::Delivered, None)
+    };
     let waiting = json!({
         "key": "k-0", "subscription": "billing", "state": "waiting", "source": "/shop", "type": "order.paid",
         "subject": "orders/1", "acceptedAt": "2023-11-14T22:13:20.000Z",
@@ -65,10 +72,20 @@ fn a_delivery_is_shown_with_its_attempts() {
     });
     assert_eq!(serde_json::to_value(view(vec![first()])).unwrap(), waiting);
     let delivered = view(vec![second, first()]);
-    assert_eq!((delivered.state, delivered.next_attempt_at), (DeliveryState::Delivered, None));
-    let outcomes: Vec<_> = delivered.attempts.iter().map(|it| it.outcome.as_str()).collect();
+    assert_eq!(
+        (delivered.state, delivered.next_attempt_at),
+        (DeliveryState::Delivered, None)
+    );
+    let outcomes: Vec<_> = delivered
+        .attempts
+        .iter()
+        .map(|it| it.outcome.as_str())
+        .collect();
     assert_eq!(outcomes, ["Busy", "Delivered"]);
-    assert_eq!(delivered.attempts[1].error.as_deref(), Some("no answer in time"));
+    assert_eq!(
+        delivered.attempts[1].error.as_deref(),
+        Some("no answer in time")
+    );
 }
 
 #[test]
@@ -83,9 +100,18 @@ fn an_event_that_was_given_up_says_why_and_where_it_lies() {
         ..last.clone()
     };
     let shown = view(vec![first(), last, written]);
-    assert_eq!((shown.state, shown.reason.as_deref()), (DeliveryState::DeadLettered, Some("EndpointGone")));
-    assert_eq!(shown.dead_letter_object.as_deref(), Some("ORDERS/BILLING/x.json"));
-    assert_eq!((shown.attempts.len(), shown.attempts[1].outcome.as_str()), (2, "EndpointGone"));
+    assert_eq!(
+        (shown.state, shown.reason.as_deref()),
+        (DeliveryState::DeadLettered, Some("EndpointGone"))
+    );
+    assert_eq!(
+        shown.dead_letter_object.as_deref(),
+        Some("ORDERS/BILLING/x.json")
+    );
+    assert_eq!(
+        (shown.attempts.len(), shown.attempts[1].outcome.as_str()),
+        (2, "EndpointGone")
+    );
 }
 
 #[test]
@@ -97,7 +123,10 @@ fn an_event_that_waits_has_no_reason() {
 fn the_payload_is_shown_if_it_is_asked_for() {
     let history = histories(vec![first()]).remove(0);
     let payload = |asked| DeliveryView::of(&history, None, asked).payload;
-    assert_eq!((payload(true), payload(false)), (Payload::parse(r#"{"id":"order-1"}"#), None));
+    assert_eq!(
+        (payload(true), payload(false)),
+        (Payload::parse(r#"{"id":"order-1"}"#), None)
+    );
     let shown = serde_json::to_string(&DeliveryView::of(&history, None, true)).unwrap();
     assert!(shown.contains(r#""payload":{"id":"order-1"}"#), "{shown}");
 }
@@ -106,22 +135,45 @@ fn the_payload_is_shown_if_it_is_asked_for() {
 fn an_event_can_be_sent_again_while_the_log_and_the_payload_are_kept() {
     let until = |record: Record, retention| {
         let history = histories(vec![record]).remove(0);
-        DeliveryView::of(&history, retention, false).resendable_until.map(|until| until.0)
+        DeliveryView::of(&history, retention, false)
+            .resendable_until
+            .map(|until| until.0)
     };
-    let referenced =
-        Record { payload: None, payload_reference: Some("payloads/20231114/x".into()), ..first() };
+    let referenced = Record {
+        payload: None,
+        payload_reference: Some("payloads/20231114/x".into()),
+        ..first()
+    };
     assert_eq!(until(first(), Some(DAY)), Some(at(1_000) + DAY));
     assert_eq!(until(first(), None), None);
-    assert_eq!(until(Record { payload: None, ..first() }, Some(DAY)), None);
+    assert_eq!(
+        until(
+            Record {
+                payload: None,
+                ..first()
+            },
+            Some(DAY)
+        ),
+        None
+    );
     assert_eq!(until(referenced.clone(), Some(DAY)), Some(at(1_000) + DAY));
-    assert_eq!(until(referenced, Some(DAY * 30)), Some(at(0) + PAYLOAD_KEPT));
+    assert_eq!(
+        until(referenced, Some(DAY * 30)),
+        Some(at(0) + PAYLOAD_KEPT)
+    );
 }
 
 #[test]
 fn a_record_is_a_row() {
     let row = RecordView::from(first());
-    assert_eq!((row.id.as_deref(), row.key.as_str(), row.attempt), (Some("order-1"), "k-0", 1));
-    assert_eq!((row.answer.as_deref(), row.answer_type.as_deref()), (Some("try later"), Some("text/plain")));
+    assert_eq!(
+        (row.id.as_deref(), row.key.as_str(), row.attempt),
+        (Some("order-1"), "k-0", 1)
+    );
+    assert_eq!(
+        (row.answer.as_deref(), row.answer_type.as_deref()),
+        (Some("try later"), Some("text/plain"))
+    );
     let shown = serde_json::to_value(row.without_answer()).unwrap();
     let expected = json!({
         "recordId": "00000000000000000000000000000001", "time": "2023-11-14T22:13:21.000Z", "kind": "attempt",

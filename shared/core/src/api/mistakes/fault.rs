@@ -6,11 +6,12 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-/// How alike two names are at least, from 0 to 1, if one is likely a typo of the other. The program's options
-/// have the same bound: it is clap's.
+/// How alike two names are at least, from 0 to 1, if one is likely a typo of the other. The
+/// program's options have the same bound: it is clap's.
 const LIKENESS_MIN: f64 = 0.7;
 
-/// Longest name that is shown whole, and longest typo, in characters. No member's name is half as long.
+/// Longest name that is shown whole, and longest typo, in characters. No member's name is half as
+/// long.
 const NAME_CHARS_MAX: usize = 64;
 
 /// A name as messages show it.
@@ -25,9 +26,15 @@ pub(super) fn shortened(name: &str) -> Cow<'_, str> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A member that its object does not have.
-    UnknownMember { name: String, known: &'static [&'static str] },
+    UnknownMember {
+        name: String,
+        known: &'static [&'static str],
+    },
     /// A word that is none of those expected.
-    UnknownWord { word: String, known: &'static [&'static str] },
+    UnknownWord {
+        word: String,
+        known: &'static [&'static str],
+    },
     /// A member that its object must have.
     Missing(&'static str),
     /// A value of the wrong kind or form.
@@ -52,8 +59,12 @@ fn most_alike(written: &str, known: &[&'static str]) -> Option<&'static str> {
         return None;
     }
     let written = written.to_lowercase();
-    let rated = known.iter().filter_map(|name| Some((likeness(&written, &name.to_lowercase())?, *name)));
-    rated.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, name)| name)
+    let rated = known
+        .iter()
+        .filter_map(|name| Some((likeness(&written, &name.to_lowercase())?, *name)));
+    rated
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, name)| name)
 }
 
 /// How alike a typo is to its name: one slip of the fingers, or [`LIKENESS_MIN`] and more.
@@ -94,11 +105,17 @@ impl de::Error for Fault {
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        Self::UnknownMember { name: name.to_owned(), known }
+        Self::UnknownMember {
+            name: name.to_owned(),
+            known,
+        }
     }
 
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
-        Self::UnknownWord { word: word.to_owned(), known }
+        Self::UnknownWord {
+            word: word.to_owned(),
+            known,
+        }
     }
 
     fn missing_field(name: &'static str) -> Self {
@@ -106,7 +123,11 @@ impl de::Error for Fault {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::Value(format!("expected {}, found {}", kind_expected(expected), kind_found(found)))
+        Self::Value(format!(
+            "expected {}, found {}",
+            kind_expected(expected),
+            kind_found(found)
+        ))
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -117,7 +138,9 @@ impl de::Error for Fault {
 /// The kind of value that serde expected, in the words of the documents.
 fn kind_expected(expected: &dyn Expected) -> String {
     match expected.to_string() {
-        text if matches!(text.as_str(), "u8" | "u16" | "u32" | "u64") => "a whole number".to_owned(),
+        text if matches!(text.as_str(), "u8" | "u16" | "u32" | "u64") => {
+            "a whole number".to_owned()
+        }
         text if text == "f64" => "a number".to_owned(),
         text if text == "a string" => "a text".to_owned(),
         text if text == "a sequence" => "a list".to_owned(),
@@ -160,7 +183,10 @@ mod tests {
         const KNOWN: &[&str] = &["endpoint", "filter", "retryPolicy", "deadLetter", "url"];
         let check = |written: &str, expected: &str| {
             let fault = Fault::unknown_field(written, KNOWN);
-            assert_eq!(fault.to_string(), format!("unknown member `{written}`, {expected}"));
+            assert_eq!(
+                fault.to_string(),
+                format!("unknown member `{written}`, {expected}")
+            );
         };
         check("filters", "did you mean `filter`?");
         check("enpoint", "did you mean `endpoint`?");
@@ -168,7 +194,10 @@ mod tests {
         check("dead_letters", "did you mean `deadLetter`?");
         check("URI", "did you mean `url`?");
         check("ulr", "did you mean `url`?");
-        check("colour", "expected one of `endpoint`, `filter`, `retryPolicy`, `deadLetter`, `url`");
+        check(
+            "colour",
+            "expected one of `endpoint`, `filter`, `retryPolicy`, `deadLetter`, `url`",
+        );
     }
 
     #[test]
@@ -176,8 +205,16 @@ mod tests {
         let check = |word: &str, known: &'static [&'static str], expected: &str| {
             assert_eq!(Fault::unknown_variant(word, known).to_string(), expected);
         };
-        check("cloudevent", &["CloudEvents", "EventGrid"], "unknown word, did you mean `CloudEvents`?");
-        check("whsec_a", &["v1", "v1a"], "unknown word, expected one of `v1`, `v1a`");
+        check(
+            "cloudevent",
+            &["CloudEvents", "EventGrid"],
+            "unknown word, did you mean `CloudEvents`?",
+        );
+        check(
+            "whsec_a",
+            &["v1", "v1a"],
+            "unknown word, expected one of `v1`, `v1a`",
+        );
         check("whsec_a", &["v1"], "unknown word, expected `v1`");
         check("whsec_a", &[], "unknown word");
     }
@@ -187,10 +224,26 @@ mod tests {
         let check = |found: Unexpected<'_>, expected: &str, text: &str| {
             assert_eq!(Fault::invalid_type(found, &expected).to_string(), text);
         };
-        check(Unexpected::Str("whsec_a"), "a sequence", "expected a list, found a text");
-        check(Unexpected::Unsigned(5), "a string", "expected a text, found a number");
-        check(Unexpected::Map, "u16", "expected a whole number, found an object");
-        check(Unexpected::Seq, "struct FilterSettings", "expected an object, found a list");
+        check(
+            Unexpected::Str("whsec_a"),
+            "a sequence",
+            "expected a list, found a text",
+        );
+        check(
+            Unexpected::Unsigned(5),
+            "a string",
+            "expected a text, found a number",
+        );
+        check(
+            Unexpected::Map,
+            "u16",
+            "expected a whole number, found an object",
+        );
+        check(
+            Unexpected::Seq,
+            "struct FilterSettings",
+            "expected an object, found a list",
+        );
         check(Unexpected::Unit, "f64", "expected a number, found nothing");
         let fault = Fault::invalid_value(Unexpected::Signed(-1), &"u16");
         assert_eq!(fault.to_string(), "expected a whole number from 0 to 65535");

@@ -14,7 +14,8 @@ use super::tree::{Content, Node};
 pub enum Notation {
     /// JSON: every value has one kind.
     Json,
-    /// YAML: a text without quotes may look like a number or boolean, and nothing is an empty list or object.
+    /// YAML: a text without quotes may look like a number or boolean, and nothing is an empty list
+    /// or object.
     Yaml,
 }
 
@@ -55,7 +56,9 @@ impl<'a> Reader<'a> {
     /// The number or boolean that a text in YAML is where one is expected.
     fn plain(self) -> Option<Value> {
         match &self.node.content {
-            Content::Scalar(Value::String(text), _) if self.notation == Notation::Yaml => plain(text),
+            Content::Scalar(Value::String(text), _) if self.notation == Notation::Yaml => {
+                plain(text)
+            }
             Content::Scalar(..) | Content::List(_) | Content::Object { .. } => None,
         }
     }
@@ -65,9 +68,9 @@ fn plain(text: &str) -> Option<Value> {
     match text.to_ascii_lowercase().as_str() {
         "y" | "yes" | "on" => Some(true.into()),
         "n" | "no" | "off" => Some(false.into()),
-        text => {
-            serde_json::from_str(text).ok().filter(|value: &Value| value.is_boolean() || value.is_number())
-        }
+        text => serde_json::from_str(text)
+            .ok()
+            .filter(|value: &Value| value.is_boolean() || value.is_number()),
     }
 }
 
@@ -114,7 +117,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Content::Scalar(value, _) => visit_scalar(value, visitor),
             Content::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(read))),
             Content::Object { members, .. } => {
-                let members = members.iter().map(|(name, node)| (name.as_str(), read(node)));
+                let members = members
+                    .iter()
+                    .map(|(name, node)| (name.as_str(), read(node)));
                 visitor.visit_map(MapDeserializer::new(members))
             }
         }
@@ -132,7 +137,11 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self)
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

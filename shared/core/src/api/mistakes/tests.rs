@@ -10,7 +10,10 @@ fn of_topic(topic: &Value) -> Vec<(String, String)> {
         let keys = TopicKeys::new(Secret::new(""), Secret::new(""));
         compile_topic(&TopicName::parse("orders").unwrap(), settings, keys).map(drop)
     };
-    mistakes(topic, Notation::Json, check).into_iter().map(|one| (one.member, one.text)).collect()
+    mistakes(topic, Notation::Json, check)
+        .into_iter()
+        .map(|one| (one.member, one.text))
+        .collect()
 }
 
 /// Checks the mistakes of a topic with these subscriptions.
@@ -29,7 +32,10 @@ fn endpoint() -> Value {
 
 #[test]
 fn settings_without_a_mistake_have_none() {
-    check(&json!({ "a": { "endpoint": endpoint(), "filter": { "includedEventTypes": ["x"] } } }), &[]);
+    check(
+        &json!({ "a": { "endpoint": endpoint(), "filter": { "includedEventTypes": ["x"] } } }),
+        &[],
+    );
     assert_eq!(of_topic(&json!({})), []);
 }
 
@@ -63,8 +69,9 @@ fn every_kind_of_mistake_in_every_subscription_is_named() {
         ]
         .map(|(member, text)| (format!("subscriptions.{name}.{member}"), text.to_owned()))
     };
-    let mut found =
-        of_topic(&json!({ "subscriptions": { "a": broken("CloudEvent"), "b": broken("cloudevents") } }));
+    let mut found = of_topic(
+        &json!({ "subscriptions": { "a": broken("CloudEvent"), "b": broken("cloudevents") } }),
+    );
     found.sort();
     assert_eq!(found, [expected("a"), expected("b")].concat());
 }
@@ -74,7 +81,10 @@ fn a_mistake_below_a_mistyped_name_is_named_as_it_was_written() {
     check(
         &json!({ "a": { "enpoint": { "ulr": "https://a.example/", "timeout": "PT2M" } } }),
         &[
-            ("a.enpoint", "unknown member `enpoint`, did you mean `endpoint`?"),
+            (
+                "a.enpoint",
+                "unknown member `enpoint`, did you mean `endpoint`?",
+            ),
             ("a.enpoint.ulr", "unknown member `ulr`, did you mean `url`?"),
             ("a.enpoint.timeout", "PT2M is outside PT1S..=PT1M"),
         ],
@@ -83,7 +93,8 @@ fn a_mistake_below_a_mistyped_name_is_named_as_it_was_written() {
 
 #[test]
 fn items_keep_their_numbers() {
-    let no_duration = "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
+    let no_duration =
+        "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
     let schedule = json!(["x", "PT1S", "P2D", "y"]);
     check(
         &json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": schedule } } }),
@@ -101,12 +112,24 @@ fn what_follows_from_a_mistake_is_left_out() {
     let broken = json!({ "a": {
         "endpoint": { "url": 5 }, "retryPolicy": { "schedule": ["P2D"] },
     } });
-    check(&broken, &[("a.endpoint.url", "expected a text, found a number")]);
+    check(
+        &broken,
+        &[("a.endpoint.url", "expected a text, found a number")],
+    );
     let broken = json!({ "a": { "endpoint": endpoint(), "retryPolicy": { "schedule": ["P2D"] } } });
-    check(&broken, &[("a.retryPolicy.schedule[0]", "P2D is outside PT0S..=P1D")]);
+    check(
+        &broken,
+        &[("a.retryPolicy.schedule[0]", "P2D is outside PT0S..=P1D")],
+    );
     // The value of a mistyped member is none of the likely member's: one mistake is enough.
     let broken = json!({ "a": { "endpoint": endpoint(), "filters": 5 } });
-    check(&broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
+    check(
+        &broken,
+        &[(
+            "a.filters",
+            "unknown member `filters`, did you mean `filter`?",
+        )],
+    );
 }
 
 #[test]
@@ -118,16 +141,28 @@ fn where_a_word_is_unknown_no_rule_is_judged_that_may_depend_on_it() {
         })
     };
     let unknown = "unknown word, expected one of `CloudEvents`, `EventGrid`, `Custom`";
-    assert_eq!(of_topic(&topic("?")), [("inputSchema".to_owned(), unknown.to_owned())]);
+    assert_eq!(
+        of_topic(&topic("?")),
+        [("inputSchema".to_owned(), unknown.to_owned())]
+    );
     let likely = "unknown word, did you mean `Custom`?";
-    assert_eq!(of_topic(&topic("Costum")), [("inputSchema".to_owned(), likely.to_owned())]);
+    assert_eq!(
+        of_topic(&topic("Costum")),
+        [("inputSchema".to_owned(), likely.to_owned())]
+    );
     assert_eq!(of_topic(&topic("CloudEvents")).len(), 2);
 }
 
 #[test]
 fn a_likely_name_that_is_there_already_is_still_suggested() {
     let broken = json!({ "a": { "endpoint": endpoint(), "filter": {}, "filters": {} } });
-    check(&broken, &[("a.filters", "unknown member `filters`, did you mean `filter`?")]);
+    check(
+        &broken,
+        &[(
+            "a.filters",
+            "unknown member `filters`, did you mean `filter`?",
+        )],
+    );
 }
 
 #[test]
@@ -150,9 +185,20 @@ fn a_missing_member_is_named_once_beside_other_mistakes() {
 
 #[test]
 fn a_whole_that_is_no_object_is_one_mistake() {
-    let found = mistakes(&json!([]), Notation::Json, |_: &SubscriptionSettings| Ok(()));
+    let found = mistakes(
+        &json!([]),
+        Notation::Json,
+        |_: &SubscriptionSettings| Ok(()),
+    );
     let text = "expected an object, found a list".to_owned();
-    assert_eq!(found, [Mistake { member: String::new(), is_at_name: false, text }]);
+    assert_eq!(
+        found,
+        [Mistake {
+            member: String::new(),
+            is_at_name: false,
+            text
+        }]
+    );
 }
 
 #[test]
@@ -181,15 +227,27 @@ fn no_more_mistakes_are_named_than_a_person_reads() {
 fn many_values_below_a_long_name_are_one_short_mistake() {
     let name = "k".repeat(500_000);
     let found = of_topic(&json!({ name: vec![0; 260_000] }));
-    assert!(found.len() == 1 && found[0].0.len() < 100 && found[0].1.len() < 300, "{}", found.len());
+    assert!(
+        found.len() == 1 && found[0].0.len() < 100 && found[0].1.len() < 300,
+        "{}",
+        found.len()
+    );
 }
 
 #[test]
 fn where_a_word_is_expected_the_words_are_named() {
     let text = "unknown word, expected one of `CloudEvents`, `EventGrid`, `Custom`";
-    for schema in [json!(null), json!(1), json!(["CloudEvents"]), json!({ "CloudEvents": {} })] {
+    for schema in [
+        json!(null),
+        json!(1),
+        json!(["CloudEvents"]),
+        json!({ "CloudEvents": {} }),
+    ] {
         let found = of_topic(&json!({ "inputSchema": schema }));
-        assert!(found.is_empty() || found == [("inputSchema".to_owned(), text.to_owned())], "{found:?}");
+        assert!(
+            found.is_empty() || found == [("inputSchema".to_owned(), text.to_owned())],
+            "{found:?}"
+        );
     }
 }
 
@@ -201,8 +259,12 @@ fn no_mistake_repeats_a_value() {
         json!({ "secrets": [{ "whsec_hush": 1 }] }),
         json!({ "secrets": ["hush"] }),
     ] {
-        let topic = json!({ "subscriptions": { "a": { "endpoint": endpoint(), "signing": signing } } });
+        let topic =
+            json!({ "subscriptions": { "a": { "endpoint": endpoint(), "signing": signing } } });
         let found = format!("{:?}", of_topic(&topic));
-        assert!(found.contains("signing") && !found.contains("hush"), "{found}");
+        assert!(
+            found.contains("signing") && !found.contains("hush"),
+            "{found}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The settings that a user wrote, as a tree in which mistakes are repaired. Each node knows where it was
-//! written.
+//! The settings that a user wrote, as a tree in which mistakes are repaired. Each node knows where
+//! it was written.
 
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
@@ -14,7 +14,8 @@ pub(super) struct Node {
     step: Step,
     /// Whether a mistake was repaired in it or below it.
     is_repaired: bool,
-    /// Whether a word in it was taken out, so that it is unknown which rules hold for its other members.
+    /// Whether a word in it was taken out, so that it is unknown which rules hold for its other
+    /// members.
     has_lost_word: bool,
     /// The value, or the values below it.
     pub(super) content: Content,
@@ -66,12 +67,21 @@ impl Node {
                 Content::List(items.into_iter().enumerate().map(item).collect())
             }
             Written::Object(members) => {
-                let member = |(name, value): (String, _)| (name.clone(), Self::at(Step::Name(name), value));
-                Content::Object { members: members.into_iter().map(member).collect(), removed: Vec::new() }
+                let member =
+                    |(name, value): (String, _)| (name.clone(), Self::at(Step::Name(name), value));
+                Content::Object {
+                    members: members.into_iter().map(member).collect(),
+                    removed: Vec::new(),
+                }
             }
             Written::Scalar { value, text } => Content::Scalar(value, text),
         };
-        Self { step, is_repaired: false, has_lost_word: false, content }
+        Self {
+            step,
+            is_repaired: false,
+            has_lost_word: false,
+            content,
+        }
     }
 
     /// The number of values: this one and all below it.
@@ -102,23 +112,28 @@ impl Node {
         Some((self.child(step)?, rest))
     }
 
-    /// Whether the fault only follows, or may only follow, from one that was repaired: in the same value,
-    /// below it, or in a word on the way to it.
+    /// Whether the fault only follows, or may only follow, from one that was repaired: in the same
+    /// value, below it, or in a word on the way to it.
     pub(super) fn explains(&self, steps: &[String], fault: &Fault) -> bool {
         let node = self.deepest(steps);
         match (fault, &node.content) {
-            (Fault::Missing(name), Content::Object { removed, .. }) => removed.iter().any(|one| one == name),
+            (Fault::Missing(name), Content::Object { removed, .. }) => {
+                removed.iter().any(|one| one == name)
+            }
             (Fault::Rule(_), _) => node.is_repaired || self.has_lost_word_on(steps),
             _ => node.is_repaired,
         }
     }
 
     fn has_lost_word_on(&self, steps: &[String]) -> bool {
-        self.has_lost_word || self.next(steps).is_some_and(|(child, rest)| child.has_lost_word_on(rest))
+        self.has_lost_word
+            || self
+                .next(steps)
+                .is_some_and(|(child, rest)| child.has_lost_word_on(rest))
     }
 
-    /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is the whole
-    /// tree.
+    /// Repairs a fault: writes the likely name or word, or takes the value out. False if that is
+    /// the whole tree.
     pub(super) fn repair(&mut self, steps: &[String], fault: &Fault) -> bool {
         let is_repaired = match (fault, fault.likely()) {
             (Fault::UnknownMember { .. }, Some(likely)) => self.rename(steps, likely),
@@ -144,9 +159,10 @@ impl Node {
     fn child(&self, step: &str) -> Option<&Self> {
         match &self.content {
             Content::List(items) => items.get(step.parse::<usize>().ok()?),
-            Content::Object { members, .. } => {
-                members.iter().find(|(name, _)| name == step).map(|(_, node)| node)
-            }
+            Content::Object { members, .. } => members
+                .iter()
+                .find(|(name, _)| name == step)
+                .map(|(_, node)| node),
             Content::Scalar(..) => None,
         }
     }
@@ -154,22 +170,31 @@ impl Node {
     fn child_mut(&mut self, step: &str) -> Option<&mut Self> {
         match &mut self.content {
             Content::List(items) => items.get_mut(step.parse::<usize>().ok()?),
-            Content::Object { members, .. } => {
-                members.iter_mut().find(|(name, _)| name == step).map(|(_, node)| node)
-            }
+            Content::Object { members, .. } => members
+                .iter_mut()
+                .find(|(name, _)| name == step)
+                .map(|(_, node)| node),
             Content::Scalar(..) => None,
         }
     }
 
     /// Gives the member at `steps` another name, unless its object has one of that name.
     fn rename(&mut self, steps: &[String], to: &str) -> bool {
-        let Some((last, way)) = steps.split_last() else { return false };
-        let Some(object) = self.repaired(way) else { return false };
-        let Content::Object { members, .. } = &mut object.content else { return false };
+        let Some((last, way)) = steps.split_last() else {
+            return false;
+        };
+        let Some(object) = self.repaired(way) else {
+            return false;
+        };
+        let Content::Object { members, .. } = &mut object.content else {
+            return false;
+        };
         if members.iter().any(|(name, _)| name == to) {
             return false;
         }
-        let Some((name, node)) = members.iter_mut().find(|(name, _)| name == last) else { return false };
+        let Some((name, node)) = members.iter_mut().find(|(name, _)| name == last) else {
+            return false;
+        };
         to.clone_into(name);
         node.is_repaired = true;
         true
@@ -177,7 +202,9 @@ impl Node {
 
     /// Writes another word at `steps`.
     fn reword(&mut self, steps: &[String], to: &str) -> bool {
-        let Some(node) = self.repaired(steps) else { return false };
+        let Some(node) = self.repaired(steps) else {
+            return false;
+        };
         node.content = Content::Scalar(to.into(), None);
         true
     }
@@ -191,10 +218,15 @@ impl Node {
         }
     }
 
-    /// Takes out the node at `steps`, or else the deepest one on the way to it. False if that is this one.
+    /// Takes out the node at `steps`, or else the deepest one on the way to it. False if that is
+    /// this one.
     fn take_out(&mut self, steps: &[String]) -> bool {
-        let Some((step, rest)) = steps.split_first() else { return false };
-        let Some(child) = self.child_mut(step) else { return false };
+        let Some((step, rest)) = steps.split_first() else {
+            return false;
+        };
+        let Some(child) = self.child_mut(step) else {
+            return false;
+        };
         if !child.take_out(rest) {
             self.remove(step);
         }
@@ -206,7 +238,9 @@ impl Node {
         match &mut self.content {
             Content::List(items) => {
                 let index: Option<usize> = step.parse().ok();
-                index.filter(|index| *index < items.len()).map(|index| items.remove(index));
+                index
+                    .filter(|index| *index < items.len())
+                    .map(|index| items.remove(index));
             }
             Content::Object { members, removed } => {
                 members.retain(|(name, _)| name != step);
@@ -219,12 +253,20 @@ impl Node {
 
 fn join(path: String, name: &str) -> String {
     let name = shortened(name);
-    if path.is_empty() { name.into_owned() } else { path + "." + &name }
+    if path.is_empty() {
+        name.into_owned()
+    } else {
+        path + "." + &name
+    }
 }
 
 /// The steps to a member that a rule names, such as `retryPolicy.schedule[1]`.
 pub(super) fn steps_of_member(member: &str) -> Vec<String> {
-    member.split(['.', '[', ']']).filter(|step| !step.is_empty()).map(str::to_owned).collect()
+    member
+        .split(['.', '[', ']'])
+        .filter(|step| !step.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The steps of a path.

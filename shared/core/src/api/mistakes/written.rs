@@ -9,7 +9,8 @@ pub enum Written {
     Scalar {
         /// The value that the notation gives it.
         value: Value,
-        /// The characters, where they may be meant as a text: `1.10` in YAML is a number, or the text `1.10`.
+        /// The characters, where they may be meant as a text: `1.10` in YAML is a number, or the
+        /// text `1.10`.
         text: Option<String>,
     },
     /// The items in their order.
@@ -22,10 +23,16 @@ impl From<&Value> for Written {
     fn from(value: &Value) -> Self {
         match value {
             Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
-            Value::Object(members) => {
-                Self::Object(members.iter().map(|(name, value)| (name.clone(), value.into())).collect())
-            }
-            scalar => Self::Scalar { value: scalar.clone(), text: None },
+            Value::Object(members) => Self::Object(
+                members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.into()))
+                    .collect(),
+            ),
+            scalar => Self::Scalar {
+                value: scalar.clone(),
+                text: None,
+            },
         }
     }
 }

@@ -34,14 +34,24 @@ impl Disabled<'_> {
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
         let (topic, subscription) = (self.topic, self.subscription);
         let envelope = Envelope {
-            id: format!("{}.{}.disabled.{}", topic.folded(), subscription.folded(), self.since.as_millis()),
+            id: format!(
+                "{}.{}.disabled.{}",
+                topic.folded(),
+                subscription.folded(),
+                self.since.as_millis()
+            ),
             event_type: SUBSCRIPTION_DISABLED,
             source: path(topic, subscription),
             subject: path(topic, subscription),
             at: self.since,
             traceparent: None,
         };
-        let data = Data { topic, subscription, reason: self.reason, since: self.since.to_string() };
+        let data = Data {
+            topic,
+            subscription,
+            reason: self.reason,
+            since: self.since.to_string(),
+        };
         envelope.around(&data, schema)
     }
 }
@@ -59,7 +69,9 @@ mod tests {
             reason: "the endpoint answered 410 Gone",
             since: Timestamp::from_millis(1_700_000_000_000),
         };
-        let event = Notice::Disabled(disabled).event(Schema::CloudEvents).unwrap();
+        let event = Notice::Disabled(disabled)
+            .event(Schema::CloudEvents)
+            .unwrap();
         assert_eq!(
             event.json(),
             r#"{"specversion":"1.0","id":"orders.billing.disabled.1700000000000","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.subscription.disabled","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:13:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","reason":"the endpoint answered 410 Gone","since":"2023-11-14T22:13:20.000Z"}}"#

@@ -9,8 +9,8 @@ use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 /// The version of the data of notices.
 const DATA_VERSION: &str = "1";
 
-/// A notice without its data. `subject` begins with `source`: Event Grid's events have no `source`, and a
-/// subscription to notices can be filtered by the beginning of `subject` alone.
+/// A notice without its data. `subject` begins with `source`: Event Grid's events have no `source`,
+/// and a subscription to notices can be filtered by the beginning of `subject` alone.
 pub(super) struct Envelope<'a> {
     pub(super) id: String,
     pub(super) event_type: &'static str,
@@ -27,8 +27,13 @@ pub(super) fn path(topic: &TopicName, subscription: &SubscriptionName) -> String
 
 impl Envelope<'_> {
     /// The notice with this data.
-    pub(super) fn around(&self, data: &impl Serialize, schema: Schema) -> Result<Event, EventError> {
-        // Writing text that was read as JSON cannot fail; if it did, the empty text would be no event.
+    pub(super) fn around(
+        &self,
+        data: &impl Serialize,
+        schema: Schema,
+    ) -> Result<Event, EventError> {
+        // Writing text that was read as JSON cannot fail; if it did, the empty text would be no
+        // event.
         let data = serde_json::to_vec(data).unwrap_or_default();
         let json = match schema {
             Schema::CloudEvents => self.cloud_event(&data),
@@ -41,8 +46,14 @@ impl Envelope<'_> {
 
     fn cloud_event(&self, data: &[u8]) -> Bytes {
         let mut event = ObjectWriter::with_capacity(data.len());
-        event.text("specversion", "1.0").text("id", &self.id).text("source", &self.source);
-        event.text("type", self.event_type).text("subject", &self.subject).text("time", &self.at.to_string());
+        event
+            .text("specversion", "1.0")
+            .text("id", &self.id)
+            .text("source", &self.source);
+        event
+            .text("type", self.event_type)
+            .text("subject", &self.subject)
+            .text("time", &self.at.to_string());
         event.text("datacontenttype", "application/json");
         if let Some(traceparent) = self.traceparent {
             event.text("traceparent", traceparent);
@@ -53,14 +64,22 @@ impl Envelope<'_> {
 
     fn event_grid_event(&self, data: &[u8]) -> Bytes {
         let mut event = ObjectWriter::with_capacity(data.len());
-        event.text("id", &self.id).text("topic", &self.source).text("subject", &self.subject);
-        event.text("eventType", self.event_type).text("eventTime", &self.at.to_event_grid());
-        event.text("dataVersion", DATA_VERSION).text("metadataVersion", "1").raw("data", data);
+        event
+            .text("id", &self.id)
+            .text("topic", &self.source)
+            .text("subject", &self.subject);
+        event
+            .text("eventType", self.event_type)
+            .text("eventTime", &self.at.to_event_grid());
+        event
+            .text("dataVersion", DATA_VERSION)
+            .text("metadataVersion", "1")
+            .raw("data", data);
         event.finish()
     }
 
-    /// The envelope that an input mapping would make: on a topic of custom events a notice is its data, with
-    /// this around it.
+    /// The envelope that an input mapping would make: on a topic of custom events a notice is its
+    /// data, with this around it.
     fn mapped(&self) -> events::Envelope {
         events::Envelope {
             id: self.id.as_str().into(),

@@ -1,4 +1,5 @@
-//! The notice about an event that was dead-lettered or dropped: what a non-delivery report is to a mail.
+//! The notice about an event that was dead-lettered or dropped: what a non-delivery report is to a
+//! mail.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use super::envelope::{Envelope, path};
 use crate::attempt::{DeadLetterReason, OutcomeName};
 use crate::events::{Event, EventError, without_members};
 use crate::model::{
-    DeadLetter, Entry, NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX, Schema, SubscriptionName, Timestamp,
-    TopicName,
+    DeadLetter, Entry, NOTICE_BYTES_MAX, NOTICE_TEXT_CHARS_MAX, Schema, SubscriptionName,
+    Timestamp, TopicName,
 };
 
 /// The type of a notice about an event that was given up.
@@ -77,16 +78,20 @@ enum Shown {
 }
 
 impl Failed<'_> {
-    /// The event is shown whole while the notice is not too long, then without its data, then in its
-    /// beginnings.
+    /// The event is shown whole while the notice is not too long, then without its data, then in
+    /// its beginnings.
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
         let Some(original) = self.text.and_then(|text| self.original(text)) else {
             return self.notice(schema, None, None, Shown::Beginnings);
         };
-        for (shown, text) in
-            [(Shown::Whole, Some(original.json().clone())), (Shown::WithoutData, without_data(&original))]
-        {
-            if text.as_ref().is_none_or(|text| text.len() <= NOTICE_BYTES_MAX) {
+        for (shown, text) in [
+            (Shown::Whole, Some(original.json().clone())),
+            (Shown::WithoutData, without_data(&original)),
+        ] {
+            if text
+                .as_ref()
+                .is_none_or(|text| text.len() <= NOTICE_BYTES_MAX)
+            {
                 let notice = self.notice(schema, Some(&original), text.as_ref(), shown)?;
                 if notice.json().len() <= NOTICE_BYTES_MAX {
                     return Ok(notice);
@@ -116,9 +121,15 @@ impl Failed<'_> {
             topic,
             subscription,
             id: original.map(Event::id).map(|value| beginning(value, shown)),
-            source: original.and_then(Event::source).map(|value| beginning(value, shown)),
-            r#type: original.map(Event::event_type).map(|value| beginning(value, shown)),
-            subject: original.and_then(Event::subject).map(|value| beginning(value, shown)),
+            source: original
+                .and_then(Event::source)
+                .map(|value| beginning(value, shown)),
+            r#type: original
+                .map(Event::event_type)
+                .map(|value| beginning(value, shown)),
+            subject: original
+                .and_then(Event::subject)
+                .map(|value| beginning(value, shown)),
             dead_letter_reason: self.letter.reason,
             delivery_attempts: delivery.attempts,
             last_delivery_outcome: self.letter.last_outcome(),
@@ -132,7 +143,12 @@ impl Failed<'_> {
             event: text.and_then(|text| serde_json::from_slice(text).ok()),
         };
         let envelope = Envelope {
-            id: format!("{}.{}.{}", topic.folded(), subscription.folded(), self.entry.key),
+            id: format!(
+                "{}.{}.{}",
+                topic.folded(),
+                subscription.folded(),
+                self.entry.key
+            ),
             event_type: DELIVERY_FAILED,
             source: path(topic, subscription),
             subject: path(topic, subscription),

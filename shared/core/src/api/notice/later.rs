@@ -1,5 +1,5 @@
-//! Notices that could not be sent yet: a dead-letter message of their own asks for them, rarer each time, and
-//! not for ever.
+//! Notices that could not be sent yet: a dead-letter message of their own asks for them, rarer each
+//! time, and not for ever.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ pub enum Fate<'a> {
     Dropped,
 }
 
-/// The letter that asks again for the notices about this one, and the delay of its message in seconds; `None`
-/// when the time for them is over.
+/// The letter that asks again for the notices about this one, and the delay of its message in
+/// seconds; `None` when the time for them is over.
 pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, u16)> {
     let before = letter.storage.filter(|_| letter.asks_for_notices_only());
     let trouble = StorageTrouble::once_more(before, now);
@@ -37,7 +37,12 @@ pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(Dead
         Fate::Written(object) => (Some(object.to_owned()), false),
         Fate::Dropped => (None, true),
     };
-    let letter = DeadLetter { storage: Some(trouble), object, dropped, ..letter };
+    let letter = DeadLetter {
+        storage: Some(trouble),
+        object,
+        dropped,
+        ..letter
+    };
     Some((letter, dead_letter_delay_secs(wait)))
 }
 
@@ -58,8 +63,14 @@ mod tests {
     #[test]
     fn notices_are_asked_for_rarer_each_time_and_not_for_ever() {
         // What the bucket refused before the object was there does not count.
-        let refused = StorageTrouble { since: Timestamp::EPOCH, failures: 9 };
-        let mut asked = DeadLetter { storage: Some(refused), ..letter() };
+        let refused = StorageTrouble {
+            since: Timestamp::EPOCH,
+            failures: 9,
+        };
+        let mut asked = DeadLetter {
+            storage: Some(refused),
+            ..letter()
+        };
         let (mut now, mut delays) = (NOW, Vec::new());
         while let Some((next, delay)) = later(asked, Fate::Written("x"), now) {
             assert_eq!((next.object.as_deref(), next.dropped), (Some("x"), false));

@@ -35,7 +35,11 @@ impl LinkChanged<'_> {
         let since = self.condition.since;
         let envelope = Envelope {
             // A phase begins once at a time.
-            id: format!("link.{}.{word}.{}", self.target.to_string().replace(' ', "."), since.as_millis()),
+            id: format!(
+                "link.{}.{word}.{}",
+                self.target.to_string().replace(' ', "."),
+                since.as_millis()
+            ),
             event_type,
             source: SOURCE.to_owned(),
             subject: subject(self.target),
@@ -76,7 +80,10 @@ mod tests {
             hold: 1,
             until: since + Duration::from_mins(10),
             failures: 13,
-            last: Failure { outcome: OutcomeName::Busy, status: Some(503) },
+            last: Failure {
+                outcome: OutcomeName::Busy,
+                status: Some(503),
+            },
             probe: None,
             told_down: false,
             asked: false,
@@ -86,8 +93,18 @@ mod tests {
 
     fn told(target: &str, condition: &Condition, news: StateChange) -> Value {
         let target = Target::parse(target).unwrap();
-        let changed = LinkChanged { target: &target, condition, news };
-        serde_json::from_slice(Notice::Link(changed).event(Schema::CloudEvents).unwrap().json()).unwrap()
+        let changed = LinkChanged {
+            target: &target,
+            condition,
+            news,
+        };
+        serde_json::from_slice(
+            Notice::Link(changed)
+                .event(Schema::CloudEvents)
+                .unwrap()
+                .json(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -103,12 +120,18 @@ mod tests {
                 "nextProbe": "2023-11-14T22:23:20.000Z",
             },
         });
-        assert_eq!(told("https://a.example:443", &condition(), StateChange::Down), expected);
+        assert_eq!(
+            told("https://a.example:443", &condition(), StateChange::Down),
+            expected
+        );
     }
 
     #[test]
     fn it_names_the_subscription_where_only_that_is_meant() {
-        let up = Condition { phase: Phase::Recovering, ..condition() };
+        let up = Condition {
+            phase: Phase::Recovering,
+            ..condition()
+        };
         let notice = told("https://a.example:443 orders.billing", &up, StateChange::Up);
         let expected = json!({
             "link": "https://a.example:443", "scope": "subscription", "topic": "orders",
@@ -118,7 +141,13 @@ mod tests {
         });
         assert_eq!(notice["data"], expected);
         assert_eq!(notice["type"], "dev.posthaste.link.up");
-        assert_eq!(notice["id"], "link.https://a.example:443.orders.billing.up.1700000000000");
-        assert_eq!(notice["subject"], "/links/https://a.example:443/topics/orders/subscriptions/billing");
+        assert_eq!(
+            notice["id"],
+            "link.https://a.example:443.orders.billing.up.1700000000000"
+        );
+        assert_eq!(
+            notice["subject"],
+            "/links/https://a.example:443/topics/orders/subscriptions/billing"
+        );
     }
 }

@@ -149,13 +149,22 @@ mod tests {
         let custom = Notice::Pressure(&change()).event(Schema::Custom).unwrap();
         assert_eq!(
             (custom.id(), custom.subject()),
-            ("pressure.drain-time.1700000000000", Some("/pressure/drain-time"))
+            (
+                "pressure.drain-time.1700000000000",
+                Some("/pressure/drain-time")
+            )
         );
     }
 
     #[test]
     fn of_a_resource_that_cannot_be_read_any_more_only_the_level_is_told() {
-        let told = shown(&PressureChange { seen: None, ..change() }, Schema::Custom);
+        let told = shown(
+            &PressureChange {
+                seen: None,
+                ..change()
+            },
+            Schema::Custom,
+        );
         let expected = json!({
             "resource": "drain-time", "previousLevel": "normal", "level": "medium", "overallLevel": "high",
             "refusalBegan": false, "tarpit": "PT15S", "refusedTiers": ["bulk"],

@@ -23,12 +23,24 @@ fn state() -> PressureState {
 
 /// The view so many milliseconds after the poll.
 fn shown(state: &PressureState, age_ms: u64) -> Value {
-    serde_json::to_value(PressureView::new(Some(state), POLL + Duration::from_millis(age_ms))).unwrap()
+    serde_json::to_value(PressureView::new(
+        Some(state),
+        POLL + Duration::from_millis(age_ms),
+    ))
+    .unwrap()
 }
 
 /// The members that say what producers get.
 fn told(view: &Value) -> [&Value; 6] {
-    ["freshness", "level", "tarpit", "nextTarpit", "delayedTiers", "refusedTiers"].map(|name| &view[name])
+    [
+        "freshness",
+        "level",
+        "tarpit",
+        "nextTarpit",
+        "delayedTiers",
+        "refusedTiers",
+    ]
+    .map(|name| &view[name])
 }
 
 #[test]
@@ -64,10 +76,23 @@ fn a_state_is_shown_with_times_people_read() {
 fn a_stale_state_is_shown_as_the_first_step_that_is_left_of_it() {
     let view = shown(&state(), 6_001);
     let tiers = json!(["internal", "standard", "bulk"]);
-    let expected = [&json!("stale"), &json!("medium"), &json!("PT10S"), &Value::Null, &tiers, &json!([])];
+    let expected = [
+        &json!("stale"),
+        &json!("medium"),
+        &json!("PT10S"),
+        &Value::Null,
+        &tiers,
+        &json!([]),
+    ];
     assert_eq!(told(&view), expected);
     assert_eq!(view["resources"][0].get("refusedFrom"), None);
-    assert_eq!((&view["resources"][0]["acts"], &view["resources"][0]["polls"]), (&json!(true), &json!(15)));
+    assert_eq!(
+        (
+            &view["resources"][0]["acts"],
+            &view["resources"][0]["polls"]
+        ),
+        (&json!(true), &json!(15))
+    );
     // Whom nothing held does not wait because of age.
     let mut refusing = state();
     refusing.tarpit_ms = 0;
@@ -78,12 +103,28 @@ fn a_stale_state_is_shown_as_the_first_step_that_is_left_of_it() {
 fn a_forgotten_state_is_shown_as_normal_with_what_was_read_last() {
     let view = shown(&state(), 900_001);
     let none = json!([]);
-    let expected = [&json!("forgotten"), &json!("normal"), &json!("PT0S"), &Value::Null, &none, &none];
+    let expected = [
+        &json!("forgotten"),
+        &json!("normal"),
+        &json!("PT0S"),
+        &Value::Null,
+        &none,
+        &none,
+    ];
     assert_eq!(told(&view), expected);
-    assert_eq!((view.get("since"), &view["polledAt"]), (None, &json!("1970-01-01T00:01:00.000Z")));
+    assert_eq!(
+        (view.get("since"), &view["polledAt"]),
+        (None, &json!("1970-01-01T00:01:00.000Z"))
+    );
     let resource = &view["resources"][0];
-    assert_eq!((&resource["reading"], &resource["acts"]), (&json!(70), &json!(false)));
-    assert_eq!((resource.get("refusedFrom"), resource.get("measures")), (None, None));
+    assert_eq!(
+        (&resource["reading"], &resource["acts"]),
+        (&json!(70), &json!(false))
+    );
+    assert_eq!(
+        (resource.get("refusedFrom"), resource.get("measures")),
+        (None, None)
+    );
 }
 
 #[test]
@@ -92,7 +133,14 @@ fn what_every_acknowledgement_waits_is_shown_also_of_a_forgotten_state() {
     base.base_ms = 2_000;
     let view = shown(&base, 900_001);
     let tiers = json!(["internal", "standard", "bulk"]);
-    let expected = [&json!("forgotten"), &json!("normal"), &json!("PT2S"), &Value::Null, &tiers, &json!([])];
+    let expected = [
+        &json!("forgotten"),
+        &json!("normal"),
+        &json!("PT2S"),
+        &Value::Null,
+        &tiers,
+        &json!([]),
+    ];
     assert_eq!(told(&view), expected);
 }
 
@@ -102,16 +150,25 @@ fn a_state_from_the_future_is_as_old_as_it_is_far_off() {
         let now = Timestamp::from_millis(POLL.as_millis() - ahead_ms);
         PressureView::new(Some(&state()), now).freshness
     };
-    assert_eq!([at(6_000), at(6_001)], [PressureFreshness::Current, PressureFreshness::Stale]);
+    assert_eq!(
+        [at(6_000), at(6_001)],
+        [PressureFreshness::Current, PressureFreshness::Stale]
+    );
     let mut far = state();
     far.at = POLL + Duration::from_mins(16);
-    assert_eq!(PressureView::new(Some(&far), POLL).freshness, PressureFreshness::Forgotten);
+    assert_eq!(
+        PressureView::new(Some(&far), POLL).freshness,
+        PressureFreshness::Forgotten
+    );
 }
 
 #[test]
 fn where_nothing_is_watched_age_says_nothing() {
     let view = shown(&PressureState::unmonitored(POLL), 86_400_000);
-    assert_eq!((&view["freshness"], &view["monitored"]), (&json!("current"), &json!(false)));
+    assert_eq!(
+        (&view["freshness"], &view["monitored"]),
+        (&json!("current"), &json!(false))
+    );
 }
 
 #[test]
@@ -119,5 +176,8 @@ fn in_the_place_of_a_disk_the_unit_says_what_is_meant() {
     let mut state = state();
     assert_eq!(shown(&state, 0)["resources"][0]["unit"], "seconds");
     state.resources[0].in_flight = true;
-    assert_eq!(shown(&state, 0)["resources"][0]["unit"], "percent of the messages that may be in flight");
+    assert_eq!(
+        shown(&state, 0)["resources"][0]["unit"],
+        "percent of the messages that may be in flight"
+    );
 }

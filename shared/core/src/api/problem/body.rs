@@ -22,7 +22,8 @@ pub struct ProblemError {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody<'a> {
-    /// The kind of problem: a URN `urn:posthaste:problem:…`, or `about:blank` where the status says it all.
+    /// The kind of problem: a URN `urn:posthaste:problem:…`, or `about:blank` where the status
+    /// says it all.
     #[serde(rename = "type")]
     #[schema(example = "urn:posthaste:problem:bad-settings")]
     pub(super) type_uri: Cow<'a, str>,
@@ -41,8 +42,8 @@ pub struct ProblemBody<'a> {
     /// The place of the event at fault in the request, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) index: Option<usize>,
-    /// Under back pressure, the resource because of which the request was not accepted, as `GET /pressure`
-    /// names it.
+    /// Under back pressure, the resource because of which the request was not accepted, as `GET
+    /// /pressure` names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "submission-queue")]
     pub(super) resource: Option<Resource>,

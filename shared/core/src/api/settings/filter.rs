@@ -22,11 +22,12 @@ pub struct FilterSettings {
     /// Whether case matters in `subjectBeginsWith` and `subjectEndsWith`.
     #[serde(default)]
     pub is_subject_case_sensitive: bool,
-    /// Event Grid's advanced filters, at most 25; an event must pass all of them. They hold at most 25 values
-    /// together.
+    /// Event Grid's advanced filters, at most 25; an event must pass all of them. They hold at
+    /// most 25 values together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advanced_filters: Vec<AdvancedFilterSettings>,
-    /// Whether advanced filters look into arrays: one element that fits is then enough. False when left out.
+    /// Whether advanced filters look into arrays: one element that fits is then enough. False when
+    /// left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub enable_advanced_filtering_on_arrays: bool,
 }
@@ -37,16 +38,17 @@ pub struct FilterSettings {
 pub struct AdvancedFilterSettings {
     /// The comparison.
     pub operator_type: FilterOperator,
-    /// The member of the event that is compared, such as `subject`, an extension attribute of a CloudEvent,
-    /// or a member of the data, such as `data.order.amount`.
+    /// The member of the event that is compared, such as `subject`, an extension attribute of a
+    /// CloudEvent, or a member of the data, such as `data.order.amount`.
     #[schema(example = "data.order.amount")]
     pub key: String,
-    /// The number or boolean that the member is compared with. For `BoolEquals` and `Number…Than…`.
+    /// The number or boolean that the member is compared with. For `BoolEquals` and
+    /// `Number…Than…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 100)]
     pub value: Option<Value>,
-    /// The values that the member is compared with: numbers, strings of at most 512 characters, or ranges
-    /// `[from, to]` of numbers. One that fits is enough.
+    /// The values that the member is compared with: numbers, strings of at most 512 characters, or
+    /// ranges `[from, to]` of numbers. One that fits is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<Value>>,
 }

@@ -1,7 +1,7 @@
 //! Masked secrets that are written back: which of the present secrets each of them keeps.
 //!
-//! A mask names its secret, so that secrets may be put in front, taken away or rotated between reading and
-//! writing, and none is kept, moved or lost by its place alone.
+//! A mask names its secret, so that secrets may be put in front, taken away or rotated between
+//! reading and writing, and none is kept, moved or lost by its place alone.
 
 use super::settings::{SigningSettings, Timed};
 use crate::api::{IsoTimestamp, SecretText};
@@ -39,25 +39,37 @@ impl MaskError {
     /// The member at fault.
     pub fn member(self) -> String {
         match self {
-            Self::Unknown { index } | Self::Plain { index, .. } => format!("signing.secrets[{index}]"),
+            Self::Unknown { index } | Self::Plain { index, .. } => {
+                format!("signing.secrets[{index}]")
+            }
             Self::AllEnd => "signing.secrets".to_owned(),
         }
     }
 }
 
 impl SigningSettings {
-    /// The settings to store when these are written at `now`, where `present` are the live ones: a mask keeps
-    /// its secret with its time.
+    /// The settings to store when these are written at `now`, where `present` are the live ones: a
+    /// mask keeps its secret with its time.
     pub fn resolved(&self, present: &Self, now: Timestamp) -> Result<Self, MaskError> {
-        let Some(written) = &self.secrets else { return Ok(present.clone()) };
+        let Some(written) = &self.secrets else {
+            return Ok(present.clone());
+        };
         let mut left: Vec<Timed> = present.timed().collect();
         if let Some(index) = written.iter().position(SecretText::is_plain_mask) {
-            let is_plain = written.len() == left.len() && written.iter().all(SecretText::is_plain_mask);
-            return if is_plain { Ok(present.clone()) } else { Err(plain(index, left.len())) };
+            let is_plain =
+                written.len() == left.len() && written.iter().all(SecretText::is_plain_mask);
+            return if is_plain {
+                Ok(present.clone())
+            } else {
+                Err(plain(index, left.len()))
+            };
         }
         let mut resolved = Vec::new();
         for (index, (text, end)) in self.timed().enumerate() {
-            match left.iter().position(|(secret, _)| secret.masked_as_one_of_several() == text) {
+            match left
+                .iter()
+                .position(|(secret, _)| secret.masked_as_one_of_several() == text)
+            {
                 Some(found) => resolved.push(left.remove(found)),
                 None if !text.is_masked() => resolved.push((text, None)),
                 None if has_ended(end, now) => {}
@@ -72,7 +84,11 @@ impl SigningSettings {
 }
 
 fn plain(index: usize, present: usize) -> MaskError {
-    if present == 0 { MaskError::Unknown { index } } else { MaskError::Plain { index, present } }
+    if present == 0 {
+        MaskError::Unknown { index }
+    } else {
+        MaskError::Plain { index, present }
+    }
 }
 
 fn has_ended(end: Option<IsoTimestamp>, now: Timestamp) -> bool {
@@ -98,17 +114,26 @@ mod tests {
     }
 
     fn mask(secret: &str) -> String {
-        SecretText::new(secret).masked_as_one_of_several().expose().to_owned()
+        SecretText::new(secret)
+            .masked_as_one_of_several()
+            .expose()
+            .to_owned()
     }
 
     fn resolved(written: &SigningSettings, present: &SigningSettings) -> Result<Value, MaskError> {
-        written.resolved(present, NOW).map(|settings| serde_json::to_value(settings).unwrap())
+        written
+            .resolved(present, NOW)
+            .map(|settings| serde_json::to_value(settings).unwrap())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "made at every call")]
     fn check(written: &[&str], expected: Result<Value, MaskError>) {
         let present = settings(&["whsec_b", "whsec_a"], &[None, Some(END)]);
-        assert_eq!(resolved(&settings(written, &[]), &present), expected, "{written:?}");
+        assert_eq!(
+            resolved(&settings(written, &[]), &present),
+            expected,
+            "{written:?}"
+        );
     }
 
     #[test]
@@ -116,21 +141,41 @@ mod tests {
         for ends in [[None, Some(END)], [Some(END), None], [None, None]] {
             for secrets in [["whsec_a", "whsk_b"], ["whsec_a", "whsec_a"]] {
                 let present = settings(&secrets, &ends);
-                assert_eq!(present.shown().resolved(&present, NOW).unwrap().timed().count(), 2);
+                assert_eq!(
+                    present
+                        .shown()
+                        .resolved(&present, NOW)
+                        .unwrap()
+                        .timed()
+                        .count(),
+                    2
+                );
             }
             let present = settings(&["whsec_a", "whsk_b"], &ends);
             let expected = SigningSettings::of(present.timed());
             assert_eq!(present.shown().resolved(&present, NOW), Ok(expected));
         }
-        check(&[PLAIN, PLAIN], Ok(json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": [null, END] })));
+        check(
+            &[PLAIN, PLAIN],
+            Ok(json!({ "secrets": ["whsec_b", "whsec_a"], "expiresAt": [null, END] })),
+        );
     }
 
     #[test]
     fn a_mask_keeps_its_secret_and_time_wherever_it_stands() {
         let (a, b) = (mask("whsec_a"), mask("whsec_b"));
-        check(&[&a, &b], Ok(json!({ "secrets": ["whsec_a", "whsec_b"], "expiresAt": [END, null] })));
-        check(&["whsec_new", &b], Ok(json!({ "secrets": ["whsec_new", "whsec_b"] })));
-        check(&["whsec_a", &b], Ok(json!({ "secrets": ["whsec_a", "whsec_b"] })));
+        check(
+            &[&a, &b],
+            Ok(json!({ "secrets": ["whsec_a", "whsec_b"], "expiresAt": [END, null] })),
+        );
+        check(
+            &["whsec_new", &b],
+            Ok(json!({ "secrets": ["whsec_new", "whsec_b"] })),
+        );
+        check(
+            &["whsec_a", &b],
+            Ok(json!({ "secrets": ["whsec_a", "whsec_b"] })),
+        );
         check(&[], Ok(json!({ "secrets": [] })));
     }
 
@@ -142,14 +187,20 @@ mod tests {
         check(&[PLAIN, PLAIN, PLAIN], plain(0, 2));
         check(&[&mask("whsec_b"), PLAIN], plain(1, 2));
         let none = SigningSettings::default();
-        assert_eq!(resolved(&settings(&[PLAIN], &[]), &none), Err(MaskError::Unknown { index: 0 }));
+        assert_eq!(
+            resolved(&settings(&[PLAIN], &[]), &none),
+            Err(MaskError::Unknown { index: 0 })
+        );
     }
 
     #[test]
     fn a_mask_of_a_secret_that_was_rotated_out_keeps_nothing_else() {
         check(&[&mask("whsec_a")], Err(MaskError::AllEnd));
         check(&[&mask("whsec_old")], Err(MaskError::Unknown { index: 0 }));
-        check(&[&mask("whsec_b"), &mask("whsec_b")], Err(MaskError::Unknown { index: 1 }));
+        check(
+            &[&mask("whsec_b"), &mask("whsec_b")],
+            Err(MaskError::Unknown { index: 1 }),
+        );
         check(&["(masked:)"], Err(MaskError::Unknown { index: 0 }));
     }
 
@@ -159,9 +210,15 @@ mod tests {
         let left = settings(&["whsec_b"], &[]);
         let later = NOW + Duration::from_hours(1);
         assert_eq!(shown.resolved(&left, later), Ok(left.clone()));
-        assert_eq!(shown.resolved(&left, NOW), Err(MaskError::Unknown { index: 1 }));
+        assert_eq!(
+            shown.resolved(&left, NOW),
+            Err(MaskError::Unknown { index: 1 })
+        );
         let gone = settings(&["whsec_c"], &[]);
-        assert_eq!(shown.resolved(&gone, later), Err(MaskError::Unknown { index: 0 }));
+        assert_eq!(
+            shown.resolved(&gone, later),
+            Err(MaskError::Unknown { index: 0 })
+        );
         assert_eq!(
             settings(&[&mask("whsec_a")], &[Some(END)]).resolved(&left, later),
             Err(MaskError::AllEnd)

@@ -1,12 +1,12 @@
-//! Splitting: a batch that is refused for its content is sent again in halves, down to single events, so that
-//! one bad event never costs its neighbours.
+//! Splitting: a batch that is refused for its content is sent again in halves, down to single
+//! events, so that one bad event never costs its neighbours.
 
 use std::time::Duration;
 
 use crate::attempt::{Outcome, RetryPolicy};
 
-/// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's own: it
-/// would refuse every event.
+/// Single events that are refused alike, the first of a batch, before the refusal is the endpoint's
+/// own: it would refuse every event.
 pub const SINGLES_REFUSED_ALIKE_MAX: usize = 8;
 
 /// One answer to a batch, or to a part of it.
@@ -27,7 +27,8 @@ pub enum Follow {
     Split,
     /// The answer decides over the events of the request.
     Judge,
-    /// The answer decides over the events of the request and over those of the batch that were not sent yet.
+    /// The answer decides over the events of the request and over those of the batch that were not
+    /// sent yet.
     JudgeAll,
 }
 
@@ -41,22 +42,27 @@ pub struct Splitting {
     alike: Option<(u16, usize)>,
 }
 
-/// Whether a status refuses the content of a request: every client error but those that speak of the
-/// endpoint.
+/// Whether a status refuses the content of a request: every client error but those that speak of
+/// the endpoint.
 pub fn refuses_content(status: u16) -> bool {
     matches!(status, 400..=499) && !matches!(status, 401 | 403 | 404 | 408 | 410 | 429)
 }
 
-/// The number of events of a refused request that are sent next: half of them. Where fewer requests are left
-/// than lead down to a single event, it is one event, so that an endpoint that is slow to refuse decides over
-/// one at least.
+/// The number of events of a refused request that are sent next: half of them. Where fewer requests
+/// are left than lead down to a single event, it is one event, so that an endpoint that is slow to
+/// refuse decides over one at least.
 pub fn events_of_next_request(refused: usize, requests_left: u32) -> usize {
     let halvings = refused.checked_ilog2().unwrap_or(0);
-    if requests_left < halvings { 1 } else { refused / 2 }
+    if requests_left < halvings {
+        1
+    } else {
+        refused / 2
+    }
 }
 
-/// The number of requests that may still begin, one after the other, if each takes as long as the last one
-/// `took`. `left` is the time until the last moment at which one may begin; `None` if that has passed.
+/// The number of requests that may still begin, one after the other, if each takes as long as the
+/// last one `took`. `left` is the time until the last moment at which one may begin; `None` if that
+/// has passed.
 pub fn requests_left(left: Option<Duration>, took: Duration) -> u32 {
     let took = took.as_millis().max(1);
     let requests = left.map_or(0, |left| 1 + left.as_millis() / took);
@@ -64,13 +70,17 @@ pub fn requests_left(left: Option<Duration>, took: Duration) -> u32 {
 }
 
 impl Splitting {
-    /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the second in a
-    /// row; a part of a batch was refused with it before.
+    /// Decides after an answer. A permanent refusal splits a batch at once, a retried one on the
+    /// second in a row; a part of a batch was refused with it before.
     pub fn follow(&mut self, answer: BatchAnswer, policy: &RetryPolicy) -> Follow {
-        let refused = answer.outcome.status().filter(|status| refuses_content(*status));
+        let refused = answer
+            .outcome
+            .status()
+            .filter(|status| refuses_content(*status));
         if answer.events > 1 {
-            let splits =
-                |status| self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status);
+            let splits = |status| {
+                self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status)
+            };
             if refused.is_some_and(splits) {
                 self.is_split = true;
                 return Follow::Split;
@@ -78,7 +88,11 @@ impl Splitting {
             self.differs = true;
             return Follow::Judge;
         }
-        if self.is_split { self.follow_single(refused) } else { Follow::Judge }
+        if self.is_split {
+            self.follow_single(refused)
+        } else {
+            Follow::Judge
+        }
     }
 
     fn follow_single(&mut self, refused: Option<u16>) -> Follow {
@@ -91,7 +105,11 @@ impl Splitting {
             }
         };
         self.alike = Some((status, singles));
-        if !self.differs && singles >= SINGLES_REFUSED_ALIKE_MAX { Follow::JudgeAll } else { Follow::Judge }
+        if !self.differs && singles >= SINGLES_REFUSED_ALIKE_MAX {
+            Follow::JudgeAll
+        } else {
+            Follow::Judge
+        }
     }
 }
 
@@ -101,25 +119,43 @@ mod tests {
     use crate::attempt::outcome::SendFailure;
 
     fn answered(status: u16, events: usize) -> BatchAnswer {
-        let outcome = Outcome::Answered { status, retry_after: None };
-        BatchAnswer { outcome, events, was_refused: false }
+        let outcome = Outcome::Answered {
+            status,
+            retry_after: None,
+        };
+        BatchAnswer {
+            outcome,
+            events,
+            was_refused: false,
+        }
     }
 
     fn again(status: u16, events: usize) -> BatchAnswer {
-        BatchAnswer { was_refused: true, ..answered(status, events) }
+        BatchAnswer {
+            was_refused: true,
+            ..answered(status, events)
+        }
     }
 
     /// Checks the step that follows the last of these answers.
     fn check(answers: &[BatchAnswer], expected: Follow) {
         let (mut splitting, policy) = (Splitting::default(), RetryPolicy::default());
-        let follows: Vec<_> = answers.iter().map(|answer| splitting.follow(*answer, &policy)).collect();
+        let follows: Vec<_> = answers
+            .iter()
+            .map(|answer| splitting.follow(*answer, &policy))
+            .collect();
         assert_eq!(follows.last(), Some(&expected), "{answers:?}");
     }
 
     #[test]
     fn client_errors_refuse_content_but_for_six_that_speak_of_the_endpoint() {
-        let refuses: Vec<_> = (100..=999).filter(|status| !refuses_content(*status)).collect();
-        let speak: Vec<_> = refuses.into_iter().filter(|status| (400..=499).contains(status)).collect();
+        let refuses: Vec<_> = (100..=999)
+            .filter(|status| !refuses_content(*status))
+            .collect();
+        let speak: Vec<_> = refuses
+            .into_iter()
+            .filter(|status| (400..=499).contains(status))
+            .collect();
         assert_eq!(speak, [401, 403, 404, 408, 410, 429]);
         assert!(!refuses_content(399) && !refuses_content(500));
     }
@@ -137,16 +173,37 @@ mod tests {
             check(&[again(status, 2)], Follow::Judge);
         }
         let silence = Outcome::Failed(SendFailure::TimedOut);
-        check(&[BatchAnswer { outcome: silence, ..again(0, 2) }], Follow::Judge);
+        check(
+            &[BatchAnswer {
+                outcome: silence,
+                ..again(0, 2)
+            }],
+            Follow::Judge,
+        );
         let unacknowledged = Outcome::Unacknowledged { status: 200 };
-        check(&[BatchAnswer { outcome: unacknowledged, ..again(0, 2) }], Follow::Judge);
+        check(
+            &[BatchAnswer {
+                outcome: unacknowledged,
+                ..again(0, 2)
+            }],
+            Follow::Judge,
+        );
     }
 
     #[test]
     fn a_status_that_the_policy_makes_permanent_splits_at_once() {
-        let policy = RetryPolicy { permanent_statuses: [422].into(), ..RetryPolicy::default() };
-        assert_eq!(Splitting::default().follow(answered(422, 2), &policy), Follow::Split);
-        assert_eq!(Splitting::default().follow(answered(400, 2), &policy), Follow::Judge);
+        let policy = RetryPolicy {
+            permanent_statuses: [422].into(),
+            ..RetryPolicy::default()
+        };
+        assert_eq!(
+            Splitting::default().follow(answered(422, 2), &policy),
+            Follow::Split
+        );
+        assert_eq!(
+            Splitting::default().follow(answered(400, 2), &policy),
+            Follow::Judge
+        );
     }
 
     #[test]
@@ -206,15 +263,30 @@ mod tests {
     fn eight_single_events_refused_alike_stop_the_splitting() {
         let split = |status| [vec![answered(400, 100)], vec![answered(status, 1); 7]].concat();
         check(&split(422), Follow::Judge);
-        check(&[split(422), vec![answered(422, 1)]].concat(), Follow::JudgeAll);
+        check(
+            &[split(422), vec![answered(422, 1)]].concat(),
+            Follow::JudgeAll,
+        );
         // Not alike, or not all refused: the splitting goes on to its end.
         for other in [400, 204, 500, 404] {
-            check(&[split(422), vec![answered(other, 1); 9]].concat(), Follow::Judge);
-            check(&[split(422), vec![answered(other, 1), answered(422, 1)]].concat(), Follow::Judge);
+            check(
+                &[split(422), vec![answered(other, 1); 9]].concat(),
+                Follow::Judge,
+            );
+            check(
+                &[split(422), vec![answered(other, 1), answered(422, 1)]].concat(),
+                Follow::Judge,
+            );
         }
-        check(&[split(422), vec![answered(204, 3), answered(422, 1)]].concat(), Follow::Judge);
+        check(
+            &[split(422), vec![answered(204, 3), answered(422, 1)]].concat(),
+            Follow::Judge,
+        );
         // A refused half says nothing that its events do not say.
-        check(&[split(422), vec![answered(413, 3), answered(422, 1)]].concat(), Follow::JudgeAll);
+        check(
+            &[split(422), vec![answered(413, 3), answered(422, 1)]].concat(),
+            Follow::JudgeAll,
+        );
     }
 
     #[test]

@@ -13,7 +13,8 @@ const ALLOWED_RATE: HeaderName = HeaderName::from_static("webhook-allowed-rate")
 /// The sign for every origin, and for a rate without a bound.
 const ANY: &str = "*";
 
-/// The member of Event Grid's answer that gives the code back. Receivers in .NET write it in either case.
+/// The member of Event Grid's answer that gives the code back. Receivers in .NET write it in either
+/// case.
 const VALIDATION_RESPONSE: &str = "validationResponse";
 
 /// Most characters of an endpoint's words that are kept.
@@ -69,8 +70,13 @@ impl AllowedRate {
 
     /// Reads the header of an answer or of a callback. Left out, there is no bound.
     pub fn of(headers: &HeaderMap) -> Result<Self, AllowedRateError> {
-        let Some(value) = headers.get(ALLOWED_RATE) else { return Ok(Self(None)) };
-        value.to_str().map_err(|_| AllowedRateError).and_then(Self::parse)
+        let Some(value) = headers.get(ALLOWED_RATE) else {
+            return Ok(Self(None));
+        };
+        value
+            .to_str()
+            .map_err(|_| AllowedRateError)
+            .and_then(Self::parse)
     }
 }
 
@@ -87,13 +93,17 @@ pub fn judge(
         Validation::CloudEvents => judge_cloud_events(origin, can_call_back, status, headers),
         Validation::EventGrid => judge_event_grid(code, can_call_back, status, body),
         // An endpoint that is not asked gives no answer.
-        Validation::None => Answer::Consented { rate: AllowedRate(None) },
+        Validation::None => Answer::Consented {
+            rate: AllowedRate(None),
+        },
     }
 }
 
 /// Judges a request that got no answer.
 pub fn judge_failure(failure: SendFailure) -> Answer {
-    Answer::Unasked { reason: format!("the endpoint could not be asked: {failure}") }
+    Answer::Unasked {
+        reason: format!("the endpoint could not be asked: {failure}"),
+    }
 }
 
 fn judge_cloud_events(
@@ -103,43 +113,72 @@ fn judge_cloud_events(
     headers: &HeaderMap,
 ) -> Answer {
     let Some(allowed) = headers.get(ALLOWED_ORIGIN) else {
-        let said = format!("it answered {} without WebHook-Allowed-Origin", status.as_u16());
+        let said = format!(
+            "it answered {} without WebHook-Allowed-Origin",
+            status.as_u16()
+        );
         return awaited_or_refused(can_call_back, said);
     };
     if allowed != origin && allowed != ANY {
         // What the endpoint wrote goes into the topic's record.
-        let shown: String = format!("{allowed:?}").chars().take(SHOWN_CHARS_MAX).collect();
+        let shown: String = format!("{allowed:?}")
+            .chars()
+            .take(SHOWN_CHARS_MAX)
+            .collect();
         let reason = format!("the endpoint allows the origin {shown}, and this one is {origin:?}");
         return Answer::Refused { reason };
     }
     match AllowedRate::of(headers) {
         Ok(rate) => Answer::Consented { rate },
-        Err(error) => Answer::Refused { reason: format!("the endpoint's WebHook-Allowed-Rate: {error}") },
+        Err(error) => Answer::Refused {
+            reason: format!("the endpoint's WebHook-Allowed-Rate: {error}"),
+        },
     }
 }
 
-fn judge_event_grid(code: &SecretText, can_call_back: bool, status: StatusCode, body: &[u8]) -> Answer {
+fn judge_event_grid(
+    code: &SecretText,
+    can_call_back: bool,
+    status: StatusCode,
+    body: &[u8],
+) -> Answer {
     if status != StatusCode::OK {
-        let reason = format!("the endpoint answered {} to the validation event", status.as_u16());
+        let reason = format!(
+            "the endpoint answered {} to the validation event",
+            status.as_u16()
+        );
         return Answer::Refused { reason };
     }
     if gives_back(code, body) {
-        return Answer::Consented { rate: AllowedRate(None) };
+        return Answer::Consented {
+            rate: AllowedRate(None),
+        };
     }
-    awaited_or_refused(can_call_back, "it answered 200 without the validation code".to_owned())
+    awaited_or_refused(
+        can_call_back,
+        "it answered 200 without the validation code".to_owned(),
+    )
 }
 
 fn gives_back(code: &SecretText, body: &[u8]) -> bool {
-    let Ok(Value::Object(members)) = serde_json::from_slice(body) else { return false };
-    let given = members.iter().find(|(name, _)| name.eq_ignore_ascii_case(VALIDATION_RESPONSE));
-    given.and_then(|(_, value)| value.as_str()).is_some_and(|given| Secret::new(code.expose()).matches(given))
+    let Ok(Value::Object(members)) = serde_json::from_slice(body) else {
+        return false;
+    };
+    let given = members
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(VALIDATION_RESPONSE));
+    given
+        .and_then(|(_, value)| value.as_str())
+        .is_some_and(|given| Secret::new(code.expose()).matches(given))
 }
 
 fn awaited_or_refused(can_call_back: bool, said: String) -> Answer {
     if can_call_back {
         Answer::Awaited { said }
     } else {
-        Answer::Refused { reason: format!("the endpoint did not consent: {said}") }
+        Answer::Refused {
+            reason: format!("the endpoint did not consent: {said}"),
+        }
     }
 }
 
@@ -153,37 +192,66 @@ mod tests {
         (status, headers, body): (u16, &[(&'static str, &str)], &str),
         expected: &Answer,
     ) {
-        let headers =
-            headers.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
-        let (origin, code) = (HeaderValue::from_static("posthaste.example"), SecretText::new("the-code"));
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        let (origin, code) = (
+            HeaderValue::from_static("posthaste.example"),
+            SecretText::new("the-code"),
+        );
         let status = StatusCode::from_u16(status).unwrap();
         let asked = (validation, &origin, &code);
-        let answer = judge(asked, can_call_back, status, &headers.collect(), body.as_bytes());
+        let answer = judge(
+            asked,
+            can_call_back,
+            status,
+            &headers.collect(),
+            body.as_bytes(),
+        );
         assert_eq!(answer, *expected, "{body}");
     }
 
     fn consented(per_minute: Option<u32>) -> Answer {
-        Answer::Consented { rate: AllowedRate(per_minute) }
+        Answer::Consented {
+            rate: AllowedRate(per_minute),
+        }
     }
 
     fn refused(reason: &str) -> Answer {
-        Answer::Refused { reason: reason.to_owned() }
+        Answer::Refused {
+            reason: reason.to_owned(),
+        }
     }
 
     #[test]
     fn the_header_is_the_consent_and_not_the_status() {
         let check = |status, headers: &[_], expected| {
-            check(Validation::CloudEvents, false, (status, headers, ""), &expected);
+            check(
+                Validation::CloudEvents,
+                false,
+                (status, headers, ""),
+                &expected,
+            );
         };
         let (origin, rate) = ("webhook-allowed-origin", "webhook-allowed-rate");
-        check(200, &[(origin, "posthaste.example"), (rate, "120")], consented(Some(120)));
+        check(
+            200,
+            &[(origin, "posthaste.example"), (rate, "120")],
+            consented(Some(120)),
+        );
         check(405, &[(origin, "*"), (rate, "*")], consented(None));
         check(500, &[(origin, "*")], consented(None));
         let silent = "the endpoint did not consent: it answered 200 without WebHook-Allowed-Origin";
         check(200, &[("allow", "POST")], refused(silent));
-        for other in ["Posthaste.example", "posthaste.example:443", "*.example", ""] {
-            let reason =
-                format!(r#"the endpoint allows the origin "{other}", and this one is "posthaste.example""#);
+        for other in [
+            "Posthaste.example",
+            "posthaste.example:443",
+            "*.example",
+            "",
+        ] {
+            let reason = format!(
+                r#"the endpoint allows the origin "{other}", and this one is "posthaste.example""#
+            );
             check(200, &[(origin, other)], refused(&reason));
         }
         let rated = "the endpoint's WebHook-Allowed-Rate: expected a whole number of requests a minute, 1 or \
@@ -193,9 +261,12 @@ mod tests {
 
     #[test]
     fn who_withholds_the_header_may_still_call_back_and_who_names_another_origin_may_not() {
-        let said = Answer::Awaited { said: "it answered 405 without WebHook-Allowed-Origin".to_owned() };
+        let said = Answer::Awaited {
+            said: "it answered 405 without WebHook-Allowed-Origin".to_owned(),
+        };
         check(Validation::CloudEvents, true, (405, &[], ""), &said);
-        let reason = r#"the endpoint allows the origin "other", and this one is "posthaste.example""#;
+        let reason =
+            r#"the endpoint allows the origin "other", and this one is "posthaste.example""#;
         check(
             Validation::CloudEvents,
             true,
@@ -207,33 +278,83 @@ mod tests {
     #[test]
     fn of_a_long_origin_only_the_beginning_is_kept() {
         let kept = "a".repeat(199);
-        let reason =
-            format!(r#"the endpoint allows the origin "{kept}, and this one is "posthaste.example""#);
+        let reason = format!(
+            r#"the endpoint allows the origin "{kept}, and this one is "posthaste.example""#
+        );
         let headers = [("webhook-allowed-origin", "a".repeat(5_000))];
-        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
-        check(Validation::CloudEvents, false, (200, &headers, ""), &refused(&reason));
+        let headers = headers
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        check(
+            Validation::CloudEvents,
+            false,
+            (200, &headers, ""),
+            &refused(&reason),
+        );
     }
 
     #[test]
     fn event_grid_s_code_must_come_back_with_200() {
         let check = |can_call_back, status, body: &str, expected| {
-            check(Validation::EventGrid, can_call_back, (status, &[], body), &expected);
+            check(
+                Validation::EventGrid,
+                can_call_back,
+                (status, &[], body),
+                &expected,
+            );
         };
-        check(false, 200, r#"{"validationResponse":"the-code"}"#, consented(None));
-        check(false, 200, r#"{"ValidationResponse":"the-code","more":1}"#, consented(None));
+        check(
+            false,
+            200,
+            r#"{"validationResponse":"the-code"}"#,
+            consented(None),
+        );
+        check(
+            false,
+            200,
+            r#"{"ValidationResponse":"the-code","more":1}"#,
+            consented(None),
+        );
         let refusal = "the endpoint answered 202 to the validation event";
-        check(true, 202, r#"{"validationResponse":"the-code"}"#, refused(refusal));
+        check(
+            true,
+            202,
+            r#"{"validationResponse":"the-code"}"#,
+            refused(refusal),
+        );
         let silent = "it answered 200 without the validation code";
-        for body in ["", "[]", "{}", r#"{"validationResponse":"the-Code"}"#, r#"{"validationResponse":1}"#] {
-            check(false, 200, body, refused(&format!("the endpoint did not consent: {silent}")));
-            check(true, 200, body, Answer::Awaited { said: silent.to_owned() });
+        for body in [
+            "",
+            "[]",
+            "{}",
+            r#"{"validationResponse":"the-Code"}"#,
+            r#"{"validationResponse":1}"#,
+        ] {
+            check(
+                false,
+                200,
+                body,
+                refused(&format!("the endpoint did not consent: {silent}")),
+            );
+            check(
+                true,
+                200,
+                body,
+                Answer::Awaited {
+                    said: silent.to_owned(),
+                },
+            );
         }
     }
 
     #[test]
     fn an_allowed_rate_is_a_positive_whole_number_or_a_star() {
         let check = |text: &str, expected: Result<Option<u32>, AllowedRateError>| {
-            assert_eq!(AllowedRate::parse(text).map(|rate| rate.0), expected, "{text}");
+            assert_eq!(
+                AllowedRate::parse(text).map(|rate| rate.0),
+                expected,
+                "{text}"
+            );
         };
         check("100", Ok(Some(100)));
         check(" 007 ", Ok(Some(7)));

@@ -46,9 +46,10 @@ pub struct Question {
     pub body: Vec<Bytes>,
 }
 
-/// The request that asks. A validation event is signed as deliveries are and carries the subscription's own
-/// headers, so that a receiver that checks every signature, or wants a token, lets it in. `OPTIONS` is no
-/// delivery and asks for nothing but permission, so that it needs neither.
+/// The request that asks. A validation event is signed as deliveries are and carries the
+/// subscription's own headers, so that a receiver that checks every signature, or wants a token,
+/// lets it in. `OPTIONS` is no delivery and asks for nothing but permission, so that it needs
+/// neither.
 pub fn question(ask: &Ask<'_>) -> Question {
     let mut headers = HeaderMap::new();
     set_sender(&mut headers, ask.origin);
@@ -66,7 +67,11 @@ fn cloud_events(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
     if let Some(rate) = ask.rate {
         headers.insert("webhook-request-rate", rate.requests_per_minute().into());
     }
-    Question { method: Method::OPTIONS, headers, body: Vec::new() }
+    Question {
+        method: Method::OPTIONS,
+        headers,
+        body: Vec::new(),
+    }
 }
 
 fn event_grid(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
@@ -84,8 +89,18 @@ fn event_grid(ask: &Ask<'_>, mut headers: HeaderMap) -> Question {
     delivery_header::set(&mut headers, &ask.subscription.delivery_headers, &[]);
     headers.insert(CONTENT_TYPE, EVENT_GRID_CONTENT_TYPE);
     set_event_grid(&mut headers, "SubscriptionValidation", ask.subscription, 0);
-    sign(&mut headers, ask.subscription, &format!("msg_{}", ask.id), ask.at, &body);
-    Question { method: Method::POST, headers, body }
+    sign(
+        &mut headers,
+        ask.subscription,
+        &format!("msg_{}", ask.id),
+        ask.at,
+        &body,
+    );
+    Question {
+        method: Method::POST,
+        headers,
+        body,
+    }
 }
 
 #[cfg(test)]
@@ -105,9 +120,12 @@ mod tests {
             ],
         });
         let settings: SubscriptionSettings = serde_json::from_value(settings).unwrap();
-        let (topic, name) =
-            (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap());
-        let subscription = compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap();
+        let (topic, name) = (
+            TopicName::parse("Orders").unwrap(),
+            SubscriptionName::parse("Billing").unwrap(),
+        );
+        let subscription =
+            compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap();
         let ask = Ask {
             subscription: &subscription,
             validation,
@@ -118,19 +136,33 @@ mod tests {
             id: "2d1781af-3a4c-4d7c-bd0c-e34b19da4e66",
             at: Timestamp::from_millis(1_614_265_330_123),
         };
-        let Question { method, headers, body } = question(&ask);
-        let header =
-            |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+        let Question {
+            method,
+            headers,
+            body,
+        } = question(&ask);
+        let header = |(name, value): (&HeaderName, &HeaderValue)| {
+            format!("{name}: {}", value.to_str().unwrap())
+        };
         let mut lines: Vec<_> = headers.iter().map(header).collect();
         lines.sort();
-        format!("{method}\n{}\n\n{}", lines.join("\n"), String::from_utf8(body.concat()).unwrap())
+        format!(
+            "{method}\n{}\n\n{}",
+            lines.join("\n"),
+            String::from_utf8(body.concat()).unwrap()
+        )
     }
 
-    const CALLBACK: Option<&str> = Some("https://posthaste.example/validate/orders/billing/512d38b6");
+    const CALLBACK: Option<&str> =
+        Some("https://posthaste.example/validate/orders/billing/512d38b6");
 
     #[test]
     fn cloud_events_are_asked_for_with_options() {
-        insta::assert_snapshot!(wire(Validation::CloudEvents, CALLBACK, Rate::per_minute(120)));
+        insta::assert_snapshot!(wire(
+            Validation::CloudEvents,
+            CALLBACK,
+            Rate::per_minute(120)
+        ));
     }
 
     #[test]

@@ -1,28 +1,32 @@
-//! The states of a subscription: what a write, an operator's action and the end of a handshake make of them.
+//! The states of a subscription: what a write, an operator's action and the end of a handshake make
+//! of them.
 //!
-//! A subscription whose endpoint is asked is sent events only with a consent to the URL it has now, and by
-//! the way it is asked now. So a consent is kept with both, and whatever makes it active looks at that.
+//! A subscription whose endpoint is asked is sent events only with a consent to the URL it has now,
+//! and by the way it is asked now. So a consent is kept with both, and whatever makes it active
+//! looks at that.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::answer::{AllowedRate, Answer};
 use crate::api::{
-    ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState, StatusView,
-    SubscriptionSettings,
+    ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState,
+    StatusView, SubscriptionSettings,
 };
 use crate::model::{HANDSHAKE_WINDOW, Secret, Timestamp};
 
-/// The reason why an endpoint did not consent although it was never asked: too many others were to be asked
-/// at once, or the program died.
-const NOT_ASKED: &str = "it was not asked to the end, which validating or writing the subscription does";
+/// The reason why an endpoint did not consent although it was never asked: too many others were to
+/// be asked at once, or the program died.
+const NOT_ASKED: &str =
+    "it was not asked to the end, which validating or writing the subscription does";
 
 /// The time and the code of a handshake that begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
     /// When.
     pub now: Timestamp,
-    /// The code that the endpoint proves itself with: new for each handshake, and impossible to guess.
+    /// The code that the endpoint proves itself with: new for each handshake, and impossible to
+    /// guess.
     pub code: &'a SecretText,
 }
 
@@ -78,33 +82,42 @@ pub enum WrongState {
     NothingToValidate,
 }
 
-/// The status of a subscription that is written. A paused one stays paused. One that is disabled, or whose
-/// endpoint has begun to be asked, stays so as long as its endpoint is the same: settings are written again
-/// and again by programs that do not mean to change anything. Every other one becomes active, at once or when
-/// its endpoint has consented.
+/// The status of a subscription that is written. A paused one stays paused. One that is disabled,
+/// or whose endpoint has begun to be asked, stays so as long as its endpoint is the same: settings
+/// are written again and again by programs that do not mean to change anything. Every other one
+/// becomes active, at once or when its endpoint has consented.
 pub fn written(
     present: Option<&SubscriptionSettings>,
     endpoint: &EndpointSettings,
     begin: Begin<'_>,
 ) -> StatusView {
-    let Some((settings, status)) = present.and_then(|settings| Some((settings, settings.status.as_ref()?)))
+    let Some((settings, status)) =
+        present.and_then(|settings| Some((settings, settings.status.as_ref()?)))
     else {
         return activated(None, endpoint, begin);
     };
     let present = status.at(begin.now);
-    let consent = present.consent.clone().filter(|consent| consent.is_for(endpoint));
-    let is_same =
-        settings.endpoint.url == endpoint.url && settings.endpoint.validation == endpoint.validation;
+    let consent = present
+        .consent
+        .clone()
+        .filter(|consent| consent.is_for(endpoint));
+    let is_same = settings.endpoint.url == endpoint.url
+        && settings.endpoint.validation == endpoint.validation;
     match present.state {
-        StatusState::Paused => StatusView { consent, handshake: None, ..present },
+        StatusState::Paused => StatusView {
+            consent,
+            handshake: None,
+            ..present
+        },
         StatusState::Active if consent.is_some() || endpoint.validation.is_none() => {
             StatusView { consent, ..present }
         }
         StatusState::Disabled if is_same => StatusView { consent, ..present },
         StatusState::Pending if is_same && present.handshake.is_some() => present,
-        StatusState::Active | StatusState::Pending | StatusState::Failed | StatusState::Disabled => {
-            activated(None, endpoint, begin)
-        }
+        StatusState::Active
+        | StatusState::Pending
+        | StatusState::Failed
+        | StatusState::Disabled => activated(None, endpoint, begin),
     }
 }
 
@@ -124,18 +137,30 @@ pub fn act(
             "enabled",
             matches!(state, StatusState::Disabled | StatusState::Failed),
         ),
-        (Action::Disable, state) => ("one that is not", "disabled", state != StatusState::Disabled),
+        (Action::Disable, state) => (
+            "one that is not",
+            "disabled",
+            state != StatusState::Disabled,
+        ),
         (Action::Force, state) => ("an Active one", "forced", state == StatusState::Active),
     };
     if !is_possible {
-        return Err(WrongState::State { state: present.state, needed, done });
+        return Err(WrongState::State {
+            state: present.state,
+            needed,
+            done,
+        });
     }
     let stopped = |state, reason: &str, consent| StatusView {
         consent,
         ..StatusView::new(state, Some(reason.to_owned()), begin.now)
     };
     Ok(match action {
-        Action::Pause => stopped(StatusState::Paused, "paused by an operator", present.consent),
+        Action::Pause => stopped(
+            StatusState::Paused,
+            "paused by an operator",
+            present.consent,
+        ),
         Action::Disable => stopped(StatusState::Disabled, "disabled by an operator", None),
         Action::Resume => activated(present.consent, &settings.endpoint, begin),
         Action::Enable | Action::Validate => activated(None, &settings.endpoint, begin),
@@ -143,8 +168,8 @@ pub fn act(
     })
 }
 
-/// The status after a handshake's end; `None` if it is not the one that is under way any more, because
-/// another began or the endpoint has called back meanwhile.
+/// The status after a handshake's end; `None` if it is not the one that is under way any more,
+/// because another began or the endpoint has called back meanwhile.
 pub fn concluded(
     settings: &SubscriptionSettings,
     code: &SecretText,
@@ -153,7 +178,12 @@ pub fn concluded(
 ) -> Option<StatusView> {
     let present = present(settings, now);
     let is_same = |own: &SecretText| Secret::new(own.expose()).matches(code.expose());
-    present.handshake.as_ref()?.code.as_ref().filter(|own| is_same(own))?;
+    present
+        .handshake
+        .as_ref()?
+        .code
+        .as_ref()
+        .filter(|own| is_same(own))?;
     Some(match answer {
         Answer::Consented { rate } => consented(present, &settings.endpoint, *rate, now),
         Answer::Awaited { said } => awaited(present, said, now),
@@ -162,7 +192,8 @@ pub fn concluded(
     })
 }
 
-/// The status after the endpoint called back with this code; `None` if it came too late or with another code.
+/// The status after the endpoint called back with this code; `None` if it came too late or with
+/// another code.
 pub fn called_back(
     settings: &SubscriptionSettings,
     code: &SecretText,
@@ -186,37 +217,66 @@ impl HandshakeView {
 impl StatusView {
     /// A status without a handshake.
     pub fn new(state: StatusState, reason: Option<String>, since: Timestamp) -> Self {
-        Self { state, reason, since: IsoTimestamp(since), consent: None, handshake: None }
+        Self {
+            state,
+            reason,
+            since: IsoTimestamp(since),
+            consent: None,
+            handshake: None,
+        }
     }
 
-    /// The status as it reads at this time. An endpoint that has not consented by its deadline counts as
-    /// failed; no write is needed for that.
+    /// The status as it reads at this time. An endpoint that has not consented by its deadline
+    /// counts as failed; no write is needed for that.
     pub fn at(&self, now: Timestamp) -> Self {
-        let expired =
-            self.handshake.as_ref().map(|handshake| handshake.expires_at.0).filter(|until| *until <= now);
+        let expired = self
+            .handshake
+            .as_ref()
+            .map(|handshake| handshake.expires_at.0)
+            .filter(|until| *until <= now);
         match expired {
             Some(until) if self.state == StatusState::Pending => {
-                let was_asked = self.handshake.as_ref().is_some_and(|handshake| handshake.asked_at.is_some());
-                let said = self.reason.as_ref().filter(|_| was_asked).map(|said| format!(": {said}"));
+                let was_asked = self
+                    .handshake
+                    .as_ref()
+                    .is_some_and(|handshake| handshake.asked_at.is_some());
+                let said = self
+                    .reason
+                    .as_ref()
+                    .filter(|_| was_asked)
+                    .map(|said| format!(": {said}"));
                 let said = said.unwrap_or_else(|| format!(": {NOT_ASKED}"));
                 let reason = format!("the endpoint did not consent in time{said}");
                 Self::new(StatusState::Failed, Some(reason), until)
             }
-            Some(_) => Self { handshake: None, ..self.clone() },
+            Some(_) => Self {
+                handshake: None,
+                ..self.clone()
+            },
             None => self.clone(),
         }
     }
 }
 
 /// Active, if nothing is to be asked or was consented to already; else pending, with a handshake.
-fn activated(consent: Option<ConsentView>, endpoint: &EndpointSettings, begin: Begin<'_>) -> StatusView {
+fn activated(
+    consent: Option<ConsentView>,
+    endpoint: &EndpointSettings,
+    begin: Begin<'_>,
+) -> StatusView {
     let consent = consent.filter(|consent| consent.is_for(endpoint));
     if consent.is_some() || endpoint.validation.is_none() {
-        return StatusView { consent, ..StatusView::new(StatusState::Active, None, begin.now) };
+        return StatusView {
+            consent,
+            ..StatusView::new(StatusState::Active, None, begin.now)
+        };
     }
     let reason = Some("the endpoint is asked whether it wants events".to_owned());
     let handshake = Some(begun(begin));
-    StatusView { handshake, ..StatusView::new(StatusState::Pending, reason, begin.now) }
+    StatusView {
+        handshake,
+        ..StatusView::new(StatusState::Pending, reason, begin.now)
+    }
 }
 
 /// An active, paused or disabled one stays so while it is asked.
@@ -230,15 +290,20 @@ fn validated(
     }
     Ok(match present.state {
         StatusState::Pending | StatusState::Failed => activated(None, endpoint, begin),
-        StatusState::Active | StatusState::Paused | StatusState::Disabled => {
-            StatusView { handshake: Some(begun(begin)), ..present }
-        }
+        StatusState::Active | StatusState::Paused | StatusState::Disabled => StatusView {
+            handshake: Some(begun(begin)),
+            ..present
+        },
     })
 }
 
 fn begun(begin: Begin<'_>) -> HandshakeView {
     let expires_at = IsoTimestamp(begin.now + HANDSHAKE_WINDOW);
-    HandshakeView { code: Some(begin.code.clone()), expires_at, asked_at: None }
+    HandshakeView {
+        code: Some(begin.code.clone()),
+        expires_at,
+        asked_at: None,
+    }
 }
 
 fn consented(
@@ -247,16 +312,33 @@ fn consented(
     rate: AllowedRate,
     now: Timestamp,
 ) -> StatusView {
-    let EndpointSettings { url, validation, .. } = endpoint;
+    let EndpointSettings {
+        url, validation, ..
+    } = endpoint;
     let at = IsoTimestamp(now);
     let AllowedRate(allowed_requests_per_minute) = rate;
-    let consent = ConsentView { url: url.clone(), validation: *validation, at, allowed_requests_per_minute };
-    let given = StatusView { consent: Some(consent), handshake: None, ..present };
+    let consent = ConsentView {
+        url: url.clone(),
+        validation: *validation,
+        at,
+        allowed_requests_per_minute,
+    };
+    let given = StatusView {
+        consent: Some(consent),
+        handshake: None,
+        ..present
+    };
     match given.state {
-        StatusState::Pending | StatusState::Failed => {
-            StatusView { state: StatusState::Active, reason: None, since: at, ..given }
-        }
-        StatusState::Active => StatusView { reason: None, ..given },
+        StatusState::Pending | StatusState::Failed => StatusView {
+            state: StatusState::Active,
+            reason: None,
+            since: at,
+            ..given
+        },
+        StatusState::Active => StatusView {
+            reason: None,
+            ..given
+        },
         StatusState::Paused | StatusState::Disabled => given,
     }
 }
@@ -264,13 +346,24 @@ fn consented(
 fn awaited(present: StatusView, said: &str, now: Timestamp) -> StatusView {
     let reason = Some(format!("the endpoint has yet to consent: {said}"));
     let asked_at = Some(IsoTimestamp(now));
-    let handshake = present.handshake.clone().map(|handshake| HandshakeView { asked_at, ..handshake });
+    let handshake = present.handshake.clone().map(|handshake| HandshakeView {
+        asked_at,
+        ..handshake
+    });
     match present.state {
-        StatusState::Active | StatusState::Failed => {
-            StatusView { handshake, ..StatusView::new(StatusState::Pending, reason, now) }
-        }
-        StatusState::Pending => StatusView { reason, handshake, ..present },
-        StatusState::Paused | StatusState::Disabled => StatusView { consent: None, ..present },
+        StatusState::Active | StatusState::Failed => StatusView {
+            handshake,
+            ..StatusView::new(StatusState::Pending, reason, now)
+        },
+        StatusState::Pending => StatusView {
+            reason,
+            handshake,
+            ..present
+        },
+        StatusState::Paused | StatusState::Disabled => StatusView {
+            consent: None,
+            ..present
+        },
     }
 }
 
@@ -279,19 +372,26 @@ fn refused(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
         StatusState::Active | StatusState::Pending | StatusState::Failed => {
             StatusView::new(StatusState::Failed, Some(reason.to_owned()), now)
         }
-        StatusState::Paused | StatusState::Disabled => {
-            StatusView { consent: None, handshake: None, ..present }
-        }
+        StatusState::Paused | StatusState::Disabled => StatusView {
+            consent: None,
+            handshake: None,
+            ..present
+        },
     }
 }
 
 /// Silence takes nothing back: of what is not pending, only that nothing was said is kept.
 fn unasked(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
     match present.state {
-        StatusState::Active => {
-            StatusView { handshake: None, reason: Some(format!("it stays as it was: {reason}")), ..present }
-        }
-        StatusState::Paused | StatusState::Disabled => StatusView { handshake: None, ..present },
+        StatusState::Active => StatusView {
+            handshake: None,
+            reason: Some(format!("it stays as it was: {reason}")),
+            ..present
+        },
+        StatusState::Paused | StatusState::Disabled => StatusView {
+            handshake: None,
+            ..present
+        },
         StatusState::Pending | StatusState::Failed => refused(present, reason, now),
     }
 }
@@ -299,7 +399,10 @@ fn unasked(present: StatusView, reason: &str, now: Timestamp) -> StatusView {
 /// The status as it reads now. What was written before there were states is active.
 fn present(settings: &SubscriptionSettings, now: Timestamp) -> StatusView {
     let active = || StatusView::new(StatusState::Active, None, Timestamp::EPOCH);
-    settings.status.as_ref().map_or_else(active, |status| status.at(now))
+    settings
+        .status
+        .as_ref()
+        .map_or_else(active, |status| status.at(now))
 }
 
 #[cfg(test)]

@@ -78,29 +78,54 @@ fn the_next_lease_begins_where_the_last_one_ends() {
     let (next, state) = lease(rate(60).take(Some(state), 1, NOW));
     assert_eq!(next.start, after(1000));
     assert_eq!(state.gives_nothing(NOW), Some(after(2000)));
-    assert_eq!(rate(60).take(Some(state), 1, NOW), Grant::NothingBefore(after(2000)));
+    assert_eq!(
+        rate(60).take(Some(state), 1, NOW),
+        Grant::NothingBefore(after(2000))
+    );
     let (later, _) = lease(rate(60).take(Some(state), 1, after(10_000)));
     assert_eq!(later.start, after(10_000), "what nobody took is lost");
 }
 
 #[test]
 fn time_that_a_wrong_clock_took_does_not_stop_a_subscription() {
-    let state = RateState { taken_until: after(65_001) };
+    let state = RateState {
+        taken_until: after(65_001),
+    };
     assert_eq!(state.gives_nothing(NOW), None);
     assert_eq!(lease(rate(60).take(Some(state), 1, NOW)).0.start, NOW);
 }
 
 #[test]
 fn who_finds_nothing_stands_in_line() {
-    let check = |per_minute: u32, last_ms: Option<u64>, nothing_before: Timestamp, due_ms: u64, why: &str| {
-        let last = last_ms.map(|ms| Place { due: after(ms), given_at: NOW });
+    let check = |per_minute: u32,
+                 last_ms: Option<u64>,
+                 nothing_before: Timestamp,
+                 due_ms: u64,
+                 why: &str| {
+        let last = last_ms.map(|ms| Place {
+            due: after(ms),
+            given_at: NOW,
+        });
         let place = rate(per_minute).line_up(last, nothing_before, NOW);
-        assert_eq!(place, Place { due: after(due_ms), given_at: NOW }, "{why}");
+        assert_eq!(
+            place,
+            Place {
+                due: after(due_ms),
+                given_at: NOW
+            },
+            "{why}"
+        );
     };
     check(60, None, after(2000), 2000, "the first");
     check(60, Some(2000), after(2000), 3000, "the second");
     check(60, Some(0), after(2000), 2000, "the line is gone");
-    check(1, Some(890_000), NOW, 950_000, "past what a queue can delay");
+    check(
+        1,
+        Some(890_000),
+        NOW,
+        950_000,
+        "past what a queue can delay",
+    );
     check(1, Some(7_140_000), NOW, 7_200_000, "the longest line");
     check(1, Some(7_200_000), NOW, 901_000, "the line restarts");
 }
@@ -109,8 +134,11 @@ fn who_finds_nothing_stands_in_line() {
 fn a_line_of_a_clock_that_was_set_back_is_not_there_any_more() {
     let check = |set_back_ms: u64, due_ms: u64| {
         let last = rate(1).line_up(None, after(3_660_000), after(3_600_000));
-        let place =
-            rate(1).line_up(Some(last), after(3_660_000 - set_back_ms), after(3_600_000 - set_back_ms));
+        let place = rate(1).line_up(
+            Some(last),
+            after(3_660_000 - set_back_ms),
+            after(3_600_000 - set_back_ms),
+        );
         assert_eq!(place.due, after(due_ms), "{set_back_ms}");
     };
     check(0, 3_720_000);
@@ -129,8 +157,14 @@ fn a_line_in_which_nobody_took_his_place_is_not_there_any_more() {
 #[test]
 fn the_rarer_the_requests_the_longer_each_may_wait_for_its_lane() {
     let check = |per_minute: u32, kept_ms: u64| {
-        let token = lease(rate(per_minute).take(None, 1, NOW)).0.token(NOW).unwrap();
-        assert!(token.holds(after(kept_ms - 1)) && !token.holds(after(kept_ms)), "{per_minute}");
+        let token = lease(rate(per_minute).take(None, 1, NOW))
+            .0
+            .token(NOW)
+            .unwrap();
+        assert!(
+            token.holds(after(kept_ms - 1)) && !token.holds(after(kept_ms)),
+            "{per_minute}"
+        );
     };
     check(1, 60_000);
     check(12, 5000);
@@ -143,13 +177,19 @@ fn the_state_is_read_as_it_was_written_and_never_for_something_else() {
     let text = r#"{"v":1,"taken_until":1700000000000}"#;
     let state = RateState::parse(text.as_bytes()).unwrap();
     assert_eq!(state.render(), text);
-    assert!(matches!(RateState::parse(b"{}"), Err(FormatError::Malformed(..))));
+    assert!(matches!(
+        RateState::parse(b"{}"),
+        Err(FormatError::Malformed(..))
+    ));
     let newer = text.replace(":1,", ":2,");
-    assert!(matches!(RateState::parse(newer.as_bytes()), Err(FormatError::Newer(2))));
+    assert!(matches!(
+        RateState::parse(newer.as_bytes()),
+        Err(FormatError::Newer(2))
+    ));
 }
 
-/// A worker as deliver is one: it reads, may be overtaken before it writes, and uses its tokens late or
-/// never.
+/// A worker as deliver is one: it reads, may be overtaken before it writes, and uses its tokens
+/// late or never.
 #[derive(Debug, Default)]
 struct Worker {
     read: Option<(Option<RateState>, u32)>,
@@ -189,15 +229,20 @@ impl Model {
         match *step {
             Step::Read => worker.read = Some((self.state, self.version)),
             Step::Write { wanted } => {
-                let Some((state, version)) = worker.read.take() else { return };
+                let Some((state, version)) = worker.read.take() else {
+                    return;
+                };
                 if let (Grant::Lease(lease, next), true) =
                     (rate.take(state, wanted, now), version == self.version)
                 {
-                    (self.state, self.version, worker.lease) = (Some(next), version + 1, Some(lease));
+                    (self.state, self.version, worker.lease) =
+                        (Some(next), version + 1, Some(lease));
                 }
             }
             Step::Begin { late_ms } => {
-                let Some(token) = worker.lease.as_mut().and_then(|lease| lease.token(now)) else { return };
+                let Some(token) = worker.lease.as_mut().and_then(|lease| lease.token(now)) else {
+                    return;
+                };
                 let begun = token.from.max(now) + Duration::from_millis(late_ms);
                 if token.holds(begun) {
                     self.begun.push(begun.as_millis());

@@ -1,4 +1,5 @@
-//! The key pairs of `v1a`: signing, and the public halves in the two forms in which receivers want them.
+//! The key pairs of `v1a`: signing, and the public halves in the two forms in which receivers want
+//! them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ pub(super) struct SigningKey(Arc<Ed25519KeyPair>);
 pub struct PublicKey([u8; KEY_BYTES]);
 
 impl SigningKey {
-    /// The seed, as the specification's own libraries write a private key, or seed and public key, as others
-    /// do.
+    /// The seed, as the specification's own libraries write a private key, or seed and public key,
+    /// as others do.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, SigningSecretError> {
         let pair = match bytes.split_at_checked(KEY_BYTES) {
             Some((seed, [])) => Ed25519KeyPair::from_seed_unchecked(seed),
@@ -36,12 +37,15 @@ impl SigningKey {
             }
             Some(_) | None => return Err(SigningSecretError::KeyLength(bytes.len())),
         };
-        pair.map(|pair| Self(Arc::new(pair))).map_err(|_| SigningSecretError::KeyPair)
+        pair.map(|pair| Self(Arc::new(pair)))
+            .map_err(|_| SigningSecretError::KeyPair)
     }
 
-    /// The signature over `head` and `body`. Ed25519 reads its message twice, so it is copied together here.
+    /// The signature over `head` and `body`. Ed25519 reads its message twice, so it is copied
+    /// together here.
     pub(super) fn sign(&self, head: &str, body: &[Bytes]) -> Vec<u8> {
-        let mut message = Vec::with_capacity(head.len() + body.iter().map(Bytes::len).sum::<usize>());
+        let mut message =
+            Vec::with_capacity(head.len() + body.iter().map(Bytes::len).sum::<usize>());
         message.extend_from_slice(head.as_bytes());
         for slice in body {
             message.extend_from_slice(slice);
@@ -51,7 +55,9 @@ impl SigningKey {
 
     pub(super) fn public(&self) -> PublicKey {
         let bytes = self.0.public_key().as_ref();
-        PublicKey(std::array::from_fn(|at| bytes.get(at).copied().unwrap_or_default()))
+        PublicKey(std::array::from_fn(|at| {
+            bytes.get(at).copied().unwrap_or_default()
+        }))
     }
 }
 
@@ -91,14 +97,23 @@ mod tests {
     #[test]
     fn the_public_key_and_its_thumbprint_are_those_of_the_rfc() {
         let public = SigningKey::from_bytes(&seed()).unwrap().public();
-        assert_eq!((public.x().as_str(), public.thumbprint().as_str()), (X, THUMBPRINT));
-        assert_eq!(public.to_string(), "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
+        assert_eq!(
+            (public.x().as_str(), public.thumbprint().as_str()),
+            (X, THUMBPRINT)
+        );
+        assert_eq!(
+            public.to_string(),
+            "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+        );
     }
 
     #[test]
     fn a_seed_with_its_public_key_is_the_same_key() {
         let both = [seed(), URL_SAFE_NO_PAD.decode(X).unwrap()].concat();
-        let (one, other) = (SigningKey::from_bytes(&seed()).unwrap(), SigningKey::from_bytes(&both).unwrap());
+        let (one, other) = (
+            SigningKey::from_bytes(&seed()).unwrap(),
+            SigningKey::from_bytes(&both).unwrap(),
+        );
         assert_eq!(one.sign("a", &[]), other.sign("a", &[]));
     }
 }

@@ -32,7 +32,11 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 fn target() -> Target {
-    Target::Link(Link { is_tls: true, host: "a.example".into(), port: 443 })
+    Target::Link(Link {
+        is_tls: true,
+        host: "a.example".into(),
+        port: 443,
+    })
 }
 
 proptest! {

@@ -5,7 +5,9 @@ use crate::model::{EndpointUrl, Link};
 use crate::stored::{FormatError, layout};
 
 fn link(host: &str) -> Link {
-    EndpointUrl::parse(&format!("https://{host}/")).unwrap().link()
+    EndpointUrl::parse(&format!("https://{host}/"))
+        .unwrap()
+        .link()
 }
 
 fn subscription(host: &str, name: &str) -> Target {
@@ -22,8 +24,9 @@ fn with(seen: &[(Target, Observation)]) -> Shard {
 
 #[test]
 fn a_link_and_its_subscriptions_are_in_one_part_and_links_are_spread() {
-    let used: std::collections::BTreeSet<_> =
-        (0..500).map(|n| shard_index(&link(&format!("h{n}.example")))).collect();
+    let used: std::collections::BTreeSet<_> = (0..500)
+        .map(|n| shard_index(&link(&format!("h{n}.example"))))
+        .collect();
     assert_eq!(used.len(), LINK_SHARDS);
     assert_eq!(layout::links(11), "links/b.json");
 }
@@ -47,18 +50,30 @@ fn a_pause_is_a_glitch_to_a_program_that_knows_none() {
 
 #[test]
 fn what_is_not_one_is_refused_and_a_newer_one_is_told_apart() {
-    assert!(matches!(Shard::parse(b"{}"), Err(FormatError::Malformed(..))));
-    assert!(matches!(Shard::parse(br#"{"v":2,"targets":{}}"#), Err(FormatError::Newer(2))));
+    assert!(matches!(
+        Shard::parse(b"{}"),
+        Err(FormatError::Malformed(..))
+    ));
+    assert!(matches!(
+        Shard::parse(br#"{"v":2,"targets":{}}"#),
+        Err(FormatError::Newer(2))
+    ));
 }
 
 #[test]
 fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only_itself() {
     let settings = HealthSettings::default();
     let gates = |shard: &Shard| {
-        ["billing", "audit"].map(|name| shard.decide(&subscription("a.example", name), NOW, &settings))
+        ["billing", "audit"]
+            .map(|name| shard.decide(&subscription("a.example", name), NOW, &settings))
     };
-    let delay = CircuitDecision::Delay { until: NOW + secs(60) };
-    assert_eq!(gates(&with(&[(Target::Link(link("a.example")), failing())])), [delay, delay]);
+    let delay = CircuitDecision::Delay {
+        until: NOW + secs(60),
+    };
+    assert_eq!(
+        gates(&with(&[(Target::Link(link("a.example")), failing())])),
+        [delay, delay]
+    );
     assert_eq!(
         gates(&with(&[(subscription("a.example", "billing"), failing())])),
         [delay, CircuitDecision::Open]
@@ -68,16 +83,30 @@ fn a_failing_link_stops_all_of_its_subscriptions_and_a_failing_subscription_only
 #[test]
 fn one_probe_asks_a_link_and_its_subscription_and_nobody_else_gets_one() {
     let settings = HealthSettings::default();
-    let (own, link) = (subscription("a.example", "billing"), Target::Link(link("a.example")));
+    let (own, link) = (
+        subscription("a.example", "billing"),
+        Target::Link(link("a.example")),
+    );
     let mut shard = with(&[(link.clone(), failing()), (own.clone(), failing())]);
     assert_eq!(shard.claim(&own, "a", NOW, &settings), None);
     let due = NOW + secs(60);
-    assert_eq!(shard.claim(&own, "a", due, &settings), Some(Probed { link: true, subscription: true }));
+    assert_eq!(
+        shard.claim(&own, "a", due, &settings),
+        Some(Probed {
+            link: true,
+            subscription: true
+        })
+    );
     assert_eq!(shard.claim(&own, "b", due, &settings), None);
-    assert_eq!(shard.claim(&subscription("a.example", "audit"), "b", due, &settings), None);
+    assert_eq!(
+        shard.claim(&subscription("a.example", "audit"), "b", due, &settings),
+        None
+    );
     assert_eq!(
         shard.decide(&subscription("a.example", "audit"), due, &settings),
-        CircuitDecision::Delay { until: due + PROBE_LOOK_AGAIN }
+        CircuitDecision::Delay {
+            until: due + PROBE_LOOK_AGAIN
+        }
     );
 }
 
@@ -89,7 +118,12 @@ fn what_a_wrong_clock_wrote_holds_nobody() {
     shard.observe(&own, &failing(), NOW + mins(60 * 24 * 365), &settings);
     assert_eq!(shard.decide(&own, NOW, &settings), CircuitDecision::Open);
     assert!(shard.observe(&own, &failing(), NOW, &settings));
-    assert_eq!(shard.decide(&own, NOW, &settings), CircuitDecision::Delay { until: NOW + secs(60) });
+    assert_eq!(
+        shard.decide(&own, NOW, &settings),
+        CircuitDecision::Delay {
+            until: NOW + secs(60)
+        }
+    );
 }
 
 #[test]
@@ -103,13 +137,27 @@ fn a_clock_that_is_set_back_ends_holds_and_ramps_instead_of_lengthening_them() {
     for _ in 0..6 {
         later = later + mins(15);
         assert!(retry.claim(&own, "p", later, &settings).is_some());
-        let failed = Observation::ProbeFailed { by: "p".to_owned(), last: BUSY };
+        let failed = Observation::ProbeFailed {
+            by: "p".to_owned(),
+            last: BUSY,
+        };
         assert!(retry.observe(&own, &failed, later, &settings));
     }
     let mut recovering = glitch.clone();
     assert!(recovering.observe(&own, &Observation::Succeeded, NOW, &settings));
-    for (shard, at) in [(glitch, NOW), (pause, NOW), (retry, later), (recovering, NOW)] {
-        let decide = |back| shard.decide(&own, Timestamp::from_millis(at.as_millis() - back), &settings);
+    for (shard, at) in [
+        (glitch, NOW),
+        (pause, NOW),
+        (retry, later),
+        (recovering, NOW),
+    ] {
+        let decide = |back| {
+            shard.decide(
+                &own,
+                Timestamp::from_millis(at.as_millis() - back),
+                &settings,
+            )
+        };
         assert_ne!(decide(0), CircuitDecision::Open, "{shard:?}");
         assert_ne!(decide(60_000), CircuitDecision::Open, "{shard:?}");
         assert_eq!(decide(6 * 3_600_000), CircuitDecision::Open, "{shard:?}");
@@ -121,7 +169,12 @@ fn a_part_takes_no_more_than_it_may_and_forgets_what_is_over() {
     let settings = HealthSettings::default();
     let mut shard = Shard::default();
     for index in 0..TARGETS_PER_SHARD_MAX {
-        assert!(shard.observe(&subscription("a.example", &format!("s{index}")), &failing(), NOW, &settings));
+        assert!(shard.observe(
+            &subscription("a.example", &format!("s{index}")),
+            &failing(),
+            NOW,
+            &settings
+        ));
     }
     let one_more = subscription("a.example", "more");
     assert!(!shard.observe(&one_more, &failing(), NOW, &settings));

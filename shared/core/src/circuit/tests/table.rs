@@ -12,31 +12,71 @@ fn states() -> Vec<(&'static str, Option<Condition>)> {
         ("well", None),
         ("glitch 1", Some(condition(glitch, 1, ahead))),
         ("glitch 1 due", Some(condition(glitch, 1, NOW))),
-        ("glitch 1 probed", Some(probed(condition(glitch, 1, NOW), "me", ahead))),
-        ("glitch 1 probed by another", Some(probed(condition(glitch, 1, NOW), "another", ahead))),
-        ("glitch 3 probed", Some(probed(condition(glitch, 3, NOW), "me", ahead))),
+        (
+            "glitch 1 probed",
+            Some(probed(condition(glitch, 1, NOW), "me", ahead)),
+        ),
+        (
+            "glitch 1 probed by another",
+            Some(probed(condition(glitch, 1, NOW), "another", ahead)),
+        ),
+        (
+            "glitch 3 probed",
+            Some(probed(condition(glitch, 3, NOW), "me", ahead)),
+        ),
         ("retry 1", Some(condition(retry, 1, ahead))),
         ("retry 1 due", Some(condition(retry, 1, NOW))),
-        ("retry 1 probed", Some(probed(condition(retry, 1, NOW), "me", ahead))),
-        ("retry 3 probed", Some(probed(condition(retry, 3, NOW), "me", ahead))),
-        ("retry 1 probed by another", Some(probed(condition(retry, 1, NOW), "another", ahead))),
-        ("retry 1 lapsed lease", Some(probed(condition(retry, 1, NOW), "me", NOW))),
+        (
+            "retry 1 probed",
+            Some(probed(condition(retry, 1, NOW), "me", ahead)),
+        ),
+        (
+            "retry 3 probed",
+            Some(probed(condition(retry, 3, NOW), "me", ahead)),
+        ),
+        (
+            "retry 1 probed by another",
+            Some(probed(condition(retry, 1, NOW), "another", ahead)),
+        ),
+        (
+            "retry 1 lapsed lease",
+            Some(probed(condition(retry, 1, NOW), "me", NOW)),
+        ),
         ("recovering", Some(condition(Phase::Recovering, 1, NOW))),
         ("paused", Some(pause(1, ahead))),
         ("paused due", Some(pause(1, NOW))),
         ("paused probed", Some(probed(pause(1, NOW), "me", ahead))),
-        ("paused again while probed", Some(probed(pause(1, NOW + mins(2)), "me", ahead))),
-        ("the ninth pause probed", Some(probed(pause(9, NOW), "me", ahead))),
-        ("glitch 1 until asked", Some(as_asked(condition(glitch, 1, ahead)))),
-        ("retry 1 until asked", Some(as_asked(condition(retry, 1, ahead)))),
+        (
+            "paused again while probed",
+            Some(probed(pause(1, NOW + mins(2)), "me", ahead)),
+        ),
+        (
+            "the ninth pause probed",
+            Some(probed(pause(9, NOW), "me", ahead)),
+        ),
+        (
+            "glitch 1 until asked",
+            Some(as_asked(condition(glitch, 1, ahead))),
+        ),
+        (
+            "retry 1 until asked",
+            Some(as_asked(condition(retry, 1, ahead))),
+        ),
     ]
 }
 
 fn shown(condition: Option<&Condition>) -> String {
-    let Some(it) = condition else { return "well".to_owned() };
+    let Some(it) = condition else {
+        return "well".to_owned();
+    };
     let probe = if it.is_probed(NOW) { " probed" } else { "" };
     let asked = if it.asked { " asked" } else { "" };
-    format!("{:?} {} {:?}{probe}{asked}", it.phase, it.hold, it.until.since(NOW))
+    format!(
+        "{:?} {} {:?}{probe}{asked}",
+        it.phase,
+        it.hold,
+        it.until.since(NOW)
+    )
 }
 
 #[test]
@@ -44,15 +84,33 @@ fn every_state_and_observation() {
     let observations = [
         ("streak", failing()),
         ("probe failed", probe_failed("me")),
-        ("stale streak", failing_since(Timestamp::from_millis(NOW.as_millis() - 1))),
-        ("given up", Observation::ProbeGivenUp { by: "me".to_owned() }),
-        ("no such name", Observation::ProbeFoundNoName { by: "me".to_owned() }),
+        (
+            "stale streak",
+            failing_since(Timestamp::from_millis(NOW.as_millis() - 1)),
+        ),
+        (
+            "given up",
+            Observation::ProbeGivenUp {
+                by: "me".to_owned(),
+            },
+        ),
+        (
+            "no such name",
+            Observation::ProbeFoundNoName {
+                by: "me".to_owned(),
+            },
+        ),
         ("success", Observation::Succeeded),
         ("force", Observation::Forced),
         ("asked 10 s", asked(10, None)),
         ("asked 900 s", asked(900, None)),
         ("probe asked", asked(900, Some("me"))),
-        ("probe success", Observation::ProbeSucceeded { by: "me".to_owned() }),
+        (
+            "probe success",
+            Observation::ProbeSucceeded {
+                by: "me".to_owned(),
+            },
+        ),
     ];
     let mut table = String::new();
     for (name, state) in states() {
@@ -78,7 +136,10 @@ fn every_state_and_what_becomes_of_a_delivery() {
                     format!("{at_once} at once for {:?}", until.since(NOW))
                 }
                 CircuitDecision::Probe(probed) => {
-                    format!("probe link {} subscription {}", probed.link, probed.subscription)
+                    format!(
+                        "probe link {} subscription {}",
+                        probed.link, probed.subscription
+                    )
                 }
                 gate => format!("{gate:?}"),
             };
@@ -92,7 +153,12 @@ fn every_state_and_what_becomes_of_a_delivery() {
 fn the_ramp_doubles_every_five_seconds_and_ends() {
     let recovering = condition(Phase::Recovering, 1, NOW);
     let check = |after: Duration, expected: Option<u32>| {
-        let found = match decide(Some(&recovering), None, NOW + after, &HealthSettings::default()) {
+        let found = match decide(
+            Some(&recovering),
+            None,
+            NOW + after,
+            &HealthSettings::default(),
+        ) {
             CircuitDecision::Ramp { at_once, .. } => Some(at_once),
             _ => None,
         };
@@ -100,7 +166,10 @@ fn the_ramp_doubles_every_five_seconds_and_ends() {
     };
     for (step, at_once) in [1, 2, 4, 8, 16, 32].into_iter().enumerate() {
         check(secs(5 * step as u64), Some(at_once));
-        check(secs(5 * step as u64 + 5).saturating_sub(Duration::from_millis(1)), Some(at_once));
+        check(
+            secs(5 * step as u64 + 5).saturating_sub(Duration::from_millis(1)),
+            Some(at_once),
+        );
     }
     check(secs(30), None);
     check(mins(60), None);
@@ -110,14 +179,28 @@ fn the_ramp_doubles_every_five_seconds_and_ends() {
 fn a_link_is_told_down_and_up_after_a_while_and_once() {
     let settings = HealthSettings::default();
     let check = |condition: &Condition, after, expected| {
-        assert_eq!(state_change(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
-        let quiet = HealthSettings { suppress_state_changes: true, ..settings.clone() };
+        assert_eq!(
+            state_change(condition, NOW + after, &settings),
+            expected,
+            "{condition:?} {after:?}"
+        );
+        let quiet = HealthSettings {
+            suppress_state_changes: true,
+            ..settings.clone()
+        };
         assert_eq!(state_change(condition, NOW + after, &quiet), None);
     };
-    let (glitch, retry) = (condition(Phase::Glitch, 1, NOW), condition(Phase::Retry, 1, NOW));
+    let (glitch, retry) = (
+        condition(Phase::Glitch, 1, NOW),
+        condition(Phase::Retry, 1, NOW),
+    );
     let recovering = condition(Phase::Recovering, 1, NOW);
     check(&glitch, mins(60), None);
-    check(&retry, mins(5).saturating_sub(Duration::from_millis(1)), None);
+    check(
+        &retry,
+        mins(5).saturating_sub(Duration::from_millis(1)),
+        None,
+    );
     check(&retry, mins(5), Some(StateChange::Down));
     check(&notified(&retry, StateChange::Down), mins(60), None);
     check(&recovering, mins(60), None);
@@ -126,9 +209,18 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
     check(&told_down, mins(5), Some(StateChange::Up));
     check(&notified(&told_down, StateChange::Up), mins(60), None);
     // An operator's wish says nothing about it; the first success does.
-    let forced = Condition { forced: true, ..told_down };
+    let forced = Condition {
+        forced: true,
+        ..told_down
+    };
     check(&forced, mins(60), None);
-    let answered = observe(Some(&forced), &Observation::Succeeded, NOW + mins(7), &settings).unwrap();
+    let answered = observe(
+        Some(&forced),
+        &Observation::Succeeded,
+        NOW + mins(7),
+        &settings,
+    )
+    .unwrap();
     check(&answered, mins(12).saturating_sub(secs(1)), None);
     check(&answered, mins(12), Some(StateChange::Up));
 }
@@ -137,7 +229,11 @@ fn a_link_is_told_down_and_up_after_a_while_and_once() {
 fn nothing_is_kept_of_what_is_over() {
     let settings = HealthSettings::default();
     let check = |condition: &Condition, after, expected| {
-        assert_eq!(is_over(condition, NOW + after, &settings), expected, "{condition:?} {after:?}");
+        assert_eq!(
+            is_over(condition, NOW + after, &settings),
+            expected,
+            "{condition:?} {after:?}"
+        );
     };
     check(&pause(1, NOW), mins(60).saturating_sub(secs(1)), false);
     check(&pause(1, NOW), mins(60), true);
@@ -146,7 +242,11 @@ fn nothing_is_kept_of_what_is_over() {
     check(&recovering, mins(5).saturating_sub(secs(1)), false);
     check(&recovering, mins(5), true);
     check(&notified(&recovering, StateChange::Down), mins(60), false);
-    check(&notified(&recovering, StateChange::Down), mins(48 * 60), true);
+    check(
+        &notified(&recovering, StateChange::Down),
+        mins(48 * 60),
+        true,
+    );
     let retry = condition(Phase::Retry, 1, NOW + mins(10));
     check(&retry, mins(10 + 48 * 60).saturating_sub(secs(1)), false);
     check(&retry, mins(10 + 48 * 60), true);

@@ -4,10 +4,13 @@ use super::*;
 use crate::attempt::{EntryVerdict, OutcomeName};
 use crate::delivery_log::{Record, change, join_records, parse_records};
 use crate::events::Envelope;
-use crate::model::{CREATION_ID_BYTES, CreationId, Hops, LastAttempt, Marks, SubscriptionName, TopicName};
+use crate::model::{
+    CREATION_ID_BYTES, CreationId, Hops, LastAttempt, Marks, SubscriptionName, TopicName,
+};
 
 const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-const EVENT: &str = r#"{ "specversion":"1.0","id":"e-1","source":"/shop","type":"paid","subject":"s" }"#;
+const EVENT: &str =
+    r#"{ "specversion":"1.0","id":"e-1","source":"/shop","type":"paid","subject":"s" }"#;
 
 fn entry(payload: Payload) -> Entry {
     Entry {
@@ -35,14 +38,28 @@ fn delivery(attempts: u16) -> Delivery {
         attempts,
         last: None,
         timed_out: false,
-        identity: Some(Identity { topic: id, subscription: id }),
+        identity: Some(Identity {
+            topic: id,
+            subscription: id,
+        }),
         hops: Hops::default(),
         events: Vec::new(),
     }
 }
 
-fn event<'a>(delivery: &'a Delivery, entry: &'a Entry, text: Option<&'a Bytes>) -> RecordedEvent<'a> {
-    RecordedEvent { message_id: "m", receive_count: 2, delivery, entry, text, keeps_payload: true }
+fn event<'a>(
+    delivery: &'a Delivery,
+    entry: &'a Entry,
+    text: Option<&'a Bytes>,
+) -> RecordedEvent<'a> {
+    RecordedEvent {
+        message_id: "m",
+        receive_count: 2,
+        delivery,
+        entry,
+        text,
+        keeps_payload: true,
+    }
 }
 
 fn retry() -> Change {
@@ -53,7 +70,14 @@ fn retry() -> Change {
         name_was_unknown: false,
         was_unconnected: false,
     };
-    change(EntryVerdict::Retry { not_before: AT + Duration::from_secs(10), last }, None).unwrap()
+    change(
+        EntryVerdict::Retry {
+            not_before: AT + Duration::from_secs(10),
+            last,
+        },
+        None,
+    )
+    .unwrap()
 }
 
 fn held() -> Change {
@@ -120,25 +144,48 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         payload_reference: None,
         payload: super::super::Payload::parse(EVENT),
     };
-    assert_eq!(record(event(&delivery, &entry, Some(&text)), &retry(), details), expected);
+    assert_eq!(
+        record(event(&delivery, &entry, Some(&text)), &retry(), details),
+        expected
+    );
 }
 
 #[test]
 fn what_is_unknown_is_left_out() {
     let (delivery, entry) = (delivery(2), entry(inline(EVENT)));
-    let event = RecordedEvent { keeps_payload: false, ..event(&delivery, &entry, None) };
+    let event = RecordedEvent {
+        keeps_payload: false,
+        ..event(&delivery, &entry, None)
+    };
     let record = record(event, &held(), RecordDetails::default());
-    assert_eq!((record.kind, record.result, record.attempt), (Kind::Held, LogResult::Held, 2));
-    assert_eq!((record.origin, record.event_id, record.status), (Origin::Retry, None, None));
+    assert_eq!(
+        (record.kind, record.result, record.attempt),
+        (Kind::Held, LogResult::Held, 2)
+    );
+    assert_eq!(
+        (record.origin, record.event_id, record.status),
+        (Origin::Retry, None, None)
+    );
 }
 
 #[test]
 fn a_replayed_event_is_the_replay_s_on_every_attempt() {
     for attempts in [0, 3] {
         let (delivery, mut entry) = (delivery(attempts), entry(inline(EVENT)));
-        entry.marks = Marks { replayed: true, run: Some("run-1".to_owned()), ..Marks::default() };
-        let record = record(event(&delivery, &entry, None), &retry(), RecordDetails::default());
-        assert_eq!((record.origin, record.attempt), (Origin::Replay, attempts + 1));
+        entry.marks = Marks {
+            replayed: true,
+            run: Some("run-1".to_owned()),
+            ..Marks::default()
+        };
+        let record = record(
+            event(&delivery, &entry, None),
+            &retry(),
+            RecordDetails::default(),
+        );
+        assert_eq!(
+            (record.origin, record.attempt),
+            (Origin::Replay, attempts + 1)
+        );
         assert_eq!(record.run_id.as_deref(), Some("run-1"));
     }
 }
@@ -148,7 +195,10 @@ fn only_the_records_before_the_first_retry_have_the_payload() {
     let (text, entry) = (Bytes::from(EVENT), entry(inline(EVENT)));
     let payload = |attempts, keeps_payload| {
         let delivery = delivery(attempts);
-        let event = RecordedEvent { keeps_payload, ..event(&delivery, &entry, Some(&text)) };
+        let event = RecordedEvent {
+            keeps_payload,
+            ..event(&delivery, &entry, Some(&text))
+        };
         record(event, &retry(), RecordDetails::default()).payload
     };
     assert_eq!(payload(0, true).unwrap().as_str(), EVENT);
@@ -157,16 +207,32 @@ fn only_the_records_before_the_first_retry_have_the_payload() {
 
 #[test]
 fn of_a_large_payload_the_log_keeps_where_it_is() {
-    let stored = Payload::Stored { key: "payloads/a".to_owned(), bytes: 9, digest: None };
+    let stored = Payload::Stored {
+        key: "payloads/a".to_owned(),
+        bytes: 9,
+        digest: None,
+    };
     let check = |payload: &Payload, text: Option<String>, expected: (usize, Option<&str>)| {
         let (delivery, entry, text) = (delivery(0), entry(payload.clone()), text.map(Bytes::from));
-        let record = record(event(&delivery, &entry, text.as_ref()), &held(), RecordDetails::default());
+        let record = record(
+            event(&delivery, &entry, text.as_ref()),
+            &held(),
+            RecordDetails::default(),
+        );
         let bytes = record.payload.map_or(0, |payload| payload.as_str().len());
         assert_eq!((bytes, record.payload_reference.as_deref()), expected);
     };
     let of = |bytes: usize| Some(format!("\"{}\"", "x".repeat(bytes - 2)));
-    check(&stored, of(LOG_PAYLOAD_BYTES_MAX), (LOG_PAYLOAD_BYTES_MAX, None));
-    check(&stored, of(LOG_PAYLOAD_BYTES_MAX + 1), (0, Some("payloads/a")));
+    check(
+        &stored,
+        of(LOG_PAYLOAD_BYTES_MAX),
+        (LOG_PAYLOAD_BYTES_MAX, None),
+    );
+    check(
+        &stored,
+        of(LOG_PAYLOAD_BYTES_MAX + 1),
+        (0, Some("payloads/a")),
+    );
     check(&stored, None, (0, Some("payloads/a")));
     check(&inline("{}"), of(LOG_PAYLOAD_BYTES_MAX + 1), (0, None));
 }
@@ -182,11 +248,26 @@ fn a_custom_event_lies_in_its_envelope() {
         subject: "s".into(),
     };
     let text = Bytes::from_static(br#"{"order":7}"#);
-    let (delivery, entry) =
-        (delivery(0), Entry { envelope: Some(Arc::new(envelope.clone())), ..entry(inline("{}")) });
-    let record = record(event(&delivery, &entry, Some(&text)), &retry(), RecordDetails::default());
-    assert_eq!(record.payload.unwrap().as_str().as_bytes(), envelope.around(&text, &[]));
-    assert_eq!((record.event_id.as_deref(), record.event_type.as_deref()), (Some("1"), Some("made")));
+    let (delivery, entry) = (
+        delivery(0),
+        Entry {
+            envelope: Some(Arc::new(envelope.clone())),
+            ..entry(inline("{}"))
+        },
+    );
+    let record = record(
+        event(&delivery, &entry, Some(&text)),
+        &retry(),
+        RecordDetails::default(),
+    );
+    assert_eq!(
+        record.payload.unwrap().as_str().as_bytes(),
+        envelope.around(&text, &[])
+    );
+    assert_eq!(
+        (record.event_id.as_deref(), record.event_type.as_deref()),
+        (Some("1"), Some("made"))
+    );
 }
 
 #[test]
@@ -194,7 +275,11 @@ fn a_long_id_is_cut_as_a_search_cuts_it() {
     let long = "i".repeat(2_000);
     let text = Bytes::from(format!(r#"{{"id":"{long}","source":"/s","type":"t"}}"#));
     let (delivery, entry) = (delivery(0), entry(inline("{}")));
-    let record = record(event(&delivery, &entry, Some(&text)), &retry(), RecordDetails::default());
+    let record = record(
+        event(&delivery, &entry, Some(&text)),
+        &retry(),
+        RecordDetails::default(),
+    );
     assert_eq!(record.event_id, Some(crate::delivery_log::log_text(&long)));
 }
 
@@ -202,7 +287,14 @@ fn a_long_id_is_cut_as_a_search_cuts_it() {
 fn a_payload_has_nothing_that_sqs_refuses() {
     let text = Bytes::from("{\"id\":\"\u{ffff}\"}");
     let (delivery, entry) = (delivery(0), entry(inline("{}")));
-    let made = event(&delivery, &entry, Some(&text)).record(&retry(), RecordDetails::default(), AT).unwrap();
-    assert!(crate::events::fits_into_a_message(&join_records(std::iter::once(&made))[0]));
-    assert_eq!(read(&made).payload.unwrap().as_str(), "{\"id\":\"\\uffff\"}");
+    let made = event(&delivery, &entry, Some(&text))
+        .record(&retry(), RecordDetails::default(), AT)
+        .unwrap();
+    assert!(crate::events::fits_into_a_message(
+        &join_records(std::iter::once(&made))[0]
+    ));
+    assert_eq!(
+        read(&made).payload.unwrap().as_str(),
+        "{\"id\":\"\\uffff\"}"
+    );
 }

@@ -18,18 +18,20 @@ const CLOSING: &[u8] = b"]}";
 /// Bytes around the records of a message, at most. The first record needs no separator.
 const FRAME_BYTES: usize = OPENING_V2.len() + SAME_PAYLOADS.len() + CLOSING.len() - SEPARATOR.len();
 
-/// Most bytes of a pair in `samePayloads`, with its separator: a message has fewer than 100,000 records.
+/// Most bytes of a pair in `samePayloads`, with its separator: a message has fewer than 100,000
+/// records.
 const PAIR_BYTES_MAX: usize = "[12345,12345],".len();
 
-/// Most bytes of the records of a message, if each had its payload: record holds them all, and writes them
-/// into one file.
+/// Most bytes of the records of a message, if each had its payload: record holds them all, and
+/// writes them into one file.
 const UNSHARED_BYTES_MAX: usize = 2 * RECORDS_MESSAGE_BYTES_MAX;
 
-/// The number of different payloads that a record's payload is compared with, from the newest on. The copies
-/// of an event arrive close together.
+/// The number of different payloads that a record's payload is compared with, from the newest on.
+/// The copies of an event arrive close together.
 const COMPARED_PAYLOADS_MAX: usize = 16;
 
-/// The position of a record that comes without its payload, and of an earlier one with the same payload.
+/// The position of a record that comes without its payload, and of an earlier one with the same
+/// payload.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SamePayload(pub(super) usize, pub(super) usize);
 
@@ -60,7 +62,8 @@ impl<'a> Body<'a> {
         if position > 0 && (is_too_long || unshared_bytes > UNSHARED_BYTES_MAX) {
             return false;
         }
-        self.same_payloads.extend(earlier.map(|earlier| SamePayload(position, earlier)));
+        self.same_payloads
+            .extend(earlier.map(|earlier| SamePayload(position, earlier)));
         if let Some(payload) = written {
             self.remember(payload, position);
         }
@@ -76,7 +79,11 @@ impl<'a> Body<'a> {
 
     /// The position of an earlier record with this payload.
     fn earlier(&self, payload: &[u8]) -> Option<usize> {
-        let same = self.payloads.iter().rev().find(|(other, _)| *other == payload);
+        let same = self
+            .payloads
+            .iter()
+            .rev()
+            .find(|(other, _)| *other == payload);
         same.map(|(_, position)| *position)
     }
 
@@ -89,7 +96,11 @@ impl<'a> Body<'a> {
 
     pub(super) fn render(self) -> Bytes {
         let mut body = Vec::with_capacity(FRAME_BYTES + self.bytes);
-        let opening = if self.payloads.is_empty() { OPENING_V1 } else { OPENING_V2 };
+        let opening = if self.payloads.is_empty() {
+            OPENING_V1
+        } else {
+            OPENING_V2
+        };
         for (index, (members, payload)) in self.records.into_iter().enumerate() {
             body.extend_from_slice(if index == 0 { opening } else { SEPARATOR });
             body.extend_from_slice(members);

@@ -13,7 +13,13 @@ const RECORDS_V2: &str = include_str!("../fixtures/records-v2.json");
 fn short() -> Record {
     let (kind, result) = (Kind::Held, LogResult::Held);
     let record_id = "0".repeat(32);
-    Record { record_id, kind, result, topic: "orders".to_owned(), ..Record::default() }
+    Record {
+        record_id,
+        kind,
+        result,
+        topic: "orders".to_owned(),
+        ..Record::default()
+    }
 }
 
 #[test]
@@ -26,13 +32,18 @@ fn records_are_written_as_their_fixture_and_read_back() {
 
 /// A record as deliver makes it: its payload apart, and without the names in that.
 fn text(record_id: &str, schema: &str, payload: &str) -> RecordText {
-    let record = Record { record_id: record_id.to_owned(), schema: Some(schema.to_owned()), ..short() };
+    let record = Record {
+        record_id: record_id.to_owned(),
+        schema: Some(schema.to_owned()),
+        ..short()
+    };
     RecordText::new(&record, Some(Bytes::copy_from_slice(payload.as_bytes()))).unwrap()
 }
 
 #[test]
 fn what_a_payload_says_is_written_once() {
-    let one = r#"{"id":"1","source":"/s","type":"made","subject":"x","topic":"/t","eventType":"paid"}"#;
+    let one =
+        r#"{"id":"1","source":"/s","type":"made","subject":"x","topic":"/t","eventType":"paid"}"#;
     let two = r#"{"id":"2"}"#;
     let texts = [
         text("a", "CloudEvents", one),
@@ -45,13 +56,35 @@ fn what_a_payload_says_is_written_once() {
     let bodies = join_records(texts.iter());
     assert_eq!(bodies, [RECORDS_V2.trim_end()]);
     let records = parse_records(&bodies[0]).unwrap();
-    let names = records.iter().map(|it| [&it.event_id, &it.event_source, &it.event_type, &it.event_subject]);
-    let names: Vec<_> = names.map(|names| names.map(|name| name.as_deref().unwrap_or_default())).collect();
+    let names = records.iter().map(|it| {
+        [
+            &it.event_id,
+            &it.event_source,
+            &it.event_type,
+            &it.event_subject,
+        ]
+    });
+    let names: Vec<_> = names
+        .map(|names| names.map(|name| name.as_deref().unwrap_or_default()))
+        .collect();
     let of_cloud_event = ["1", "/s", "made", "x"];
     let of_event_grid = ["1", "/t", "paid", "x"];
     let (of_two, none) = (["2", "", "", ""], [""; 4]);
-    assert_eq!(names, [of_cloud_event, of_two, of_cloud_event, of_event_grid, of_two, none]);
-    let payloads: Vec<_> = records.iter().map(|it| it.payload.as_ref().unwrap().as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            of_cloud_event,
+            of_two,
+            of_cloud_event,
+            of_event_grid,
+            of_two,
+            none
+        ]
+    );
+    let payloads: Vec<_> = records
+        .iter()
+        .map(|it| it.payload.as_ref().unwrap().as_str())
+        .collect();
     assert_eq!(payloads, [one, two, one, one, two, one]);
 }
 
@@ -59,15 +92,33 @@ fn what_a_payload_says_is_written_once() {
 fn records_with_the_same_payload_take_messages_of_a_bounded_weight() {
     let check = |payload_bytes: usize, records: usize, messages: usize| {
         let payload = format!("\"{}\"", "x".repeat(payload_bytes));
-        let texts: Vec<_> = (0..records).map(|n| text(&n.to_string(), "CloudEvents", &payload)).collect();
+        let texts: Vec<_> = (0..records)
+            .map(|n| text(&n.to_string(), "CloudEvents", &payload))
+            .collect();
         let bodies = join_records(texts.iter());
         assert_eq!(bodies.len(), messages, "{payload_bytes}");
-        assert!(bodies.iter().all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX));
-        let records: Vec<_> = bodies.iter().map(|body| parse_records(body).unwrap()).collect();
+        assert!(
+            bodies
+                .iter()
+                .all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX)
+        );
+        let records: Vec<_> = bodies
+            .iter()
+            .map(|body| parse_records(body).unwrap())
+            .collect();
         let unshared = |records: &Vec<Record>| records.len() * (texts[0].bytes() - 1);
-        assert!(records.iter().all(|records| unshared(records) <= 2 * RECORDS_MESSAGE_BYTES_MAX));
+        assert!(
+            records
+                .iter()
+                .all(|records| unshared(records) <= 2 * RECORDS_MESSAGE_BYTES_MAX)
+        );
         assert_eq!(records.concat().len(), texts.len());
-        assert!(records.concat().iter().all(|it| it.payload.as_ref().unwrap().as_str() == payload));
+        assert!(
+            records
+                .concat()
+                .iter()
+                .all(|it| it.payload.as_ref().unwrap().as_str() == payload)
+        );
     };
     check(60_000, 60, 3);
     check(100, 8_000, 2);
@@ -82,7 +133,10 @@ fn a_payload_is_found_again_among_the_latest_different_ones() {
     };
     let is_shared = |body: Bytes| body.ends_with(b",\"samePayloads\":[[16,0]]}");
     assert!(is_shared(with(16)) && !is_shared(with(17)));
-    assert_eq!(parse_records(&with(17)).unwrap()[17].payload, Payload::parse("0"));
+    assert_eq!(
+        parse_records(&with(17)).unwrap()[17].payload,
+        Payload::parse("0")
+    );
 }
 
 #[test]
@@ -93,40 +147,75 @@ fn no_records_make_no_message() {
 #[test]
 fn as_few_messages_as_fit_hold_all_records_in_order() {
     let payload = Payload::parse(&format!("\"{}\"", "x".repeat(60_000)));
-    let records: Vec<_> =
-        (0..40).map(|n| Record { record_id: n.to_string(), payload: payload.clone(), ..full() }).collect();
+    let records: Vec<_> = (0..40)
+        .map(|n| Record {
+            record_id: n.to_string(),
+            payload: payload.clone(),
+            ..full()
+        })
+        .collect();
     let bodies = render_records(&records);
     assert_eq!(bodies.len(), 3);
-    assert!(bodies.iter().all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX));
-    let read: Vec<_> = bodies.iter().flat_map(|body| parse_records(body).unwrap()).collect();
+    assert!(
+        bodies
+            .iter()
+            .all(|body| body.len() <= RECORDS_MESSAGE_BYTES_MAX)
+    );
+    let read: Vec<_> = bodies
+        .iter()
+        .flat_map(|body| parse_records(body).unwrap())
+        .collect();
     assert_eq!(read, records);
 }
 
 #[test]
 fn a_member_of_a_newer_program_is_passed_over_and_a_missing_one_has_its_default() {
-    let newer = r#"{"v":1,"extra":1,"records":[{"recordId":"a","colour":{"x":[]},"result":"teleported"}]}"#;
-    let expected = Record { record_id: "a".to_owned(), ..Record::default() };
+    let newer =
+        r#"{"v":1,"extra":1,"records":[{"recordId":"a","colour":{"x":[]},"result":"teleported"}]}"#;
+    let expected = Record {
+        record_id: "a".to_owned(),
+        ..Record::default()
+    };
     assert_eq!(parse_records(newer.as_bytes()).unwrap(), [expected]);
 }
 
 #[test]
 fn what_is_not_ours_is_told_from_what_is_newer() {
-    let same = |pair| format!(r#"{{"v":2,"records":[{{"recordId":"a"}}],"samePayloads":[{pair}]}}"#);
+    let same =
+        |pair| format!(r#"{{"v":2,"records":[{{"recordId":"a"}}],"samePayloads":[{pair}]}}"#);
     let same = ["[0,0]", "[0,1]", "[1,0]", "[0]", "[-1,0]"].map(same);
     let without = r#"{"v":2,"records":[{"recordId":"a"},{"recordId":"b"}],"samePayloads":[[1,0]]}"#;
     let later = r#"{"v":2,"records":[{"recordId":"a"},{"recordId":"b","payload":1}],"samePayloads":[[0,1]]}"#;
-    let others = ["", "{}", "[]", r#"{"v":1}"#, r#"{"v":1,"records":[{}]}"#, without, later];
+    let others = [
+        "",
+        "{}",
+        "[]",
+        r#"{"v":1}"#,
+        r#"{"v":1,"records":[{}]}"#,
+        without,
+        later,
+    ];
     for body in others.into_iter().chain(same.iter().map(String::as_str)) {
-        assert!(matches!(parse_records(body.as_bytes()), Err(FormatError::Malformed(..))), "{body}");
+        assert!(
+            matches!(
+                parse_records(body.as_bytes()),
+                Err(FormatError::Malformed(..))
+            ),
+            "{body}"
+        );
     }
     for body in [r#"{"v":3,"records":[]}"#, r#"{"v":7}"#] {
-        assert!(matches!(parse_records(body.as_bytes()), Err(FormatError::Newer(_))), "{body}");
+        assert!(
+            matches!(parse_records(body.as_bytes()), Err(FormatError::Newer(_))),
+            "{body}"
+        );
     }
 }
 
 #[test]
 fn records_of_what_is_not_taken_are_counted() {
-    let check = |body: &str, expected| assert_eq!(count_records(body.as_bytes()), expected, "{body}");
+    let check =
+        |body: &str, expected| assert_eq!(count_records(body.as_bytes()), expected, "{body}");
     check(r#"{"v":1,"records":[{},{"x":[1]},7]}"#, 3);
     check(r#"{"records":[]}"#, 0);
     for unknown in ["", "{", "[]", r#"{"v":1}"#, r#"{"records":7}"#] {

@@ -51,7 +51,11 @@ fn what_event_grid_leaves_empty_is_left_out() {
 #[test]
 fn a_topic_that_is_no_uri_becomes_one() {
     let grid = format!("{GRID}1}}").replace("/topics/orders", "/a b\\n\u{a0}%");
-    assert!(cloud_event(&grid).unwrap().contains(r#""source":"/a%20b%0A%C2%A0%","#));
+    assert!(
+        cloud_event(&grid)
+            .unwrap()
+            .contains(r#""source":"/a%20b%0A%C2%A0%","#)
+    );
 }
 
 #[test]
@@ -66,16 +70,22 @@ fn unknown_members_go_along_where_cloud_events_takes_them() {
 
 #[test]
 fn what_no_attribute_may_hold_is_encoded_or_left_out() {
-    let grid = format!("{GRID}1}}").replace("\"/s\"", r#""a\nb\u0000%""#).replace("\"t\"", r#""t\u0085""#);
+    let grid = format!("{GRID}1}}")
+        .replace("\"/s\"", r#""a\nb\u0000%""#)
+        .replace("\"t\"", r#""t\u0085""#);
     let text = cloud_event(&grid).unwrap();
-    assert!(text.contains(r#""subject":"a%0Ab%00%","type":"t%C2%85""#), "{text}");
+    assert!(
+        text.contains(r#""subject":"a%0Ab%00%","type":"t%C2%85""#),
+        "{text}"
+    );
     for (extra, is_kept) in [
         (r#""expirytime":"soon""#, false),
         (r#""expirytime":7"#, false),
         (r#""expirytime":"2026-11-21T10:00:00Z""#, true),
         (r#""traceparent":7"#, true),
     ] {
-        let text = cloud_event(&format!("{GRID}1}}").replacen('{', &format!("{{{extra},"), 1)).unwrap();
+        let text =
+            cloud_event(&format!("{GRID}1}}").replacen('{', &format!("{{{extra},"), 1)).unwrap();
         assert_eq!(text.contains(extra), is_kept, "{text}");
     }
 }
@@ -98,16 +108,28 @@ fn a_custom_event_becomes_either() {
 #[test]
 fn an_event_in_its_own_schema_is_the_same_slice() {
     let event = custom("{}");
-    assert_eq!(converted(&event, Schema::Custom).unwrap().as_ptr(), event.json().as_ptr());
+    assert_eq!(
+        converted(&event, Schema::Custom).unwrap().as_ptr(),
+        event.json().as_ptr()
+    );
     let grid = Event::parse(Schema::EventGrid, Bytes::from(format!("{GRID}1}}"))).unwrap();
-    assert_eq!(converted(&grid, Schema::EventGrid).unwrap().as_ptr(), grid.json().as_ptr());
+    assert_eq!(
+        converted(&grid, Schema::EventGrid).unwrap().as_ptr(),
+        grid.json().as_ptr()
+    );
 }
 
 #[test]
 fn what_is_no_event_is_not_converted() {
     assert_eq!(cloud_event("[]"), Err("expected a JSON object".to_owned()));
-    assert_eq!(cloud_event(r#"{"data":1}"#), Err("topic: expected a non-empty string".to_owned()));
-    assert_eq!(cloud_event(r#"{"topic":"/t"}"#), Err("data: expected to be present".to_owned()));
+    assert_eq!(
+        cloud_event(r#"{"data":1}"#),
+        Err("topic: expected a non-empty string".to_owned())
+    );
+    assert_eq!(
+        cloud_event(r#"{"topic":"/t"}"#),
+        Err("data: expected to be present".to_owned())
+    );
 }
 
 proptest! {

@@ -4,16 +4,25 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MADE: Made = Made { at: Timestamp::from_millis(1_597_342_289_412), seed: [7; 16] };
+const MADE: Made = Made {
+    at: Timestamp::from_millis(1_597_342_289_412),
+    seed: [7; 16],
+};
 
-/// A mapping of these members: a source, a default, or both, as in `id=order.id` and `subject=a|none`.
+/// A mapping of these members: a source, a default, or both, as in `id=order.id` and
+/// `subject=a|none`.
 fn mapping(members: &[&str]) -> InputMapping {
     let mut mapping = InputMapping::default();
     for member in members {
         let (name, rest) = member.split_once('=').unwrap();
-        let (source, default) = rest.split_once('|').map_or((rest, None), |(s, d)| (s, Some(d.into())));
+        let (source, default) = rest
+            .split_once('|')
+            .map_or((rest, None), |(s, d)| (s, Some(d.into())));
         let source = SourceField::parse(source).ok();
-        let mapped = Mapped { source: source.clone(), default };
+        let mapped = Mapped {
+            source: source.clone(),
+            default,
+        };
         match name {
             "id" => mapping.id = source,
             "topic" => mapping.topic = source,
@@ -28,14 +37,27 @@ fn mapping(members: &[&str]) -> InputMapping {
 
 fn read(json: &str, members: &[&str]) -> Result<Envelope, String> {
     let topic = TopicName::parse("orders").unwrap();
-    accept(json, &mapping(members), &topic, MADE, 0).map(|(_, envelope)| envelope).map_err(|e| e.to_string())
+    accept(json, &mapping(members), &topic, MADE, 0)
+        .map(|(_, envelope)| envelope)
+        .map_err(|e| e.to_string())
 }
 
 #[track_caller]
 fn check(json: &str, members: &[&str], expected: &str) {
     let envelope = read(json, members).unwrap();
-    let Envelope { id, event_time, event_type, data_version, topic, subject } = envelope;
-    assert_eq!([id, event_time, event_type, data_version, topic, subject].join(" "), expected, "{json}");
+    let Envelope {
+        id,
+        event_time,
+        event_type,
+        data_version,
+        topic,
+        subject,
+    } = envelope;
+    assert_eq!(
+        [id, event_time, event_type, data_version, topic, subject].join(" "),
+        expected,
+        "{json}"
+    );
 }
 
 #[track_caller]
@@ -50,7 +72,11 @@ fn what_is_not_mapped_is_made() {
     let expected =
         format!("{UNMAPPED_ID} 2020-08-13T18:11:29.4120000Z dev.posthaste.custom  /topics/orders ");
     check("{}", &[], &expected);
-    check(r#"{"id":"1","eventType":"t","subject":"s","eventTime":5}"#, &[], &expected);
+    check(
+        r#"{"id":"1","eventType":"t","subject":"s","eventTime":5}"#,
+        &[],
+        &expected,
+    );
 }
 
 #[test]
@@ -65,9 +91,18 @@ fn every_event_of_a_request_gets_an_id_of_its_own_and_always_the_same() {
 #[test]
 fn the_documents_event_gets_its_type_from_its_field_and_the_rest_from_constants() {
     let event = r#"{"myEventTypeField":"Created","resource":"Users/example/Messages/1000","resourceData":{"someDataField1":"SomeDataFieldValue"}}"#;
-    let expected =
-        format!("{UNMAPPED_ID} 2020-08-13T18:11:29.4120000Z Created 1.0 /topics/orders DefaultSubject");
-    check(event, &["eventType=myEventTypeField", "subject=|DefaultSubject", "dataVersion=|1.0"], &expected);
+    let expected = format!(
+        "{UNMAPPED_ID} 2020-08-13T18:11:29.4120000Z Created 1.0 /topics/orders DefaultSubject"
+    );
+    check(
+        event,
+        &[
+            "eventType=myEventTypeField",
+            "subject=|DefaultSubject",
+            "dataVersion=|1.0",
+        ],
+        &expected,
+    );
 }
 
 #[test]
@@ -92,36 +127,93 @@ fn fields_are_found_wherever_they_are() {
 fn a_default_stands_for_what_is_absent_or_null() {
     let members = ["id=id", "eventType=a.b|t", "subject=s|x", "dataVersion=v|2"];
     let made = "2020-08-13T18:11:29.4120000Z";
-    check(r#"{"id":"1"}"#, &members, &format!("1 {made} t 2 /topics/orders x"));
+    check(
+        r#"{"id":"1"}"#,
+        &members,
+        &format!("1 {made} t 2 /topics/orders x"),
+    );
     let json = r#"{"id":"1","a":{"b":null},"s":null,"v":null}"#;
     check(json, &members, &format!("1 {made} t 2 /topics/orders x"));
-    check(r#"{"id":"1","a":{"b":""},"s":"","v":""}"#, &members, &format!("1 {made} t  /topics/orders "));
-    check(r#"{"id":"1","a":[{"b":"u"}]}"#, &members, &format!("1 {made} t 2 /topics/orders x"));
+    check(
+        r#"{"id":"1","a":{"b":""},"s":"","v":""}"#,
+        &members,
+        &format!("1 {made} t  /topics/orders "),
+    );
+    check(
+        r#"{"id":"1","a":[{"b":"u"}]}"#,
+        &members,
+        &format!("1 {made} t 2 /topics/orders x"),
+    );
 }
 
 #[test]
 fn the_field_at_fault_is_named() {
     refused("[]", &[], "expected a JSON object");
     refused(r#"{"a":1,"a":2}"#, &[], "a: expected at most once");
-    for json in ["{}", r#"{"order":1}"#, r#"{"order":{"id":null}}"#, r#"{"order":{"id":""}}"#] {
-        refused(json, &["id=order.id"], "order.id: expected a non-empty string");
+    for json in [
+        "{}",
+        r#"{"order":1}"#,
+        r#"{"order":{"id":null}}"#,
+        r#"{"order":{"id":""}}"#,
+    ] {
+        refused(
+            json,
+            &["id=order.id"],
+            "order.id: expected a non-empty string",
+        );
     }
     refused("{}", &["topic=shop"], "shop: expected a non-empty string");
-    refused("{}", &["eventType=kind"], "kind: expected a non-empty string");
+    refused(
+        "{}",
+        &["eventType=kind"],
+        "kind: expected a non-empty string",
+    );
     refused("{}", &["subject=s"], "s: expected a string");
     refused("{}", &["dataVersion=v"], "v: expected a string");
-    refused(r#"{"s":[]}"#, &["subject=s|x"], "s: expected a string, a number or a boolean");
-    refused(r#"{"s":"\ud800"}"#, &["subject=s|x"], "s: expected valid Unicode, found a lone surrogate");
-    refused(r#"{"a":{"b":1,"b":2}}"#, &["id=a.b"], "a.b: expected at most once");
-    refused(r#"{"a":{"b":{"x":1,"x":2}}}"#, &["id=a.b.c"], "a.b.x: expected at most once");
-    for json in ["{}", r#"{"at":5}"#, r#"{"at":"now"}"#, r#"{"at":"2026-11-21"}"#] {
+    refused(
+        r#"{"s":[]}"#,
+        &["subject=s|x"],
+        "s: expected a string, a number or a boolean",
+    );
+    refused(
+        r#"{"s":"\ud800"}"#,
+        &["subject=s|x"],
+        "s: expected valid Unicode, found a lone surrogate",
+    );
+    refused(
+        r#"{"a":{"b":1,"b":2}}"#,
+        &["id=a.b"],
+        "a.b: expected at most once",
+    );
+    refused(
+        r#"{"a":{"b":{"x":1,"x":2}}}"#,
+        &["id=a.b.c"],
+        "a.b.x: expected at most once",
+    );
+    for json in [
+        "{}",
+        r#"{"at":5}"#,
+        r#"{"at":"now"}"#,
+        r#"{"at":"2026-11-21"}"#,
+    ] {
         let expected = "at: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z";
         refused(json, &["eventTime=at"], expected);
     }
     let long = "x".repeat(MAPPED_VALUE_BYTES_MAX + 1);
-    refused(&format!("{{\"s\":\"{long}\"}}"), &["subject=s|x"], "s: expected at most 1024 bytes");
-    let long = format!("2026-11-21T10:00:00.{}Z", "0".repeat(MAPPED_VALUE_BYTES_MAX));
-    refused(&format!("{{\"at\":\"{long}\"}}"), &["eventTime=at"], "at: expected at most 1024 bytes");
+    refused(
+        &format!("{{\"s\":\"{long}\"}}"),
+        &["subject=s|x"],
+        "s: expected at most 1024 bytes",
+    );
+    let long = format!(
+        "2026-11-21T10:00:00.{}Z",
+        "0".repeat(MAPPED_VALUE_BYTES_MAX)
+    );
+    refused(
+        &format!("{{\"at\":\"{long}\"}}"),
+        &["eventTime=at"],
+        "at: expected at most 1024 bytes",
+    );
 }
 
 proptest! {

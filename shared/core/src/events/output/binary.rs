@@ -40,14 +40,15 @@ pub enum OutputError {
     },
 }
 
-/// Renders one kept CloudEvent. JSON data is a slice of `event`; base64 is decoded; a string whose content
-/// type is not JSON becomes its text, with U+FFFD for lone surrogates, which no text can hold.
+/// Renders one kept CloudEvent. JSON data is a slice of `event`; base64 is decoded; a string whose
+/// content type is not JSON becomes its text, with U+FFFD for lone surrogates, which no text can
+/// hold.
 ///
-/// `None` for an event whose data is missing, empty, or bytes of an unsaid type: a webhook must carry a
-/// payload and a content type, so such an event travels in structured mode, whose body is never empty. The
-/// same for one whose attributes are more than servers take as headers ([`BINARY_HEADERS_BYTES_MAX`]), or
-/// whose content type is not ASCII. That is for the sender to choose, and the receiver sees it by the content
-/// type.
+/// `None` for an event whose data is missing, empty, or bytes of an unsaid type: a webhook must
+/// carry a payload and a content type, so such an event travels in structured mode, whose body is
+/// never empty. The same for one whose attributes are more than servers take as headers
+/// ([`BINARY_HEADERS_BYTES_MAX`]), or whose content type is not ASCII. That is for the sender to
+/// choose, and the receiver sees it by the content type.
 /// <https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#21-delivery-request>
 pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError> {
     let json = std::str::from_utf8(event).map_err(|_| EventError::whole(Expected::Utf8))?;
@@ -61,13 +62,17 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
             _ if value.is_null() && name != "data" => {}
             "data" | "data_base64" => data = Some((name == "data_base64", value)),
             _ => {
-                let Some((header, value)) = header(name, value)? else { return Ok(None) };
+                let Some((header, value)) = header(name, value)? else {
+                    return Ok(None);
+                };
                 bytes += header.as_str().len() + value.len() + HEADER_FRAME_BYTES;
                 if bytes > BINARY_HEADERS_BYTES_MAX {
                     return Ok(None);
                 }
                 let attribute = header.as_str().to_owned();
-                headers.try_insert(header, value).map_err(|_| OutputError::Header { attribute })?;
+                headers
+                    .try_insert(header, value)
+                    .map_err(|_| OutputError::Header { attribute })?;
             }
         }
     }
@@ -78,7 +83,8 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
         }
         Some((false, value)) => {
             let content_type = headers.entry(CONTENT_TYPE).or_insert(CONTENT_TYPE_DEFAULT);
-            let is_json = MediaType::read(&String::from_utf8_lossy(content_type.as_bytes())).is_json();
+            let is_json =
+                MediaType::read(&String::from_utf8_lossy(content_type.as_bytes())).is_json();
             if value.is_null() && !is_json {
                 Bytes::new()
             } else if is_json || !value.is_string() {
@@ -94,20 +100,27 @@ pub fn binary_request(event: &Bytes) -> Result<Option<BinaryEvent>, OutputError>
 
 /// An attribute as a header; `None` for a content type that no header should have.
 fn header(name: &str, value: Value<'_>) -> Result<Option<(HeaderName, HeaderValue)>, OutputError> {
-    let impossible = || OutputError::Header { attribute: name.to_owned() };
+    let impossible = || OutputError::Header {
+        attribute: name.to_owned(),
+    };
     let text = if value.is_string() {
-        value.string().map_err(|expected| EventError::member(name, expected))?
+        value
+            .string()
+            .map_err(|expected| EventError::member(name, expected))?
     } else {
         value.json().into()
     };
     if name == "datacontenttype" {
-        let is_visible = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let is_visible = text
+            .bytes()
+            .all(|byte| byte == b' ' || byte.is_ascii_graphic());
         return Ok(HeaderValue::from_str(&text)
             .ok()
             .filter(|_| is_visible)
             .map(|value| (CONTENT_TYPE, value)));
     }
-    let header = HeaderName::from_bytes(format!("ce-{name}").as_bytes()).map_err(|_| impossible())?;
+    let header =
+        HeaderName::from_bytes(format!("ce-{name}").as_bytes()).map_err(|_| impossible())?;
     let value = HeaderValue::from_str(&percent_encoded(&text)).map_err(|_| impossible())?;
     Ok(Some((header, value)))
 }
@@ -125,11 +138,16 @@ fn percent_encoded(text: &str) -> String {
 }
 
 fn digit(value: u8) -> char {
-    char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase()
+    char::from_digit(value.into(), 16)
+        .unwrap_or('0')
+        .to_ascii_uppercase()
 }
 
 fn decoded(value: Value<'_>) -> Result<Bytes, Expected> {
-    STANDARD.decode(value.string()?.as_bytes()).map(Bytes::from).map_err(|_| Expected::Base64)
+    STANDARD
+        .decode(value.string()?.as_bytes())
+        .map(Bytes::from)
+        .map_err(|_| Expected::Base64)
 }
 
 #[cfg(test)]
@@ -145,8 +163,10 @@ mod tests {
 
     fn rendered(members: &str) -> (Vec<String>, Vec<u8>) {
         let event = binary(members).unwrap();
-        let headers =
-            event.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        let headers = event
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
         let mut headers: Vec<String> = headers.collect();
         headers.sort_unstable();
         (headers, event.body.to_vec())
@@ -175,16 +195,35 @@ mod tests {
     fn data_becomes_the_body() {
         let check = |members: &str, content_type: &str, expected: &[u8]| {
             let event = binary(members).unwrap();
-            let sent = (event.headers[CONTENT_TYPE].to_str().unwrap(), &event.body[..]);
+            let sent = (
+                event.headers[CONTENT_TYPE].to_str().unwrap(),
+                &event.body[..],
+            );
             assert_eq!(sent, (content_type, expected), "{members}");
         };
         check(r#","data":null"#, "application/json", b"null");
         check(r#","data":"""#, "application/json", b"\"\"");
-        check(r#","data":{ "n": 1e999999 }"#, "application/json", b"{ \"n\": 1e999999 }");
+        check(
+            r#","data":{ "n": 1e999999 }"#,
+            "application/json",
+            b"{ \"n\": 1e999999 }",
+        );
         check(r#","data":"\ud800""#, "application/json", br#""\ud800""#);
-        check(r#","data":"a\nb","datacontenttype":"text/plain""#, "text/plain", b"a\nb");
-        check(r#","data":{"a":1},"datacontenttype":"text/x""#, "text/x", b"{\"a\":1}");
-        check(r#","data_base64":"YQ==","datacontenttype":"image/png""#, "image/png", b"a");
+        check(
+            r#","data":"a\nb","datacontenttype":"text/plain""#,
+            "text/plain",
+            b"a\nb",
+        );
+        check(
+            r#","data":{"a":1},"datacontenttype":"text/x""#,
+            "text/x",
+            b"{\"a\":1}",
+        );
+        check(
+            r#","data_base64":"YQ==","datacontenttype":"image/png""#,
+            "image/png",
+            b"a",
+        );
     }
 
     #[test]
@@ -200,15 +239,22 @@ mod tests {
 
     #[test]
     fn what_servers_take_no_header_of_has_no_binary_form() {
-        let with = |members: &str| binary(&format!(r#"{members},"data":1"#)).map(|event| event.headers);
+        let with =
+            |members: &str| binary(&format!(r#"{members},"data":1"#)).map(|event| event.headers);
         let bytes = |headers: &HeaderMap| {
-            headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>()
+            headers
+                .iter()
+                .map(|(name, value)| name.as_str().len() + value.len() + 4)
+                .sum::<usize>()
         };
         let subject = |length: usize| format!(r#","subject":"{}""#, "s".repeat(length));
         // The content type that is added is not the event's own.
         let added = CONTENT_TYPE.as_str().len() + CONTENT_TYPE_DEFAULT.len() + 4;
         let room = BINARY_HEADERS_BYTES_MAX + added + 1 - bytes(&with(&subject(1)).unwrap());
-        assert_eq!(with(&subject(room)).as_ref().map(bytes), Some(BINARY_HEADERS_BYTES_MAX + added));
+        assert_eq!(
+            with(&subject(room)).as_ref().map(bytes),
+            Some(BINARY_HEADERS_BYTES_MAX + added)
+        );
         assert_eq!(with(&subject(room + 1)), None);
         assert_eq!(with(&format!(r#","subject":"{}""#, "é".repeat(2000))), None);
         let extensions: Vec<_> = (0..30_000).map(|n| format!(r#","x{n}":1"#)).collect();
@@ -220,7 +266,10 @@ mod tests {
     #[test]
     fn a_lone_surrogate_in_text_is_replaced() {
         let (_, body) = rendered(r#","data":"a\ud800b","datacontenttype":"text/plain""#);
-        assert_eq!(String::from_utf8(body).unwrap(), "a\u{fffd}\u{fffd}\u{fffd}b");
+        assert_eq!(
+            String::from_utf8(body).unwrap(),
+            "a\u{fffd}\u{fffd}\u{fffd}b"
+        );
     }
 
     #[test]
@@ -232,11 +281,18 @@ mod tests {
 
     #[test]
     fn what_is_no_event_is_an_error() {
-        let error = |json: &'static [u8]| binary_request(&Bytes::from_static(json)).unwrap_err().to_string();
+        let error = |json: &'static [u8]| {
+            binary_request(&Bytes::from_static(json))
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(error(b"\xff"), "not a CloudEvent: expected UTF-8");
         assert_eq!(error(b"[]"), "not a CloudEvent: expected a JSON object");
         assert_eq!(error(br#"{"a b":1}"#), "attribute a b cannot be a header");
-        assert_eq!(error(br#"{"data_base64":"?"}"#), "not a CloudEvent: data_base64: expected base64");
+        assert_eq!(
+            error(br#"{"data_base64":"?"}"#),
+            "not a CloudEvent: data_base64: expected base64"
+        );
     }
 
     proptest! {

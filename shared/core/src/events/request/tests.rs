@@ -19,15 +19,25 @@ const GRID: &str = r#"{"id":"1","eventType":"t","subject":"/s","eventTime":"2026
 /// The input of a topic of this schema, without a mapping.
 fn input(schema: Schema) -> Input<'static> {
     static UNMAPPED: LazyLock<InputMapping> = LazyLock::new(InputMapping::default);
-    let made = Made { at: Timestamp::from_millis(1_795_255_200_000), seed: [7; 16] };
+    let made = Made {
+        at: Timestamp::from_millis(1_795_255_200_000),
+        seed: [7; 16],
+    };
     match schema {
         Schema::CloudEvents => Input::CloudEvents,
         Schema::EventGrid => Input::EventGrid,
-        Schema::Custom => Input::Custom { mapping: &UNMAPPED, made },
+        Schema::Custom => Input::Custom {
+            mapping: &UNMAPPED,
+            made,
+        },
     }
 }
 
-fn parse(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<Event>, PublishInputError> {
+fn parse(
+    schema: Schema,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Result<Vec<Event>, PublishInputError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
@@ -35,7 +45,12 @@ fn parse(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<Ev
     }
     let topic = TopicName::parse("orders").unwrap();
     let body = Bytes::copy_from_slice(body);
-    parse_request(&PublishRequest { topic: &topic, input: input(schema), headers: &map, body: &body })
+    parse_request(&PublishRequest {
+        topic: &topic,
+        input: input(schema),
+        headers: &map,
+        body: &body,
+    })
 }
 
 /// The kept texts, or the error.
@@ -47,11 +62,19 @@ fn texts(schema: Schema, headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<St
 }
 
 fn cloud(content_type: &str, body: &str) -> Result<Vec<String>, String> {
-    texts(Schema::CloudEvents, &[("content-type", content_type)], body.as_bytes())
+    texts(
+        Schema::CloudEvents,
+        &[("content-type", content_type)],
+        body.as_bytes(),
+    )
 }
 
 fn grid(body: &str) -> Result<Vec<String>, String> {
-    texts(Schema::EventGrid, &[("content-type", "application/json")], body.as_bytes())
+    texts(
+        Schema::EventGrid,
+        &[("content-type", "application/json")],
+        body.as_bytes(),
+    )
 }
 
 #[track_caller]
@@ -66,11 +89,17 @@ fn with_data(data: &str) -> String {
 
 #[test]
 fn one_structured_event_is_kept_byte_for_byte() {
-    let event = "{ \"specversion\" :\"1.0\",\"id\":\"\\u0031\",\n\"source\":\"/s\",\"type\":\"t\" }";
-    for content_type in
-        [STRUCTURED, "application/cloudevents+json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]
-    {
-        assert_eq!(cloud(content_type, &format!(" \r\n{event}\t")), Ok(vec![event.to_owned()]));
+    let event =
+        "{ \"specversion\" :\"1.0\",\"id\":\"\\u0031\",\n\"source\":\"/s\",\"type\":\"t\" }";
+    for content_type in [
+        STRUCTURED,
+        "application/cloudevents+json; charset=utf-8",
+        "Application/JSON;charset=\"UTF-8\"",
+    ] {
+        assert_eq!(
+            cloud(content_type, &format!(" \r\n{event}\t")),
+            Ok(vec![event.to_owned()])
+        );
     }
 }
 
@@ -78,7 +107,10 @@ fn one_structured_event_is_kept_byte_for_byte() {
 fn what_the_azure_client_sends_is_taken() {
     let body = format!("[{MINIMAL}, {MINIMAL}]");
     let both = Ok(vec![MINIMAL.to_owned(), MINIMAL.to_owned()]);
-    assert_eq!(cloud("application/cloudevents-batch+json; charset=utf-8", &body), both);
+    assert_eq!(
+        cloud("application/cloudevents-batch+json; charset=utf-8", &body),
+        both
+    );
     assert_eq!(cloud("application/json", &body), both);
 }
 
@@ -90,9 +122,11 @@ fn an_empty_batch_of_cloud_events_is_taken_and_of_event_grid_events_refused() {
 
 #[test]
 fn an_event_of_another_schema_is_called_one() {
-    let grid_for_cloud =
-        "expected an event of the schema CloudEvents, which the topic takes; this looks like EventGrid";
-    refused(cloud("application/json", GRID), &format!("events[0]: {grid_for_cloud}"));
+    let grid_for_cloud = "expected an event of the schema CloudEvents, which the topic takes; this looks like EventGrid";
+    refused(
+        cloud("application/json", GRID),
+        &format!("events[0]: {grid_for_cloud}"),
+    );
     refused(
         cloud("application/json", &format!("[{MINIMAL},{GRID}]")),
         &format!("events[1]: {grid_for_cloud}"),
@@ -100,14 +134,27 @@ fn an_event_of_another_schema_is_called_one() {
     let cloud_for_grid = "events[0]: expected an event of the schema EventGrid, which the topic takes; this \
         looks like CloudEvents";
     refused(grid(MINIMAL), cloud_for_grid);
-    let binary = [("content-type", "application/json"), ("ce-specversion", "1.0"), ("ce-id", "1")];
-    refused(texts(Schema::EventGrid, &binary, br#"{"amount":1}"#), cloud_for_grid);
+    let binary = [
+        ("content-type", "application/json"),
+        ("ce-specversion", "1.0"),
+        ("ce-id", "1"),
+    ];
+    refused(
+        texts(Schema::EventGrid, &binary, br#"{"amount":1}"#),
+        cloud_for_grid,
+    );
     // What has a mistake of its own is told that.
     refused(
-        cloud("application/json", r#"{"specversion":"1.0","id":"1","eventType":"t"}"#),
+        cloud(
+            "application/json",
+            r#"{"specversion":"1.0","id":"1","eventType":"t"}"#,
+        ),
         "events[0].eventType: expected an attribute name of lower-case letters and digits",
     );
-    refused(grid(r#"{"id":"1","eventType":"t"}"#), "events[0].subject: expected a string");
+    refused(
+        grid(r#"{"id":"1","eventType":"t"}"#),
+        "events[0].subject: expected a string",
+    );
 }
 
 #[test]
@@ -117,7 +164,12 @@ fn events_are_slices_of_the_body() {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(BATCH));
     let topic = TopicName::parse("orders").unwrap();
     let input = input(Schema::CloudEvents);
-    let events = parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body });
+    let events = parse_request(&PublishRequest {
+        topic: &topic,
+        input,
+        headers: &headers,
+        body: &body,
+    });
     assert_eq!(events.unwrap()[0].json().as_ptr(), body[1..].as_ptr());
 }
 
@@ -137,12 +189,18 @@ fn every_malformed_body_is_described() {
         refused(grid(body), either);
     }
     let json = |body: &str, problem: &str| {
-        refused(cloud("application/json", body), &format!("body: expected JSON: {problem}"));
+        refused(
+            cloud("application/json", body),
+            &format!("body: expected JSON: {problem}"),
+        );
     };
     json("{", "EOF while parsing an object at line 1 column 1");
     json("[", "EOF while parsing a list at line 1 column 1");
     json("{}x", "trailing characters at line 1 column 3");
-    json(&format!("{MINIMAL} {MINIMAL}"), "trailing characters at line 1 column 57");
+    json(
+        &format!("{MINIMAL} {MINIMAL}"),
+        "trailing characters at line 1 column 57",
+    );
     json("[{},]", "trailing comma at line 1 column 5");
     json("{'a':1}", "key must be a string at line 1 column 2");
     json("{\"a\":01}", "invalid number at line 1 column 7");
@@ -156,27 +214,60 @@ fn every_malformed_body_is_described() {
         cloud(STRUCTURED, &format!("\u{feff}{MINIMAL}")),
         "body: expected JSON without a byte order mark",
     );
-    refused(grid(&format!("\u{feff}[{GRID}]")), "body: expected JSON without a byte order mark");
     refused(
-        texts(Schema::CloudEvents, &[("content-type", STRUCTURED)], b"{\"a\":\"\xff\"}"),
+        grid(&format!("\u{feff}[{GRID}]")),
+        "body: expected JSON without a byte order mark",
+    );
+    refused(
+        texts(
+            Schema::CloudEvents,
+            &[("content-type", STRUCTURED)],
+            b"{\"a\":\"\xff\"}",
+        ),
         "body: expected UTF-8",
     );
-    refused(texts(Schema::EventGrid, &[], b"\xff"), "body: expected UTF-8");
+    refused(
+        texts(Schema::EventGrid, &[], b"\xff"),
+        "body: expected UTF-8",
+    );
 }
 
 #[test]
 fn the_fault_is_named_by_index_and_member() {
     let bad = r#"{"specversion":"1.0","id":"1","source":"","type":"t"}"#;
     let body = format!("[{MINIMAL},{MINIMAL},{MINIMAL},{bad}]");
-    refused(cloud(BATCH, &body), "events[3].source: expected a non-empty URI reference without spaces");
-    refused(cloud(BATCH, &format!("[{MINIMAL},null]")), "events[1]: expected a JSON object");
-    refused(cloud(STRUCTURED, "{}"), "events[0].specversion: expected \"1.0\"");
-    refused(grid(&format!("[{GRID},[{GRID}]]")), "events[1]: expected a JSON object");
-    refused(grid("{\"id\":7}"), "events[0].id: expected a non-empty string");
-    match parse(Schema::CloudEvents, &[("content-type", BATCH)], body.as_bytes()) {
+    refused(
+        cloud(BATCH, &body),
+        "events[3].source: expected a non-empty URI reference without spaces",
+    );
+    refused(
+        cloud(BATCH, &format!("[{MINIMAL},null]")),
+        "events[1]: expected a JSON object",
+    );
+    refused(
+        cloud(STRUCTURED, "{}"),
+        "events[0].specversion: expected \"1.0\"",
+    );
+    refused(
+        grid(&format!("[{GRID},[{GRID}]]")),
+        "events[1]: expected a JSON object",
+    );
+    refused(
+        grid("{\"id\":7}"),
+        "events[0].id: expected a non-empty string",
+    );
+    match parse(
+        Schema::CloudEvents,
+        &[("content-type", BATCH)],
+        body.as_bytes(),
+    ) {
         Err(PublishInputError::Event {
             index: 3,
-            error: EventError { member: Some(member), expected: Expected::UriReference },
+            error:
+                EventError {
+                    member: Some(member),
+                    expected: Expected::UriReference,
+                },
         }) => {
             assert_eq!(member, "source");
         }
@@ -196,23 +287,43 @@ fn other_media_types_charsets_and_encodings_are_unsupported() {
         "text/plain",
         "",
     ] {
-        refused(cloud(content_type, MINIMAL), &format!("content-type {content_type}: {expected}"));
+        refused(
+            cloud(content_type, MINIMAL),
+            &format!("content-type {content_type}: {expected}"),
+        );
     }
-    refused(texts(Schema::CloudEvents, &[], b"{}"), &format!("content-type missing: {expected}"));
-    let binary_utf16 = [("ce-id", "1"), ("content-type", "application/json; charset=utf-16")];
+    refused(
+        texts(Schema::CloudEvents, &[], b"{}"),
+        &format!("content-type missing: {expected}"),
+    );
+    let binary_utf16 = [
+        ("ce-id", "1"),
+        ("content-type", "application/json; charset=utf-16"),
+    ];
     refused(
         texts(Schema::CloudEvents, &binary_utf16, b"{}"),
         &format!("content-type application/json; charset=utf-16: {expected}"),
     );
-    for content_type in [STRUCTURED, BATCH, "application/xml", "application/json; charset=latin1"] {
+    for content_type in [
+        STRUCTURED,
+        BATCH,
+        "application/xml",
+        "application/json; charset=latin1",
+    ] {
         let refusal = format!(
             "content-type {content_type}: expected application/json in UTF-8 with events of the schema \
                 EventGrid"
         );
-        refused(texts(Schema::EventGrid, &[("content-type", content_type)], b"[]"), &refusal);
+        refused(
+            texts(Schema::EventGrid, &[("content-type", content_type)], b"[]"),
+            &refusal,
+        );
     }
     let gzip = [("content-type", BATCH), ("content-encoding", "gzip")];
-    refused(texts(Schema::CloudEvents, &gzip, b"[]"), "content-encoding gzip: expected no content encoding");
+    refused(
+        texts(Schema::CloudEvents, &gzip, b"[]"),
+        "content-encoding gzip: expected no content encoding",
+    );
     let identity = [("content-type", BATCH), ("content-encoding", "Identity")];
     assert_eq!(texts(Schema::CloudEvents, &identity, b"[]"), Ok(vec![]));
 }
@@ -235,34 +346,70 @@ fn binary_mode_is_rendered_once_and_checked_like_any_other() {
         ("ce-source", "/s"),
         ("ce-type", "t"),
         ("ce-subject", "a%20b"),
-        ("ce-traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+        (
+            "ce-traceparent",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        ),
         ("content-type", "application/json"),
     ];
     let event = &parse(Schema::CloudEvents, &headers, b" {\"n\": 1.50 }\n").unwrap()[0];
     assert_eq!((event.subject(), event.id()), (Some("a b"), "1"));
-    assert_eq!(event.traceparent(), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
-    assert!(event.json().ends_with(br#","datacontenttype":"application/json","data":{"n": 1.50 }}"#));
+    assert_eq!(
+        event.traceparent(),
+        Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    );
+    assert!(
+        event
+            .json()
+            .ends_with(br#","datacontenttype":"application/json","data":{"n": 1.50 }}"#)
+    );
     let error = |headers: &[(&str, &str)]| texts(Schema::CloudEvents, headers, b"");
-    refused(error(&headers[1..6]), "events[0].specversion: expected \"1.0\"");
-    refused(error(&[("ce-id", "%ff")]), "events[0].id: expected percent-encoded UTF-8");
-    refused(error(&[("ce-specversion", "0.3")]), "events[0].specversion: expected \"1.0\"");
     refused(
-        error(&[headers[0], headers[1], headers[2], headers[3], ("ce-time", "now")]),
+        error(&headers[1..6]),
+        "events[0].specversion: expected \"1.0\"",
+    );
+    refused(
+        error(&[("ce-id", "%ff")]),
+        "events[0].id: expected percent-encoded UTF-8",
+    );
+    refused(
+        error(&[("ce-specversion", "0.3")]),
+        "events[0].specversion: expected \"1.0\"",
+    );
+    refused(
+        error(&[
+            headers[0],
+            headers[1],
+            headers[2],
+            headers[3],
+            ("ce-time", "now"),
+        ]),
         "events[0].time: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z",
     );
 }
 
 #[test]
 fn sizes_are_exact() {
-    let sized = |bytes: usize| with_data(&format!("\"{}\"", "x".repeat(bytes - with_data("\"\"").len())));
-    assert_eq!(cloud(STRUCTURED, &sized(EVENT_BYTES_MAX)).map(|events| events[0].len()), Ok(EVENT_BYTES_MAX));
+    let sized = |bytes: usize| {
+        with_data(&format!(
+            "\"{}\"",
+            "x".repeat(bytes - with_data("\"\"").len())
+        ))
+    };
+    assert_eq!(
+        cloud(STRUCTURED, &sized(EVENT_BYTES_MAX)).map(|events| events[0].len()),
+        Ok(EVENT_BYTES_MAX)
+    );
     refused(
         cloud(STRUCTURED, &sized(EVENT_BYTES_MAX + 1)),
         "body of 1000001 bytes: expected at most 1000000",
     );
     let headers = [("ce-id", "1"), ("content-type", "image/png")];
     let rendered = texts(Schema::CloudEvents, &headers, &vec![0; 800_000]);
-    refused(rendered, "events[0] of 1066725 bytes: expected at most 1000000");
+    refused(
+        rendered,
+        "events[0] of 1066725 bytes: expected at most 1000000",
+    );
 }
 
 #[test]
@@ -270,13 +417,25 @@ fn nesting_has_a_limit_and_never_overflows_the_stack() {
     let nested = |levels: usize| with_data(&("[".repeat(levels) + &"]".repeat(levels)));
     assert_eq!(cloud(STRUCTURED, &nested(99)), Ok(vec![nested(99)]));
     for levels in [100, 128, 100_000] {
-        refused(cloud(STRUCTURED, &nested(levels)), "events[0]: expected at most 100 levels of nesting");
+        refused(
+            cloud(STRUCTURED, &nested(levels)),
+            "events[0]: expected at most 100 levels of nesting",
+        );
     }
     let open = "[".repeat(100_000);
-    refused(cloud(BATCH, &open), "body: expected JSON: EOF while parsing a list at line 1 column 100000");
-    let binary =
-        texts(Schema::CloudEvents, &[("ce-id", "1"), ("content-type", "application/json")], open.as_bytes());
-    refused(binary, "events[0].data: expected JSON: EOF while parsing a list at line 1 column 100000");
+    refused(
+        cloud(BATCH, &open),
+        "body: expected JSON: EOF while parsing a list at line 1 column 100000",
+    );
+    let binary = texts(
+        Schema::CloudEvents,
+        &[("ce-id", "1"), ("content-type", "application/json")],
+        open.as_bytes(),
+    );
+    refused(
+        binary,
+        "events[0].data: expected JSON: EOF while parsing a list at line 1 column 100000",
+    );
 }
 
 #[test]
@@ -289,16 +448,26 @@ fn numbers_and_lone_surrogates_in_data_pass_byte_for_byte() {
         r#""\ud800""#,
         r#"{"\udfff":1,"a":1,"a":2}"#,
     ] {
-        assert_eq!(cloud(STRUCTURED, &with_data(data)), Ok(vec![with_data(data)]));
+        assert_eq!(
+            cloud(STRUCTURED, &with_data(data)),
+            Ok(vec![with_data(data)])
+        );
     }
 }
 
 #[test]
 fn what_sqs_refuses_is_kept_as_it_was_written() {
     let event = with_data("[ \"\u{fffe}\\\"\u{ffff}\\uffff\\uFFFE\", \"\u{fffd}\" ]");
-    assert_eq!(cloud(BATCH, &format!("[{MINIMAL},{event}]")), Ok(vec![MINIMAL.to_owned(), event]));
-    let subject = GRID.replace("/s", "\u{ffff}").replace(r#","topic":"/t""#, "");
-    let completed = GRID.replace("/s", "\u{ffff}").replace(r#""topic":"/t""#, r#""topic":"/topics/orders""#);
+    assert_eq!(
+        cloud(BATCH, &format!("[{MINIMAL},{event}]")),
+        Ok(vec![MINIMAL.to_owned(), event])
+    );
+    let subject = GRID
+        .replace("/s", "\u{ffff}")
+        .replace(r#","topic":"/t""#, "");
+    let completed = GRID
+        .replace("/s", "\u{ffff}")
+        .replace(r#""topic":"/t""#, r#""topic":"/topics/orders""#);
     assert_eq!(grid(&subject), Ok(vec![completed]));
     let many = with_data(&format!("\"{}\"", "\u{ffff}".repeat(300_000)));
     assert_eq!(cloud(STRUCTURED, &many), Ok(vec![many]));

@@ -8,8 +8,15 @@ use crate::api::compile_filter;
 use crate::model::Schema;
 
 fn filter(arrays: bool, conditions: &[Value]) -> Arc<Filter> {
-    let settings = json!({ "advancedFilters": conditions, "enableAdvancedFilteringOnArrays": arrays });
-    Arc::new(compile_filter(&serde_json::from_value(settings).unwrap(), Schema::CloudEvents).unwrap())
+    let settings =
+        json!({ "advancedFilters": conditions, "enableAdvancedFilteringOnArrays": arrays });
+    Arc::new(
+        compile_filter(
+            &serde_json::from_value(settings).unwrap(),
+            Schema::CloudEvents,
+        )
+        .unwrap(),
+    )
 }
 
 fn contains(key: &str, values: &[&str]) -> Value {
@@ -19,43 +26,68 @@ fn contains(key: &str, values: &[&str]) -> Value {
 #[test]
 fn a_question_of_many_filters_is_asked_once() {
     let check = |filters: Vec<Arc<Filter>>, questions: usize| {
-        assert_eq!(FilterSet::of(filters.clone()).questions.len(), questions, "{filters:?}");
+        assert_eq!(
+            FilterSet::of(filters.clone()).questions.len(),
+            questions,
+            "{filters:?}"
+        );
     };
     let usual = || contains("data.a", &["usual", "b"]);
     let hundred = || (0..100).map(|_| filter(false, &[usual()]));
     check(hundred().collect(), 1);
-    check(hundred().chain([filter(false, &[contains("data.a", &["USUAL", "B"]), usual()])]).collect(), 1);
+    check(
+        hundred()
+            .chain([filter(
+                false,
+                &[contains("data.a", &["USUAL", "B"]), usual()],
+            )])
+            .collect(),
+        1,
+    );
     // Another key, other values, another operator, or a look into arrays is another question.
     for other in [
         filter(false, &[contains("data.b", &["usual", "b"])]),
         filter(false, &[contains("data.a", &["usual"])]),
         filter(
             false,
-            &[json!({ "operatorType": "StringNotContains", "key": "data.a", "values": ["usual", "b"] })],
+            &[
+                json!({ "operatorType": "StringNotContains", "key": "data.a", "values": ["usual", "b"] }),
+            ],
         ),
         filter(true, &[usual()]),
     ] {
         check(hundred().chain([other]).collect(), 2);
     }
     let number = |value: Value| {
-        filter(false, &[json!({ "operatorType": "NumberIn", "key": "data.a", "values": [value] })])
+        filter(
+            false,
+            &[json!({ "operatorType": "NumberIn", "key": "data.a", "values": [value] })],
+        )
     };
-    check(vec![number(json!(1)), number(json!(1.0)), number(json!(2))], 2);
+    check(
+        vec![number(json!(1)), number(json!(1.0)), number(json!(2))],
+        2,
+    );
 }
 
 #[test]
 fn an_answer_counts_for_its_event_only() {
     let set = FilterSet::of((0..2).map(|_| filter(false, &[contains("data.a", &["usual"])])));
     let event = |a: &str| {
-        let json =
-            json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": { "a": a } });
+        let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": { "a": a } });
         Event::parse(Schema::CloudEvents, json.to_string().into()).unwrap()
     };
     let matches = set.matches(&["unusual", "strange", "usual"].map(event));
     for position in 0..2 {
         assert_eq!(matches.of(position).collect::<Vec<_>>(), [0, 2]);
     }
-    assert_eq!((matches.passing(), set.matches(&["strange"].map(event)).passing()), (&[0, 1][..], &[][..]));
+    assert_eq!(
+        (
+            matches.passing(),
+            set.matches(&["strange"].map(event)).passing()
+        ),
+        (&[0, 1][..], &[][..])
+    );
 }
 
 proptest! {

@@ -5,10 +5,17 @@ use super::*;
 
 fn check(condition: &str, pass: &[&str], fail: &[&str]) {
     let condition: Value = serde_json::from_str(condition).unwrap();
-    for (data, expected) in pass.iter().map(|data| (data, true)).chain(fail.iter().map(|data| (data, false)))
+    for (data, expected) in pass
+        .iter()
+        .map(|data| (data, true))
+        .chain(fail.iter().map(|data| (data, false)))
     {
         let filter = json!({ "advancedFilters": [condition] });
-        assert_eq!(passes(Schema::CloudEvents, filter, &event(data)), expected, "{condition} {data}");
+        assert_eq!(
+            passes(Schema::CloudEvents, filter, &event(data)),
+            expected,
+            "{condition} {data}"
+        );
     }
 }
 
@@ -41,17 +48,33 @@ fn numbers() {
 fn ranges_and_booleans() {
     let ranges = r#"{"operatorType": "NumberInRange", "key": "data.key1",
         "values": [[3.14159, 999.95], [3000, 4000]]}"#;
-    check(ranges, &[r#"{"key1":3.14159}"#, r#"{"key1":3500}"#], &[r#"{"key1":3.1415}"#, r#"{"key1":1000}"#]);
+    check(
+        ranges,
+        &[r#"{"key1":3.14159}"#, r#"{"key1":3500}"#],
+        &[r#"{"key1":3.1415}"#, r#"{"key1":1000}"#],
+    );
     let enabled = r#"{"operatorType": "BoolEquals", "key": "data.isEnabled", "value": true}"#;
-    check(enabled, &[r#"{"isEnabled":true}"#], &[r#"{"isEnabled":false}"#, r#"{"isEnabled":"true"}"#]);
+    check(
+        enabled,
+        &[r#"{"isEnabled":true}"#],
+        &[r#"{"isEnabled":false}"#, r#"{"isEnabled":"true"}"#],
+    );
 }
 
 #[test]
 fn undefined_and_null() {
     let undefined = r#"{"operatorType": "IsNullOrUndefined", "key": "data.key1"}"#;
-    check(undefined, &[r#"{"key2":5}"#, r#"{"key1":null}"#], &[r#"{"key1":5}"#]);
+    check(
+        undefined,
+        &[r#"{"key2":5}"#, r#"{"key1":null}"#],
+        &[r#"{"key1":5}"#],
+    );
     let there = r#"{"operatorType": "IsNotNull", "key": "data.key1"}"#;
-    check(there, &[r#"{"key1":5}"#], &[r#"{"key2":5}"#, r#"{"key1":null}"#]);
+    check(
+        there,
+        &[r#"{"key1":5}"#],
+        &[r#"{"key2":5}"#, r#"{"key1":null}"#],
+    );
 }
 
 #[test]
@@ -84,13 +107,13 @@ fn an_extension_context_attribute() {
 
 #[test]
 fn or_within_values_and_across_filters() {
-    let contains =
-        |values: Value| json!({ "operatorType": "StringContains", "key": "Subject", "values": values });
-    let (lab, machines) =
-        ("/providers/microsoft.devtestlab/", "/providers/Microsoft.Compute/virtualMachines/");
+    let contains = |values: Value| json!({ "operatorType": "StringContains", "key": "Subject", "values": values });
+    let (lab, machines) = (
+        "/providers/microsoft.devtestlab/",
+        "/providers/Microsoft.Compute/virtualMachines/",
+    );
     let with_subject = |subject: &str| {
-        let json =
-            json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "subject": subject });
+        let json = json!({ "specversion": "1.0", "id": "1", "source": "/s", "type": "t", "subject": subject });
         Event::parse(Schema::CloudEvents, Bytes::from(json.to_string())).unwrap()
     };
     let any = json!({ "advancedFilters": [contains(json!([lab, machines]))] });
@@ -101,7 +124,15 @@ fn or_within_values_and_across_filters() {
         ("/x".to_owned(), false, false),
     ] {
         let event = with_subject(&subject);
-        assert_eq!(passes(Schema::CloudEvents, any.clone(), &event), has_any, "{subject}");
-        assert_eq!(passes(Schema::CloudEvents, all.clone(), &event), has_all, "{subject}");
+        assert_eq!(
+            passes(Schema::CloudEvents, any.clone(), &event),
+            has_any,
+            "{subject}"
+        );
+        assert_eq!(
+            passes(Schema::CloudEvents, all.clone(), &event),
+            has_all,
+            "{subject}"
+        );
     }
 }

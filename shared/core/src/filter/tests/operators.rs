@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// One operator with its operand, on the key `data.a`: the data that pass, and those that do not, with arrays
-/// switched off and then on.
+/// One operator with its operand, on the key `data.a`: the data that pass, and those that do not,
+/// with arrays switched off and then on.
 struct Table<'a> {
     operator: &'a str,
     operand: Value,
@@ -20,9 +20,14 @@ impl Table<'_> {
             _ => "value",
         };
         let one = |arrays: bool, a: &str| {
-            let condition = json!({ "operatorType": self.operator, "key": "data.a", member: self.operand });
+            let condition =
+                json!({ "operatorType": self.operator, "key": "data.a", member: self.operand });
             let filter = json!({ "advancedFilters": [condition], "enableAdvancedFilteringOnArrays": arrays });
-            let data = if a == "?" { "{}".to_owned() } else { format!(r#"{{"a":{a}}}"#) };
+            let data = if a == "?" {
+                "{}".to_owned()
+            } else {
+                format!(r#"{{"a":{a}}}"#)
+            };
             passes(Schema::CloudEvents, filter, &event(&data))
         };
         for (arrays, values, expected) in [
@@ -48,7 +53,12 @@ impl Table<'_> {
 
 /// Checks an operator and its negation, which passes exactly what the other does not.
 fn check_both(operator: &str, negation: &str, table: &Table<'_>) {
-    Table { operator, operand: table.operand.clone(), ..*table }.check();
+    Table {
+        operator,
+        operand: table.operand.clone(),
+        ..*table
+    }
+    .check();
     let negated = Table {
         operator: negation,
         operand: table.operand.clone(),
@@ -59,24 +69,45 @@ fn check_both(operator: &str, negation: &str, table: &Table<'_>) {
     };
     negated.check();
     // An array that nobody looks into is no value of the type.
-    let off =
-        Table { operator: negation, pass: table.arrays_pass, operand: table.operand.clone(), ..NOTHING };
+    let off = Table {
+        operator: negation,
+        pass: table.arrays_pass,
+        operand: table.operand.clone(),
+        ..NOTHING
+    };
     for a in off.pass {
         let condition = json!({ "operatorType": negation, "key": "data.a", "values": off.operand });
         let filter = json!({ "advancedFilters": [condition] });
-        assert!(passes(Schema::CloudEvents, filter, &event(&format!(r#"{{"a":{a}}}"#))), "{negation} {a}");
+        assert!(
+            passes(
+                Schema::CloudEvents,
+                filter,
+                &event(&format!(r#"{{"a":{a}}}"#))
+            ),
+            "{negation} {a}"
+        );
     }
 }
 
-const NOTHING: Table<'_> =
-    Table { operator: "", operand: Value::Null, pass: &[], fail: &[], arrays_pass: &[], arrays_fail: &[] };
+const NOTHING: Table<'_> = Table {
+    operator: "",
+    operand: Value::Null,
+    pass: &[],
+    fail: &[],
+    arrays_pass: &[],
+    arrays_fail: &[],
+};
 
 /// Values that are no numbers, with every operator.
 const NO_NUMBER: [&str; 7] = ["?", "null", "true", "{}", "\"5\"", "\"\"", r#"{"a":5}"#];
 
 #[test]
 fn number_in_and_not_in() {
-    let fail: Vec<&str> = [["4", "-5", "5.0000000000000000001", "50"].as_slice(), &NO_NUMBER].concat();
+    let fail: Vec<&str> = [
+        ["4", "-5", "5.0000000000000000001", "50"].as_slice(),
+        &NO_NUMBER,
+    ]
+    .concat();
     let table = Table {
         operand: json!([5, 1, 0.1]),
         pass: &["5", "1", "5.0", "0.5e1", "0.1", "100e-3"],
@@ -91,7 +122,14 @@ fn number_in_and_not_in() {
 #[test]
 fn numbers_are_compared_without_loss() {
     let check = |operator: &str, operand: Value, pass: &[&str], fail: &[&str]| {
-        Table { operator, operand, pass, fail, ..NOTHING }.check();
+        Table {
+            operator,
+            operand,
+            pass,
+            fail,
+            ..NOTHING
+        }
+        .check();
     };
     check(
         "NumberIn",
@@ -106,14 +144,28 @@ fn numbers_are_compared_without_loss() {
         &["18446744073709551616", "18446744073709551614"],
     );
     check("NumberIn", json!([0]), &["-0", "0e999999"], &["1e-999999"]);
-    check("NumberGreaterThan", json!(9e18), &["1e999999", "99999999999999999999"], &["-1e999999"]);
-    check("NumberLessThan", json!(0), &["-1e999999", "-1e-999999"], &["1e-999999", "0", "-0"]);
+    check(
+        "NumberGreaterThan",
+        json!(9e18),
+        &["1e999999", "99999999999999999999"],
+        &["-1e999999"],
+    );
+    check(
+        "NumberLessThan",
+        json!(0),
+        &["-1e999999", "-1e-999999"],
+        &["1e-999999", "0", "-0"],
+    );
 }
 
 #[test]
 #[expect(clippy::approx_constant, reason = "the page's own example")]
 fn number_in_range_and_not_in_range() {
-    let fail: Vec<&str> = [["3", "1000", "2999.99", "4000.1", "-3500"].as_slice(), &NO_NUMBER].concat();
+    let fail: Vec<&str> = [
+        ["3", "1000", "2999.99", "4000.1", "-3500"].as_slice(),
+        &NO_NUMBER,
+    ]
+    .concat();
     let table = Table {
         operand: json!([[3.14159, 999.95], [3000, 4000]]),
         pass: &["3.14159", "999.95", "3000", "4000", "3999.999", "4e3"],
@@ -127,10 +179,19 @@ fn number_in_range_and_not_in_range() {
 
 #[test]
 fn numbers_less_and_greater() {
-    let check = |operator, pass: &[&str], fail: &[&str], arrays_pass: &[&str], arrays_fail: &[&str]| {
-        let fail: Vec<&str> = [fail, &NO_NUMBER].concat();
-        Table { operator, operand: json!(100), pass, fail: &fail, arrays_pass, arrays_fail }.check();
-    };
+    let check =
+        |operator, pass: &[&str], fail: &[&str], arrays_pass: &[&str], arrays_fail: &[&str]| {
+            let fail: Vec<&str> = [fail, &NO_NUMBER].concat();
+            Table {
+                operator,
+                operand: json!(100),
+                pass,
+                fail: &fail,
+                arrays_pass,
+                arrays_fail,
+            }
+            .check();
+        };
     let none = ["[]", r#"["1"]"#, "[null]"];
     check(
         "NumberLessThan",
@@ -186,11 +247,20 @@ const NO_TEXT: [&str; 6] = ["?", "null", "true", "5", "{}", r#"{"a":"contoso"}"#
 
 #[test]
 fn string_in_and_not_in() {
-    let fail: Vec<&str> =
-        [["\"contos\"", "\"contoso \"", "\"\"", "\"xcontoso\""].as_slice(), &NO_TEXT].concat();
+    let fail: Vec<&str> = [
+        ["\"contos\"", "\"contoso \"", "\"\"", "\"xcontoso\""].as_slice(),
+        &NO_TEXT,
+    ]
+    .concat();
     let table = Table {
         operand: json!(["Contoso", "fabrikam", "ÄÖÜ"]),
-        pass: &["\"contoso\"", "\"CONTOSO\"", "\"fabrikam\"", "\"äÖü\"", r#""\u0063ontoso""#],
+        pass: &[
+            "\"contoso\"",
+            "\"CONTOSO\"",
+            "\"fabrikam\"",
+            "\"äÖü\"",
+            r#""\u0063ontoso""#,
+        ],
         fail: &fail,
         arrays_pass: &[r#"["x","FABRIKAM"]"#, r#"[1,"contoso",null]"#],
         arrays_fail: &["[]", r#"["x","y"]"#, r#"[["contoso"]]"#],
@@ -244,13 +314,32 @@ fn string_ends_with_and_does_not() {
 #[test]
 fn an_empty_string_is_in_every_string_and_in_nothing_else() {
     for operator in ["StringContains", "StringBeginsWith", "StringEndsWith"] {
-        Table { operator, operand: json!([""]), pass: &["\"\"", "\"x\""], fail: &NO_TEXT, ..NOTHING }.check();
+        Table {
+            operator,
+            operand: json!([""]),
+            pass: &["\"\"", "\"x\""],
+            fail: &NO_TEXT,
+            ..NOTHING
+        }
+        .check();
     }
 }
 
 #[test]
 fn null_and_not_null() {
     let (null, other) = (["?", "null"], ["0", "false", "\"\"", "{}", "[]", "[null]"]);
-    Table { operator: "IsNullOrUndefined", pass: &null, fail: &other, ..NOTHING }.check();
-    Table { operator: "IsNotNull", pass: &other, fail: &null, ..NOTHING }.check();
+    Table {
+        operator: "IsNullOrUndefined",
+        pass: &null,
+        fail: &other,
+        ..NOTHING
+    }
+    .check();
+    Table {
+        operator: "IsNotNull",
+        pass: &other,
+        fail: &null,
+        ..NOTHING
+    }
+    .check();
 }

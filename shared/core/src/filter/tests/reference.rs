@@ -1,5 +1,5 @@
-//! All operators against the plainest reading of Event Grid's pseudo code, on data and filters made at
-//! random.
+//! All operators against the plainest reading of Event Grid's pseudo code, on data and filters made
+//! at random.
 
 use proptest::prelude::*;
 
@@ -21,20 +21,25 @@ fn data() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(3, 12, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
-            prop::collection::hash_map(prop::sample::select(vec!["a", "b", "c"]), inner, 0..3).prop_map(
-                |members| members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-            ),
+            prop::collection::hash_map(prop::sample::select(vec!["a", "b", "c"]), inner, 0..3)
+                .prop_map(|members| members
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect()),
         ]
     })
 }
 
 fn condition() -> impl Strategy<Value = Value> {
     let number = || prop::sample::select(vec![-1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0]);
-    let numbers = prop::collection::vec(number(), 1..3).prop_map(|values| ("values", json!(values)));
+    let numbers =
+        prop::collection::vec(number(), 1..3).prop_map(|values| ("values", json!(values)));
     let bound = number().prop_map(|value| ("value", json!(value)));
     let range = (number(), number()).prop_map(|(a, b)| json!([[f64::min(a, b), f64::max(a, b)]]));
-    let texts = prop::collection::vec("[aAbÄä]{0,2}", 1..3).prop_map(|values| ("values", json!(values)));
-    let with = |operators: &'static [&'static str], operand: BoxedStrategy<(&'static str, Value)>| {
+    let texts =
+        prop::collection::vec("[aAbÄä]{0,2}", 1..3).prop_map(|values| ("values", json!(values)));
+    let with = |operators: &'static [&'static str],
+                operand: BoxedStrategy<(&'static str, Value)>| {
         (prop::sample::select(operators), prop::sample::select(KEYS.to_vec()), operand).prop_map(
             |(operator, key, (member, operand))| {
                 json!({ "operatorType": operator, "key": key, member: operand })
@@ -43,12 +48,23 @@ fn condition() -> impl Strategy<Value = Value> {
     };
     prop_oneof![
         with(&["NumberIn", "NumberNotIn"], numbers.boxed()),
-        with(&["NumberInRange", "NumberNotInRange"], range.prop_map(|range| ("values", range)).boxed()),
         with(
-            &["NumberLessThan", "NumberGreaterThan", "NumberLessThanOrEquals", "NumberGreaterThanOrEquals"],
+            &["NumberInRange", "NumberNotInRange"],
+            range.prop_map(|range| ("values", range)).boxed()
+        ),
+        with(
+            &[
+                "NumberLessThan",
+                "NumberGreaterThan",
+                "NumberLessThanOrEquals",
+                "NumberGreaterThanOrEquals"
+            ],
             bound.boxed()
         ),
-        with(&["BoolEquals"], any::<bool>().prop_map(|b| ("value", json!(b))).boxed()),
+        with(
+            &["BoolEquals"],
+            any::<bool>().prop_map(|b| ("value", json!(b))).boxed()
+        ),
         with(
             &[
                 "StringContains",
@@ -62,7 +78,10 @@ fn condition() -> impl Strategy<Value = Value> {
             ],
             texts.boxed()
         ),
-        with(&["IsNullOrUndefined", "IsNotNull"], Just(("value", Value::Null)).boxed()),
+        with(
+            &["IsNullOrUndefined", "IsNotNull"],
+            Just(("value", Value::Null)).boxed()
+        ),
     ]
 }
 
@@ -83,9 +102,14 @@ fn holds(condition: &Value, data: &Value, arrays: bool) -> bool {
         Some(Value::Array(elements)) if arrays => elements.iter().collect(),
         other => other.into_iter().collect(),
     };
-    let filters = condition["values"].as_array().cloned().unwrap_or_else(|| vec![condition["value"].clone()]);
-    let found =
-        filters.iter().any(|filter| keys.iter().any(|key| fits(&operator.replace("Not", ""), key, filter)));
+    let filters = condition["values"]
+        .as_array()
+        .cloned()
+        .unwrap_or_else(|| vec![condition["value"].clone()]);
+    let found = filters.iter().any(|filter| {
+        keys.iter()
+            .any(|key| fits(&operator.replace("Not", ""), key, filter))
+    });
     found != operator.contains("Not")
 }
 
@@ -104,9 +128,9 @@ fn fits(operator: &str, key: &Value, filter: &Value) -> bool {
         "NumberGreaterThan" => number(|key, filter| key > filter),
         "NumberLessThanOrEquals" => number(|key, filter| key <= filter),
         "NumberGreaterThanOrEquals" => number(|key, filter| key >= filter),
-        "NumberInRange" => key
-            .as_f64()
-            .is_some_and(|key| key >= filter[0].as_f64().unwrap() && key <= filter[1].as_f64().unwrap()),
+        "NumberInRange" => key.as_f64().is_some_and(|key| {
+            key >= filter[0].as_f64().unwrap() && key <= filter[1].as_f64().unwrap()
+        }),
         "BoolEquals" => key == filter,
         "StringIn" => text(|key, filter| key == filter),
         "StringContains" => text(|key, filter| key.contains(filter)),

@@ -1,5 +1,5 @@
-//! The address ranges a webhook never goes to unless the allow-list names them, after IANA's registries of
-//! special purpose addresses (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
+//! The address ranges a webhook never goes to unless the allow-list names them, after IANA's
+//! registries of special purpose addresses (<https://www.iana.org/assignments/iana-ipv4-special-registry>,
 //! <https://www.iana.org/assignments/iana-ipv6-special-registry>).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -41,22 +41,34 @@ const REFUSED_V6: [(Ipv6Net, &str); 5] = [
     (v6([0x3fff, 0, 0], 20), "documentation"),
 ];
 
-/// The range that refuses `address`, or `None` for a public one. Where ranges nest, the first listed is
-/// named.
+/// The range that refuses `address`, or `None` for a public one. Where ranges nest, the first
+/// listed is named.
 pub(super) fn refused(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(v4) => REFUSED_V4.iter().find(|(net, _)| net.contains(&v4)).map(|(_, name)| *name),
+        IpAddr::V4(v4) => REFUSED_V4
+            .iter()
+            .find(|(net, _)| net.contains(&v4))
+            .map(|(_, name)| *name),
         IpAddr::V6(v6) if !GLOBAL_UNICAST.contains(&v6) => Some("outside 2000::/3"),
-        IpAddr::V6(v6) => REFUSED_V6.iter().find(|(net, _)| net.contains(&v6)).map(|(_, name)| *name),
+        IpAddr::V6(v6) => REFUSED_V6
+            .iter()
+            .find(|(net, _)| net.contains(&v6))
+            .map(|(_, name)| *name),
     }
 }
 
 const fn v4(octets: [u8; 4], prefix_bits: u8) -> Ipv4Net {
-    Ipv4Net::new_assert(Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]), prefix_bits)
+    Ipv4Net::new_assert(
+        Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]),
+        prefix_bits,
+    )
 }
 
 const fn v6(head: [u16; 3], prefix_bits: u8) -> Ipv6Net {
-    Ipv6Net::new_assert(Ipv6Addr::new(head[0], head[1], head[2], 0, 0, 0, 0, 0), prefix_bits)
+    Ipv6Net::new_assert(
+        Ipv6Addr::new(head[0], head[1], head[2], 0, 0, 0, 0, 0),
+        prefix_bits,
+    )
 }
 
 #[cfg(test)]
@@ -112,26 +124,54 @@ mod tests {
         check(Some("this network"), &["0.0.0.0", "0.255.255.255"]);
         check(
             Some("private use"),
-            &["10.0.0.0", "10.255.255.255", "172.16.0.0", "172.31.255.255", "192.168.0.0", "192.168.255.255"],
+            &[
+                "10.0.0.0",
+                "10.255.255.255",
+                "172.16.0.0",
+                "172.31.255.255",
+                "192.168.0.0",
+                "192.168.255.255",
+            ],
         );
         check(
             Some("shared address space of carriers"),
             &["100.64.0.0", "100.100.100.200", "100.127.255.255"],
         );
-        check(Some("loopback"), &["127.0.0.0", "127.0.0.1", "127.255.255.255"]);
+        check(
+            Some("loopback"),
+            &["127.0.0.0", "127.0.0.1", "127.255.255.255"],
+        );
         check(Some("platform of the cloud"), &["168.63.129.16"]);
         check(
             Some("link-local, cloud metadata"),
-            &["169.254.0.0", "169.254.169.254", "169.254.170.2", "169.254.255.255"],
+            &[
+                "169.254.0.0",
+                "169.254.169.254",
+                "169.254.170.2",
+                "169.254.255.255",
+            ],
         );
-        check(Some("protocol assignments"), &["192.0.0.0", "192.0.0.192", "192.0.0.255"]);
+        check(
+            Some("protocol assignments"),
+            &["192.0.0.0", "192.0.0.192", "192.0.0.255"],
+        );
         check(
             Some("documentation"),
-            &["192.0.2.0", "192.0.2.255", "198.51.100.0", "198.51.100.255", "203.0.113.0", "203.0.113.255"],
+            &[
+                "192.0.2.0",
+                "192.0.2.255",
+                "198.51.100.0",
+                "198.51.100.255",
+                "203.0.113.0",
+                "203.0.113.255",
+            ],
         );
         check(Some("6to4 relay"), &["192.88.99.0", "192.88.99.255"]);
         check(Some("benchmarking"), &["198.18.0.0", "198.19.255.255"]);
-        check(Some("multicast"), &["224.0.0.0", "233.252.0.1", "239.255.255.255"]);
+        check(
+            Some("multicast"),
+            &["224.0.0.0", "233.252.0.1", "239.255.255.255"],
+        );
         check(Some("reserved"), &["240.0.0.0", "255.255.255.254"]);
         check(Some("broadcast"), &["255.255.255.255"]);
     }
@@ -173,9 +213,23 @@ mod tests {
         check(Some("Teredo"), &["2001::", "2001:0:ffff::1"]);
         check(
             Some("protocol assignments"),
-            &["2001:2::1", "2001:10::1", "2001:20::1", "2001:30::1", "2001:1ff:ffff::"],
+            &[
+                "2001:2::1",
+                "2001:10::1",
+                "2001:20::1",
+                "2001:30::1",
+                "2001:1ff:ffff::",
+            ],
         );
-        check(Some("documentation"), &["2001:db8::1", "2001:db8:ffff::", "3fff::", "3fff:fff:ffff::1"]);
+        check(
+            Some("documentation"),
+            &[
+                "2001:db8::1",
+                "2001:db8:ffff::",
+                "3fff::",
+                "3fff:fff:ffff::1",
+            ],
+        );
         check(Some("6to4"), &["2002::", "2002:808:808::1"]);
     }
 

@@ -46,8 +46,8 @@ impl<'de> Visitor<'de> for Member<'_> {
     }
 }
 
-/// Whether a member's name is this one. It is compared in bytes, so that a lone surrogate in the name of a
-/// neighbour does not end the reading.
+/// Whether a member's name is this one. It is compared in bytes, so that a lone surrogate in the
+/// name of a neighbour does not end the reading.
 struct Is<'n>(&'n str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {

@@ -1,14 +1,17 @@
-//! The meaning of each key, in one list, and the change that its value makes to the settings. The keys of a
-//! resource come from the resource itself.
+//! The meaning of each key, in one list, and the change that its value makes to the settings. The
+//! keys of a resource come from the resource itself.
 
 use std::time::Duration;
 
 use super::value::Value;
 use crate::pressure::keys::{self, ResourceKeys};
 use crate::pressure::table::FORMULA_STEPS;
-use crate::pressure::{PressureSettings, Profile, Resource, ThresholdRule, ThresholdSettings, table};
+use crate::pressure::{
+    PressureSettings, Profile, Resource, ThresholdRule, ThresholdSettings, table,
+};
 
-/// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above zero.
+/// The range of `PercentagePhysicalMemoryUsedLimit`: the normal threshold, 4 less, stays above
+/// zero.
 const MEMORY_LIMIT: std::ops::RangeInclusive<u64> = 5..=100;
 
 /// The time after which a message of a batch expires in the documents.
@@ -22,13 +25,18 @@ const ITEM_EXPIRY_EXPECTED: &str = "00:05:00, as the documents have it, because 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// There is no such key.
-    #[error("unknown key {0}; docs/src/reference/pressure-settings.md lists the keys of back pressure")]
+    #[error(
+        "unknown key {0}; docs/src/reference/pressure-settings.md lists the keys of back pressure"
+    )]
     Unknown(String),
     /// A key that stands there twice: it is unclear which of them is meant.
     #[error("{0} is set twice")]
     Twice(String),
     /// A key that switches on what the profile `off` switches off.
-    #[error("{} is true, but the pressure profile is off; expected one of the two alone", keys::ENABLED)]
+    #[error(
+        "{} is true, but the pressure profile is off; expected one of the two alone",
+        keys::ENABLED
+    )]
     SwitchedOff,
     /// A value that is not of the key's kind, or changes nothing here.
     #[error("{key} is {value}; expected {expected}")]
@@ -69,8 +77,8 @@ pub(super) enum Meaning {
     Size(fn(&mut PressureSettings, u64)),
     /// A length of time.
     Length(fn(&mut PressureSettings, Duration)),
-    /// A length of time that nothing here corresponds to: the documents' own changes nothing, any other is
-    /// refused.
+    /// A length of time that nothing here corresponds to: the documents' own changes nothing, any
+    /// other is refused.
     NoLengthBut(Duration, &'static str),
 }
 
@@ -97,14 +105,19 @@ impl Meaning {
                 *border.of(settings.thresholds.entry(resource).or_default()) = number;
             }
             Self::InFlight(border) => {
-                *border.of(&mut settings.in_flight) = Some(value.number()?).filter(|number| *number > 0);
+                *border.of(&mut settings.in_flight) =
+                    Some(value.number()?).filter(|number| *number > 0);
             }
             Self::HistoryDepth(resource) => {
                 settings.history_depths.insert(resource, value.count()?);
             }
             Self::MemoryLimit => {
-                let limit = value.number().filter(|limit| MEMORY_LIMIT.contains(limit))?;
-                settings.thresholds.insert(Resource::SystemMemory, memory_thresholds(limit));
+                let limit = value
+                    .number()
+                    .filter(|limit| MEMORY_LIMIT.contains(limit))?;
+                settings
+                    .thresholds
+                    .insert(Resource::SystemMemory, memory_thresholds(limit));
             }
             Self::Flag(set) => set(settings, value.flag()?),
             Self::Count(set) => set(settings, value.count()?),
@@ -141,43 +154,101 @@ impl Border {
 
 fn memory_thresholds(limit: u64) -> ThresholdSettings {
     let (medium, normal) = FORMULA_STEPS;
-    ThresholdSettings { normal: Some(limit - normal), medium: Some(limit - medium), high: Some(limit) }
+    ThresholdSettings {
+        normal: Some(limit - normal),
+        medium: Some(limit - medium),
+        high: Some(limit),
+    }
 }
 
-/// A threshold as written. 0 leaves it to its formula; without one, 0 is a threshold like any other, and
-/// refused later.
+/// A threshold as written. 0 leaves it to its formula; without one, 0 is a threshold like any
+/// other, and refused later.
 fn threshold(resource: Resource, number: u64) -> Option<u64> {
     // Whether there is a formula is the same in every profile.
-    let row = table(Profile::Scaled).iter().find(|row| row.resource == resource);
+    let row = table(Profile::Scaled)
+        .iter()
+        .find(|row| row.resource == resource);
     let has_formula = row.is_some_and(|row| !matches!(row.thresholds, ThresholdRule::Fixed(_)));
     Some(number).filter(|number| *number > 0 || !has_formula)
 }
 
 /// The keys that belong to no resource.
 pub(super) const GENERAL: [(&str, Meaning); 15] = [
-    (keys::ENABLED, Meaning::Flag(|settings, on| settings.enable_resource_monitoring = on)),
-    (keys::INTERVAL, Meaning::Length(|settings, length| settings.interval = length)),
-    (keys::TARPIT_BASE, Meaning::Length(|settings, length| settings.tarpit.base = length)),
-    (keys::TARPIT_START, Meaning::Length(|settings, length| settings.tarpit.start = length)),
-    (keys::TARPIT_STEP, Meaning::Length(|settings, length| settings.tarpit.step = length)),
-    (keys::TARPIT_MAX, Meaning::Length(|settings, length| settings.tarpit.max = length)),
-    (keys::CHECKPOINT_DEPTH, Meaning::Size(|settings, bytes| settings.disk.checkpoint_depth_bytes = bytes)),
-    (keys::DATABASE_RESERVE, Meaning::Size(|settings, bytes| settings.disk.database_bytes = bytes)),
-    (keys::LOG_RESERVE_MAX, Meaning::Size(|settings, bytes| settings.disk.log_bytes_max = bytes)),
-    (keys::DEHYDRATES, Meaning::Flag(|settings, on| settings.dehydrates_for_memory = on)),
-    (keys::BATCH_COST, Meaning::Flag(|settings, on| settings.batch_points.uses_cost = on)),
-    (keys::BATCH_SIZE, Meaning::Count(|settings, count| settings.batch_points.batch_size = count)),
-    (keys::BATCH_TIMEOUT, Meaning::Length(|settings, length| settings.batch_points.batch_timeout = length)),
-    (keys::BATCH_ITEM_EXPIRY, Meaning::NoLengthBut(ITEM_EXPIRY, ITEM_EXPIRY_EXPECTED)),
+    (
+        keys::ENABLED,
+        Meaning::Flag(|settings, on| settings.enable_resource_monitoring = on),
+    ),
+    (
+        keys::INTERVAL,
+        Meaning::Length(|settings, length| settings.interval = length),
+    ),
+    (
+        keys::TARPIT_BASE,
+        Meaning::Length(|settings, length| settings.tarpit.base = length),
+    ),
+    (
+        keys::TARPIT_START,
+        Meaning::Length(|settings, length| settings.tarpit.start = length),
+    ),
+    (
+        keys::TARPIT_STEP,
+        Meaning::Length(|settings, length| settings.tarpit.step = length),
+    ),
+    (
+        keys::TARPIT_MAX,
+        Meaning::Length(|settings, length| settings.tarpit.max = length),
+    ),
+    (
+        keys::CHECKPOINT_DEPTH,
+        Meaning::Size(|settings, bytes| settings.disk.checkpoint_depth_bytes = bytes),
+    ),
+    (
+        keys::DATABASE_RESERVE,
+        Meaning::Size(|settings, bytes| settings.disk.database_bytes = bytes),
+    ),
+    (
+        keys::LOG_RESERVE_MAX,
+        Meaning::Size(|settings, bytes| settings.disk.log_bytes_max = bytes),
+    ),
+    (
+        keys::DEHYDRATES,
+        Meaning::Flag(|settings, on| settings.dehydrates_for_memory = on),
+    ),
+    (
+        keys::BATCH_COST,
+        Meaning::Flag(|settings, on| settings.batch_points.uses_cost = on),
+    ),
+    (
+        keys::BATCH_SIZE,
+        Meaning::Count(|settings, count| settings.batch_points.batch_size = count),
+    ),
+    (
+        keys::BATCH_TIMEOUT,
+        Meaning::Length(|settings, length| settings.batch_points.batch_timeout = length),
+    ),
+    (
+        keys::BATCH_ITEM_EXPIRY,
+        Meaning::NoLengthBut(ITEM_EXPIRY, ITEM_EXPIRY_EXPECTED),
+    ),
     (keys::MEMORY_LIMIT, Meaning::MemoryLimit),
 ];
 
 /// Finds the meaning of a key.
 pub(super) fn meaning(key: &str) -> Result<Meaning, KeyError> {
-    let general = GENERAL.iter().find(|(name, _)| *name == key).map(|(_, meaning)| *meaning);
+    let general = GENERAL
+        .iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, meaning)| *meaning);
     let in_flight = || border(keys::IN_FLIGHT, key).map(Meaning::InFlight);
-    let of_resource = || Resource::ALL.into_iter().find_map(|resource| of_resource(resource, key));
-    general.or_else(in_flight).or_else(of_resource).ok_or_else(|| KeyError::Unknown(key.to_owned()))
+    let of_resource = || {
+        Resource::ALL
+            .into_iter()
+            .find_map(|resource| of_resource(resource, key))
+    };
+    general
+        .or_else(in_flight)
+        .or_else(of_resource)
+        .ok_or_else(|| KeyError::Unknown(key.to_owned()))
 }
 
 fn of_resource(resource: Resource, key: &str) -> Option<Meaning> {
@@ -189,6 +260,12 @@ fn of_resource(resource: Resource, key: &str) -> Option<Meaning> {
 }
 
 fn border(keys: ResourceKeys, key: &str) -> Option<Border> {
-    let borders = [(keys.normal, Border::Normal), (keys.medium, Border::Medium), (keys.high, Border::High)];
-    borders.into_iter().find_map(|(name, border)| (name == key).then_some(border))
+    let borders = [
+        (keys.normal, Border::Normal),
+        (keys.medium, Border::Medium),
+        (keys.high, Border::High),
+    ];
+    borders
+        .into_iter()
+        .find_map(|(name, border)| (name == key).then_some(border))
 }

@@ -1,5 +1,5 @@
-//! Every key of both documents, by table; their default sets written out in full; what is refused, in its
-//! words.
+//! Every key of both documents, by table; their default sets written out in full; what is refused,
+//! in its words.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::*;
 const ENGLISH: &str = include_str!("fixtures/english.json");
 const GERMAN: &str = include_str!("fixtures/german.json");
 
-/// Every key of the documents' tables (both pages have the same), the one that their text names, and ours:
-/// with a value that is not its default.
+/// Every key of the documents' tables (both pages have the same), the one that their text names,
+/// and ours: with a value that is not its default.
 const KEYS: [(&str, &str); 48] = [
     ("EnableResourceMonitoring", "false"),
     ("ResourceMonitoringInterval", "\"00:00:01\""),
@@ -22,8 +22,14 @@ const KEYS: [(&str, &str); 48] = [
     ("PercentageDatabaseDiskSpaceUsedMediumThreshold", "96"),
     ("PercentageDatabaseDiskSpaceUsedNormalThreshold", "90"),
     ("PercentageDatabaseLoggingDiskSpaceUsedHighThreshold", "97"),
-    ("PercentageDatabaseLoggingDiskSpaceUsedMediumThreshold", "95"),
-    ("PercentageDatabaseLoggingDiskSpaceUsedNormalThreshold", "90"),
+    (
+        "PercentageDatabaseLoggingDiskSpaceUsedMediumThreshold",
+        "95",
+    ),
+    (
+        "PercentageDatabaseLoggingDiskSpaceUsedNormalThreshold",
+        "90",
+    ),
     ("PercentagePrivateBytesUsedHighThreshold", "80"),
     ("PercentagePrivateBytesUsedMediumThreshold", "72"),
     ("PercentagePrivateBytesUsedNormalThreshold", "70"),
@@ -73,10 +79,13 @@ const OF_DOCUMENTS: usize = 35;
 /// The documents' only key without a counterpart.
 const WITHOUT_COUNTERPART: &str = "BatchPointItemExpiryInterval";
 
-/// Everything that settings come to on a machine with a disk and memory of 100 GiB: the thresholds and the
-/// history depth of every row, and the rest.
+/// Everything that settings come to on a machine with a disk and memory of 100 GiB: the thresholds
+/// and the history depth of every row, and the rest.
 fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, PressureSettings) {
-    let idle = Usage { used: 0, total: 100 << 30 };
+    let idle = Usage {
+        used: 0,
+        total: 100 << 30,
+    };
     let readings = Readings {
         database: Some(Space::Disk(idle)),
         log_disk: Some(idle),
@@ -93,11 +102,16 @@ fn effective(settings: &PressureSettings) -> (Vec<(Thresholds, Option<u32>)>, Pr
 }
 
 fn of_profile(profile: Profile) -> PressureSettings {
-    PressureSettings { profile, ..PressureSettings::default() }
+    PressureSettings {
+        profile,
+        ..PressureSettings::default()
+    }
 }
 
 fn apply(settings: PressureSettings, text: &str) -> Result<PressureSettings, ExchangeError> {
-    serde_json::from_str::<ExchangeSettings>(text).unwrap().apply_to(settings)
+    serde_json::from_str::<ExchangeSettings>(text)
+        .unwrap()
+        .apply_to(settings)
 }
 
 fn set(profile: Profile, text: &str) -> PressureSettings {
@@ -107,7 +121,11 @@ fn set(profile: Profile, text: &str) -> PressureSettings {
 /// Checks that this text is refused with these words, which begin with the key at fault.
 fn check(text: &str, key: &str, expected: &str) {
     let error = apply(PressureSettings::default(), text).unwrap_err();
-    assert_eq!((error.key(), error.to_string()), (Some(key), format!("{key} {expected}")), "{text}");
+    assert_eq!(
+        (error.key(), error.to_string()),
+        (Some(key), format!("{key} {expected}")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -127,12 +145,19 @@ fn a_key_without_a_counterpart_is_taken_with_the_documents_value_alone() {
     let expected = "expected 00:05:00, as the documents have it, because nothing here corresponds to it: \
                     a batch ends with its commit, so that no message is ever left in it to expire";
     for value in ["\"00:05:00\"", "\"PT5M\""] {
-        let settings = set(Profile::Scaled, &format!("{{\"{WITHOUT_COUNTERPART}\": {value}}}"));
+        let settings = set(
+            Profile::Scaled,
+            &format!("{{\"{WITHOUT_COUNTERPART}\": {value}}}"),
+        );
         assert_eq!(settings, PressureSettings::default(), "{value}");
     }
     for value in ["\"00:06:00\"", "\"00:00:00\"", "\"\"", "300"] {
         let text = format!("{{\"{WITHOUT_COUNTERPART}\": {value}}}");
-        check(&text, WITHOUT_COUNTERPART, &format!("is {value}; {expected}"));
+        check(
+            &text,
+            WITHOUT_COUNTERPART,
+            &format!("is {value}; {expected}"),
+        );
     }
 }
 
@@ -141,21 +166,45 @@ fn the_list_of_keys_is_the_one_that_is_read() {
     let tested: BTreeSet<_> = KEYS.iter().map(|(key, _)| *key).collect();
     let of_resources = Resource::ALL.into_iter().flat_map(|resource| {
         let keys = resource.keys();
-        [Some(keys.normal), Some(keys.medium), Some(keys.high), keys.history_depth].into_iter().flatten()
+        [
+            Some(keys.normal),
+            Some(keys.medium),
+            Some(keys.high),
+            keys.history_depth,
+        ]
+        .into_iter()
+        .flatten()
     });
     let general = meaning::GENERAL.iter().map(|(key, _)| *key);
-    let in_flight = [keys::IN_FLIGHT.normal, keys::IN_FLIGHT.medium, keys::IN_FLIGHT.high];
+    let in_flight = [
+        keys::IN_FLIGHT.normal,
+        keys::IN_FLIGHT.medium,
+        keys::IN_FLIGHT.high,
+    ];
     let known: BTreeSet<_> = of_resources.chain(general).chain(in_flight).collect();
     assert_eq!((tested.len(), tested), (KEYS.len(), known));
 }
 
 #[test]
 fn the_pages_default_sets_are_their_profiles_defaults() {
-    for (page, profile) in [(ENGLISH, Profile::Exchange2013), (GERMAN, Profile::Exchange2013German)] {
+    for (page, profile) in [
+        (ENGLISH, Profile::Exchange2013),
+        (GERMAN, Profile::Exchange2013German),
+    ] {
         let keys: serde_json::Map<String, Json> = serde_json::from_str(page).unwrap();
-        let of_document: Vec<_> = KEYS[..OF_DOCUMENTS].iter().map(|(key, _)| (*key).to_owned()).collect();
-        assert_eq!(keys.keys().cloned().collect::<BTreeSet<_>>(), of_document.into_iter().collect());
-        assert_eq!(effective(&set(profile, page)), effective(&of_profile(profile)), "{profile:?}");
+        let of_document: Vec<_> = KEYS[..OF_DOCUMENTS]
+            .iter()
+            .map(|(key, _)| (*key).to_owned())
+            .collect();
+        assert_eq!(
+            keys.keys().cloned().collect::<BTreeSet<_>>(),
+            of_document.into_iter().collect()
+        );
+        assert_eq!(
+            effective(&set(profile, page)),
+            effective(&of_profile(profile)),
+            "{profile:?}"
+        );
         // Written out in full, a page makes its profile of any other, but for which rows act.
         let other = effective(&set(Profile::Scaled, page));
         assert_eq!(other.0, effective(&of_profile(profile)).0, "{profile:?}");
@@ -164,7 +213,10 @@ fn the_pages_default_sets_are_their_profiles_defaults() {
 
 #[test]
 fn the_memorys_limit_is_its_high_threshold_and_the_others_follow() {
-    let settings = set(Profile::Scaled, r#"{"PercentagePhysicalMemoryUsedLimit": 80}"#);
+    let settings = set(
+        Profile::Scaled,
+        r#"{"PercentagePhysicalMemoryUsedLimit": 80}"#,
+    );
     assert_eq!(effective(&settings).0[6].0, Thresholds::new(76, 78, 80));
     for limit in ["0", "4", "101", "\"94\""] {
         check(
@@ -178,10 +230,17 @@ fn the_memorys_limit_is_its_high_threshold_and_the_others_follow() {
 #[test]
 fn a_threshold_of_zero_leaves_a_formula_to_itself_and_is_refused_where_there_is_none() {
     let zero = r#"{"PercentageDatabaseDiskSpaceUsedHighThreshold": 0}"#;
-    assert_eq!(effective(&set(Profile::Scaled, zero)), effective(&PressureSettings::default()));
+    assert_eq!(
+        effective(&set(Profile::Scaled, zero)),
+        effective(&PressureSettings::default())
+    );
     let zero = r#"{"PercentageInFlightUsedHighThreshold": 0}"#;
     assert_eq!(set(Profile::Scaled, zero), PressureSettings::default());
-    check(r#"{"DrainTimeNormalThreshold": 0}"#, "DrainTimeNormalThreshold", "is 0; expected at least 1");
+    check(
+        r#"{"DrainTimeNormalThreshold": 0}"#,
+        "DrainTimeNormalThreshold",
+        "is 0; expected at least 1",
+    );
 }
 
 #[test]
@@ -191,7 +250,10 @@ fn one_threshold_alone_is_held_against_the_profiles_others() {
         "SubmissionQueueMediumThreshold",
         "is 1000; expected at least SubmissionQueueNormalThreshold, 2000",
     );
-    let german = set(Profile::Exchange2013German, r#"{"VersionBucketsHighThreshold": 300}"#);
+    let german = set(
+        Profile::Exchange2013German,
+        r#"{"VersionBucketsHighThreshold": 300}"#,
+    );
     assert_eq!(effective(&german).0[1].0, Thresholds::new(80, 120, 300));
     check(
         r#"{"VersionBucketsHighThreshold": 300}"#,
@@ -203,7 +265,8 @@ fn one_threshold_alone_is_held_against_the_profiles_others() {
 #[test]
 fn an_error_names_the_key_and_what_was_expected() {
     for key in ["Enable", "enableResourceMonitoring"] {
-        let error = apply(PressureSettings::default(), &format!("{{\"{key}\": true}}")).unwrap_err();
+        let error =
+            apply(PressureSettings::default(), &format!("{{\"{key}\": true}}")).unwrap_err();
         assert_eq!(error.key(), Some(key));
         let expected = format!(
             "unknown key {key}; docs/src/reference/pressure-settings.md lists the keys of back pressure"
@@ -211,18 +274,38 @@ fn an_error_names_the_key_and_what_was_expected() {
         assert_eq!(error.to_string(), expected);
     }
     let batch_size = "BatchPointBatchSize";
-    check(r#"{"BatchPointBatchSize": 1, "BatchPointBatchSize": 1}"#, batch_size, "is set twice");
+    check(
+        r#"{"BatchPointBatchSize": 1, "BatchPointBatchSize": 1}"#,
+        batch_size,
+        "is set twice",
+    );
     let high = "SubmissionQueueHighThreshold";
-    check(r#"{"SubmissionQueueHighThreshold": "many"}"#, high, "is \"many\"; expected a whole number");
-    check(r#"{"SubmissionQueueHighThreshold": -1}"#, high, "is a negative number; expected a whole number");
-    check(r#"{"SubmissionQueueHighThreshold": 1.5}"#, high, "is a fraction; expected a whole number");
+    check(
+        r#"{"SubmissionQueueHighThreshold": "many"}"#,
+        high,
+        "is \"many\"; expected a whole number",
+    );
+    check(
+        r#"{"SubmissionQueueHighThreshold": -1}"#,
+        high,
+        "is a negative number; expected a whole number",
+    );
+    check(
+        r#"{"SubmissionQueueHighThreshold": 1.5}"#,
+        high,
+        "is a fraction; expected a whole number",
+    );
     check(
         r#"{"BatchPointHistoryDepth": 4294967296}"#,
         "BatchPointHistoryDepth",
         "is 4294967296; expected a whole number",
     );
     let enable = "EnableResourceMonitoring";
-    check(r#"{"EnableResourceMonitoring": 1}"#, enable, "is 1; expected true or false");
+    check(
+        r#"{"EnableResourceMonitoring": 1}"#,
+        enable,
+        "is 1; expected true or false",
+    );
     check(
         r#"{"ResourceMonitoringInterval": 2}"#,
         "ResourceMonitoringInterval",
@@ -242,7 +325,11 @@ fn an_error_names_the_key_and_what_was_expected() {
 
 #[test]
 fn what_is_no_map_of_keys_is_refused() {
-    let refused = |text: &str| serde_json::from_str::<ExchangeSettings>(text).unwrap_err().to_string();
+    let refused = |text: &str| {
+        serde_json::from_str::<ExchangeSettings>(text)
+            .unwrap_err()
+            .to_string()
+    };
     let expected = "expected keys of back pressure and their values";
     assert!(refused("[]").contains(expected) && refused("\"scaled\"").contains(expected));
     let many: Vec<_> = (0..101).map(|n| format!("\"{n}\": 0")).collect();
@@ -251,16 +338,32 @@ fn what_is_no_map_of_keys_is_refused() {
 
 #[test]
 fn the_order_of_keys_is_of_no_account() {
-    let text = r#"{"SMTPStartThrottlingDelayInterval": "PT1M", "SMTPMaxThrottlingDelayInterval": "PT2M"}"#;
-    assert_eq!(set(Profile::Scaled, text).tarpit.start, Duration::from_mins(1));
-    assert_eq!(effective(&set(Profile::Scaled, "null")), effective(&PressureSettings::default()));
+    let text =
+        r#"{"SMTPStartThrottlingDelayInterval": "PT1M", "SMTPMaxThrottlingDelayInterval": "PT2M"}"#;
+    assert_eq!(
+        set(Profile::Scaled, text).tarpit.start,
+        Duration::from_mins(1)
+    );
+    assert_eq!(
+        effective(&set(Profile::Scaled, "null")),
+        effective(&PressureSettings::default())
+    );
 }
 
 #[test]
 fn a_profile_that_is_off_is_not_switched_on_by_a_file() {
-    let off = PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() };
+    let off = PressureSettings {
+        enable_resource_monitoring: false,
+        ..PressureSettings::default()
+    };
     let refused = apply(off.clone(), r#"{"EnableResourceMonitoring": true}"#).unwrap_err();
-    assert_eq!((&refused, refused.key()), (&KeyError::SwitchedOff.into(), Some("EnableResourceMonitoring")));
+    assert_eq!(
+        (&refused, refused.key()),
+        (
+            &KeyError::SwitchedOff.into(),
+            Some("EnableResourceMonitoring")
+        )
+    );
     assert_eq!(
         refused.to_string(),
         "EnableResourceMonitoring is true, but the pressure profile is off; expected one of the two alone"

@@ -1,5 +1,5 @@
-//! A value as it stands in the file, read as what its key asks for. Anything is taken in at first, so that an
-//! error can name the key.
+//! A value as it stands in the file, read as what its key asks for. Anything is taken in at first,
+//! so that an error can name the key.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,10 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// A value of any kind. The first variant that fits is taken.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "of a value that no key takes, only the kind counts")]
+#[expect(
+    dead_code,
+    reason = "of a value that no key takes, only the kind counts"
+)]
 pub(super) enum Value {
     Flag(bool),
     Number(u64),
@@ -31,11 +34,19 @@ pub(super) enum Value {
 
 impl Value {
     pub(super) fn flag(&self) -> Option<bool> {
-        if let Self::Flag(flag) = self { Some(*flag) } else { None }
+        if let Self::Flag(flag) = self {
+            Some(*flag)
+        } else {
+            None
+        }
     }
 
     pub(super) fn number(&self) -> Option<u64> {
-        if let Self::Number(number) = self { Some(*number) } else { None }
+        if let Self::Number(number) = self {
+            Some(*number)
+        } else {
+            None
+        }
     }
 
     pub(super) fn count(&self) -> Option<u32> {
@@ -61,7 +72,11 @@ impl fmt::Display for Value {
         match self {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "{:?}", text.chars().take(SHOWN_CHARS_MAX).collect::<String>()),
+            Self::Text(text) => write!(
+                f,
+                "{:?}",
+                text.chars().take(SHOWN_CHARS_MAX).collect::<String>()
+            ),
             Self::Nothing(_) => f.write_str("nothing"),
             Self::Negative(_) => f.write_str("a negative number"),
             Self::Fraction(_) => f.write_str("a fraction"),
@@ -71,8 +86,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// `00:00:00.100`, as Exchange writes durations: hours, minutes, seconds with up to seven digits behind the
-/// point.
+/// `00:00:00.100`, as Exchange writes durations: hours, minutes, seconds with up to seven digits
+/// behind the point.
 /// <https://learn.microsoft.com/dotnet/standard/base-types/standard-timespan-format-strings>
 fn parse_time_span(text: &str) -> Option<Duration> {
     let mut parts = text.split(':');
@@ -81,7 +96,8 @@ fn parse_time_span(text: &str) -> Option<Duration> {
         return None;
     }
     let (whole, fraction) = secs.split_once('.').unwrap_or((secs, "0"));
-    let whole = two_digits(hours, 23)? * 3600 + two_digits(minutes, 59)? * 60 + two_digits(whole, 59)?;
+    let whole =
+        two_digits(hours, 23)? * 3600 + two_digits(minutes, 59)? * 60 + two_digits(whole, 59)?;
     Some(Duration::from_secs(whole) + parse_fraction(fraction)?)
 }
 
@@ -93,8 +109,11 @@ fn two_digits(text: &str, max: u64) -> Option<u64> {
 fn parse_fraction(text: &str) -> Option<Duration> {
     /// A `TimeSpan` counts in steps of 100 ns.
     const DIGITS_MAX: usize = 7;
-    let tenths_of_micros = (text.len() <= DIGITS_MAX && is_digits(text)).then(|| format!("{text:0<7}"))?;
-    Some(Duration::from_nanos(tenths_of_micros.parse::<u64>().ok()? * 100))
+    let tenths_of_micros =
+        (text.len() <= DIGITS_MAX && is_digits(text)).then(|| format!("{text:0<7}"))?;
+    Some(Duration::from_nanos(
+        tenths_of_micros.parse::<u64>().ok()? * 100,
+    ))
 }
 
 fn is_digits(text: &str) -> bool {
@@ -112,7 +131,11 @@ mod tests {
     #[test]
     fn a_duration_is_written_as_the_document_writes_it_or_as_iso_8601() {
         let check = |written: &str, expected: Option<u64>| {
-            assert_eq!(text(written).length(), expected.map(Duration::from_millis), "{written}");
+            assert_eq!(
+                text(written).length(),
+                expected.map(Duration::from_millis),
+                "{written}"
+            );
         };
         check("00:00:02", Some(2000));
         check("00:00:00.100", Some(100));
@@ -152,7 +175,16 @@ mod tests {
         check(text("5 GB"), Some(5 << 30));
         check(text("0 B"), Some(0));
         check(text("1TB"), Some(1 << 40));
-        for bad in ["", "MB", "384", "1.5 GB", "-1 MB", "384 MiB", "384 M B", "99999999999999 TB"] {
+        for bad in [
+            "",
+            "MB",
+            "384",
+            "1.5 GB",
+            "-1 MB",
+            "384 MiB",
+            "384 M B",
+            "99999999999999 TB",
+        ] {
             check(text(bad), None);
         }
         check(Value::Flag(true), None);

@@ -3,7 +3,13 @@
 use super::*;
 
 fn after(readings: &Readings, before: &PressureState) -> PressureState {
-    evaluate(before, readings, &PressureSettings::default(), before.at + POLL).0
+    evaluate(
+        before,
+        readings,
+        &PressureSettings::default(),
+        before.at + POLL,
+    )
+    .0
 }
 
 fn check(readings: &Readings, expected: bool) {
@@ -15,24 +21,67 @@ fn check(readings: &Readings, expected: bool) {
 fn it_is_calm_below_half_of_normal() {
     check(&at_rest(), true);
     // The thresholds for Normal are 2000 messages, 1000 dead letters and 30 seconds.
-    check(&Readings { visible: Some(999), ..at_rest() }, true);
-    check(&Readings { visible: Some(1_000), ..at_rest() }, false);
-    check(&Readings { dead_letters: Some(500), ..at_rest() }, false);
-    check(&Readings { drain_secs: Some(15), ..at_rest() }, false);
+    check(
+        &Readings {
+            visible: Some(999),
+            ..at_rest()
+        },
+        true,
+    );
+    check(
+        &Readings {
+            visible: Some(1_000),
+            ..at_rest()
+        },
+        false,
+    );
+    check(
+        &Readings {
+            dead_letters: Some(500),
+            ..at_rest()
+        },
+        false,
+    );
+    check(
+        &Readings {
+            drain_secs: Some(15),
+            ..at_rest()
+        },
+        false,
+    );
 }
 
 #[test]
 fn what_could_not_be_read_is_not_calm() {
     let rest = after(&at_rest(), &PressureState::normal(START));
     assert!(rest.is_calm());
-    assert!(!after(&Readings { visible: None, ..at_rest() }, &rest).is_calm());
+    assert!(
+        !after(
+            &Readings {
+                visible: None,
+                ..at_rest()
+            },
+            &rest
+        )
+        .is_calm()
+    );
     check(&Readings::default(), false);
 }
 
 #[test]
 fn it_is_not_calm_while_a_tarpit_runs_out() {
     let rest = after(&at_rest(), &PressureState::normal(START));
-    let base = PressureState { tarpit_ms: 100, base_ms: 100, ..rest.clone() };
+    let base = PressureState {
+        tarpit_ms: 100,
+        base_ms: 100,
+        ..rest.clone()
+    };
     assert!(base.is_calm());
-    assert!(!PressureState { tarpit_ms: 5_000, ..rest }.is_calm());
+    assert!(
+        !PressureState {
+            tarpit_ms: 5_000,
+            ..rest
+        }
+        .is_calm()
+    );
 }

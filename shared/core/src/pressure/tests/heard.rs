@@ -1,5 +1,5 @@
-//! `heard.txt`, held against what happens: every resource, level, tier and length of pressure, in every
-//! profile.
+//! `heard.txt`, held against what happens: every resource, level, tier and length of pressure, in
+//! every profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,15 @@ type Case<'t> = BTreeMap<&'t str, Vec<&'t str>>;
 
 /// Calls `check` for every case and every profile it holds in.
 fn each_case(mut check: impl FnMut(&Block, Profile, &Case<'_>)) {
-    let lines: Vec<_> = WRITTEN.lines().filter(|line| !line.starts_with('#')).collect();
+    let lines: Vec<_> = WRITTEN
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
     let mut block = None;
-    for paragraph in lines.split(|line| line.is_empty()).filter(|paragraph| !paragraph.is_empty()) {
+    for paragraph in lines
+        .split(|line| line.is_empty())
+        .filter(|paragraph| !paragraph.is_empty())
+    {
         if let [head] = paragraph {
             block = Some(parse_head(head));
             continue;
@@ -35,11 +41,19 @@ fn each_case(mut check: impl FnMut(&Block, Profile, &Case<'_>)) {
 }
 
 fn parse_head(head: &str) -> Block {
-    let (what, profiles) = head.trim_matches(['[', ']']).split_once(": ").expect("a resource and profiles");
+    let (what, profiles) = head
+        .trim_matches(['[', ']'])
+        .split_once(": ")
+        .expect("a resource and profiles");
     let (resource, drain) = what.split_once(" drained in ").unwrap_or((what, ""));
     Block {
-        resource: Resource::ALL.into_iter().find(|known| known.as_str() == resource).expect("a resource"),
-        drain_secs: drain.strip_suffix(" s").map(|secs| secs.parse().expect("seconds")),
+        resource: Resource::ALL
+            .into_iter()
+            .find(|known| known.as_str() == resource)
+            .expect("a resource"),
+        drain_secs: drain
+            .strip_suffix(" s")
+            .map(|secs| secs.parse().expect("seconds")),
         profiles: profiles.split(", ").map(profile).collect(),
     }
 }
@@ -66,7 +80,10 @@ fn parse_line(line: &str) -> (&str, Vec<&str>) {
 /// The words about a tier, on whichever line they are.
 fn line_of<'c, 't>(case: &'c Case<'t>, tier: Tier) -> &'c [&'t str] {
     let of_tier = |name: &str| name == "everybody" || name.split(", ").any(|n| n == tier.as_str());
-    case.iter().find(|(name, _)| of_tier(name)).map(|(_, words)| words).expect("a line for every tier")
+    case.iter()
+        .find(|(name, _)| of_tier(name))
+        .map(|(_, words)| words)
+        .expect("a line for every tier")
 }
 
 fn word(admission: Admission) -> String {
@@ -79,25 +96,58 @@ fn word(admission: Admission) -> String {
 
 /// The further actions of one poll, in the order of the table.
 fn besides(state: &PressureState) -> String {
-    let name = |measure: &Measure| serde_json::to_value(measure).unwrap().as_str().unwrap().to_owned();
-    let measures: BTreeSet<Measure> = state.resources.iter().flat_map(|r| r.measures.clone()).collect();
+    let name = |measure: &Measure| {
+        serde_json::to_value(measure)
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let measures: BTreeSet<Measure> = state
+        .resources
+        .iter()
+        .flat_map(|r| r.measures.clone())
+        .collect();
     let names: Vec<_> = measures.iter().map(name).collect();
-    if names.is_empty() { "-".to_owned() } else { names.join("+") }
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join("+")
+    }
 }
 
 fn check(block: &Block, profile: Profile, case: &Case<'_>) {
-    let mut trace = Trace::new(PressureSettings { profile, ..PressureSettings::default() });
+    let mut trace = Trace::new(PressureSettings {
+        profile,
+        ..PressureSettings::default()
+    });
     for (poll, value) in case["readings"].iter().enumerate() {
         let mut readings = reading(block.resource, value.parse().expect("a reading"));
         readings.drain_secs = block.drain_secs.or(readings.drain_secs);
         let state = trace.poll(&readings).clone();
-        let what = format!("{} in {profile:?}, poll {} at {value}", block.resource, poll + 1);
+        let what = format!(
+            "{} in {profile:?}, poll {} at {value}",
+            block.resource,
+            poll + 1
+        );
         let level = state.resource(block.resource).expect("it was read").level;
-        assert_eq!(level.to_string(), case["levels"][poll], "the level of {what}");
+        assert_eq!(
+            level.to_string(),
+            case["levels"][poll],
+            "the level of {what}"
+        );
         for tier in Tier::ALL {
-            assert_eq!(word(trace.admit(tier)), line_of(case, tier)[poll], "{tier} under {what}");
+            assert_eq!(
+                word(trace.admit(tier)),
+                line_of(case, tier)[poll],
+                "{tier} under {what}"
+            );
         }
-        assert_eq!(besides(&state), case["besides"][poll], "besides, under {what}");
+        assert_eq!(
+            besides(&state),
+            case["besides"][poll],
+            "besides, under {what}"
+        );
     }
 }
 
@@ -111,30 +161,46 @@ fn every_tier_hears_what_is_written_from_the_documents() {
 fn every_line_has_a_word_for_every_poll() {
     each_case(|block, _, case| {
         let polls = case["readings"].len();
-        let lengths: Vec<_> = case.iter().map(|(name, words)| (name, words.len())).collect();
-        assert!(lengths.iter().all(|(_, words)| *words == polls), "{}: {lengths:?}", block.resource);
+        let lengths: Vec<_> = case
+            .iter()
+            .map(|(name, words)| (name, words.len()))
+            .collect();
+        assert!(
+            lengths.iter().all(|(_, words)| *words == polls),
+            "{}: {lengths:?}",
+            block.resource
+        );
     });
 }
 
-/// Every resource reaches every level in every profile, and is held for longer than its history, if it has
-/// one.
+/// Every resource reaches every level in every profile, and is held for longer than its history, if
+/// it has one.
 #[test]
 fn nothing_of_the_table_is_left_out() {
     let mut longest: BTreeMap<(Resource, String, String), usize> = BTreeMap::new();
     each_case(|block, profile, case| {
         for run in case["levels"].chunk_by(|one, other| one == other) {
-            let seen =
-                longest.entry((block.resource, format!("{profile:?}"), run[0].to_owned())).or_default();
+            let seen = longest
+                .entry((block.resource, format!("{profile:?}"), run[0].to_owned()))
+                .or_default();
             *seen = run.len().max(*seen);
         }
     });
-    for profile in [Profile::Scaled, Profile::Exchange2013, Profile::Exchange2013German] {
+    for profile in [
+        Profile::Scaled,
+        Profile::Exchange2013,
+        Profile::Exchange2013German,
+    ] {
         for row in table(profile) {
             let polls = row.history_depth.filter(|_| row.throttles).unwrap_or(1) as usize;
             for level in ["normal", "medium", "high"] {
                 let seen = longest.get(&(row.resource, format!("{profile:?}"), level.to_owned()));
                 let enough = if level == "normal" { 1 } else { polls };
-                assert!(seen.is_some_and(|seen| *seen >= enough), "{} {profile:?} {level}", row.resource);
+                assert!(
+                    seen.is_some_and(|seen| *seen >= enough),
+                    "{} {profile:?} {level}",
+                    row.resource
+                );
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Loads that rise, hold and fall on a manual clock, as exact traces: what arrives and what is delivered go
-//! in, and the levels, the tarpit, the refused tiers and the log come out. The drain time is measured as the
-//! monitor measures it.
+//! Loads that rise, hold and fall on a manual clock, as exact traces: what arrives and what is
+//! delivered go in, and the levels, the tarpit, the refused tiers and the log come out. The drain
+//! time is measured as the monitor measures it.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -39,11 +39,16 @@ impl Fleet {
     /// So many polls, with so many arrivals a second before each.
     fn load(&mut self, polls: u32, per_second: u64) -> &mut Self {
         for _ in 0..polls {
-            self.waiting.push_back((self.trace.now, per_second * POLL.as_secs()));
+            self.waiting
+                .push_back((self.trace.now, per_second * POLL.as_secs()));
             let (settled, oldest_wait) = self.deliver();
             let visible = self.visible();
             let drain_secs = self.rate.update(visible, settled, oldest_wait, POLL);
-            let readings = Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..at_rest() };
+            let readings = Readings {
+                visible: Some(visible),
+                drain_secs: Some(drain_secs),
+                ..at_rest()
+            };
             self.trace.poll(&readings);
             self.show(&readings);
         }
@@ -83,18 +88,44 @@ impl Fleet {
 
 /// The level, the tarpit, and who is refused.
 fn consequences(trace: &Trace) -> String {
-    let refused: Vec<_> = trace.state.refused_tiers().iter().map(ToString::to_string).collect();
-    let refused = if refused.is_empty() { "-".to_owned() } else { refused.join("+") };
-    format!("{:<6} {:>2} s {refused:<22}", trace.state.level().to_string(), trace.state.tarpit().as_secs())
+    let refused: Vec<_> = trace
+        .state
+        .refused_tiers()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let refused = if refused.is_empty() {
+        "-".to_owned()
+    } else {
+        refused.join("+")
+    };
+    format!(
+        "{:<6} {:>2} s {refused:<22}",
+        trace.state.level().to_string(),
+        trace.state.tarpit().as_secs()
+    )
 }
 
 /// The lines that the last poll logged: id, resource, and the levels before and after.
 fn logged(trace: &mut Trace) -> String {
     let lines = |change: Transition| {
-        let Transition { resource, previous, current, .. } = change;
-        change.log_ids().into_iter().map(move |id| format!("{id} {resource} {previous}>{current}"))
+        let Transition {
+            resource,
+            previous,
+            current,
+            ..
+        } = change;
+        change
+            .log_ids()
+            .into_iter()
+            .map(move |id| format!("{id} {resource} {previous}>{current}"))
     };
-    trace.changes.drain(..).flat_map(lines).collect::<Vec<_>>().join(", ")
+    trace
+        .changes
+        .drain(..)
+        .flat_map(lines)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[test]
@@ -104,7 +135,10 @@ fn a_fast_fleet_with_ten_thousand_waiting_slows_nobody() {
     let most = fleet.visible();
     fleet.load(300, 5000).load(30, 1000);
     assert_eq!((most, fleet.visible()), (90_000, 0));
-    assert_eq!((fleet.text(), fleet.trace.log.len()), ("2   s       0     0 s  normal  0 s -", 0));
+    assert_eq!(
+        (fleet.text(), fleet.trace.log.len()),
+        ("2   s       0     0 s  normal  0 s -", 0)
+    );
 }
 
 #[test]
@@ -163,7 +197,11 @@ fn by_the_documents_the_length_of_the_queue_alone_decides() {
 #[test]
 fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal() {
     let mut fleet = Fleet::new(exchange(), 100);
-    fleet.load(20, 250).load(295, 100).load(4, 2000).load(150, 0);
+    fleet
+        .load(20, 250)
+        .load(295, 100)
+        .load(4, 2000)
+        .load(150, 0);
     insta::assert_snapshot!(fleet.text(), @r"
     2   s     300     0 s  normal  0 s -
     28  s    4200    42 s  medium 10 s -                       15004 submission-queue normal>medium
@@ -186,12 +224,19 @@ fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal()
 
 /// Version buckets that rise, hold and fall, once by each page.
 fn buckets(profile: Profile, readings: [(u32, u64); 7]) -> String {
-    let mut trace = Trace::new(PressureSettings { profile, ..PressureSettings::default() });
+    let mut trace = Trace::new(PressureSettings {
+        profile,
+        ..PressureSettings::default()
+    });
     let mut text = String::new();
     for (polls, buckets) in readings {
         for _ in 0..polls {
             trace.poll(&reading(Resource::VersionBuckets, buckets));
-            let line = format!("{buckets:<4}  {}  {}", consequences(&trace), logged(&mut trace));
+            let line = format!(
+                "{buckets:<4}  {}  {}",
+                consequences(&trace),
+                logged(&mut trace)
+            );
             writeln!(text, "{}", line.trim_end()).unwrap();
         }
     }
@@ -200,7 +245,15 @@ fn buckets(profile: Profile, readings: [(u32, u64); 7]) -> String {
 
 #[test]
 fn version_buckets_leave_this_trace_by_the_english_page() {
-    let readings = [(1, 1750), (2, 2000), (10, 2600), (1, 2400), (2, 1800), (1, 1700), (2, 2000)];
+    let readings = [
+        (1, 1750),
+        (2, 2000),
+        (10, 2600),
+        (1, 2400),
+        (2, 1800),
+        (1, 1700),
+        (2, 2000),
+    ];
     insta::assert_snapshot!(buckets(Profile::Exchange2013, readings), @r"
     1750  normal  0 s -
     2000  medium 10 s -                       15004 version-buckets normal>medium
@@ -226,7 +279,15 @@ fn version_buckets_leave_this_trace_by_the_english_page() {
 
 #[test]
 fn version_buckets_leave_this_trace_by_the_german_page() {
-    let readings = [(1, 80), (2, 120), (5, 210), (1, 150), (1, 100), (10, 70), (2, 130)];
+    let readings = [
+        (1, 80),
+        (2, 120),
+        (5, 210),
+        (1, 150),
+        (1, 100),
+        (10, 70),
+        (2, 130),
+    ];
     insta::assert_snapshot!(buckets(Profile::Exchange2013German, readings), @r"
     80    normal  0 s -
     120   medium 10 s -                       15004 version-buckets normal>medium
@@ -253,43 +314,69 @@ fn version_buckets_leave_this_trace_by_the_german_page() {
     ");
 }
 
-/// Flaps a resource around a threshold, from Normal and from High, and answers how often something was
-/// logged.
+/// Flaps a resource around a threshold, from Normal and from High, and answers how often something
+/// was logged.
 fn flap(profile: Profile, resource: Resource, threshold: u64, from: u64) -> usize {
-    let mut trace = Trace::new(PressureSettings { profile, ..PressureSettings::default() });
+    let mut trace = Trace::new(PressureSettings {
+        profile,
+        ..PressureSettings::default()
+    });
     trace.poll(&reading(resource, from));
     // Fewer polls than the shortest history, whose end is logged as well.
     for _ in 0..4 {
         trace.poll(&reading(resource, threshold - 1));
         trace.poll(&reading(resource, threshold));
     }
-    trace.changes.iter().filter(|change| change.previous != change.current).count()
+    trace
+        .changes
+        .iter()
+        .filter(|change| change.previous != change.current)
+        .count()
 }
 
 #[test]
 fn around_no_threshold_of_any_resource_flapping_changes_anything_after_the_first_time() {
-    for profile in [Profile::Scaled, Profile::Exchange2013, Profile::Exchange2013German] {
+    for profile in [
+        Profile::Scaled,
+        Profile::Exchange2013,
+        Profile::Exchange2013German,
+    ] {
         for resource in Resource::ALL {
             let readings = reading(resource, 0);
-            let row = table(profile).iter().find(|row| row.resource == resource).unwrap();
-            let thresholds = PressureSettings { profile, ..PressureSettings::default() };
-            let Thresholds { normal, medium, high } =
-                thresholds.thresholds_of(row, &readings).unwrap().unwrap();
-            let rises = [normal, medium, high].map(|threshold| flap(profile, resource, threshold, 0));
+            let row = table(profile)
+                .iter()
+                .find(|row| row.resource == resource)
+                .unwrap();
+            let thresholds = PressureSettings {
+                profile,
+                ..PressureSettings::default()
+            };
+            let Thresholds {
+                normal,
+                medium,
+                high,
+            } = thresholds.thresholds_of(row, &readings).unwrap().unwrap();
+            let rises =
+                [normal, medium, high].map(|threshold| flap(profile, resource, threshold, 0));
             // At the high one: to Medium below it, then to High.
             assert_eq!(rises, [0, 1, 2], "{resource} from Normal, {profile:?}");
-            let falls = [high, medium, normal].map(|threshold| flap(profile, resource, threshold, high));
+            let falls =
+                [high, medium, normal].map(|threshold| flap(profile, resource, threshold, high));
             // To High at first, and then: nothing; down to Medium; down to Normal.
             assert_eq!(falls, [1, 2, 2], "{resource} from High, {profile:?}");
         }
     }
 }
 
-/// Flaps the drain time around a border of the gate, with a queue of this length, and answers what was
-/// logged.
+/// Flaps the drain time around a border of the gate, with a queue of this length, and answers what
+/// was logged.
 fn flap_drain(visible: u64, border: u64, from: u64) -> Vec<u32> {
     let mut trace = Trace::new(PressureSettings::default());
-    let queue = |drain_secs| Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..at_rest() };
+    let queue = |drain_secs| Readings {
+        visible: Some(visible),
+        drain_secs: Some(drain_secs),
+        ..at_rest()
+    };
     trace.poll(&queue(from));
     for _ in 0..50 {
         trace.poll(&queue(border - 1));

@@ -11,17 +11,37 @@ fn a_stale_state_keeps_the_first_step_and_a_forgotten_one_nothing() {
         admit(Some(&trace.state), tier, Timestamp::from_millis(now))
     };
     let first_step = Admission::Delay(Duration::from_secs(10));
-    let refused = Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: Resource::VersionBuckets };
+    let refused = Admission::Refuse {
+        retry_after: REFUSED_RETRY_AFTER,
+        resource: Resource::VersionBuckets,
+    };
     // The same for a state that much from the future.
     for sign in [1, -1] {
-        assert_eq!([0, 6000].map(|age| at(sign * age, Tier::Standard)), [refused; 2]);
-        assert_eq!([6001, 900_000].map(|age| at(sign * age, Tier::Standard)), [first_step; 2]);
+        assert_eq!(
+            [0, 6000].map(|age| at(sign * age, Tier::Standard)),
+            [refused; 2]
+        );
+        assert_eq!(
+            [6001, 900_000].map(|age| at(sign * age, Tier::Standard)),
+            [first_step; 2]
+        );
         assert_eq!(at(sign * 900_001, Tier::Standard), Admission::Accept);
         // Whom nothing held is not held by age either.
-        assert_eq!([0, 6001].map(|age| at(sign * age, Tier::Internal)), [Admission::Accept; 2]);
+        assert_eq!(
+            [0, 6001].map(|age| at(sign * age, Tier::Internal)),
+            [Admission::Accept; 2]
+        );
     }
-    assert!(!trace.state.is_forgotten(trace.now + Duration::from_mins(15)));
-    assert!(trace.state.is_forgotten(trace.now + Duration::from_millis(900_001)));
+    assert!(
+        !trace
+            .state
+            .is_forgotten(trace.now + Duration::from_mins(15))
+    );
+    assert!(
+        trace
+            .state
+            .is_forgotten(trace.now + Duration::from_millis(900_001))
+    );
     assert!(!PressureState::unmonitored(START).is_forgotten(START + Duration::from_hours(24)));
 }
 
@@ -33,9 +53,18 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
         ..PressureSettings::default()
     });
     assert_eq!(trace.settings.validate(), Ok(()));
-    let busy = Readings { database: Some(Space::InFlight(87_600)), ..Readings::default() };
+    let busy = Readings {
+        database: Some(Space::InFlight(87_600)),
+        ..Readings::default()
+    };
     trace.poll(&busy);
-    let at = |secs| admit(Some(&trace.state), Tier::Bulk, trace.now + Duration::from_secs(secs));
+    let at = |secs| {
+        admit(
+            Some(&trace.state),
+            Tier::Bulk,
+            trace.now + Duration::from_secs(secs),
+        )
+    };
     assert_eq!([at(150), at(151)].map(letter), ['r', 'd']);
 }
 
@@ -55,12 +84,21 @@ fn the_header_tells_level_resource_and_wait() {
     };
     assert_eq!(header(&trace, Tier::Standard), "");
     trace.polls(2, &reading(Resource::SubmissionQueue, 4000));
-    assert_eq!(header(&trace, Tier::Standard), "medium; resource=submission-queue; delay=15");
+    assert_eq!(
+        header(&trace, Tier::Standard),
+        "medium; resource=submission-queue; delay=15"
+    );
     trace.poll(&at_rest());
     assert_eq!(header(&trace, Tier::Standard), "normal; delay=10");
     trace.poll(&reading(Resource::LogDisk, 97));
-    assert_eq!(header(&trace, Tier::Standard), "medium; resource=log-disk; retry-after=30");
-    assert_eq!(header(&trace, Tier::Internal), "medium; resource=log-disk; delay=0");
+    assert_eq!(
+        header(&trace, Tier::Standard),
+        "medium; resource=log-disk; retry-after=30"
+    );
+    assert_eq!(
+        header(&trace, Tier::Internal),
+        "medium; resource=log-disk; delay=0"
+    );
 }
 
 /// The header that a tier gets, so many seconds after the poll.
@@ -74,14 +112,32 @@ fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
 fn who_waits_is_told_of_what_it_waits_for_and_not_of_something_worse() {
     // Slow, but in the documents' profile that delays nobody: the length of the queue does.
     let mut trace = Trace::new(exchange());
-    trace.poll(&Readings { drain_secs: Some(400), ..reading(Resource::SubmissionQueue, 4000) });
-    assert_eq!(header_after(&trace, Tier::Standard, 0), "medium; resource=submission-queue; delay=10");
+    trace.poll(&Readings {
+        drain_secs: Some(400),
+        ..reading(Resource::SubmissionQueue, 4000)
+    });
+    assert_eq!(
+        header_after(&trace, Tier::Standard, 0),
+        "medium; resource=submission-queue; delay=10"
+    );
     // Dead letters refuse replays only.
     let mut trace = Trace::new(PressureSettings::default());
-    let backlog = Readings { dead_letters: Some(4000), ..at_rest() };
-    trace.poll(&Readings { drain_secs: Some(60), ..backlog });
-    assert_eq!(header_after(&trace, Tier::Standard, 0), "medium; resource=drain-time; delay=10");
-    trace.poll(&Readings { drain_secs: Some(60), ..backlog });
+    let backlog = Readings {
+        dead_letters: Some(4000),
+        ..at_rest()
+    };
+    trace.poll(&Readings {
+        drain_secs: Some(60),
+        ..backlog
+    });
+    assert_eq!(
+        header_after(&trace, Tier::Standard, 0),
+        "medium; resource=drain-time; delay=10"
+    );
+    trace.poll(&Readings {
+        drain_secs: Some(60),
+        ..backlog
+    });
     trace.poll(&backlog);
     assert_eq!(header_after(&trace, Tier::Standard, 0), "high; delay=10");
 }
@@ -90,8 +146,14 @@ fn who_waits_is_told_of_what_it_waits_for_and_not_of_something_worse() {
 fn whom_a_stale_state_would_have_refused_is_told_on_whose_account() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::LogDisk, 98));
-    assert_eq!(header_after(&trace, Tier::Standard, 0), "high; resource=log-disk; retry-after=30");
-    assert_eq!(header_after(&trace, Tier::Standard, 7), "high; resource=log-disk; delay=10");
+    assert_eq!(
+        header_after(&trace, Tier::Standard, 0),
+        "high; resource=log-disk; retry-after=30"
+    );
+    assert_eq!(
+        header_after(&trace, Tier::Standard, 7),
+        "high; resource=log-disk; delay=10"
+    );
 }
 
 #[test]
@@ -105,19 +167,32 @@ fn a_state_survives_writing_and_reading() {
 #[test]
 fn a_state_is_written_like_this() {
     let mut trace = Trace::new(PressureSettings::default());
-    let blind = Readings { version_buckets: Some(2100), ..Readings::default() };
+    let blind = Readings {
+        version_buckets: Some(2100),
+        ..Readings::default()
+    };
     let value: serde_json::Value = serde_json::from_slice(&trace.poll(&blind).render()).unwrap();
     insta::assert_json_snapshot!(value);
 }
 
 #[test]
 fn garbage_is_no_state_and_holds_nobody() {
-    let parse = |text: &str| PressureState::parse(text.as_bytes()).unwrap_err().to_string();
+    let parse = |text: &str| {
+        PressureState::parse(text.as_bytes())
+            .unwrap_err()
+            .to_string()
+    };
     assert_eq!(parse(""), "not a pressure state");
     assert_eq!(parse("{\"v\":1}"), "not a pressure state");
     assert_eq!(parse("{\"v\":2}"), "version 2 is newer than this program");
     let mut endless = PressureState::normal(START);
     endless.tarpit_ms = u64::MAX;
     let text = String::from_utf8(endless.render()).unwrap();
-    assert_eq!(parse(&text), format!("a tarpit of {} ms is longer than any setting allows", u64::MAX));
+    assert_eq!(
+        parse(&text),
+        format!(
+            "a tarpit of {} ms is longer than any setting allows",
+            u64::MAX
+        )
+    );
 }

@@ -6,40 +6,64 @@ use super::*;
 
 fn any_readings() -> impl Strategy<Value = Readings> {
     let count = || prop::option::weighted(0.9, 0..12_000_u64);
-    let share =
-        || prop::option::weighted(0.9, (0..=100_u64).prop_map(|p| Usage { used: p * GIB, total: 100 * GIB }));
+    let share = || {
+        prop::option::weighted(
+            0.9,
+            (0..=100_u64).prop_map(|p| Usage {
+                used: p * GIB,
+                total: 100 * GIB,
+            }),
+        )
+    };
     let drain = prop::option::weighted(0.9, 0..400_u64);
-    (count(), count(), count(), share(), share(), share(), share(), count(), drain).prop_map(
-        |(
-            visible,
-            version_buckets,
-            batch_points,
-            database,
-            log_disk,
-            process,
-            memory,
-            dead_letters,
-            drain_secs,
-        )| {
-            Readings {
+    (
+        count(),
+        count(),
+        count(),
+        share(),
+        share(),
+        share(),
+        share(),
+        count(),
+        drain,
+    )
+        .prop_map(
+            |(
                 visible,
                 version_buckets,
                 batch_points,
-                database: database.map(Space::Disk),
+                database,
                 log_disk,
-                process_bytes: process.map(|p| p.used),
+                process,
                 memory,
                 dead_letters,
                 drain_secs,
-            }
-        },
-    )
+            )| {
+                Readings {
+                    visible,
+                    version_buckets,
+                    batch_points,
+                    database: database.map(Space::Disk),
+                    log_disk,
+                    process_bytes: process.map(|p| p.used),
+                    memory,
+                    dead_letters,
+                    drain_secs,
+                }
+            },
+        )
 }
 
 fn any_settings() -> impl Strategy<Value = PressureSettings> {
-    let profiles = [Profile::Scaled, Profile::Exchange2013, Profile::Exchange2013German];
-    prop::sample::select(profiles.to_vec())
-        .prop_map(|profile| PressureSettings { profile, ..PressureSettings::default() })
+    let profiles = [
+        Profile::Scaled,
+        Profile::Exchange2013,
+        Profile::Exchange2013German,
+    ];
+    prop::sample::select(profiles.to_vec()).prop_map(|profile| PressureSettings {
+        profile,
+        ..PressureSettings::default()
+    })
 }
 
 proptest! {

@@ -19,10 +19,16 @@ fn flapping_around_one_threshold_changes_nothing_after_the_first_time() {
 fn the_tarpit_goes_up_by_steps_and_down_by_steps() {
     let mut trace = Trace::new(exchange());
     let (busy, calm) = (reading(Resource::SubmissionQueue, 4000), at_rest());
-    assert_eq!(trace.tarpits(12, &busy), [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55, 55]);
+    assert_eq!(
+        trace.tarpits(12, &busy),
+        [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 55, 55]
+    );
     assert_eq!(trace.tarpits(3, &calm), [50, 45, 40]);
     assert_eq!(trace.tarpits(2, &busy), [45, 50]);
-    assert_eq!(trace.tarpits(11, &calm), [45, 40, 35, 30, 25, 20, 15, 10, 0, 0, 0]);
+    assert_eq!(
+        trace.tarpits(11, &calm),
+        [45, 40, 35, 30, 25, 20, 15, 10, 0, 0, 0]
+    );
 }
 
 #[test]
@@ -40,7 +46,13 @@ fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
     assert_eq!(trace.state.level(), Level::Medium);
     assert_eq!(trace.poll(&at(1749)).refused_tiers(), []);
     let resource = Resource::VersionBuckets;
-    let log = [vec![PRESSURE_ROSE], vec![PRESSURE_ROSE], vec![], vec![PRESSURE_FELL], vec![PRESSURE_FELL]];
+    let log = [
+        vec![PRESSURE_ROSE],
+        vec![PRESSURE_ROSE],
+        vec![],
+        vec![PRESSURE_FELL],
+        vec![PRESSURE_FELL],
+    ];
     assert_eq!(trace.log, log.map(|ids| (resource, ids)));
     assert_eq!(trace.admit(Tier::Standard), Admission::Accept);
 }
@@ -49,12 +61,18 @@ fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
 fn once_the_usual_producers_are_refused_the_others_are_not_delayed() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::BatchPoints, 2000));
-    assert_eq!(trace.admit(Tier::Internal), Admission::Delay(Duration::from_secs(30)));
+    assert_eq!(
+        trace.admit(Tier::Internal),
+        Admission::Delay(Duration::from_secs(30))
+    );
     let mut both = reading(Resource::BatchPoints, 2000);
     both.memory = reading(Resource::SystemMemory, 92).memory;
     trace.poll(&both);
     assert_eq!(trace.admit(Tier::Internal), Admission::Accept);
-    let refused = Admission::Refuse { retry_after: REFUSED_RETRY_AFTER, resource: Resource::SystemMemory };
+    let refused = Admission::Refuse {
+        retry_after: REFUSED_RETRY_AFTER,
+        resource: Resource::SystemMemory,
+    };
     assert_eq!(trace.admit(Tier::Standard), refused);
 }
 
@@ -66,42 +84,90 @@ fn refusing_replays_for_the_dead_letters_leaves_the_tarpit_of_others_alone() {
     assert_eq!(trace.state.refused_tiers(), [Tier::Bulk]);
     readings.drain_secs = Some(60);
     trace.poll(&readings);
-    assert_eq!(trace.admit(Tier::Standard), Admission::Delay(Duration::from_secs(10)));
+    assert_eq!(
+        trace.admit(Tier::Standard),
+        Admission::Delay(Duration::from_secs(10))
+    );
 }
 
 #[test]
 fn a_fast_fleet_is_not_throttled_at_ten_thousand_messages() {
     let mut trace = Trace::new(PressureSettings::default());
-    let fast = Readings { visible: Some(1_000_000), drain_secs: Some(29), ..at_rest() };
+    let fast = Readings {
+        visible: Some(1_000_000),
+        drain_secs: Some(29),
+        ..at_rest()
+    };
     assert_eq!(trace.polls(1000, &fast).level(), Level::Normal);
     let queue = trace.state.resource(Resource::SubmissionQueue).unwrap();
-    assert_eq!((queue.level, queue.acts, queue.polls), (Level::High, false, 0));
-    assert_eq!((trace.log.len(), trace.admit(Tier::Bulk)), (0, Admission::Accept));
-    let slow = Readings { drain_secs: Some(30), ..fast };
+    assert_eq!(
+        (queue.level, queue.acts, queue.polls),
+        (Level::High, false, 0)
+    );
+    assert_eq!(
+        (trace.log.len(), trace.admit(Tier::Bulk)),
+        (0, Admission::Accept)
+    );
+    let slow = Readings {
+        drain_secs: Some(30),
+        ..fast
+    };
     assert_eq!(trace.poll(&slow).level(), Level::High);
     // The history begins when the row begins to act.
     assert_eq!(trace.polls(298, &slow).refused_tiers(), []);
     assert_eq!(trace.poll(&slow).refused_tiers(), Tier::ALL);
     // It ends below half of where it began.
     assert_eq!(trace.poll(&fast).refused_tiers(), Tier::ALL);
-    assert_eq!(trace.poll(&Readings { drain_secs: Some(15), ..fast }).refused_tiers(), Tier::ALL);
-    assert_eq!(trace.poll(&Readings { drain_secs: Some(14), ..fast }).refused_tiers(), []);
+    assert_eq!(
+        trace
+            .poll(&Readings {
+                drain_secs: Some(15),
+                ..fast
+            })
+            .refused_tiers(),
+        Tier::ALL
+    );
+    assert_eq!(
+        trace
+            .poll(&Readings {
+                drain_secs: Some(14),
+                ..fast
+            })
+            .refused_tiers(),
+        []
+    );
 }
 
 #[test]
 fn a_drain_time_that_wobbles_neither_begins_the_history_anew_nor_lifts_a_refusal() {
     let mut trace = Trace::new(PressureSettings::default());
-    let queue =
-        |visible, drain_secs| Readings { visible: Some(visible), drain_secs: Some(drain_secs), ..at_rest() };
+    let queue = |visible, drain_secs| Readings {
+        visible: Some(visible),
+        drain_secs: Some(drain_secs),
+        ..at_rest()
+    };
     let wobble = |trace: &mut Trace, polls: u64| {
-        (0..polls).map(|n| trace.poll(&queue(5000, 31 - n % 2 * 2)).refused_tiers().len()).collect::<Vec<_>>()
+        (0..polls)
+            .map(|n| {
+                trace
+                    .poll(&queue(5000, 31 - n % 2 * 2))
+                    .refused_tiers()
+                    .len()
+            })
+            .collect::<Vec<_>>()
     };
     assert_eq!(wobble(&mut trace, 299), [0; 299]);
     assert_eq!(wobble(&mut trace, 20), [2; 20]);
-    assert_eq!(trace.log, [vec![PRESSURE_ROSE], vec![]].map(|ids| (Resource::SubmissionQueue, ids)));
+    assert_eq!(
+        trace.log,
+        [vec![PRESSURE_ROSE], vec![]].map(|ids| (Resource::SubmissionQueue, ids))
+    );
     // At Normal it begins anew only where it did before.
     trace.poll(&queue(1999, 29));
-    assert_eq!((trace.state.level(), trace.state.refused_tiers()), (Level::Normal, vec![]));
+    assert_eq!(
+        (trace.state.level(), trace.state.refused_tiers()),
+        (Level::Normal, vec![])
+    );
     assert_eq!(trace.poll(&queue(5000, 29)).level(), Level::Normal);
     assert_eq!(trace.poll(&queue(5000, 30)).level(), Level::Medium);
 }
@@ -111,14 +177,30 @@ fn nearly_full_disks_and_memory_are_logged_as_critical_when_refusing_begins() {
     let critical = |resource, value, polls| {
         let mut trace = Trace::new(PressureSettings::default());
         trace.polls(polls, &reading(resource, value));
-        trace.log.into_iter().map(|(_, ids)| ids).collect::<Vec<_>>()
+        trace
+            .log
+            .into_iter()
+            .map(|(_, ids)| ids)
+            .collect::<Vec<_>>()
     };
     let at_once = |id| vec![vec![PRESSURE_ROSE, id]];
-    assert_eq!(critical(Resource::DatabaseDisk, 97, 5), at_once(DISK_CRITICALLY_LOW));
-    assert_eq!(critical(Resource::LogDisk, 98, 5), at_once(DISK_CRITICALLY_LOW));
-    assert_eq!(critical(Resource::SystemMemory, 92, 5), at_once(MEMORY_CRITICALLY_LOW));
+    assert_eq!(
+        critical(Resource::DatabaseDisk, 97, 5),
+        at_once(DISK_CRITICALLY_LOW)
+    );
+    assert_eq!(
+        critical(Resource::LogDisk, 98, 5),
+        at_once(DISK_CRITICALLY_LOW)
+    );
+    assert_eq!(
+        critical(Resource::SystemMemory, 92, 5),
+        at_once(MEMORY_CRITICALLY_LOW)
+    );
     assert_eq!(critical(Resource::ProcessMemory, 75, 29), [[PRESSURE_ROSE]]);
-    assert_eq!(critical(Resource::ProcessMemory, 75, 30), [[PRESSURE_ROSE], [MEMORY_CRITICALLY_LOW]]);
+    assert_eq!(
+        critical(Resource::ProcessMemory, 75, 30),
+        [[PRESSURE_ROSE], [MEMORY_CRITICALLY_LOW]]
+    );
 }
 
 #[test]
@@ -126,7 +208,8 @@ fn measures_last_as_long_as_their_level_and_dehydration_until_normal() {
     let mut trace = Trace::new(PressureSettings::default());
     let mut measures = |value| {
         let state = trace.poll(&reading(Resource::SystemMemory, value));
-        [Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate].map(|measure| state.asks_for(measure))
+        [Measure::TrimCaches, Measure::FlushDns, Measure::Dehydrate]
+            .map(|measure| state.asks_for(measure))
     };
     assert_eq!(measures(91), [false; 3]);
     assert_eq!(measures(92), [true, false, false]);
@@ -138,8 +221,11 @@ fn measures_last_as_long_as_their_level_and_dehydration_until_normal() {
 #[test]
 fn caches_are_trimmed_as_soon_as_the_process_is_above_its_normal_threshold() {
     let mut trace = Trace::new(PressureSettings::default());
-    let mut trims =
-        |percent| trace.poll(&reading(Resource::ProcessMemory, percent)).asks_for(Measure::TrimCaches);
+    let mut trims = |percent| {
+        trace
+            .poll(&reading(Resource::ProcessMemory, percent))
+            .asks_for(Measure::TrimCaches)
+    };
     assert_eq!([71, 72, 71].map(&mut trims), [false, true, false]);
     assert_eq!(trace.state.level(), Level::Normal);
 }
@@ -148,14 +234,20 @@ fn caches_are_trimmed_as_soon_as_the_process_is_above_its_normal_threshold() {
 fn an_unreadable_resource_keeps_its_level_with_the_history_frozen_and_is_forgotten_in_the_end() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::VersionBuckets, 2000));
-    let blind = Readings { version_buckets: None, ..at_rest() };
+    let blind = Readings {
+        version_buckets: None,
+        ..at_rest()
+    };
     assert_eq!(trace.tarpits(3, &blind), [30, 30, 30]);
     let buckets = trace.state.resource(Resource::VersionBuckets).unwrap();
     assert_eq!((buckets.level, buckets.polls), (Level::Medium, 5));
     // Fifteen minutes are 450 polls.
     assert_eq!(trace.polls(447, &blind).level(), Level::Medium);
     assert_eq!(trace.poll(&blind).level(), Level::Normal);
-    assert_eq!(trace.log.last(), Some(&(Resource::VersionBuckets, vec![PRESSURE_FELL])));
+    assert_eq!(
+        trace.log.last(),
+        Some(&(Resource::VersionBuckets, vec![PRESSURE_FELL]))
+    );
 }
 
 #[test]
@@ -167,7 +259,10 @@ fn a_monitor_that_comes_back_goes_on_from_the_first_step_or_begins_anew() {
     let after = |pause_ms: u64| {
         let now = trace.now + Duration::from_millis(pause_ms);
         let (state, _) = evaluate(&trace.state, &busy, &settings, now);
-        (state.tarpit().as_secs(), state.resource(Resource::BatchPoints).unwrap().polls)
+        (
+            state.tarpit().as_secs(),
+            state.resource(Resource::BatchPoints).unwrap().polls,
+        )
     };
     assert_eq!(after(6000), (50, 9));
     assert_eq!(after(6001), (15, 9));
@@ -177,19 +272,30 @@ fn a_monitor_that_comes_back_goes_on_from_the_first_step_or_begins_anew() {
 
 #[test]
 fn switched_off_nothing_is_watched() {
-    let settings = PressureSettings { enable_resource_monitoring: false, ..PressureSettings::default() };
+    let settings = PressureSettings {
+        enable_resource_monitoring: false,
+        ..PressureSettings::default()
+    };
     let mut trace = Trace::new(PressureSettings::default());
     trace.poll(&reading(Resource::SystemMemory, 99));
     let memory = reading(Resource::SystemMemory, 99);
     let (state, changes) = evaluate(&trace.state, &memory, &settings, trace.now);
     assert_eq!(state, PressureState::unmonitored(trace.now));
     // What was told to be under pressure is told to be so no more, once.
-    assert_eq!(changes, [moved(Resource::SystemMemory, Level::High, Level::Normal)]);
+    assert_eq!(
+        changes,
+        [moved(Resource::SystemMemory, Level::High, Level::Normal)]
+    );
     assert_eq!(evaluate(&state, &memory, &settings, trace.now).1, []);
 }
 
 fn moved(resource: Resource, previous: Level, current: Level) -> Transition {
-    Transition { resource, previous, current, refusal_began: false }
+    Transition {
+        resource,
+        previous,
+        current,
+        refusal_began: false,
+    }
 }
 
 #[test]
@@ -202,15 +308,24 @@ fn a_monitor_that_comes_back_after_an_hour_tells_what_became_of_what_it_told() {
     };
     let fell = |level| vec![moved(Resource::BatchPoints, Level::High, level)];
     assert_eq!(after_an_hour(&at_rest()), fell(Level::Normal));
-    assert_eq!(after_an_hour(&reading(Resource::BatchPoints, 2000)), fell(Level::Medium));
+    assert_eq!(
+        after_an_hour(&reading(Resource::BatchPoints, 2000)),
+        fell(Level::Medium)
+    );
     assert_eq!(after_an_hour(&reading(Resource::BatchPoints, 4000)), []);
 }
 
 #[test]
 fn every_acknowledgement_waits_the_base_and_the_tarpit_is_never_added_to_it() {
     let secs = Duration::from_secs;
-    let tarpit = TarpitSettings { base: secs(2), ..TarpitSettings::default() };
-    let mut trace = Trace::new(PressureSettings { tarpit, ..PressureSettings::default() });
+    let tarpit = TarpitSettings {
+        base: secs(2),
+        ..TarpitSettings::default()
+    };
+    let mut trace = Trace::new(PressureSettings {
+        tarpit,
+        ..PressureSettings::default()
+    });
     let pressed = reading(Resource::BatchPoints, 2000);
     assert_eq!(trace.tarpits(1, &at_rest()), [2]);
     assert_eq!(trace.admit(Tier::Internal), Admission::Delay(secs(2)));
@@ -224,22 +339,47 @@ fn every_acknowledgement_waits_the_base_and_the_tarpit_is_never_added_to_it() {
 #[test]
 fn a_base_outlasts_the_monitor_and_does_not_grow_when_its_state_is_stale() {
     let secs = Duration::from_secs;
-    let tarpit = TarpitSettings { base: secs(2), ..TarpitSettings::default() };
-    let mut trace = Trace::new(PressureSettings { tarpit, ..PressureSettings::default() });
+    let tarpit = TarpitSettings {
+        base: secs(2),
+        ..TarpitSettings::default()
+    };
+    let mut trace = Trace::new(PressureSettings {
+        tarpit,
+        ..PressureSettings::default()
+    });
     let later = |trace: &Trace, age| admit(Some(&trace.state), Tier::Bulk, trace.now + age);
     trace.poll(&at_rest());
-    assert_eq!([secs(7), secs(901)].map(|age| later(&trace, age)), [Admission::Delay(secs(2)); 2]);
+    assert_eq!(
+        [secs(7), secs(901)].map(|age| later(&trace, age)),
+        [Admission::Delay(secs(2)); 2]
+    );
     trace.polls(3, &reading(Resource::BatchPoints, 2000));
     let expected = [20, 10, 2].map(|delay| Admission::Delay(secs(delay)));
-    assert_eq!([secs(6), secs(7), secs(901)].map(|age| later(&trace, age)), expected);
+    assert_eq!(
+        [secs(6), secs(7), secs(901)].map(|age| later(&trace, age)),
+        expected
+    );
 }
 
 #[test]
 fn memory_that_must_not_dehydrate_leaves_it_to_the_queue() {
-    let mut trace =
-        Trace::new(PressureSettings { dehydrates_for_memory: false, ..PressureSettings::default() });
+    let mut trace = Trace::new(PressureSettings {
+        dehydrates_for_memory: false,
+        ..PressureSettings::default()
+    });
     let state = trace.poll(&reading(Resource::SystemMemory, 94));
-    assert_eq!((state.dehydrate(), state.asks_for(Measure::FlushDns)), (false, true));
-    assert!(trace.poll(&reading(Resource::SubmissionQueue, 10_000)).dehydrate());
-    assert!(!trace.polls(2, &reading(Resource::SystemMemory, 94)).dehydrate());
+    assert_eq!(
+        (state.dehydrate(), state.asks_for(Measure::FlushDns)),
+        (false, true)
+    );
+    assert!(
+        trace
+            .poll(&reading(Resource::SubmissionQueue, 10_000))
+            .dehydrate()
+    );
+    assert!(
+        !trace
+            .polls(2, &reading(Resource::SystemMemory, 94))
+            .dehydrate()
+    );
 }

@@ -6,7 +6,9 @@ use bytes::Bytes;
 
 use crate::attempt::decide::expires_at;
 use crate::events::{Event, fits_into_a_message};
-use crate::model::{Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp};
+use crate::model::{
+    Delivery, Entry, Hops, Marks, Payload, PayloadDigest, Schema, Subscription, Timestamp,
+};
 use crate::stored::layout;
 
 /// The subscription that receives events again. No other does, whatever its filter says.
@@ -51,7 +53,8 @@ impl Receiver<'_> {
             key,
             expires_at: expires_at(
                 now,
-                // To send again is to make an attempt: a time of the event's own that is over does not count.
+                // To send again is to make an attempt: a time of the event's own that is over does
+                // not count.
                 event.expirytime().filter(|expiry| *expiry > now),
                 self.subscription.retry.time_to_live,
                 self.default_time_to_live,
@@ -71,11 +74,16 @@ pub(super) fn stored_payload((entry, event): (&Entry, &Event)) -> Option<(String
     }
 }
 
-/// An event's text in its message or, where a message cannot hold it as it is, in an object beside it.
+/// An event's text in its message or, where a message cannot hold it as it is, in an object beside
+/// it.
 fn payload(json: &Bytes, key: &str, now: Timestamp) -> Payload {
     if fits_into_a_message(json) {
         return Payload::Inline(json.clone());
     }
     let (key, digest) = (layout::payload(now, key), Some(PayloadDigest::of(json)));
-    Payload::Stored { key, bytes: json.len(), digest }
+    Payload::Stored {
+        key,
+        bytes: json.len(),
+        digest,
+    }
 }

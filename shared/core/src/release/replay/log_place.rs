@@ -17,12 +17,18 @@ pub struct LogPlace {
 impl LogPlace {
     /// The place before all records of a time.
     pub fn before(time: Timestamp) -> Self {
-        Self { time, record_id: String::new() }
+        Self {
+            time,
+            record_id: String::new(),
+        }
     }
 
     /// The place behind a record.
     pub fn behind(record: &Record) -> Self {
-        Self { time: record.time, record_id: record.record_id.clone() }
+        Self {
+            time: record.time,
+            record_id: record.record_id.clone(),
+        }
     }
 
     /// Whether a record comes behind this place.
@@ -38,7 +44,10 @@ impl LogPlace {
     /// Reads a place.
     pub fn parse(text: &str) -> Option<Self> {
         let (time, record_id) = text.split_once('-')?;
-        Some(Self { time: Timestamp::from_millis(time.parse().ok()?), record_id: record_id.to_owned() })
+        Some(Self {
+            time: Timestamp::from_millis(time.parse().ok()?),
+            record_id: record_id.to_owned(),
+        })
     }
 
     /// Writes it.
@@ -61,7 +70,8 @@ mod tests {
         let place = LogPlace::behind(&record(7, "b"));
         assert_eq!(LogPlace::parse(&place.text()), Some(place.clone()));
         assert_eq!(LogPlace::parse("7"), None);
-        let check = |ms, id, expected| assert_eq!(place.is_before(&record(ms, id)), expected, "{ms} {id}");
+        let check =
+            |ms, id, expected| assert_eq!(place.is_before(&record(ms, id)), expected, "{ms} {id}");
         check(7, "a", false);
         check(7, "b", false);
         check(7, "c", true);
@@ -74,7 +84,10 @@ mod tests {
     fn a_part_of_the_log_ends_where_the_replay_does() {
         let place = LogPlace::before(Timestamp::from_millis(1_000));
         let to = Timestamp::from_millis(1_500);
-        assert_eq!(place.end(Duration::from_millis(200), to), Timestamp::from_millis(1_200));
+        assert_eq!(
+            place.end(Duration::from_millis(200), to),
+            Timestamp::from_millis(1_200)
+        );
         assert_eq!(place.end(Duration::from_secs(9), to), to);
     }
 }

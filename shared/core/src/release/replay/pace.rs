@@ -1,5 +1,5 @@
-//! The speed of a replay: its events are queued with delays, so that they are due one after the other at its
-//! rate.
+//! The speed of a replay: its events are queued with delays, so that they are due one after the
+//! other at its rate.
 
 use std::time::Duration;
 
@@ -20,18 +20,26 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of a run that begins now, after what earlier runs queued until `paced_until`. A time that is
-    /// further off than any run queues for is from a clock that was ahead.
+    /// The pace of a run that begins now, after what earlier runs queued until `paced_until`. A
+    /// time that is further off than any run queues for is from a clock that was ahead.
     pub fn new(per_second: u32, paced_until: Timestamp, now: Timestamp) -> Self {
         let ahead = paced_until.since(now).min(PACE_HORIZON);
-        Self { per_second: per_second.max(1), began: now, next_us: micros(ahead) }
+        Self {
+            per_second: per_second.max(1),
+            began: now,
+            next_us: micros(ahead),
+        }
     }
 
     /// The number of events that may still be queued in this run.
     pub fn room(&self) -> usize {
         let left_us = micros(PACE_HORIZON).saturating_sub(self.next_us);
-        usize::try_from(left_us.saturating_mul(self.per_second.into()).div_ceil(MICROS_PER_SEC))
-            .unwrap_or(usize::MAX)
+        usize::try_from(
+            left_us
+                .saturating_mul(self.per_second.into())
+                .div_ceil(MICROS_PER_SEC),
+        )
+        .unwrap_or(usize::MAX)
     }
 
     /// Most events that may be due at once: the number that the rate allows in a second.
@@ -39,11 +47,14 @@ impl Pace {
         self.per_second as usize
     }
 
-    /// The time at which the next `events` are due together. The events after them wait for their turn.
+    /// The time at which the next `events` are due together. The events after them wait for their
+    /// turn.
     pub fn take(&mut self, events: usize) -> Timestamp {
         let due = self.paced_until();
         let events = u64::try_from(events).unwrap_or(u64::MAX);
-        let length = events.saturating_mul(MICROS_PER_SEC).div_ceil(self.per_second.into());
+        let length = events
+            .saturating_mul(MICROS_PER_SEC)
+            .div_ceil(self.per_second.into());
         self.next_us = self.next_us.saturating_add(length);
         due
     }
@@ -67,7 +78,8 @@ mod tests {
 
     #[test]
     fn a_run_queues_what_falls_due_until_the_next() {
-        let check = |rate, paced_until, room| assert_eq!(Pace::new(rate, paced_until, NOW).room(), room);
+        let check =
+            |rate, paced_until, room| assert_eq!(Pace::new(rate, paced_until, NOW).room(), room);
         check(1, Timestamp::EPOCH, 60);
         check(100, NOW, 6000);
         check(100, NOW + Duration::from_secs(45), 1500);
@@ -78,8 +90,13 @@ mod tests {
     #[test]
     fn events_fall_due_at_the_rate() {
         let mut pace = Pace::new(4, Timestamp::EPOCH, NOW);
-        let due: Vec<_> = [4, 1, 1, 2].map(|events| pace.take(events).since(NOW).as_millis()).to_vec();
-        assert_eq!((due, pace.paced_until()), (vec![0, 1000, 1250, 1500], NOW + Duration::from_secs(2)));
+        let due: Vec<_> = [4, 1, 1, 2]
+            .map(|events| pace.take(events).since(NOW).as_millis())
+            .to_vec();
+        assert_eq!(
+            (due, pace.paced_until()),
+            (vec![0, 1000, 1250, 1500], NOW + Duration::from_secs(2))
+        );
         assert_eq!(pace.room(), 232);
     }
 

@@ -15,7 +15,8 @@ pub struct Resend<'a> {
     pub key: &'a str,
     /// The `webhook-id` that the event was sent under before; `None` where that is not known.
     pub webhook_id: Option<&'a str>,
-    /// The dead letter that it is made of, or that says what became of it; `None` if there is none.
+    /// The dead letter that it is made of, or that says what became of it; `None` if there is
+    /// none.
     pub letter: Option<LetterPlace>,
     /// The subscription that receives the event. No other does, whatever its filter says.
     pub subscription: &'a Subscription,
@@ -26,16 +27,37 @@ pub struct Resend<'a> {
 impl Resend<'_> {
     /// The message that makes the new delivery, due at once.
     pub fn message(&self, event: &Event, now: Timestamp) -> ReplayMessage {
-        let Self { key, webhook_id, subscription, default_time_to_live, ref letter } = *self;
-        let receiver = Receiver { subscription, default_time_to_live };
+        let Self {
+            key,
+            webhook_id,
+            subscription,
+            default_time_to_live,
+            ref letter,
+        } = *self;
+        let receiver = Receiver {
+            subscription,
+            default_time_to_live,
+        };
         let webhook_id = webhook_id.map(str::to_owned);
         let letter = letter.clone();
-        let marks = Marks { replayed: true, resent: true, webhook_id, letter, ..Marks::default() };
+        let marks = Marks {
+            replayed: true,
+            resent: true,
+            webhook_id,
+            letter,
+            ..Marks::default()
+        };
         let entry = receiver.entry(event, key.to_owned(), marks, now);
         let payloads = stored_payload((&entry, event)).into_iter().collect();
         let delivery = receiver.delivery(event.schema(), vec![entry], now, now);
         let body = render_delivery(&delivery);
-        ReplayMessage { payloads, body, group: delivery.group(), delay_secs: 0, indexes: vec![0] }
+        ReplayMessage {
+            payloads,
+            body,
+            group: delivery.group(),
+            delay_secs: 0,
+            indexes: vec![0],
+        }
     }
 }
 
@@ -57,19 +79,28 @@ mod tests {
             "filter": { "includedEventTypes": ["other"] },
             "retryPolicy": { "eventTimeToLiveInMinutes": 30 },
         });
-        let (topic, name) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
-        compile_subscription(&topic, Schema::CloudEvents, &name, &serde_json::from_value(settings).unwrap())
-            .unwrap()
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
+        compile_subscription(
+            &topic,
+            Schema::CloudEvents,
+            &name,
+            &serde_json::from_value(settings).unwrap(),
+        )
+        .unwrap()
     }
 
     fn letter() -> LetterPlace {
-        LetterPlace { object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(), index: 3 }
+        LetterPlace {
+            object: "ORDERS/BILLING/2026/11/21/10/x.json".to_owned(),
+            index: 3,
+        }
     }
 
     fn message(data: &str, webhook_id: Option<&str>) -> ReplayMessage {
-        let head =
-            r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","expirytime":"2020-01-01T00:00:00Z""#;
+        let head = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","expirytime":"2020-01-01T00:00:00Z""#;
         let text = format!("{head},\"data\":\"{data}\"}}");
         let event = Event::parse(Schema::CloudEvents, Bytes::from(text)).unwrap();
         let subscription = subscription();
@@ -89,12 +120,24 @@ mod tests {
         let message = message("x", Some("msg_a-3"));
         let delivery = parse_delivery(&message.body).unwrap();
         let entry = &delivery.events[0];
-        assert_eq!((delivery.attempts, delivery.last, delivery.published_at), (0, None, NOW));
+        assert_eq!(
+            (delivery.attempts, delivery.last, delivery.published_at),
+            (0, None, NOW)
+        );
         let webhook_id = Some("msg_a-3".to_owned());
         let letter = Some(letter());
-        let marks = Marks { replayed: true, resent: true, webhook_id, letter, ..Marks::default() };
+        let marks = Marks {
+            replayed: true,
+            resent: true,
+            webhook_id,
+            letter,
+            ..Marks::default()
+        };
         assert_eq!(entry.marks, marks);
-        assert_eq!((entry.key.as_str(), entry.expires_at), ("k-0", NOW + Duration::from_mins(30)));
+        assert_eq!(
+            (entry.key.as_str(), entry.expires_at),
+            ("k-0", NOW + Duration::from_mins(30))
+        );
         assert_eq!((message.delay_secs, message.payloads), (0, vec![]));
     }
 
@@ -102,7 +145,12 @@ mod tests {
     fn what_a_message_cannot_hold_is_stored_beside_it() {
         let message = message("\u{ffff}", None);
         let entry = &parse_delivery(&message.body).unwrap().events[0];
-        let Payload::Stored { key, .. } = &entry.payload else { panic!("stored") };
-        assert_eq!((&message.payloads[0].0, entry.marks.webhook_id.as_ref()), (key, None));
+        let Payload::Stored { key, .. } = &entry.payload else {
+            panic!("stored")
+        };
+        assert_eq!(
+            (&message.payloads[0].0, entry.marks.webhook_id.as_ref()),
+            (key, None)
+        );
     }
 }

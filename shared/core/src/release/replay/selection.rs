@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::api::{ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{DeliveryHistory, LogResult, Origin, Record, RecordFilter, StatusRange};
 use crate::model::{
-    Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX, Subscription,
-    SubscriptionName, Timestamp, TopicName,
+    Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
+    Subscription, SubscriptionName, Timestamp, TopicName,
 };
 use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
@@ -35,7 +35,10 @@ pub enum ReplayRequestError {
     #[error("not a status such as 503, nor a class such as 5xx")]
     Status,
     /// A message kept because it cannot be read.
-    #[error("what lies under {} could not be read as a message and cannot be replayed", layout::MALFORMED)]
+    #[error(
+        "what lies under {} could not be read as a message and cannot be replayed",
+        layout::MALFORMED
+    )]
     Malformed {
         /// The key's place in the request, from 0.
         index: usize,
@@ -66,7 +69,11 @@ impl ReplayRequestError {
 }
 
 /// The results with which a delivery has ended.
-const ENDED: [LogResult; 3] = [LogResult::Delivered, LogResult::DeadLettered, LogResult::Dropped];
+const ENDED: [LogResult; 3] = [
+    LogResult::Delivered,
+    LogResult::DeadLettered,
+    LogResult::Dropped,
+];
 
 /// A request that can be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,13 +95,18 @@ pub struct Selection {
 impl ReplayRecord {
     /// The choice of what is to be replayed.
     pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
-        Selection::new(&self.topic, &self.subscription, &self.request, self.created_at)
+        Selection::new(
+            &self.topic,
+            &self.subscription,
+            &self.request,
+            self.created_at,
+        )
     }
 }
 
 impl Selection {
-    /// Checks a request. What is written from `now` on is not part of it: a replayed event that fails again
-    /// would otherwise be replayed for ever.
+    /// Checks a request. What is written from `now` on is not part of it: a replayed event that
+    /// fails again would otherwise be replayed for ever.
     pub fn new(
         topic: &TopicName,
         subscription: &SubscriptionName,
@@ -146,16 +158,21 @@ impl Selection {
     /// The keys that were named, in order, after this one; `None` if objects are to be listed.
     pub fn keys_after(&self, after: Option<&str>) -> Option<impl Iterator<Item = &str>> {
         let is_after = move |key: &&str| after.is_none_or(|after| *key > after);
-        self.keys.as_ref().map(|keys| keys.iter().map(String::as_str).filter(is_after))
+        self.keys
+            .as_ref()
+            .map(|keys| keys.iter().map(String::as_str).filter(is_after))
     }
 
-    /// Whether an object that a list shows was written in the time that was asked for. An object that was
-    /// named is wanted whenever it was written.
+    /// Whether an object that a list shows was written in the time that was asked for. An object
+    /// that was named is wanted whenever it was written.
     pub fn takes_object(&self, key: &str, modified_at: Timestamp) -> bool {
         if self.keys.is_some() {
             return true;
         }
-        let written = WrittenIn { from: self.from, to: Some(self.to) };
+        let written = WrittenIn {
+            from: self.from,
+            to: Some(self.to),
+        };
         written.takes(&self.prefix, key, modified_at)
     }
 
@@ -209,7 +226,10 @@ impl Selection {
         let identity = record.identity.as_deref().and_then(Identity::parse);
         let is_own = self.include_former || created.accepted(identity, record.accepted_at);
         let has_type = self.types.is_empty()
-            || record.event_type.as_ref().is_some_and(|event_type| self.types.contains(event_type));
+            || record
+                .event_type
+                .as_ref()
+                .is_some_and(|event_type| self.types.contains(event_type));
         ENDED.contains(&record.result) && is_first && is_own && has_type
     }
 
@@ -219,17 +239,22 @@ impl Selection {
         let has_result = match self.result {
             None => ENDED.contains(&last.result),
             Some(ReplayResult::Delivered) => last.result == LogResult::Delivered,
-            Some(ReplayResult::Failed) => matches!(last.result, LogResult::DeadLettered | LogResult::Dropped),
+            Some(ReplayResult::Failed) => {
+                matches!(last.result, LogResult::DeadLettered | LogResult::Dropped)
+            }
             Some(ReplayResult::DeadLettered) => last.result == LogResult::DeadLettered,
             Some(ReplayResult::Dropped) => last.result == LogResult::Dropped,
         };
-        has_result && (self.reason.is_none() || last.reason == self.reason) && self.takes_status(history)
+        has_result
+            && (self.reason.is_none() || last.reason == self.reason)
+            && self.takes_status(history)
     }
 
     /// Whether the last attempt of a delivery had a status that was asked for.
     fn takes_status(&self, history: &DeliveryHistory) -> bool {
         let last = history.attempts().last().and_then(|attempt| attempt.status);
-        self.status.is_none_or(|asked| last.is_some_and(|status| asked.contains(status)))
+        self.status
+            .is_none_or(|asked| last.is_some_and(|status| asked.contains(status)))
     }
 
     /// Whether an event was asked for by the subscription of this creation.
@@ -237,16 +262,25 @@ impl Selection {
         if !self.include_former && !letter.is_for(created) {
             return false;
         }
-        let has_reason = self.reason.as_deref().is_none_or(|reason| *letter.reason == *reason);
+        let has_reason = self
+            .reason
+            .as_deref()
+            .is_none_or(|reason| *letter.reason == *reason);
         has_reason && (self.types.is_empty() || self.types.contains(letter.event.event_type()))
     }
 }
 
 fn check_source(request: &ReplayRequest) -> Result<(), ReplayRequestError> {
     match request.source {
-        ReplaySource::Log if !request.keys.is_empty() => Err(ReplayRequestError::OnlyOfDeadLetters("keys")),
-        ReplaySource::DeadLetters if request.result.is_some() => Err(ReplayRequestError::OnlyOfLog("result")),
-        ReplaySource::DeadLetters if request.status.is_some() => Err(ReplayRequestError::OnlyOfLog("status")),
+        ReplaySource::Log if !request.keys.is_empty() => {
+            Err(ReplayRequestError::OnlyOfDeadLetters("keys"))
+        }
+        ReplaySource::DeadLetters if request.result.is_some() => {
+            Err(ReplayRequestError::OnlyOfLog("result"))
+        }
+        ReplaySource::DeadLetters if request.status.is_some() => {
+            Err(ReplayRequestError::OnlyOfLog("status"))
+        }
         ReplaySource::Log | ReplaySource::DeadLetters => Ok(()),
     }
 }
@@ -260,7 +294,10 @@ fn check_keys(keys: &[String], prefix: &str) -> Result<(), ReplayRequestError> {
             return Err(ReplayRequestError::Malformed { index });
         }
         if !key.starts_with(prefix) {
-            return Err(ReplayRequestError::Foreign { index, prefix: prefix.to_owned() });
+            return Err(ReplayRequestError::Foreign {
+                index,
+                prefix: prefix.to_owned(),
+            });
         }
     }
     Ok(())
@@ -277,8 +314,10 @@ mod tests {
     const NOW: &str = "2026-11-21T10:30:00Z";
 
     fn selection(request: Value) -> Result<Selection, ReplayRequestError> {
-        let (topic, name) =
-            (TopicName::parse("Orders").unwrap(), SubscriptionName::parse("Billing").unwrap());
+        let (topic, name) = (
+            TopicName::parse("Orders").unwrap(),
+            SubscriptionName::parse("Billing").unwrap(),
+        );
         let request = serde_json::from_value(request).unwrap();
         Selection::new(&topic, &name, &request, Timestamp::parse(NOW).unwrap())
     }
@@ -287,28 +326,65 @@ mod tests {
     fn what_cannot_be_carried_out_names_its_member() {
         let check = |request: Value, member: &str, message: &str| {
             let error = selection(request).unwrap_err();
-            assert_eq!((error.member().as_str(), error.to_string().as_str()), (member, message));
+            assert_eq!(
+                (error.member().as_str(), error.to_string().as_str()),
+                (member, message)
+            );
         };
         let time = "2026-11-21T10:00:00Z";
-        check(json!({ "from": time, "to": time }), "from", "from is not before to");
-        check(json!({ "ratePerSecond": 0 }), "ratePerSecond", "0 is outside 1..=1000");
-        check(json!({ "ratePerSecond": 1001 }), "ratePerSecond", "1001 is outside 1..=1000");
-        check(json!({ "types": vec!["t"; 101] }), "types", "101 types, expected at most 100");
-        check(json!({ "keys": vec!["k"; 1001] }), "keys", "1001 keys, expected at most 1000");
+        check(
+            json!({ "from": time, "to": time }),
+            "from",
+            "from is not before to",
+        );
+        check(
+            json!({ "ratePerSecond": 0 }),
+            "ratePerSecond",
+            "0 is outside 1..=1000",
+        );
+        check(
+            json!({ "ratePerSecond": 1001 }),
+            "ratePerSecond",
+            "1001 is outside 1..=1000",
+        );
+        check(
+            json!({ "types": vec!["t"; 101] }),
+            "types",
+            "101 types, expected at most 100",
+        );
+        check(
+            json!({ "keys": vec!["k"; 1001] }),
+            "keys",
+            "1001 keys, expected at most 1000",
+        );
         let own = "ORDERS/BILLING/2026/3/7/4/a.json";
-        let malformed = "what lies under MALFORMED/ could not be read as a message and cannot be replayed";
-        check(json!({ "keys": [own, "MALFORMED/2026/3/7/4/x"] }), "keys[1]", malformed);
+        let malformed =
+            "what lies under MALFORMED/ could not be read as a message and cannot be replayed";
+        check(
+            json!({ "keys": [own, "MALFORMED/2026/3/7/4/x"] }),
+            "keys[1]",
+            malformed,
+        );
         let foreign = "not a dead letter of this subscription: its keys begin with ORDERS/BILLING/";
-        check(json!({ "keys": ["ORDERS/OTHER/2026/3/7/4/a.json"] }), "keys[0]", foreign);
-        check(json!({ "keys": [own, "orders/billing/2026/3/7/4/a.json"] }), "keys[1]", foreign);
+        check(
+            json!({ "keys": ["ORDERS/OTHER/2026/3/7/4/a.json"] }),
+            "keys[0]",
+            foreign,
+        );
+        check(
+            json!({ "keys": [own, "orders/billing/2026/3/7/4/a.json"] }),
+            "keys[1]",
+            foreign,
+        );
     }
 
     #[test]
     fn an_object_is_taken_by_the_time_at_which_it_was_written() {
         let check = |request: Value, key: &str, modified_at: &str, expected: bool| {
-            let taken = selection(request.clone())
-                .unwrap()
-                .takes_object(&format!("ORDERS/BILLING/{key}"), Timestamp::parse(modified_at).unwrap());
+            let taken = selection(request.clone()).unwrap().takes_object(
+                &format!("ORDERS/BILLING/{key}"),
+                Timestamp::parse(modified_at).unwrap(),
+            );
             assert_eq!(taken, expected, "{request} {key} {modified_at}");
         };
         let (ten, at) = ("2026/11/21/10/a.json", "2026-11-21T10:15:00Z");
@@ -323,7 +399,12 @@ mod tests {
         check(json!({ "to": "2026-03-07T04:10:00Z" }), old, copied, true);
         check(json!({ "to": "2026-03-07T04:00:00Z" }), old, copied, false);
         check(json!({ "from": "2026-03-07T04:59:59Z" }), old, copied, true);
-        check(json!({ "from": "2026-03-07T05:00:00Z" }), old, copied, false);
+        check(
+            json!({ "from": "2026-03-07T05:00:00Z" }),
+            old,
+            copied,
+            false,
+        );
         check(json!({}), "foreign.json", copied, false);
         let named = json!({ "keys": ["ORDERS/BILLING/foreign.json"] });
         check(named, "foreign.json", copied, true);
@@ -336,13 +417,18 @@ mod tests {
         let letter = restore(&Bytes::from_static(letter), Schema::CloudEvents).unwrap();
         let check = |request: Value, expected| {
             assert_eq!(
-                selection(request.clone()).unwrap().takes_event(&letter, &Created::UNKNOWN),
+                selection(request.clone())
+                    .unwrap()
+                    .takes_event(&letter, &Created::UNKNOWN),
                 expected,
                 "{request}"
             );
         };
         check(json!({}), true);
-        check(json!({ "reason": "EndpointGone", "types": ["u", "t"] }), true);
+        check(
+            json!({ "reason": "EndpointGone", "types": ["u", "t"] }),
+            true,
+        );
         check(json!({ "reason": "TimeToLiveExceeded" }), false);
         check(json!({ "types": ["T"] }), false);
     }
@@ -356,13 +442,28 @@ mod tests {
             });
             restore(&Bytes::from(text.to_string()), Schema::CloudEvents).unwrap()
         };
-        let (own, former) = (letter("010101010101020202020202"), letter("010101010101030303030303"));
-        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(Timestamp::EPOCH) });
-        let created = Created { topic: creation(1), subscription: creation(2), topic_at: Timestamp::EPOCH };
+        let (own, former) = (
+            letter("010101010101020202020202"),
+            letter("010101010101030303030303"),
+        );
+        let creation = |byte| {
+            Some(Creation {
+                id: CreationId::new([byte; 6]),
+                at: Some(Timestamp::EPOCH),
+            })
+        };
+        let created = Created {
+            topic: creation(1),
+            subscription: creation(2),
+            topic_at: Timestamp::EPOCH,
+        };
         for (request, expected) in [
             (json!({}), [true, false]),
             (json!({ "includeFormer": true }), [true, true]),
-            (json!({ "includeFormer": true, "types": ["other"] }), [false, false]),
+            (
+                json!({ "includeFormer": true, "types": ["other"] }),
+                [false, false],
+            ),
         ] {
             let selection = selection(request.clone()).unwrap();
             let taken = [&own, &former].map(|letter| selection.takes_event(letter, &created));
@@ -374,7 +475,13 @@ mod tests {
     fn named_objects_come_once_each_and_in_order() {
         let keys = json!({ "keys": ["ORDERS/BILLING/b", "ORDERS/BILLING/a", "ORDERS/BILLING/b"] });
         let chosen = selection(keys).unwrap();
-        let after = |after| chosen.keys_after(after).unwrap().map(str::to_owned).collect::<Vec<_>>();
+        let after = |after| {
+            chosen
+                .keys_after(after)
+                .unwrap()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(after(None), ["ORDERS/BILLING/a", "ORDERS/BILLING/b"]);
         assert_eq!(after(Some("ORDERS/BILLING/a")), ["ORDERS/BILLING/b"]);
         assert!(selection(json!({})).unwrap().keys_after(None).is_none());

@@ -69,8 +69,8 @@ pub struct ReplayMessage {
 }
 
 impl Replay<'_> {
-    /// The messages for events of one object, packed as publish packs them, and none with more events than
-    /// fall due in a second.
+    /// The messages for events of one object, packed as publish packs them, and none with more
+    /// events than fall due in a second.
     pub fn messages(
         &self,
         key: &str,
@@ -82,17 +82,28 @@ impl Replay<'_> {
             index: event.index,
             event: event.letter.event.clone(),
             key: self.key(key, event.index),
-            letter: Some(LetterPlace { object: key.to_owned(), index: event.index }),
+            letter: Some(LetterPlace {
+                object: key.to_owned(),
+                index: event.index,
+            }),
             webhook_id: None,
         });
         self.messages_of(&events.collect::<Vec<_>>(), pace, now)
     }
 
     /// The same of any events.
-    pub fn messages_of(&self, events: &[SentAgain], pace: &mut Pace, now: Timestamp) -> Vec<ReplayMessage> {
+    pub fn messages_of(
+        &self,
+        events: &[SentAgain],
+        pace: &mut Pace,
+        now: Timestamp,
+    ) -> Vec<ReplayMessage> {
         let entries: Vec<_> = events.iter().map(|event| self.entry(event, now)).collect();
         let sizes: Vec<_> = entries.iter().map(size).collect();
-        let second = Pack { items_max: pace.at_once(), bytes_preferred: usize::MAX };
+        let second = Pack {
+            items_max: pace.at_once(),
+            bytes_preferred: usize::MAX,
+        };
         let mut messages = Vec::new();
         for run in self.subscription.batching.messages(&sizes) {
             for part in second.cut(run.clone().map(|_| 0)) {
@@ -100,7 +111,12 @@ impl Replay<'_> {
                 for alike in alike(&events[part.clone()]) {
                     let range = part.start + alike.start..part.start + alike.end;
                     let due = pace.take(range.len());
-                    messages.push(self.message(&events[range.clone()], entries[range].to_vec(), due, now));
+                    messages.push(self.message(
+                        &events[range.clone()],
+                        entries[range].to_vec(),
+                        due,
+                        now,
+                    ));
                 }
             }
         }
@@ -114,14 +130,19 @@ impl Replay<'_> {
         due: Timestamp,
         now: Timestamp,
     ) -> ReplayMessage {
-        let schema = events.first().map_or(Schema::default(), |event| event.event.schema());
+        let schema = events
+            .first()
+            .map_or(Schema::default(), |event| event.event.schema());
         let delivery = self.receiver().delivery(schema, entries, due, now);
         let delay_secs = match wait(due, now) {
             Wait::Queue { delay_secs } => delay_secs,
             // The pace does not reach that far.
             Wait::Parked => 0,
         };
-        let payloads = delivery.events.iter().zip(events.iter().map(|event| &event.event));
+        let payloads = delivery
+            .events
+            .iter()
+            .zip(events.iter().map(|event| &event.event));
         let payloads = payloads.filter_map(stored_payload).collect();
         ReplayMessage {
             payloads,
@@ -133,14 +154,30 @@ impl Replay<'_> {
     }
 
     fn entry(&self, event: &SentAgain, now: Timestamp) -> Entry {
-        let SentAgain { event, key, letter, webhook_id, .. } = event;
-        let (run, letter, webhook_id) = (Some(self.id.to_owned()), letter.clone(), webhook_id.clone());
-        let marks = Marks { replayed: true, run, letter, webhook_id, ..Marks::default() };
+        let SentAgain {
+            event,
+            key,
+            letter,
+            webhook_id,
+            ..
+        } = event;
+        let (run, letter, webhook_id) =
+            (Some(self.id.to_owned()), letter.clone(), webhook_id.clone());
+        let marks = Marks {
+            replayed: true,
+            run,
+            letter,
+            webhook_id,
+            ..Marks::default()
+        };
         self.receiver().entry(event, key.clone(), marks, now)
     }
 
     fn receiver(&self) -> Receiver<'_> {
-        Receiver { subscription: self.subscription, default_time_to_live: self.default_time_to_live }
+        Receiver {
+            subscription: self.subscription,
+            default_time_to_live: self.default_time_to_live,
+        }
     }
 
     /// The key of a delivery of the log that is sent again.
@@ -148,10 +185,14 @@ impl Replay<'_> {
         self.key(delivery_key, 0)
     }
 
-    /// A key that is new with every replay, and the same when one replay sends an event twice after a crash,
-    /// so that receivers can tell.
+    /// A key that is new with every replay, and the same when one replay sends an event twice after
+    /// a crash, so that receivers can tell.
     fn key(&self, object: &str, index: usize) -> String {
-        let digest = Sha256::new().chain_update(self.id).chain_update([0]).chain_update(object).finalize();
+        let digest = Sha256::new()
+            .chain_update(self.id)
+            .chain_update([0])
+            .chain_update(object)
+            .finalize();
         format!("{}-{index}", hex::text(&digest[..16]))
     }
 }
@@ -161,8 +202,16 @@ fn size(entry: &Entry) -> EventSize {
     let size = EventSize::of(&entry.payload, entry.envelope.as_deref());
     let texts = [entry.marks.run.as_ref(), entry.marks.webhook_id.as_ref()];
     let letter = entry.marks.letter.as_ref().map(|letter| &letter.object);
-    let texts = texts.into_iter().chain([letter]).flatten().map(String::len).sum::<usize>();
-    EventSize { message: size.message + MARKS_BYTES + texts, ..size }
+    let texts = texts
+        .into_iter()
+        .chain([letter])
+        .flatten()
+        .map(String::len)
+        .sum::<usize>();
+    EventSize {
+        message: size.message + MARKS_BYTES + texts,
+        ..size
+    }
 }
 
 /// Cuts events into runs of one schema. In an object of ours all have the same.
@@ -194,24 +243,42 @@ mod tests {
             "endpoint": { "url": "https://billing.example.com/hooks" },
             "filter": { "includedEventTypes": ["other"] },
         });
-        settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let (topic, name) =
-            (TopicName::parse("orders").unwrap(), SubscriptionName::parse("billing").unwrap());
-        compile_subscription(&topic, Schema::CloudEvents, &name, &serde_json::from_value(settings).unwrap())
+        settings
+            .as_object_mut()
             .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let (topic, name) = (
+            TopicName::parse("orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        );
+        compile_subscription(
+            &topic,
+            Schema::CloudEvents,
+            &name,
+            &serde_json::from_value(settings).unwrap(),
+        )
+        .unwrap()
     }
 
     fn events(count: usize, expirytime: &str) -> Vec<Sendable> {
         let letter = |index: usize| {
             let event = format!(r#""specversion":"1.0","id":"{index}","source":"/s","type":"t""#);
-            let record = format!(r#"{{{event},"expirytime":"{expirytime}","deadletterreason":"x"}}"#);
-            Sendable { index, letter: restore(&Bytes::from(record), Schema::CloudEvents).unwrap() }
+            let record =
+                format!(r#"{{{event},"expirytime":"{expirytime}","deadletterreason":"x"}}"#);
+            Sendable {
+                index,
+                letter: restore(&Bytes::from(record), Schema::CloudEvents).unwrap(),
+            }
         };
         (0..count).map(letter).collect()
     }
 
     fn messages(subscription: &Subscription, count: usize, rate: u32) -> Vec<ReplayMessage> {
-        let replay = Replay { id: "r", subscription, default_time_to_live: None };
+        let replay = Replay {
+            id: "r",
+            subscription,
+            default_time_to_live: None,
+        };
         let mut pace = Pace::new(rate, Timestamp::EPOCH, NOW);
         replay.messages("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
     }
@@ -219,39 +286,81 @@ mod tests {
     #[test]
     fn a_replayed_event_is_new_to_the_queue_and_marked() {
         let billing = subscription(json!({ "retryPolicy": { "eventTimeToLiveInMinutes": 30 } }));
-        let [message] = &messages(&billing, 1, 100)[..] else { panic!("one message") };
+        let [message] = &messages(&billing, 1, 100)[..] else {
+            panic!("one message")
+        };
         let delivery = parse_delivery(&message.body).unwrap();
         let entry = &delivery.events[0];
-        assert_eq!((delivery.attempts, delivery.last, delivery.not_before), (0, None, NOW));
+        assert_eq!(
+            (delivery.attempts, delivery.last, delivery.not_before),
+            (0, None, NOW)
+        );
         let run = Some("r".to_owned());
-        let letter = Some(LetterPlace { object: "k".to_owned(), index: 0 });
-        assert_eq!(entry.marks, Marks { replayed: true, run, letter, ..Marks::default() });
+        let letter = Some(LetterPlace {
+            object: "k".to_owned(),
+            index: 0,
+        });
+        assert_eq!(
+            entry.marks,
+            Marks {
+                replayed: true,
+                run,
+                letter,
+                ..Marks::default()
+            }
+        );
         assert_eq!(entry.expires_at, NOW + Duration::from_mins(30));
-        let Payload::Inline(text) = &entry.payload else { panic!("the event itself") };
-        assert!(text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}"));
+        let Payload::Inline(text) = &entry.payload else {
+            panic!("the event itself")
+        };
+        assert!(
+            text.starts_with(b"{\"specversion\"") && text.ends_with(b"2020-01-01T00:00:00Z\"}")
+        );
     }
 
     #[test]
     fn what_a_message_cannot_hold_is_stored_beside_it() {
         let billing = subscription(json!({}));
-        let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
+        let replay = Replay {
+            id: "r",
+            subscription: &billing,
+            default_time_to_live: None,
+        };
         let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"#;
         let text = format!("{event}\"\u{ffff}\"");
         let record = Bytes::from(format!("{text},\"deadletterreason\":\"x\"}}"));
-        let event = Sendable { index: 0, letter: restore(&record, Schema::CloudEvents).unwrap() };
+        let event = Sendable {
+            index: 0,
+            letter: restore(&record, Schema::CloudEvents).unwrap(),
+        };
         let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
-        let [message] = &replay.messages("k", &[event], &mut pace, NOW)[..] else { panic!("one message") };
-        let [(key, stored)] = &message.payloads[..] else { panic!("one payload") };
+        let [message] = &replay.messages("k", &[event], &mut pace, NOW)[..] else {
+            panic!("one message")
+        };
+        let [(key, stored)] = &message.payloads[..] else {
+            panic!("one payload")
+        };
         assert_eq!(stored, &format!("{text}}}"));
         let entry = &parse_delivery(&message.body).unwrap().events[0];
         let digest = Some(PayloadDigest::of(stored));
-        assert_eq!(entry.payload, Payload::Stored { key: key.clone(), bytes: stored.len(), digest });
+        assert_eq!(
+            entry.payload,
+            Payload::Stored {
+                key: key.clone(),
+                bytes: stored.len(),
+                digest
+            }
+        );
     }
 
     #[test]
     fn an_event_s_own_time_counts_while_it_is_not_over() {
         let billing = subscription(json!({}));
-        let replay = Replay { id: "r", subscription: &billing, default_time_to_live: None };
+        let replay = Replay {
+            id: "r",
+            subscription: &billing,
+            default_time_to_live: None,
+        };
         let soon = NOW + Duration::from_mins(7);
         let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
         let messages = replay.messages("k", &events(1, &soon.to_string()), &mut pace, NOW);
@@ -263,11 +372,21 @@ mod tests {
     fn the_key_is_the_same_for_the_same_event_of_one_replay_only() {
         let billing = subscription(json!({}));
         let key = |id, object, index| {
-            Replay { id, subscription: &billing, default_time_to_live: None }.key(object, index)
+            Replay {
+                id,
+                subscription: &billing,
+                default_time_to_live: None,
+            }
+            .key(object, index)
         };
         assert_eq!(key("r", "k", 0), key("r", "k", 0));
         assert_eq!(key("r", "k", 0).len(), 34);
-        for other in [key("s", "k", 0), key("r", "l", 0), key("r", "k", 1), key("rk", "", 0)] {
+        for other in [
+            key("s", "k", 0),
+            key("r", "l", 0),
+            key("r", "k", 1),
+            key("rk", "", 0),
+        ] {
             assert_ne!(key("r", "k", 0), other);
         }
     }
@@ -276,14 +395,24 @@ mod tests {
     fn messages_are_packed_as_publish_packs_and_fall_due_at_the_rate() {
         let check = |settings: Value, rate, expected: &[(usize, u16)]| {
             let messages = messages(&subscription(settings), 25, rate);
-            let shape: Vec<_> = messages.iter().map(|m| (m.indexes.len(), m.delay_secs)).collect();
+            let shape: Vec<_> = messages
+                .iter()
+                .map(|m| (m.indexes.len(), m.delay_secs))
+                .collect();
             assert_eq!(shape, expected);
-            let all: Vec<_> = messages.into_iter().flat_map(|message| message.indexes).collect();
+            let all: Vec<_> = messages
+                .into_iter()
+                .flat_map(|message| message.indexes)
+                .collect();
             assert_eq!(all, (0..25).collect::<Vec<_>>());
         };
         check(json!({}), 100, &[(10, 0), (10, 1), (5, 1)]);
         check(json!({}), 10, &[(10, 0), (10, 1), (5, 2)]);
-        check(json!({ "batching": { "maxEventsPerBatch": 25 } }), 20, &[(20, 0), (5, 1)]);
+        check(
+            json!({ "batching": { "maxEventsPerBatch": 25 } }),
+            20,
+            &[(20, 0), (5, 1)],
+        );
         assert_eq!(messages(&subscription(json!({})), 25, 1).len(), 25);
     }
 }

@@ -1,9 +1,10 @@
-//! The three dead letters of Event Grid's page on delivery, word for word: every member, its value and its
-//! place.
+//! The three dead letters of Event Grid's page on delivery, word for word: every member, its value
+//! and its place.
 //! <https://learn.microsoft.com/azure/event-grid/delivery-and-retry#delivery-event-formats>
 //!
-//! Two things are ours. Event Grid also writes the status of the last answer, which the page leaves out. And
-//! a time of ours is whole milliseconds, so that the last four of the page's seven digits are zeros.
+//! Two things are ours. Event Grid also writes the status of the last answer, which the page leaves
+//! out. And a time of ours is whole milliseconds, so that the last four of the page's seven digits
+//! are zeros.
 
 use std::sync::Arc;
 
@@ -43,8 +44,8 @@ const EVENT_GRID: &str = r#"{
     "lastDeliveryAttemptTime": "2020-08-13T17:18:14.0465788Z" 
 }"#;
 
-/// The page's CloudEvents letter. The last comma is the page's fault, and so is the missing `specversion`,
-/// without which it is no CloudEvent.
+/// The page's CloudEvents letter. The last comma is the page's fault, and so is the missing
+/// `specversion`, without which it is no CloudEvent.
 const CLOUD_EVENTS: &str = r#"{
     "id": "caee971c-3ca0-4254-8f99-1395b394588e",
     "source": "mysource",
@@ -95,8 +96,8 @@ fn object(json: &[u8]) -> Map<String, Value> {
     serde_json::from_slice(json).unwrap()
 }
 
-/// The page's letter as we would have to write it: its times in whole milliseconds, and besides its own the
-/// members `more`.
+/// The page's letter as we would have to write it: its times in whole milliseconds, and besides its
+/// own the members `more`.
 fn expected(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
     let mut members = object(page.as_bytes());
     for (name, value) in &mut members {
@@ -105,14 +106,20 @@ fn expected(page: &str, more: &[(&str, Value)]) -> Map<String, Value> {
             *value = format!("{}0000Z", &text[..text.len() - 5]).into();
         }
     }
-    members.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    members.extend(
+        more.iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone())),
+    );
     members
 }
 
 /// Checks that the page's members stand in the page's order.
 fn assert_in_order(page: &str, record: &Bytes) {
     let text = String::from_utf8(record.to_vec()).unwrap();
-    let mut names: Vec<String> = object(page.as_bytes()).into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<String> = object(page.as_bytes())
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     let place = |text: &str, name: &str| text.find(&format!("\"{name}\":")).unwrap();
     names.sort_by_key(|name| place(page, name));
     let places: Vec<usize> = names.iter().map(|name| place(&text, name)).collect();
@@ -125,10 +132,15 @@ fn at(text: &str) -> Timestamp {
 
 #[test]
 fn the_page_s_event_grid_letter_is_written_as_it_stands_there() {
-    let (event, _) = EVENT_GRID.split_once(",\n\n    \"deadLetterReason\"").unwrap();
+    let (event, _) = EVENT_GRID
+        .split_once(",\n\n    \"deadLetterReason\"")
+        .unwrap();
     let letter = letter(Schema::EventGrid, Some(404));
     let record = record(&letter, &entry(None), &Bytes::from(format!("{event}\n}}")));
-    assert_eq!(object(&record), expected(EVENT_GRID, &[("lastHttpStatusCode", 404.into())]));
+    assert_eq!(
+        object(&record),
+        expected(EVENT_GRID, &[("lastHttpStatusCode", 404.into())])
+    );
     assert_in_order(EVENT_GRID, &record);
 }
 
@@ -144,14 +156,17 @@ fn the_page_s_cloud_events_letter_is_written_as_it_stands_there() {
     let more = [
         ("specversion", "1.0".into()),
         ("lasthttpstatuscode", 404.into()),
-        ("lastdeliveryattempttime", "2020-08-13T17:18:14.0460000Z".into()),
+        (
+            "lastdeliveryattempttime",
+            "2020-08-13T17:18:14.0460000Z".into(),
+        ),
     ];
     assert_eq!(object(&record), expected(&page, &more));
     assert_in_order(&page, &record);
 }
 
-/// The envelope that a mapping with constants for type, subject and version makes, except for the topic,
-/// which is Azure's.
+/// The envelope that a mapping with constants for type, subject and version makes, except for the
+/// topic, which is Azure's.
 fn envelope() -> Envelope {
     let page = object(CUSTOM.as_bytes());
     let text = |name: &str| page[name].as_str().unwrap().into();
@@ -170,14 +185,24 @@ fn the_page_s_custom_letter_is_written_as_it_stands_there() {
     let mut letter = letter(Schema::Custom, Some(404));
     letter.delivery.published_at = at("2020-08-13T18:11:29.4121391Z");
     letter.delivery.last.as_mut().unwrap().at = at("2020-08-13T18:11:29.4277644Z");
-    let record = record(&letter, &entry(Some(envelope())), &Bytes::from_static(CUSTOM_EVENT.as_bytes()));
-    assert_eq!(object(&record), expected(CUSTOM, &[("lastHttpStatusCode", 404.into())]));
+    let record = record(
+        &letter,
+        &entry(Some(envelope())),
+        &Bytes::from_static(CUSTOM_EVENT.as_bytes()),
+    );
+    assert_eq!(
+        object(&record),
+        expected(CUSTOM, &[("lastHttpStatusCode", 404.into())])
+    );
     assert_in_order(CUSTOM, &record);
 }
 
 #[test]
 fn the_page_s_custom_event_becomes_the_page_s_form_of_a_cloud_event() {
-    let event = Event::enveloped(Bytes::from_static(CUSTOM_EVENT.as_bytes()), Arc::new(envelope()));
+    let event = Event::enveloped(
+        Bytes::from_static(CUSTOM_EVENT.as_bytes()),
+        Arc::new(envelope()),
+    );
     let text = converted(&event, Schema::CloudEvents).unwrap();
     let page = CLOUD_EVENTS.replace("Z\",\n}", "Z\"\n}");
     let (form, _) = page.split_once(",\n\n    \"deadletterreason\"").unwrap();

@@ -9,13 +9,26 @@ use crate::stored::keys::hour_key;
 const HOUR_MS: u64 = 3_600_000;
 
 /// A dead-letter object: names upper-cased, date parts in UTC and unpadded. `id` is a UUID.
-pub fn dead_letter(topic: &TopicName, subscription: &SubscriptionName, at: Timestamp, id: &str) -> String {
-    format!("{}{}/{id}.json", dead_letters_of(topic, subscription), hour_key(at))
+pub fn dead_letter(
+    topic: &TopicName,
+    subscription: &SubscriptionName,
+    at: Timestamp,
+    id: &str,
+) -> String {
+    format!(
+        "{}{}/{id}.json",
+        dead_letters_of(topic, subscription),
+        hour_key(at)
+    )
 }
 
 /// The prefix of a subscription's dead letters.
 pub fn dead_letters_of(topic: &TopicName, subscription: &SubscriptionName) -> String {
-    format!("{}{}/", dead_letters_of_topic(topic), subscription.as_str().to_ascii_uppercase())
+    format!(
+        "{}{}/",
+        dead_letters_of_topic(topic),
+        subscription.as_str().to_ascii_uppercase()
+    )
 }
 
 /// The prefix of a topic's dead letters.
@@ -27,16 +40,27 @@ pub fn dead_letters_of_topic(topic: &TopicName) -> String {
 pub fn dead_letter_owner(key: &str) -> Option<(TopicName, SubscriptionName)> {
     let mut parts = key.split('/');
     let (topic, subscription) = (parts.next()?, parts.next()?);
-    Some((TopicName::parse(topic).ok()?, SubscriptionName::parse(subscription).ok()?))
+    Some((
+        TopicName::parse(topic).ok()?,
+        SubscriptionName::parse(subscription).ok()?,
+    ))
 }
 
-/// The hour that a dead-letter object's key tells, `prefix` being its subscription's. `None` if it tells
-/// none.
+/// The hour that a dead-letter object's key tells, `prefix` being its subscription's. `None` if it
+/// tells none.
 pub fn dead_letter_hour(prefix: &str, key: &str) -> Option<Range<Timestamp>> {
-    let parts: Vec<u16> =
-        key.strip_prefix(prefix)?.split('/').take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
-    let [year, month, day, hour] = parts.as_slice() else { return None };
-    let begins = Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()?;
+    let parts: Vec<u16> = key
+        .strip_prefix(prefix)?
+        .split('/')
+        .take(4)
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let [year, month, day, hour] = parts.as_slice() else {
+        return None;
+    };
+    let begins =
+        Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()?;
     Some(begins..Timestamp::from_millis(begins.as_millis() + HOUR_MS))
 }
 
@@ -50,23 +74,35 @@ pub struct WrittenIn {
 }
 
 impl WrittenIn {
-    /// Whether an object that a list shows was written in this time. Its key tells the hour; its own time is
-    /// exact, unless it was copied later. `prefix` is its subscription's. An object whose key tells no
-    /// hour was written at no time.
+    /// Whether an object that a list shows was written in this time. Its key tells the hour; its
+    /// own time is exact, unless it was copied later. `prefix` is its subscription's. An object
+    /// whose key tells no hour was written at no time.
     pub fn takes(&self, prefix: &str, key: &str, modified_at: Timestamp) -> bool {
-        let Some(hour) = dead_letter_hour(prefix, key) else { return false };
-        let written = if hour.contains(&modified_at) { modified_at..modified_at } else { hour };
-        let is_early = self.from.is_some_and(|from| written.end <= from && written.start < from);
+        let Some(hour) = dead_letter_hour(prefix, key) else {
+            return false;
+        };
+        let written = if hour.contains(&modified_at) {
+            modified_at..modified_at
+        } else {
+            hour
+        };
+        let is_early = self
+            .from
+            .is_some_and(|from| written.end <= from && written.start < from);
         let is_late = self.to.is_some_and(|to| written.start >= to);
         !is_early && !is_late
     }
 }
 
-/// The time at which an object counts as written: its own, if that lies in the hour of its key, and the
-/// beginning of that hour if it was copied later. `None` if its key tells no hour.
+/// The time at which an object counts as written: its own, if that lies in the hour of its key, and
+/// the beginning of that hour if it was copied later. `None` if its key tells no hour.
 pub fn written_at(prefix: &str, key: &str, modified_at: Timestamp) -> Option<Timestamp> {
     let hour = dead_letter_hour(prefix, key)?;
-    Some(if hour.contains(&modified_at) { modified_at } else { hour.start })
+    Some(if hour.contains(&modified_at) {
+        modified_at
+    } else {
+        hour.start
+    })
 }
 
 #[cfg(test)]
@@ -85,9 +121,19 @@ mod tests {
         };
         check("2026/3/7/4/x.json", Some("2026-03-07T04:00:00Z"));
         check("2026/11/21/23/x.json", Some("2026-11-21T23:00:00Z"));
-        for foreign in ["", "2026/3/7", "2026/13/7/4/x", "2026/2/30/4/x", "a/b/c/d/e", "2026/3/7/-4/x"] {
+        for foreign in [
+            "",
+            "2026/3/7",
+            "2026/13/7/4/x",
+            "2026/2/30/4/x",
+            "a/b/c/d/e",
+            "2026/3/7/-4/x",
+        ] {
             check(foreign, None);
         }
-        assert_eq!(dead_letter_hour("ORDERS/BILLING/", "ORDERS/OTHER/2026/3/7/4/x.json"), None);
+        assert_eq!(
+            dead_letter_hour("ORDERS/BILLING/", "ORDERS/OTHER/2026/3/7/4/x.json"),
+            None
+        );
     }
 }

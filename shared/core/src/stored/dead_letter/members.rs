@@ -35,15 +35,32 @@ pub(super) const CLOUD_EVENTS: Names = Names {
     identity: "subscriptionidentity",
 };
 
-/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has the same
-/// name in every schema.
+/// The member that keeps the event's own members of the names above, whole: a text of JSON. It has
+/// the same name in every schema.
 pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
     /// The names, and last the one that keeps the event's own members of these names.
     pub(super) fn reserved(&self) -> [&'static str; 8] {
-        let Self { reason, attempts, outcome, status, published, last_attempt, identity } = self;
-        [reason, attempts, outcome, status, published, last_attempt, identity, ORIGINAL_ATTRIBUTES]
+        let Self {
+            reason,
+            attempts,
+            outcome,
+            status,
+            published,
+            last_attempt,
+            identity,
+        } = self;
+        [
+            reason,
+            attempts,
+            outcome,
+            status,
+            published,
+            last_attempt,
+            identity,
+            ORIGINAL_ATTRIBUTES,
+        ]
     }
 
     pub(super) fn of(schema: Schema) -> Self {
@@ -62,11 +79,27 @@ pub(super) fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
         (names.reason, format!("\"{:?}\"", letter.reason)),
         (names.attempts, delivery.attempts.to_string()),
     ];
-    members.extend(letter.last_outcome().map(|outcome| (names.outcome, format!("\"{outcome:?}\""))));
-    members
-        .extend(delivery.last.and_then(|last| last.status).map(|status| (names.status, status.to_string())));
+    members.extend(
+        letter
+            .last_outcome()
+            .map(|outcome| (names.outcome, format!("\"{outcome:?}\""))),
+    );
+    members.extend(
+        delivery
+            .last
+            .and_then(|last| last.status)
+            .map(|status| (names.status, status.to_string())),
+    );
     members.push((names.published, time(delivery.published_at)));
-    members.extend(delivery.last.map(|last| (names.last_attempt, time(last.at))));
-    members.extend(delivery.identity.map(|identity| (names.identity, format!("\"{identity}\""))));
+    members.extend(
+        delivery
+            .last
+            .map(|last| (names.last_attempt, time(last.at))),
+    );
+    members.extend(
+        delivery
+            .identity
+            .map(|identity| (names.identity, format!("\"{identity}\""))),
+    );
     members
 }

@@ -1,5 +1,5 @@
-//! Months, days and hours of the keys of dead letters. Keys do not sort by time, as their numbers have no
-//! leading zeros: what is to be newest first is looked up period by period.
+//! Months, days and hours of the keys of dead letters. Keys do not sort by time, as their numbers
+//! have no leading zeros: what is to be newest first is looked up period by period.
 
 use crate::model::Timestamp;
 
@@ -23,15 +23,28 @@ impl Period {
         let part = |format| at.strftime(format).parse().unwrap_or(1);
         let year = u16::try_from(part("%Y")).unwrap_or(u16::MAX);
         let month = u8::try_from(part("%m")).unwrap_or(1);
-        Self { year, month, day: None, hour: None }
+        Self {
+            year,
+            month,
+            day: None,
+            hour: None,
+        }
     }
 
     /// The month before this one.
     #[must_use]
     pub fn month_before(self) -> Self {
-        let (year, month) =
-            if self.month > 1 { (self.year, self.month - 1) } else { (self.year.saturating_sub(1), 12) };
-        Self { year, month, day: None, hour: None }
+        let (year, month) = if self.month > 1 {
+            (self.year, self.month - 1)
+        } else {
+            (self.year.saturating_sub(1), 12)
+        };
+        Self {
+            year,
+            month,
+            day: None,
+            hour: None,
+        }
     }
 
     /// The year.
@@ -41,19 +54,40 @@ impl Period {
 
     /// The part of a key that it is, with a slash at its end.
     pub fn key(self) -> String {
-        let Self { year, month, day, hour } = self;
-        let more = [day, hour].into_iter().flatten().map(|part| format!("{part}/"));
+        let Self {
+            year,
+            month,
+            day,
+            hour,
+        } = self;
+        let more = [day, hour]
+            .into_iter()
+            .flatten()
+            .map(|part| format!("{part}/"));
         format!("{year}/{month}/{}", more.collect::<String>())
     }
 
     /// Its parts, the oldest first: the days of a month, the hours of a day, none of an hour.
     pub fn parts(self) -> Vec<Self> {
         let parts: Vec<_> = match (self.day, self.hour) {
-            (None, _) => (1..=31).map(|day| Self { day: Some(day), ..self }).collect(),
-            (Some(_), None) => (0..24).map(|hour| Self { hour: Some(hour), ..self }).collect(),
+            (None, _) => (1..=31)
+                .map(|day| Self {
+                    day: Some(day),
+                    ..self
+                })
+                .collect(),
+            (Some(_), None) => (0..24)
+                .map(|hour| Self {
+                    hour: Some(hour),
+                    ..self
+                })
+                .collect(),
             (Some(_), Some(_)) => Vec::new(),
         };
-        parts.into_iter().filter(|part| part.begins_if_any().is_some()).collect()
+        parts
+            .into_iter()
+            .filter(|part| part.begins_if_any().is_some())
+            .collect()
     }
 
     /// The time at which it begins.
@@ -72,14 +106,27 @@ impl Period {
     }
 
     fn month_after(self) -> Self {
-        let (year, month) =
-            if self.month < 12 { (self.year, self.month + 1) } else { (self.year.saturating_add(1), 1) };
-        Self { year, month, day: None, hour: None }
+        let (year, month) = if self.month < 12 {
+            (self.year, self.month + 1)
+        } else {
+            (self.year.saturating_add(1), 1)
+        };
+        Self {
+            year,
+            month,
+            day: None,
+            hour: None,
+        }
     }
 
     /// The beginning; `None` where the month has no such day.
     fn begins_if_any(self) -> Option<Timestamp> {
-        let Self { year, month, day, hour } = self;
+        let Self {
+            year,
+            month,
+            day,
+            hour,
+        } = self;
         let (day, hour) = (day.unwrap_or(1), hour.unwrap_or(0));
         Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}T{hour:02}:00:00Z")).ok()
     }
@@ -97,9 +144,16 @@ mod tests {
     #[test]
     fn months_follow_one_another_backwards() {
         let march = Period::month_of(at("2026-03-07T04:05:01Z"));
-        let months = [march, march.month_before(), march.month_before().month_before().month_before()];
+        let months = [
+            march,
+            march.month_before(),
+            march.month_before().month_before().month_before(),
+        ];
         assert_eq!(months.map(Period::key), ["2026/3/", "2026/2/", "2025/12/"]);
-        assert_eq!((march.begins(), march.ends()), (at("2026-03-01T00:00:00Z"), at("2026-04-01T00:00:00Z")));
+        assert_eq!(
+            (march.begins(), march.ends()),
+            (at("2026-03-01T00:00:00Z"), at("2026-04-01T00:00:00Z"))
+        );
         assert_eq!(months[2].ends(), at("2026-01-01T00:00:00Z"));
     }
 
@@ -109,8 +163,14 @@ mod tests {
         let days = february.parts();
         assert_eq!((days.len(), days[28].key()), (29, "2028/2/29/".to_owned()));
         let hours = days[0].parts();
-        assert_eq!((hours.len(), hours[23].key()), (24, "2028/2/1/23/".to_owned()));
-        assert_eq!((hours[23].begins(), hours[23].ends()), (at("2028-02-01T23:00:00Z"), days[1].begins()));
+        assert_eq!(
+            (hours.len(), hours[23].key()),
+            (24, "2028/2/1/23/".to_owned())
+        );
+        assert_eq!(
+            (hours[23].begins(), hours[23].ends()),
+            (at("2028-02-01T23:00:00Z"), days[1].begins())
+        );
         assert_eq!(hours[0].parts(), []);
     }
 
@@ -119,6 +179,9 @@ mod tests {
         let day = Period::month_of(at("2026-11-21T10:00:00Z")).parts()[20];
         let hour = day.parts()[9];
         let key = format!("A/B/{}x.json", hour.key());
-        assert_eq!(dead_letter_hour("A/B/", &key), Some(hour.begins()..hour.ends()));
+        assert_eq!(
+            dead_letter_hour("A/B/", &key),
+            Some(hour.begins()..hour.ends())
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! The inverse of [`record`](super::record): the event as it was, without the members that say what became of
-//! it.
+//! The inverse of [`record`](super::record): the event as it was, without the members that say what
+//! became of it.
 //!
-//! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in another
-//! order.
+//! It reads Azure Event Grid's own dead letters too, whose members have the same names and stand in
+//! another order.
 
 use std::sync::Arc;
 
@@ -12,20 +12,22 @@ use serde_json::value::RawValue;
 
 use super::members::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
 use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
-use crate::model::{Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema, Timestamp};
+use crate::model::{
+    Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema, Timestamp,
+};
 
 /// A dead letter as it was read from its object.
 #[derive(Debug, Clone)]
 pub struct Restored {
     /// The reason why it was given up, as it is written.
     pub reason: Box<str>,
-    /// The creation of its subscription that it was accepted for; `None` where an older program gave it up,
-    /// or another's.
+    /// The creation of its subscription that it was accepted for; `None` where an older program
+    /// gave it up, or another's.
     pub identity: Option<Identity>,
     /// The time at which it was accepted, if it says so.
     pub published_at: Option<Timestamp>,
-    /// The event, byte for byte as it was. In a record of a version before `originalattributes`, a member
-    /// of the producer's own that had the name of one of ours is gone.
+    /// The event, byte for byte as it was. In a record of a version before `originalattributes`, a
+    /// member of the producer's own that had the name of one of ours is gone.
     pub event: Event,
 }
 
@@ -51,8 +53,8 @@ pub enum RestoreError {
 #[error("not a JSON array of dead letters")]
 pub struct NotDeadLetters(#[source] pub(super) serde_json::Error);
 
-/// The member that every dead letter has has another name in CloudEvents, which knows lower case only. What
-/// has it with another value than a text is a member of the producer's own.
+/// The member that every dead letter has has another name in CloudEvents, which knows lower case
+/// only. What has it with another value than a text is a member of the producer's own.
 #[derive(Deserialize)]
 struct Reason<'a> {
     #[serde(rename = "deadLetterReason", borrow)]
@@ -87,15 +89,22 @@ impl Accepted<'_> {
             Schema::CloudEvents => (self.cloud_events_identity, self.cloud_events_time),
         };
         let identity = text(identity).and_then(|text| Identity::parse(&text));
-        (identity, text(time).and_then(|text| Timestamp::parse(&text).ok()))
+        (
+            identity,
+            text(time).and_then(|text| Timestamp::parse(&text).ok()),
+        )
     }
 }
 
 impl Restored {
-    /// Whether it was accepted for this creation of its subscription. Where it does not say when it was
-    /// accepted, only its identity tells.
+    /// Whether it was accepted for this creation of its subscription. Where it does not say when it
+    /// was accepted, only its identity tells.
     pub fn is_for(&self, created: &Created) -> bool {
-        created.accepted(self.identity, self.published_at.unwrap_or(Timestamp::from_millis(u64::MAX)))
+        created.accepted(
+            self.identity,
+            self.published_at
+                .unwrap_or(Timestamp::from_millis(u64::MAX)),
+        )
     }
 }
 
@@ -109,23 +118,30 @@ impl Reason<'_> {
     }
 }
 
-/// The parts of an object, each restored by itself. `output` is the schema in which their subscription
-/// receives events: a custom event lies in Event Grid's members, so that only it tells the two apart.
+/// The parts of an object, each restored by itself. `output` is the schema in which their
+/// subscription receives events: a custom event lies in Event Grid's members, so that only it tells
+/// the two apart.
 pub fn restore_all(
     object: &Bytes,
     output: Schema,
 ) -> Result<Vec<Result<Restored, RestoreError>>, NotDeadLetters> {
     let records: Vec<&RawValue> = serde_json::from_slice(object).map_err(NotDeadLetters)?;
-    Ok(records.iter().map(|raw| restore(&object.slice_ref(raw.get().as_bytes()), output)).collect())
+    Ok(records
+        .iter()
+        .map(|raw| restore(&object.slice_ref(raw.get().as_bytes()), output))
+        .collect())
 }
 
 /// The event of one dead letter.
 pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError> {
-    let written: Reason<'_> = serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
+    let written: Reason<'_> =
+        serde_json::from_slice(record).map_err(|_| RestoreError::NotADeadLetter)?;
     let (reason, names, schema) = written.read().ok_or(RestoreError::NotADeadLetter)?;
     // Members of the producer's own may have these names: they say nothing, and cost nothing.
     let accepted = serde_json::from_slice::<Accepted<'_>>(record);
-    let (identity, published_at) = accepted.map(|accepted| accepted.read(schema)).unwrap_or_default();
+    let (identity, published_at) = accepted
+        .map(|accepted| accepted.read(schema))
+        .unwrap_or_default();
     let text = original(record, &names);
     let event = match (schema, output) {
         (Schema::EventGrid, Schema::Custom) => custom(&text)?,
@@ -134,11 +150,16 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
     if event.json().len() > RESTORED_EVENT_BYTES_MAX {
         return Err(RestoreError::TooLarge);
     }
-    Ok(Restored { reason: reason.into(), identity, published_at, event })
+    Ok(Restored {
+        reason: reason.into(),
+        identity,
+        published_at,
+        event,
+    })
 }
 
-/// The event of a text that the delivery log keeps: a custom event lies in its envelope. `schema` is the one
-/// that it was sent in, `output` the one in which its subscription receives events now.
+/// The event of a text that the delivery log keeps: a custom event lies in its envelope. `schema`
+/// is the one that it was sent in, `output` the one in which its subscription receives events now.
 pub fn restore_logged(text: Bytes, schema: Schema, output: Schema) -> Result<Event, RestoreError> {
     match (schema, output) {
         (Schema::Custom, Schema::Custom) => custom(&text),
@@ -147,15 +168,15 @@ pub fn restore_logged(text: Bytes, schema: Schema, output: Schema) -> Result<Eve
     }
 }
 
-/// The record without our members, and with those of the producer's own that were kept beside them. What is
-/// not as we write it is a member of the producer's own itself.
+/// The record without our members, and with those of the producer's own that were kept beside them.
+/// What is not as we write it is a member of the producer's own itself.
 fn original(record: &Bytes, names: &Names) -> Bytes {
     let reserved = names.reserved();
     let [ours @ .., _] = &reserved;
     let kept = value_behind(record, names.reason, ORIGINAL_ATTRIBUTES);
     let kept = kept.and_then(|json| serde_json::from_str::<String>(json).ok());
-    let whole =
-        kept.and_then(|members| put_back(&without_members(record, names.reason, &reserved), &members));
+    let whole = kept
+        .and_then(|members| put_back(&without_members(record, names.reason, &reserved), &members));
     whole.unwrap_or_else(|| without_members(record, names.reason, ours))
 }
 
@@ -178,9 +199,31 @@ struct Around<'a> {
 /// The custom event under `data`, in its envelope.
 fn custom(text: &Bytes) -> Result<Event, RestoreError> {
     let around: Around<'_> = serde_json::from_slice(text).map_err(|_| RestoreError::Envelope)?;
-    let Around { id, event_time, event_type, data_version, topic, subject, data } = around;
-    let envelope = Envelope { id, event_time, event_type, data_version, topic, subject };
-    let Envelope { id, event_time, event_type, data_version, topic, subject } = &envelope;
+    let Around {
+        id,
+        event_time,
+        event_type,
+        data_version,
+        topic,
+        subject,
+        data,
+    } = around;
+    let envelope = Envelope {
+        id,
+        event_time,
+        event_type,
+        data_version,
+        topic,
+        subject,
+    };
+    let Envelope {
+        id,
+        event_time,
+        event_type,
+        data_version,
+        topic,
+        subject,
+    } = &envelope;
     let texts = [id, event_time, event_type, data_version, topic, subject];
     let is_void = [id, event_type, topic].iter().any(|text| text.is_empty());
     if is_void || texts.iter().any(|text| text.len() > MAPPED_VALUE_BYTES_MAX) {
@@ -189,7 +232,10 @@ fn custom(text: &Bytes) -> Result<Event, RestoreError> {
     if !data.get().starts_with('{') {
         return Err(RestoreError::Envelope);
     }
-    Ok(Event::enveloped(text.slice_ref(data.get().as_bytes()), Arc::new(envelope)))
+    Ok(Event::enveloped(
+        text.slice_ref(data.get().as_bytes()),
+        Arc::new(envelope),
+    ))
 }
 
 #[cfg(test)]
@@ -203,15 +249,24 @@ mod tests {
     use proptest::prelude::*;
     use std::error::Error;
 
-    const CLOUD_EVENT: &str =
-        r#"{"specversion":"1.0","id":"1","source":"/s", "type":"t","data":{"deadletterreason":1.00} }"#;
+    const CLOUD_EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s", "type":"t","data":{"deadletterreason":1.00} }"#;
     const EVENT_GRID_EVENT: &str = r#"{"id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":null, "publishtime":"mine"}"#;
 
     fn check(schema: Schema, status: Option<u16>, event: &str) {
         let event = Bytes::from(event.to_owned());
-        let restored = restore(&record(&letter(schema, status), &entry(None), &event), schema).unwrap();
-        assert_eq!((&*restored.reason, restored.event.json()), ("MaxDeliveryAttemptsExceeded", &event));
-        assert_eq!((restored.event.schema(), restored.event.id()), (schema, "1"));
+        let restored = restore(
+            &record(&letter(schema, status), &entry(None), &event),
+            schema,
+        )
+        .unwrap();
+        assert_eq!(
+            (&*restored.reason, restored.event.json()),
+            ("MaxDeliveryAttemptsExceeded", &event)
+        );
+        assert_eq!(
+            (restored.event.schema(), restored.event.id()),
+            (schema, "1")
+        );
     }
 
     #[test]
@@ -234,19 +289,32 @@ mod tests {
     #[test]
     fn a_member_of_the_producer_s_own_under_the_other_schema_s_name_stays() {
         for own in ["5", "{}", "null", "[1]"] {
-            let event = EVENT_GRID_EVENT.replacen('{', &format!("{{\"deadletterreason\":{own},"), 1);
+            let event =
+                EVENT_GRID_EVENT.replacen('{', &format!("{{\"deadletterreason\":{own},"), 1);
             check(Schema::EventGrid, None, &event);
         }
     }
 
     #[test]
     fn members_of_the_producer_s_own_that_have_a_name_of_ours_come_back() {
-        let attributes = r#""deadletterreason" :"mine", "deliveryattempts":3, "originalattributes":"{}""#;
+        let attributes =
+            r#""deadletterreason" :"mine", "deliveryattempts":3, "originalattributes":"{}""#;
         for status in [None, Some(404)] {
-            check(Schema::CloudEvents, status, &CLOUD_EVENT.replacen(',', &format!(",{attributes} ,"), 1));
-            check(Schema::CloudEvents, status, &CLOUD_EVENT.replace("} }", &format!("}} ,{attributes}}}")));
-            let own =
-                EVENT_GRID_EVENT.replacen('{', r#"{"deadLetterReason":7,"lastHttpStatusCode":null,"#, 1);
+            check(
+                Schema::CloudEvents,
+                status,
+                &CLOUD_EVENT.replacen(',', &format!(",{attributes} ,"), 1),
+            );
+            check(
+                Schema::CloudEvents,
+                status,
+                &CLOUD_EVENT.replace("} }", &format!("}} ,{attributes}}}")),
+            );
+            let own = EVENT_GRID_EVENT.replacen(
+                '{',
+                r#"{"deadLetterReason":7,"lastHttpStatusCode":null,"#,
+                1,
+            );
             check(Schema::EventGrid, status, &own);
         }
     }
@@ -257,21 +325,35 @@ mod tests {
         let laid = r#","deadletterreason":"x","originalattributes":"hello"}"#;
         let record = Bytes::from(event.replace('}', laid));
         let restored = restore(&record, Schema::CloudEvents).unwrap().event;
-        assert_eq!(restored.json(), &event.replace('}', r#","originalattributes":"hello"}"#));
+        assert_eq!(
+            restored.json(),
+            &event.replace('}', r#","originalattributes":"hello"}"#)
+        );
     }
 
     /// The text of a request's only event in `output`.
     fn published(input: Input<'_>, body: String, output: Schema) -> Bytes {
         let (topic, headers) = (TopicName::parse("orders").unwrap(), HeaderMap::new());
-        let request = PublishRequest { topic: &topic, input, headers: &headers, body: &Bytes::from(body) };
+        let request = PublishRequest {
+            topic: &topic,
+            input,
+            headers: &headers,
+            body: &Bytes::from(body),
+        };
         converted(&parse_request(&request).unwrap()[0], output).unwrap()
     }
 
     #[test]
     fn the_largest_event_comes_back_whatever_was_added_to_it() {
         let mapping = InputMapping::default();
-        let made = Made { at: Timestamp::EPOCH, seed: [1; 16] };
-        let custom = Input::Custom { mapping: &mapping, made };
+        let made = Made {
+            at: Timestamp::EPOCH,
+            seed: [1; 16],
+        };
+        let custom = Input::Custom {
+            mapping: &mapping,
+            made,
+        };
         let grid = EVENT_GRID_EVENT.replace(r#"null, "publishtime":"mine""#, "\"#\"");
         let blank = grid.replace('#', "").replacen('{', r##"{"topic":"#","##, 1);
         for (input, event, output) in [
@@ -284,7 +366,8 @@ mod tests {
             let fill = " ".repeat(EVENT_BYTES_MAX + 1 - event.len());
             let event = published(input, event.replace('#', &fill), output);
             assert!(event.len() > EVENT_BYTES_MAX);
-            let restored = restore(&record(&letter(output, None), &entry(None), &event), output).unwrap();
+            let restored =
+                restore(&record(&letter(output, None), &entry(None), &event), output).unwrap();
             assert!(restored.event.json() == &event, "{output:?}");
         }
     }
@@ -295,7 +378,8 @@ mod tests {
             let restored = restore(&Bytes::from(record.to_owned()), Schema::EventGrid).unwrap();
             assert_eq!(restored.event.json(), expected);
         };
-        let rest = r#""id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":"#;
+        let rest =
+            r#""id":"1","eventType":"t","subject":"","eventTime":"2026-11-21T10:00:00Z","data":"#;
         check(
             &format!("{{\"deadLetterReason\":\"x\",\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
             &format!("{{\"\\u0061\\uffff\":1,{rest}\"\u{ffff}\"}}"),
@@ -306,32 +390,60 @@ mod tests {
     fn a_dead_letter_says_for_whom_it_was_accepted_and_when() {
         for (schema, event) in [
             (Schema::CloudEvents, CLOUD_EVENT),
-            (Schema::EventGrid, &EVENT_GRID_EVENT.replace("publishtime", "subscriptionidentity")),
+            (
+                Schema::EventGrid,
+                &EVENT_GRID_EVENT.replace("publishtime", "subscriptionidentity"),
+            ),
         ] {
             let event = Bytes::from(event.to_owned());
             let mut letter = letter(schema, None);
             letter.delivery.identity = Identity::parse("a1b2c3d4e5f60102030405ff");
             let restored = restore(&record(&letter, &entry(None), &event), schema).unwrap();
             let published_at = Some(letter.delivery.published_at);
-            assert_eq!((restored.identity, restored.published_at), (letter.delivery.identity, published_at));
+            assert_eq!(
+                (restored.identity, restored.published_at),
+                (letter.delivery.identity, published_at)
+            );
             assert_eq!(restored.event.json(), &event);
         }
     }
 
     #[test]
     fn where_nothing_says_when_it_was_accepted_only_its_identity_tells() {
-        let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x"#;
+        let text =
+            r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","deadletterreason":"x"#;
         let now = Timestamp::from_millis(1_795_256_100_000);
-        let creation = |byte| Some(Creation { id: CreationId::new([byte; 6]), at: Some(now) });
-        let created = Created { topic: creation(1), subscription: creation(2), topic_at: now };
+        let creation = |byte| {
+            Some(Creation {
+                id: CreationId::new([byte; 6]),
+                at: Some(now),
+            })
+        };
+        let created = Created {
+            topic: creation(1),
+            subscription: creation(2),
+            topic_at: now,
+        };
         for (more, expected) in [
             ("", true),
-            (r#"","subscriptionidentity":"010101010101020202020202"#, true),
-            (r#"","subscriptionidentity":"010101010101030303030303"#, false),
+            (
+                r#"","subscriptionidentity":"010101010101020202020202"#,
+                true,
+            ),
+            (
+                r#"","subscriptionidentity":"010101010101030303030303"#,
+                false,
+            ),
             (r#"","publishtime":"2020-08-13T17:18:14.0260000Z"#, false),
         ] {
             let record = Bytes::from(format!("{text}{more}\"}}"));
-            assert_eq!(restore(&record, Schema::CloudEvents).unwrap().is_for(&created), expected, "{more}");
+            assert_eq!(
+                restore(&record, Schema::CloudEvents)
+                    .unwrap()
+                    .is_for(&created),
+                expected,
+                "{more}"
+            );
         }
     }
 
@@ -346,29 +458,64 @@ mod tests {
             subject: "a\"b".into(),
         };
         let event = Bytes::from_static(br#"{ "n": 1.00, "deadLetterReason": "mine" }"#);
-        let record = record(&letter(Schema::Custom, Some(404)), &entry(Some(envelope.clone())), &event);
+        let record = record(
+            &letter(Schema::Custom, Some(404)),
+            &entry(Some(envelope.clone())),
+            &event,
+        );
         let restored = restore(&record, Schema::Custom).unwrap().event;
-        assert_eq!((restored.json(), restored.schema()), (&event, Schema::Custom));
-        assert_eq!(restored.envelope().map(|envelope| &**envelope), Some(&envelope));
+        assert_eq!(
+            (restored.json(), restored.schema()),
+            (&event, Schema::Custom)
+        );
+        assert_eq!(
+            restored.envelope().map(|envelope| &**envelope),
+            Some(&envelope)
+        );
         // A subscription that receives Event Grid's schema by now gets it in that.
         let restored = restore(&record, Schema::EventGrid).unwrap().event;
-        assert_eq!((restored.json(), restored.schema()), (&envelope.around(&event, &[]), Schema::EventGrid));
-        let long = Envelope { subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(), ..envelope };
-        let record = super::super::record(&letter(Schema::Custom, None), &entry(Some(long)), &event);
-        assert!(matches!(restore(&record, Schema::Custom), Err(RestoreError::Envelope)));
+        assert_eq!(
+            (restored.json(), restored.schema()),
+            (&envelope.around(&event, &[]), Schema::EventGrid)
+        );
+        let long = Envelope {
+            subject: "x".repeat(MAPPED_VALUE_BYTES_MAX + 1).into(),
+            ..envelope
+        };
+        let record =
+            super::super::record(&letter(Schema::Custom, None), &entry(Some(long)), &event);
+        assert!(matches!(
+            restore(&record, Schema::Custom),
+            Err(RestoreError::Envelope)
+        ));
     }
 
     #[test]
     fn an_event_of_the_log_comes_back_in_the_schema_that_it_was_sent_in() {
         let event = Bytes::from_static(CLOUD_EVENT.as_bytes());
-        let restored = restore_logged(event.clone(), Schema::CloudEvents, Schema::EventGrid).unwrap();
-        assert_eq!((restored.json(), restored.schema()), (&event, Schema::CloudEvents));
+        let restored =
+            restore_logged(event.clone(), Schema::CloudEvents, Schema::EventGrid).unwrap();
+        assert_eq!(
+            (restored.json(), restored.schema()),
+            (&event, Schema::CloudEvents)
+        );
         let text: Box<str> = "2020-08-13T18:11:29Z".into();
-        let [id, event_time, event_type, data_version, topic, subject] = [(); 6].map(|()| text.clone());
-        let envelope = Envelope { id, event_time, event_type, data_version, topic, subject };
+        let [id, event_time, event_type, data_version, topic, subject] =
+            [(); 6].map(|()| text.clone());
+        let envelope = Envelope {
+            id,
+            event_time,
+            event_type,
+            data_version,
+            topic,
+            subject,
+        };
         let logged = envelope.around(b"{ }", &[]);
         let custom = restore_logged(logged.clone(), Schema::Custom, Schema::Custom).unwrap();
-        assert_eq!((custom.json(), custom.schema()), (&Bytes::from_static(b"{ }"), Schema::Custom));
+        assert_eq!(
+            (custom.json(), custom.schema()),
+            (&Bytes::from_static(b"{ }"), Schema::Custom)
+        );
         let grid = restore_logged(logged.clone(), Schema::Custom, Schema::EventGrid).unwrap();
         assert_eq!((grid.json(), grid.schema()), (&logged, Schema::EventGrid));
         assert!(restore_logged(event, Schema::Custom, Schema::Custom).is_err());
@@ -395,10 +542,16 @@ mod tests {
     "data": { "api": "PutBlob" }
   }
 ]"#;
-        let restored = restore_all(&Bytes::from(sample), Schema::EventGrid).unwrap().remove(0).unwrap();
+        let restored = restore_all(&Bytes::from(sample), Schema::EventGrid)
+            .unwrap()
+            .remove(0)
+            .unwrap();
         assert_eq!(restored.event.event_type(), "Microsoft.Storage.BlobCreated");
         let text = std::str::from_utf8(restored.event.json()).unwrap();
-        assert!(!text.contains("eliver") && text.ends_with(r#","data":{ "api": "PutBlob" }}"#), "{text}");
+        assert!(
+            !text.contains("eliver") && text.ends_with(r#","data":{ "api": "PutBlob" }}"#),
+            "{text}"
+        );
     }
 
     #[test]
@@ -406,7 +559,10 @@ mod tests {
         let check = |record: &str, expected: &str| {
             let restored = restore(&Bytes::from(record.to_owned()), Schema::CloudEvents);
             let error = restored.map(|_| ()).unwrap_err();
-            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let cause = error
+                .source()
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
             assert_eq!(format!("{error}{cause}"), expected, "{record}");
         };
         let none = "not a dead letter: there is no deadLetterReason in it";
@@ -418,10 +574,22 @@ mod tests {
             "not an event of its schema: specversion: expected \"1.0\"",
         );
         let large = CLOUD_EVENT.replace("1.00", &"7".repeat(RESTORED_EVENT_BYTES_MAX));
-        let large = record(&letter(Schema::CloudEvents, None), &entry(None), &Bytes::from(large));
-        assert!(matches!(restore(&large, Schema::CloudEvents), Err(RestoreError::TooLarge)));
+        let large = record(
+            &letter(Schema::CloudEvents, None),
+            &entry(None),
+            &Bytes::from(large),
+        );
+        assert!(matches!(
+            restore(&large, Schema::CloudEvents),
+            Err(RestoreError::TooLarge)
+        ));
         assert!(restore_all(&Bytes::from_static(b"{}"), Schema::CloudEvents).is_err());
-        assert_eq!(restore_all(&Bytes::from_static(b"[{}, 1]"), Schema::Custom).unwrap().len(), 2);
+        assert_eq!(
+            restore_all(&Bytes::from_static(b"[{}, 1]"), Schema::Custom)
+                .unwrap()
+                .len(),
+            2
+        );
     }
 
     proptest! {

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use super::restore::{NotDeadLetters, text};
 
-/// What a dead letter says of its event and of its attempts. What is missing or of another kind is `None`.
+/// What a dead letter says of its event and of its attempts. What is missing or of another kind is
+/// `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownLetter {
     /// The event's id.
@@ -83,9 +84,15 @@ mod tests {
 
     fn check(record: &str, expected: [&str; 3], numbers: [Option<u16>; 2]) {
         let letters = shown_letters(&Bytes::from(format!("[{record}]"))).unwrap();
-        let [letter] = &letters[..] else { panic!("one letter") };
+        let [letter] = &letters[..] else {
+            panic!("one letter")
+        };
         let texts = [&letter.id, &letter.event_type, &letter.reason];
-        assert_eq!(texts.map(|text| text.as_deref().unwrap_or("-")), expected, "{record}");
+        assert_eq!(
+            texts.map(|text| text.as_deref().unwrap_or("-")),
+            expected,
+            "{record}"
+        );
         assert_eq!([letter.attempts, letter.status], numbers, "{record}");
     }
 
@@ -96,12 +103,20 @@ mod tests {
         check(event_grid, ["1", "t", "EndpointGone"], [Some(3), Some(410)]);
         let cloud_event =
             r#"{"id":"2","type":"u","deadletterreason":"TimeToLiveExceeded","deliveryattempts":0}"#;
-        check(cloud_event, ["2", "u", "TimeToLiveExceeded"], [Some(0), None]);
+        check(
+            cloud_event,
+            ["2", "u", "TimeToLiveExceeded"],
+            [Some(0), None],
+        );
     }
 
     #[test]
     fn what_is_missing_or_of_another_kind_is_left_out() {
-        check(r#"{"id":7,"deadletterreason":"x","deliveryattempts":"many"}"#, ["-", "-", "x"], [None, None]);
+        check(
+            r#"{"id":7,"deadletterreason":"x","deliveryattempts":"many"}"#,
+            ["-", "-", "x"],
+            [None, None],
+        );
         check("{}", ["-", "-", "-"], [None, None]);
         check("17", ["-", "-", "-"], [None, None]);
         assert!(shown_letters(&Bytes::from_static(b"{}")).is_err());

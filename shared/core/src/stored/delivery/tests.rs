@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::attempt::{EventSize, Outcome, OutcomeName, SendFailure};
 use crate::events::Envelope;
 use crate::model::{
-    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest, Schema,
-    SubscriptionName, Timestamp, TopicName,
+    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest,
+    Schema, SubscriptionName, Timestamp, TopicName,
 };
 
 /// Version 1 as it was first written. Never edited.
@@ -43,7 +43,9 @@ pub(in crate::stored) fn delivery() -> Delivery {
             Entry {
                 key: "0b0e-0".to_owned(),
                 expires_at: Timestamp::from_millis(1_700_086_400_000),
-                traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+                traceparent: Some(
+                    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+                ),
                 marks: Marks::default(),
                 envelope: None,
                 payload: Payload::Inline(Bytes::from_static(b"{ \"id\":\"1\", \"n\": 1.00 }")),
@@ -66,22 +68,37 @@ fn that_there_was_no_connection_is_read_back() {
     let last = LastAttempt::of(outcome, Timestamp::from_millis(1_700_000_000_500));
     let unconnected = Delivery { last, ..delivery() };
     let body = render_delivery(&unconnected);
-    assert!(std::str::from_utf8(&body).unwrap().contains(r#""wasUnconnected":true"#));
+    assert!(
+        std::str::from_utf8(&body)
+            .unwrap()
+            .contains(r#""wasUnconnected":true"#)
+    );
     assert_eq!(parse_delivery(&body).unwrap(), unconnected);
 }
 
 fn both_marks() -> Marks {
-    Marks { notice: true, replayed: true, ..Marks::default() }
+    Marks {
+        notice: true,
+        replayed: true,
+        ..Marks::default()
+    }
 }
 
 fn stored(digest: Option<PayloadDigest>) -> Payload {
-    Payload::Stored { key: "payloads/20231114/x".to_owned(), bytes: 900_000, digest }
+    Payload::Stored {
+        key: "payloads/20231114/x".to_owned(),
+        bytes: 900_000,
+        digest,
+    }
 }
 
 #[test]
 fn a_delivery_is_written_as_its_fixture_and_read_back() {
     assert_eq!(render_delivery(&delivery()), DELIVERY_V1.trim_end());
-    assert_eq!(parse_delivery(&Bytes::from_static(DELIVERY_V1.as_bytes())).unwrap(), delivery());
+    assert_eq!(
+        parse_delivery(&Bytes::from_static(DELIVERY_V1.as_bytes())).unwrap(),
+        delivery()
+    );
 }
 
 #[test]
@@ -92,12 +109,19 @@ fn a_delivery_with_a_digest_is_written_as_its_fixture_and_read_back() {
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_DIGEST.as_bytes()));
     assert_eq!(read.unwrap(), delivery);
     let broken = Bytes::from(DELIVERY_V1_DIGEST.replace("ba7816bf", "BA7816BF"));
-    assert!(matches!(parse_delivery(&broken), Err(FormatError::Malformed(..))));
+    assert!(matches!(
+        parse_delivery(&broken),
+        Err(FormatError::Malformed(..))
+    ));
 }
 
 pub(in crate::stored) fn identified() -> Delivery {
     let identity = Identity::parse("a1b2c3d4e5f60102030405ff");
-    Delivery { identity, hops: Hops::new(2), ..delivery() }
+    Delivery {
+        identity,
+        hops: Hops::new(2),
+        ..delivery()
+    }
 }
 
 #[test]
@@ -106,17 +130,31 @@ fn a_delivery_with_an_identity_and_hops_is_written_as_its_fixture_and_read_back(
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V3.as_bytes()));
     assert_eq!(read.unwrap(), identified());
     let broken = Bytes::from(DELIVERY_V3.replace("a1b2", "A1B2"));
-    assert!(matches!(parse_delivery(&broken), Err(FormatError::Malformed(..))));
+    assert!(matches!(
+        parse_delivery(&broken),
+        Err(FormatError::Malformed(..))
+    ));
 }
 
 #[test]
 fn what_an_older_program_would_pass_over_has_a_version_that_it_gives_back() {
     let version = |delivery: &Delivery| {
-        serde_json::from_slice::<DeliveryWire<'_>>(&render_delivery(delivery)).unwrap().v
+        serde_json::from_slice::<DeliveryWire<'_>>(&render_delivery(delivery))
+            .unwrap()
+            .v
     };
-    let hops_alone = Delivery { hops: Hops::new(1), ..delivery() };
-    let identity_alone = Delivery { identity: identified().identity, ..custom() };
-    assert_eq!([delivery(), custom(), hops_alone, identity_alone].map(|it| version(&it)), [1, 2, 3, 3]);
+    let hops_alone = Delivery {
+        hops: Hops::new(1),
+        ..delivery()
+    };
+    let identity_alone = Delivery {
+        identity: identified().identity,
+        ..custom()
+    };
+    assert_eq!(
+        [delivery(), custom(), hops_alone, identity_alone].map(|it| version(&it)),
+        [1, 2, 3, 3]
+    );
 }
 
 #[test]
@@ -132,11 +170,21 @@ fn a_marked_delivery_is_written_as_its_fixture_and_read_back() {
 /// An event of a replay, and one that was sent again by its id.
 fn sent_again() -> Delivery {
     let mut delivery = delivery();
-    let again = Marks { replayed: true, ..Marks::default() };
+    let again = Marks {
+        replayed: true,
+        ..Marks::default()
+    };
     let run = Some("20231114T221320Z-0b8b9c5e".to_owned());
-    delivery.events[0].marks = Marks { run, ..again.clone() };
+    delivery.events[0].marks = Marks {
+        run,
+        ..again.clone()
+    };
     let webhook_id = Some("msg_7a1f-3".to_owned());
-    delivery.events[1].marks = Marks { resent: true, webhook_id, ..again };
+    delivery.events[1].marks = Marks {
+        resent: true,
+        webhook_id,
+        ..again
+    };
     delivery
 }
 
@@ -184,9 +232,15 @@ fn a_delivery_of_custom_events_is_written_as_its_fixture_and_read_back() {
 
 #[test]
 fn a_custom_event_without_its_envelope_is_malformed() {
-    for (from, to) in [("\"envelope\"", "\"other\""), ("\"Custom\"", "\"EventGrid\"")] {
+    for (from, to) in [
+        ("\"envelope\"", "\"other\""),
+        ("\"Custom\"", "\"EventGrid\""),
+    ] {
         let body = Bytes::from(DELIVERY_V2_CUSTOM.replacen(from, to, 1));
-        assert!(matches!(parse_delivery(&body), Err(FormatError::Malformed(..))), "{body:?}");
+        assert!(
+            matches!(parse_delivery(&body), Err(FormatError::Malformed(..))),
+            "{body:?}"
+        );
     }
 }
 
@@ -207,25 +261,40 @@ fn no_entry_takes_more_than_is_reckoned_with() {
     let one = render_delivery(&delivery).len();
     delivery.events.push(delivery.events[0].clone());
     let more = render_delivery(&delivery).len() - one;
-    let Entry { payload, envelope, .. } = &delivery.events[0];
-    assert!(more <= EventSize::of(payload, envelope.as_deref()).message, "{more}");
+    let Entry {
+        payload, envelope, ..
+    } = &delivery.events[0];
+    assert!(
+        more <= EventSize::of(payload, envelope.as_deref()).message,
+        "{more}"
+    );
 }
 
 #[test]
 fn a_newer_version_is_not_malformed() {
     let newer = Bytes::from(DELIVERY_V1.replace("\"v\":1", "\"v\":4"));
     assert!(matches!(parse_delivery(&newer), Err(FormatError::Newer(4))));
-    assert!(matches!(parse_delivery(&Bytes::from_static(b"{\"v\":7}")), Err(FormatError::Newer(7))));
+    assert!(matches!(
+        parse_delivery(&Bytes::from_static(b"{\"v\":7}")),
+        Err(FormatError::Newer(7))
+    ));
 }
 
 #[test]
 fn what_is_not_ours_is_malformed() {
     for body in ["", "hello", "{}", "[]", "{\"v\":1}", "{\"v\":-1}", "null"] {
         let body = Bytes::from_static(body.as_bytes());
-        assert!(matches!(parse_delivery(&body), Err(FormatError::Malformed(..))), "{body:?}");
+        assert!(
+            matches!(parse_delivery(&body), Err(FormatError::Malformed(..))),
+            "{body:?}"
+        );
     }
-    let empty = Bytes::from(DELIVERY_V1.split("\"events\"").next().unwrap().to_owned() + "\"events\":[]}");
-    assert!(matches!(parse_delivery(&empty), Err(FormatError::Malformed(..))));
+    let empty =
+        Bytes::from(DELIVERY_V1.split("\"events\"").next().unwrap().to_owned() + "\"events\":[]}");
+    assert!(matches!(
+        parse_delivery(&empty),
+        Err(FormatError::Malformed(..))
+    ));
 }
 
 #[test]

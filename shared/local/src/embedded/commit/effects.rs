@@ -27,15 +27,23 @@ impl Committer {
     pub(super) fn apply(&self, works: Vec<(Work, Outcome)>) {
         let mut changes: [Changes; QUEUES.len()] = Default::default();
         let mut bodies = self.shared.bodies.lock();
-        for (work, done) in works.into_iter().filter_map(|(work, outcome)| Some((work, outcome.ok()?))) {
+        for (work, done) in works
+            .into_iter()
+            .filter_map(|(work, outcome)| Some((work, outcome.ok()?)))
+        {
             match work {
-                Work::Messages { messages, instead_of } => {
+                Work::Messages {
+                    messages,
+                    instead_of,
+                } => {
                     for (sequence, message) in (done..).zip(messages) {
                         let queue = &mut changes[usize::from(record::number_of(message.to))];
                         queue.arrivals.push(arrive(sequence, message, &mut bodies));
                     }
                     if let Some((queue, sequence)) = instead_of {
-                        changes[usize::from(record::number_of(queue))].replaced.push(sequence);
+                        changes[usize::from(record::number_of(queue))]
+                            .replaced
+                            .push(sequence);
                     }
                 }
                 Work::Redrive { messages, .. } => {
@@ -62,8 +70,16 @@ impl Committer {
         }
         let now = (self.shared.now)();
         self.shared.queue(name).update(now, |index| {
-            changes.replaced.into_iter().for_each(|sequence| index.forget(sequence));
-            for Arrival { sequence, group, due } in changes.arrivals {
+            changes
+                .replaced
+                .into_iter()
+                .for_each(|sequence| index.forget(sequence));
+            for Arrival {
+                sequence,
+                group,
+                due,
+            } in changes.arrivals
+            {
                 index.insert(sequence, &group, due, now.wall);
             }
         });
@@ -73,8 +89,13 @@ impl Committer {
     pub(super) fn undo(&self, work: Work) {
         let now = (self.shared.now)();
         match work {
-            Work::Messages { instead_of: Some((queue, sequence)), .. } => {
-                self.shared.queue(queue).update(now, |index| index.release(sequence));
+            Work::Messages {
+                instead_of: Some((queue, sequence)),
+                ..
+            } => {
+                self.shared
+                    .queue(queue)
+                    .update(now, |index| index.release(sequence));
             }
             Work::Redrive { from, messages } => self.shared.queue(from).update(now, |index| {
                 for (sequence, group) in messages {
@@ -88,10 +109,22 @@ impl Committer {
     }
 }
 
-/// A body that is due at once is likely to be asked for soon; one that waits is read when its time has come.
+/// A body that is due at once is likely to be asked for soon; one that waits is read when its time
+/// has come.
 fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
     if message.due <= message.sent_at {
-        bodies.insert(message.to, sequence, Content { sent_at: message.sent_at, body: message.body });
+        bodies.insert(
+            message.to,
+            sequence,
+            Content {
+                sent_at: message.sent_at,
+                body: message.body,
+            },
+        );
     }
-    Arrival { sequence, group: message.group.unwrap_or_default(), due: message.due }
+    Arrival {
+        sequence,
+        group: message.group.unwrap_or_default(),
+        due: message.due,
+    }
 }

@@ -22,7 +22,10 @@ enum Need {
 impl Need {
     fn of(work: &Work) -> Self {
         match work {
-            Work::Messages { messages, instead_of } => match (records_bytes(messages), instead_of) {
+            Work::Messages {
+                messages,
+                instead_of,
+            } => match (records_bytes(messages), instead_of) {
                 // record puts back what it cannot read.
                 (_, Some((QueueName::Records, _))) | (0, Some(_)) => Self::Upkeep,
                 (0, None) => Self::Send,
@@ -35,13 +38,16 @@ impl Need {
 }
 
 fn records_bytes(messages: &[NewMessage]) -> u64 {
-    let records = messages.iter().filter(|message| message.to == QueueName::Records);
+    let records = messages
+        .iter()
+        .filter(|message| message.to == QueueName::Records);
     records.map(|message| message.body.len() as u64).sum()
 }
 
 impl Committer {
-    /// Answers with `Full` what there is no room for: sends within the reserve, and records within a larger
-    /// one, or beyond their bound. Who replaces a message by records too then does it without them.
+    /// Answers with `Full` what there is no room for: sends within the reserve, and records within
+    /// a larger one, or beyond their bound. Who replaces a message by records too then does it
+    /// without them.
     pub(super) fn refuse_for_lack_of_room(&self, mut batch: Batch) -> Batch {
         let needs: Vec<Need> = batch.jobs.iter().map(|job| Need::of(&job.work)).collect();
         if needs.iter().all(|need| *need == Need::Upkeep) {
@@ -63,29 +69,46 @@ impl Committer {
         };
         let has_room: Vec<bool> = needs.into_iter().map(&mut has_room).collect();
         let mut has_room = has_room.into_iter();
-        let (kept, refused): (Vec<Job>, Vec<Job>) =
-            batch.jobs.into_iter().partition(|_| has_room.next().unwrap_or(true));
+        let (kept, refused): (Vec<Job>, Vec<Job>) = batch
+            .jobs
+            .into_iter()
+            .partition(|_| has_room.next().unwrap_or(true));
         batch.jobs = kept;
-        self.refuse(refused, &Failed { kind: ErrorKind::Full, cause: None });
+        self.refuse(
+            refused,
+            &Failed {
+                kind: ErrorKind::Full,
+                cause: None,
+            },
+        );
         batch
     }
 }
 
-/// The bytes that can still be stored: on the device, and in the file, which keeps the room of what was
-/// deleted. Where they cannot be told, the device's own refusal will.
+/// The bytes that can still be stored: on the device, and in the file, which keeps the room of what
+/// was deleted. Where they cannot be told, the device's own refusal will.
 struct Room<'a> {
     committer: &'a Committer,
     free: u64,
-    /// Asked for only where the device alone has too little. Since Linux 6.13 a look at the file gives its
-    /// next write a time of its own, and a sync that writes the time as well takes a quarter longer.
-    /// <https://docs.kernel.org/filesystems/multigrain-ts.html>
+    /// Asked for only where the device alone has too little. Since Linux 6.13 a look at the file
+    /// gives its next write a time of its own, and a sync that writes the time as well takes a
+    /// quarter longer. <https://docs.kernel.org/filesystems/multigrain-ts.html>
     in_file: OnceCell<u64>,
 }
 
 impl<'a> Room<'a> {
     fn on(committer: &'a Committer) -> Self {
-        let free = committer.shared.engine.disk().free_bytes().unwrap_or(u64::MAX);
-        Self { committer, free, in_file: OnceCell::new() }
+        let free = committer
+            .shared
+            .engine
+            .disk()
+            .free_bytes()
+            .unwrap_or(u64::MAX);
+        Self {
+            committer,
+            free,
+            in_file: OnceCell::new(),
+        }
     }
 
     fn is_at_least(&self, bytes: u64) -> bool {
@@ -96,7 +119,11 @@ impl<'a> Room<'a> {
         /// The engine gives a large value pages in powers of two.
         const PAGES_PER_LIVE_BYTES_MAX: u64 = 2;
         *self.in_file.get_or_init(|| {
-            let taken = self.committer.live.all.saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
+            let taken = self
+                .committer
+                .live
+                .all
+                .saturating_mul(PAGES_PER_LIVE_BYTES_MAX);
             let used = self.committer.shared.engine.disk().used_bytes();
             used.unwrap_or(u64::MAX).saturating_sub(taken)
         })

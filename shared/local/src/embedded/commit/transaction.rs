@@ -11,20 +11,26 @@ use crate::embedded::failure::EngineError;
 use crate::embedded::inbox::{Batch, Failed, NewMessage, Work};
 use crate::embedded::record::{self, Header};
 use crate::embedded::store::version_of;
-use crate::embedded::tables::{COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts};
+use crate::embedded::tables::{
+    COMMIT, FOLDER, MESSAGES, OBJECT_BYTES, OBJECT_DIGESTS, OBJECTS, ObjectFacts,
+};
 
 type Messages<'t> = Table<'t, u64, &'static [u8]>;
 
 /// The size of the engine's pages.
 const PAGE_BYTES: usize = 4096;
 
-/// Largest distance of two settled messages that are deleted in one go. What lies between them is looked at.
+/// Largest distance of two settled messages that are deleted in one go. What lies between them is
+/// looked at.
 const DELETED_TOGETHER_DISTANCE: u64 = 8;
 
 impl Committer {
-    /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked at, for
-    /// the case that the transaction took effect all the same.
-    pub(super) fn write(&mut self, batch: &Batch) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
+    /// Writes a batch durably. The outcomes beside an error are those of the jobs that were looked
+    /// at, for the case that the transaction took effect all the same.
+    pub(super) fn write(
+        &mut self,
+        batch: &Batch,
+    ) -> Result<Vec<Outcome>, (EngineError, Vec<Outcome>)> {
         let mut outcomes = Vec::with_capacity(batch.jobs.len());
         match catch_panic(|| self.try_write(batch, &mut outcomes)) {
             Ok(()) => Ok(outcomes),
@@ -42,7 +48,9 @@ impl Committer {
         self.store(&mut messages, batch, outcomes)?;
         drop(messages);
         if !batch.stores_messages() {
-            transaction.open_table(FOLDER)?.insert(COMMIT, self.commit + 1)?;
+            transaction
+                .open_table(FOLDER)?
+                .insert(COMMIT, self.commit + 1)?;
         }
         Ok(transaction.commit()?)
     }
@@ -57,17 +65,27 @@ impl Committer {
         let number = self.next_sequence;
         match work {
             Work::Messages { messages: new, .. } => self.next_sequence += new.len() as u64,
-            Work::Redrive { messages: moved, .. } => {
+            Work::Redrive {
+                messages: moved, ..
+            } => {
                 for (sequence, _) in moved {
                     self.redrive(messages, *sequence)?;
                 }
             }
-            Work::Put { key, bytes, condition, modified_at } => {
+            Work::Put {
+                key,
+                bytes,
+                condition,
+                modified_at,
+            } => {
                 let mut objects = transaction.open_table(OBJECTS)?;
                 let known = objects.get(key.as_str())?;
                 let known: Option<ObjectFacts> = known.map(|facts| facts.value().into());
                 if !holds(condition, known) {
-                    return Ok(Err(Failed { kind: ErrorKind::PreconditionFailed, cause: None }));
+                    return Ok(Err(Failed {
+                        kind: ErrorKind::PreconditionFailed,
+                        cause: None,
+                    }));
                 }
                 self.live.remove(known.map_or(0, |known| known.bytes));
                 self.live.add(bytes.len() as u64);
@@ -83,7 +101,8 @@ impl Committer {
             Work::Delete { key } => {
                 let mut objects = transaction.open_table(OBJECTS)?;
                 let known = objects.remove(key.as_str())?;
-                self.live.remove(known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes));
+                self.live
+                    .remove(known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes));
                 let mut contents = transaction.open_table(OBJECT_BYTES)?;
                 contents.remove(key.as_str())?;
                 let mut digests = transaction.open_table(OBJECT_DIGESTS)?;
@@ -93,19 +112,26 @@ impl Committer {
         Ok(Ok(number))
     }
 
-    /// Deletes messages. Those that lie side by side are deleted in one go, since many share a page.
-    fn delete(&mut self, messages: &mut Messages<'_>, sequences: &[u64]) -> Result<(), EngineError> {
+    /// Deletes messages. Those that lie side by side are deleted in one go, since many share a
+    /// page.
+    fn delete(
+        &mut self,
+        messages: &mut Messages<'_>,
+        sequences: &[u64],
+    ) -> Result<(), EngineError> {
         for run in sequences.chunk_by(|one, next| next - one <= DELETED_TOGETHER_DISTANCE) {
             if let [sequence] = run {
                 if let Some(record) = messages.remove(sequence)? {
-                    self.live.remove_message(record::queue_of(record.value()), record.value().len());
+                    self.live
+                        .remove_message(record::queue_of(record.value()), record.value().len());
                 }
                 continue;
             }
             let is_kept = |sequence, record: &[u8]| {
                 let is_kept = run.binary_search(&sequence).is_err();
                 if !is_kept {
-                    self.live.remove_message(record::queue_of(record), record.len());
+                    self.live
+                        .remove_message(record::queue_of(record), record.len());
                 }
                 is_kept
             };
@@ -114,17 +140,21 @@ impl Committer {
         Ok(())
     }
 
-    /// Stores the messages of all jobs. They have the largest numbers of all, so that many are appended in
-    /// one go, and fill their pages. A single message is inserted, because a cursor writes the page that it
-    /// appends to again. So is the first after a large message, so that the large one is not written again.
+    /// Stores the messages of all jobs. They have the largest numbers of all, so that many are
+    /// appended in one go, and fill their pages. A single message is inserted, because a cursor
+    /// writes the page that it appends to again. So is the first after a large message, so that
+    /// the large one is not written again.
     fn store(
         &mut self,
         messages: &mut Messages<'_>,
         batch: &Batch,
         outcomes: &[Outcome],
     ) -> Result<(), EngineError> {
-        let numbered =
-            batch.jobs.iter().zip(outcomes).filter_map(|(job, outcome)| match (&job.work, outcome) {
+        let numbered = batch
+            .jobs
+            .iter()
+            .zip(outcomes)
+            .filter_map(|(job, outcome)| match (&job.work, outcome) {
                 (Work::Messages { messages, .. }, Ok(first)) => Some((*first..).zip(messages)),
                 _ => None,
             });
@@ -134,7 +164,10 @@ impl Committer {
             if new.peek().is_none() || has_large_end(messages)? {
                 let header = header(message);
                 let bytes = header.record_bytes(message.body.len());
-                header.write(&message.body, messages.insert_reserve(sequence, bytes)?.as_mut());
+                header.write(
+                    &message.body,
+                    messages.insert_reserve(sequence, bytes)?.as_mut(),
+                );
                 self.live.add_message(Some(message.to), bytes);
                 continue;
             }
@@ -152,13 +185,22 @@ impl Committer {
         Ok(())
     }
 
-    /// Changes only the queue of a record and its due time, which is now. A damaged record is not touched:
-    /// memory has its message in the redrive queue, and a receive after the next start puts it there again.
+    /// Changes only the queue of a record and its due time, which is now. A damaged record is not
+    /// touched: memory has its message in the redrive queue, and a receive after the next start
+    /// puts it there again.
     fn redrive(&mut self, messages: &mut Messages<'_>, sequence: u64) -> Result<(), EngineError> {
-        let old = messages.get(sequence)?.map(|record| record.value().to_vec());
-        let Some((header, body)) = old.as_deref().and_then(Header::read) else { return Ok(()) };
+        let old = messages
+            .get(sequence)?
+            .map(|record| record.value().to_vec());
+        let Some((header, body)) = old.as_deref().and_then(Header::read) else {
+            return Ok(());
+        };
         let old_bytes = old.as_ref().map_or(0, Vec::len);
-        let moved = Header { queue: QueueName::Redrive, due: header.sent_at, ..header };
+        let moved = Header {
+            queue: QueueName::Redrive,
+            due: header.sent_at,
+            ..header
+        };
         let bytes = moved.record_bytes(body.len());
         let mut record = messages.insert_reserve(sequence, bytes)?;
         moved.write(body, record.as_mut());
@@ -171,7 +213,10 @@ impl Committer {
 /// The numbers of all messages that end with a batch, in order.
 fn settled(batch: &Batch) -> Vec<u64> {
     let replaced = batch.jobs.iter().filter_map(|job| match &job.work {
-        Work::Messages { instead_of: Some((_, sequence)), .. } => Some(*sequence),
+        Work::Messages {
+            instead_of: Some((_, sequence)),
+            ..
+        } => Some(*sequence),
         _ => None,
     });
     let mut settled: Vec<_> = batch.deletes.iter().copied().chain(replaced).collect();
@@ -181,7 +226,9 @@ fn settled(batch: &Batch) -> Vec<u64> {
 
 /// Whether the last message fills pages of its own.
 fn has_large_end(messages: &Messages<'_>) -> Result<bool, EngineError> {
-    Ok(messages.last()?.is_some_and(|(_, record)| record.value().len() > PAGE_BYTES))
+    Ok(messages
+        .last()?
+        .is_some_and(|(_, record)| record.value().len() > PAGE_BYTES))
 }
 
 fn header(message: &NewMessage) -> Header<'_> {
@@ -204,6 +251,8 @@ fn holds(condition: &PutCondition, known: Option<ObjectFacts>) -> bool {
     match condition {
         PutCondition::Always => true,
         PutCondition::IfAbsent => known.is_none(),
-        PutCondition::IfMatch(etag) => known.is_some_and(|known| version_of(etag) == Some(known.version)),
+        PutCondition::IfMatch(etag) => {
+            known.is_some_and(|known| version_of(etag) == Some(known.version))
+        }
     }
 }

@@ -1,8 +1,9 @@
-//! The groups of one queue and their turns: the one with the fewest in flight first, round robin among
-//! equals.
+//! The groups of one queue and their turns: the one with the fewest in flight first, round robin
+//! among equals.
 //!
-//! A group gets another slot only while it has fewer in flight than are free (a dynamic threshold): however
-//! slow its endpoint and however long its backlog, a part of the slots stays free for the others.
+//! A group gets another slot only while it has fewer in flight than are free (a dynamic threshold):
+//! however slow its endpoint and however long its backlog, a part of the slots stays free for the
+//! others.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -45,13 +46,20 @@ impl Groups {
             return *id;
         }
         let name: Arc<str> = name.into();
-        let group = Group { name: name.clone(), ready: VecDeque::new(), in_flight: 0, delayed: 0, turn: 0 };
+        let group = Group {
+            name: name.clone(),
+            ready: VecDeque::new(),
+            in_flight: 0,
+            delayed: 0,
+            turn: 0,
+        };
         let id = if let Some(id) = self.unused.pop() {
             self.all[id as usize] = group;
             id
         } else {
             self.all.push(group);
-            // There are never more groups than messages, and memory does not hold that number of them.
+            // There are never more groups than messages, and memory does not hold that number of
+            // them.
             GroupId::try_from(self.all.len() - 1).unwrap_or(GroupId::MAX)
         };
         self.ids.insert(name, id);

@@ -10,23 +10,28 @@ use super::{Now, QueueIndex};
 const SET_BACK_MIN: Duration = Duration::from_secs(1);
 
 impl QueueIndex {
-    /// A clock that was set back makes no message wait longer: delays end when they would have. Slow
-    /// corrections, by which time servers keep a clock right, are below the least that counts. Answers
-    /// whether the moment is no older than the last one: an older one, of a caller that was slow, says
-    /// nothing about the clock or about what is due.
+    /// A clock that was set back makes no message wait longer: delays end when they would have.
+    /// Slow corrections, by which time servers keep a clock right, are below the least that
+    /// counts. Answers whether the moment is no older than the last one: an older one, of a
+    /// caller that was slow, says nothing about the clock or about what is due.
     pub(super) fn follow(&mut self, now: Now) -> bool {
         let last = *self.last.get_or_insert(now);
-        let Some(passed) = now.monotonic.checked_sub(last.monotonic) else { return false };
+        let Some(passed) = now.monotonic.checked_sub(last.monotonic) else {
+            return false;
+        };
         self.last = Some(now);
         let back = (last.wall + passed).since(now.wall);
         if back < SET_BACK_MIN {
             return true;
         }
         let back_ms = u64::try_from(back.as_millis()).unwrap_or(u64::MAX);
-        let earlier = |due: Timestamp| Timestamp::from_millis(due.as_millis().saturating_sub(back_ms));
+        let earlier =
+            |due: Timestamp| Timestamp::from_millis(due.as_millis().saturating_sub(back_ms));
         let delayed = std::mem::take(&mut self.delayed);
-        self.delayed =
-            delayed.into_iter().map(|((due, sequence), group)| ((earlier(due), sequence), group)).collect();
+        self.delayed = delayed
+            .into_iter()
+            .map(|((due, sequence), group)| ((earlier(due), sequence), group))
+            .collect();
         true
     }
 }

@@ -7,7 +7,10 @@ use super::*;
 const VISIBILITY: Duration = Duration::from_mins(1);
 
 fn at(ms: u64) -> Now {
-    Now { wall: Timestamp::from_millis(ms), monotonic: Duration::from_millis(ms) }
+    Now {
+        wall: Timestamp::from_millis(ms),
+        monotonic: Duration::from_millis(ms),
+    }
 }
 
 fn fill(index: &mut QueueIndex, group: &str, sequences: std::ops::Range<u64>) {
@@ -17,7 +20,12 @@ fn fill(index: &mut QueueIndex, group: &str, sequences: std::ops::Range<u64>) {
 }
 
 fn take(index: &mut QueueIndex, max: usize) -> Vec<u64> {
-    index.take(at(0), max, VISIBILITY).given.into_iter().map(|received| received.sequence).collect()
+    index
+        .take(at(0), max, VISIBILITY)
+        .given
+        .into_iter()
+        .map(|received| received.sequence)
+        .collect()
 }
 
 #[test]
@@ -38,10 +46,18 @@ fn a_clock_that_is_set_back_makes_no_delay_longer() {
     };
     index.counts(moment(100_000, 0));
     for (sequence, secs) in [(1, 10), (2, 600)] {
-        index.insert(sequence, "g", Timestamp::from_millis((100_000 + secs) * 1000), moment(100_000, 0).wall);
+        index.insert(
+            sequence,
+            "g",
+            Timestamp::from_millis((100_000 + secs) * 1000),
+            moment(100_000, 0).wall,
+        );
     }
     // Five seconds later the clock is set back by ten hours.
-    assert_eq!(index.until_next(moment(64_005, 5)), Some(Duration::from_secs(5)));
+    assert_eq!(
+        index.until_next(moment(64_005, 5)),
+        Some(Duration::from_secs(5))
+    );
     // A moment from before that, which comes late, changes nothing.
     assert_eq!(index.counts(moment(100_004, 4)).visible, 0);
     assert_eq!(index.counts(moment(64_009, 9)).visible, 0);
@@ -69,7 +85,10 @@ fn a_backlog_never_takes_the_last_slots() {
     fill(&mut index, "new", 100_000..101_000);
     assert_eq!(take(&mut index, 2000).len(), 250);
     fill(&mut index, "newer", 101_000..102_000);
-    assert_eq!(take(&mut index, 2000), (101_000..101_125).collect::<Vec<_>>());
+    assert_eq!(
+        take(&mut index, 2000),
+        (101_000..101_125).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -78,7 +97,10 @@ fn one_free_slot_is_enough_for_a_group_with_nothing_in_flight() {
     fill(&mut index, "a", 0..2);
     assert_eq!(take(&mut index, 2), [0]);
     assert_eq!(take(&mut index, 2), [0; 0]);
-    assert!(index.settle(Received { sequence: 0, count: 1 }));
+    assert!(index.settle(Received {
+        sequence: 0,
+        count: 1
+    }));
     assert_eq!(take(&mut index, 2), [1]);
 }
 
@@ -89,11 +111,36 @@ fn a_message_settled_late_is_skipped_and_its_neighbours_are_not() {
     take(&mut index, 3);
     let late = at(60_000);
     assert_eq!(index.counts(late).visible, 3);
-    assert!(index.settle(Received { sequence: 1, count: 1 }));
-    assert!(!index.settle(Received { sequence: 1, count: 1 }));
-    assert_eq!(index.counts(late), QueueCounts { visible: 2, delayed: 0, in_flight: 0 });
+    assert!(index.settle(Received {
+        sequence: 1,
+        count: 1
+    }));
+    assert!(!index.settle(Received {
+        sequence: 1,
+        count: 1
+    }));
+    assert_eq!(
+        index.counts(late),
+        QueueCounts {
+            visible: 2,
+            delayed: 0,
+            in_flight: 0
+        }
+    );
     let again = index.take(late, 10, VISIBILITY).given;
-    assert_eq!(again, [Received { sequence: 0, count: 2 }, Received { sequence: 2, count: 2 }]);
+    assert_eq!(
+        again,
+        [
+            Received {
+                sequence: 0,
+                count: 2
+            },
+            Received {
+                sequence: 2,
+                count: 2
+            }
+        ]
+    );
 }
 
 #[test]
@@ -101,17 +148,50 @@ fn a_message_held_late_and_released_is_given_once() {
     let mut index = QueueIndex::new(1000, 50);
     fill(&mut index, "a", 0..1);
     take(&mut index, 1);
-    let (late, received) = (at(60_000), Received { sequence: 0, count: 1 });
+    let (late, received) = (
+        at(60_000),
+        Received {
+            sequence: 0,
+            count: 1,
+        },
+    );
     assert_eq!(index.counts(late).visible, 1);
     for _ in 0..2 {
         assert!(index.hold(late, received));
         assert!(!index.hold(late, received) && !index.settle(received));
-        assert_eq!(index.counts(late), QueueCounts { visible: 0, delayed: 0, in_flight: 1 });
+        assert_eq!(
+            index.counts(late),
+            QueueCounts {
+                visible: 0,
+                delayed: 0,
+                in_flight: 1
+            }
+        );
         index.release(0);
-        assert_eq!(index.counts(late), QueueCounts { visible: 1, delayed: 0, in_flight: 0 });
+        assert_eq!(
+            index.counts(late),
+            QueueCounts {
+                visible: 1,
+                delayed: 0,
+                in_flight: 0
+            }
+        );
     }
-    assert_eq!(index.take(late, 10, VISIBILITY).given, [Received { sequence: 0, count: 2 }]);
-    assert_eq!(index.counts(late), QueueCounts { visible: 0, delayed: 0, in_flight: 1 });
+    assert_eq!(
+        index.take(late, 10, VISIBILITY).given,
+        [Received {
+            sequence: 0,
+            count: 2
+        }]
+    );
+    assert_eq!(
+        index.counts(late),
+        QueueCounts {
+            visible: 0,
+            delayed: 0,
+            in_flight: 1
+        }
+    );
 }
 
 #[test]
@@ -119,7 +199,11 @@ fn nothing_is_left_of_groups_that_are_done() {
     let mut index = QueueIndex::new(20_000, 50);
     for round in 0..3 {
         for group in 0..10_000 {
-            fill(&mut index, &format!("group {round} {group}"), group..group + 1);
+            fill(
+                &mut index,
+                &format!("group {round} {group}"),
+                group..group + 1,
+            );
         }
         for sequence in take(&mut index, 20_000) {
             assert!(index.settle(Received { sequence, count: 1 }));

@@ -11,25 +11,40 @@ use super::{Now, QueueIndex};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GroupMessages {
     pub(crate) count: GroupCount,
-    /// The first of them: visible ones, then those in flight, then those that become visible first.
+    /// The first of them: visible ones, then those in flight, then those that become visible
+    /// first.
     pub(crate) sequences: Vec<u64>,
 }
 
 impl QueueIndex {
-    /// The messages of these groups, with at most `each_max` sequence numbers of each. A walk through what is
-    /// delayed, of all groups, ends when all delayed messages of these are found.
-    pub(crate) fn waiting(&mut self, names: &[String], now: Now, each_max: usize) -> Vec<GroupMessages> {
+    /// The messages of these groups, with at most `each_max` sequence numbers of each. A walk
+    /// through what is delayed, of all groups, ends when all delayed messages of these are
+    /// found.
+    pub(crate) fn waiting(
+        &mut self,
+        names: &[String],
+        now: Now,
+        each_max: usize,
+    ) -> Vec<GroupMessages> {
         self.pass(now);
         let ids: Vec<_> = names.iter().map(|name| self.groups.find(name)).collect();
-        let mut found: BTreeMap<GroupId, GroupMessages> =
-            ids.iter().flatten().map(|id| (*id, self.visible_of(*id, each_max))).collect();
+        let mut found: BTreeMap<GroupId, GroupMessages> = ids
+            .iter()
+            .flatten()
+            .map(|id| (*id, self.visible_of(*id, each_max)))
+            .collect();
         for (sequence, flight) in &self.flights {
             if let Some(group) = found.get_mut(&flight.group) {
                 group.add(*sequence, each_max);
             }
         }
         self.add_delayed(&mut found, each_max);
-        ids.iter().map(|id| id.and_then(|id| found.get(&id).cloned()).unwrap_or_default()).collect()
+        ids.iter()
+            .map(|id| {
+                id.and_then(|id| found.get(&id).cloned())
+                    .unwrap_or_default()
+            })
+            .collect()
     }
 
     /// The visible messages of a group, without the entries of those that were settled late.
@@ -46,7 +61,10 @@ impl QueueIndex {
     }
 
     fn add_delayed(&self, found: &mut BTreeMap<GroupId, GroupMessages>, each_max: usize) {
-        let mut left: u64 = found.keys().map(|id| u64::from(self.groups.delayed(*id))).sum();
+        let mut left: u64 = found
+            .keys()
+            .map(|id| u64::from(self.groups.delayed(*id)))
+            .sum();
         for ((due, sequence), id) in &self.delayed {
             if left == 0 {
                 break;
@@ -69,11 +87,18 @@ impl GroupMessages {
     }
 }
 
-/// The first sequence numbers of groups that take turns, each with the place of its group, at most `max`.
+/// The first sequence numbers of groups that take turns, each with the place of its group, at most
+/// `max`.
 pub(crate) fn in_turns(groups: &[GroupMessages], max: usize) -> Vec<(usize, u64)> {
-    let longest = groups.iter().map(|group| group.sequences.len()).max().unwrap_or_default();
+    let longest = groups
+        .iter()
+        .map(|group| group.sequences.len())
+        .max()
+        .unwrap_or_default();
     let turn = |turn: usize| {
-        let next = move |(place, group): (usize, &GroupMessages)| Some((place, *group.sequences.get(turn)?));
+        let next = move |(place, group): (usize, &GroupMessages)| {
+            Some((place, *group.sequences.get(turn)?))
+        };
         groups.iter().enumerate().filter_map(next)
     };
     (0..longest).flat_map(turn).take(max).collect()

@@ -1,11 +1,14 @@
-//! Receiving: long polls that wait for a send, a due delay, a freed slot or the end of a visibility timeout.
+//! Receiving: long polls that wait for a send, a due delay, a freed slot or the end of a visibility
+//! timeout.
 
 use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage, validate};
+use posthaste_ports::{
+    Clock, ErrorKind, PortError, QueueName, ReceiveRequest, ReceivedMessage, validate,
+};
 
 use super::{LocalQueue, message_id, receipt};
 use crate::embedded::bodies::Content;
@@ -17,12 +20,16 @@ use crate::embedded::store::answer;
 
 const DOING: &str = "receive messages";
 
-/// Sleeps are no shorter: the wall clock counts whole milliseconds, and waking up within one would only spin.
+/// Sleeps are no shorter: the wall clock counts whole milliseconds, and waking up within one would
+/// only spin.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 impl<C: Clock> LocalQueue<C> {
     /// Receives messages, and waits for them as long as the request says.
-    pub(super) async fn long_poll(&self, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+    pub(super) async fn long_poll(
+        &self,
+        ask: ReceiveRequest,
+    ) -> Result<Vec<ReceivedMessage>, PortError> {
         validate::receive(&ask).map_err(|refusal| refusal.at(DOING))?;
         let end = self.clock.monotonic().saturating_add(ask.wait);
         loop {
@@ -35,7 +42,12 @@ impl<C: Clock> LocalQueue<C> {
             if !received.is_empty() || left.is_zero() {
                 return Ok(received);
             }
-            let until_next = self.queue().index.lock().until_next(now).unwrap_or(Duration::MAX);
+            let until_next = self
+                .queue()
+                .index
+                .lock()
+                .until_next(now)
+                .unwrap_or(Duration::MAX);
             tokio::select! {
                 () = changed => {}
                 () = self.clock.sleep(until_next.max(SLEEP_MIN).min(left)) => {}
@@ -43,15 +55,23 @@ impl<C: Clock> LocalQueue<C> {
         }
     }
 
-    /// Takes messages that are visible now; worn-out ones are moved until others come or none is left.
-    async fn try_receive(&self, now: Now, ask: ReceiveRequest) -> Result<Vec<ReceivedMessage>, PortError> {
+    /// Takes messages that are visible now; worn-out ones are moved until others come or none is
+    /// left.
+    async fn try_receive(
+        &self,
+        now: Now,
+        ask: ReceiveRequest,
+    ) -> Result<Vec<ReceivedMessage>, PortError> {
         loop {
             let take = |index: &mut QueueIndex| index.take(now, ask.max, ask.visibility);
             let Taken { given, worn_out } = self.queue().update(now, take);
             if worn_out.is_empty() {
                 return self.read(given).await;
             }
-            let work = Work::Redrive { from: self.name, messages: worn_out };
+            let work = Work::Redrive {
+                from: self.name,
+                messages: worn_out,
+            };
             // The work takes no new room, and must not wait: no other task knows of the messages.
             let moved = answer(DOING, self.shared().inbox.push(work, None).await);
             if !given.is_empty() {
@@ -69,9 +89,15 @@ impl<C: Clock> LocalQueue<C> {
         }
         let mut contents: Vec<Option<Found>> = {
             let mut bodies = self.shared().bodies.lock();
-            given.iter().map(|received| bodies.take(self.name, received.sequence).map(Found::Whole)).collect()
+            given
+                .iter()
+                .map(|received| bodies.take(self.name, received.sequence).map(Found::Whole))
+                .collect()
         };
-        let missing = given.iter().zip(&contents).filter(|(_, content)| content.is_none());
+        let missing = given
+            .iter()
+            .zip(&contents)
+            .filter(|(_, content)| content.is_none());
         let missing: Vec<u64> = missing.map(|(received, _)| received.sequence).collect();
         if !missing.is_empty() {
             let mut found = self.read_engine(&given, missing).await?.into_iter();
@@ -83,11 +109,17 @@ impl<C: Clock> LocalQueue<C> {
         Ok(given
             .into_iter()
             .zip(contents)
-            .filter_map(|(received, content)| self.message(received, content.unwrap_or(Found::Missing)))
+            .filter_map(|(received, content)| {
+                self.message(received, content.unwrap_or(Found::Missing))
+            })
             .collect())
     }
 
-    async fn read_engine(&self, given: &[Received], missing: Vec<u64>) -> Result<Vec<Found>, PortError> {
+    async fn read_engine(
+        &self,
+        given: &[Received],
+        missing: Vec<u64>,
+    ) -> Result<Vec<Found>, PortError> {
         let shared = self.handle.shared.clone();
         // On a blocking thread, because it may read the disk.
         let read = tokio::task::spawn_blocking(move || shared.engine.contents(&missing)).await;
@@ -96,7 +128,9 @@ impl<C: Clock> LocalQueue<C> {
             Ok(Err(error)) => PortError::caused(DOING, ErrorKind::Other, error),
             Err(error) => PortError::caused(DOING, ErrorKind::Other, error),
         };
-        self.queue().update(self.now(), |index| given.iter().for_each(|received| index.undo(*received)));
+        self.queue().update(self.now(), |index| {
+            given.iter().for_each(|received| index.undo(*received))
+        });
         Err(error)
     }
 
@@ -104,9 +138,12 @@ impl<C: Clock> LocalQueue<C> {
         let Content { sent_at, body } = match content {
             Found::Whole(content) => content,
             Found::Missing => {
-                // Impossible, because the index follows the engine. The visibility timeout keeps the message
-                // out of the way.
-                tracing::error!(sequence = received.sequence, "a message of the index is not in the store");
+                // Impossible, because the index follows the engine. The visibility timeout keeps
+                // the message out of the way.
+                tracing::error!(
+                    sequence = received.sequence,
+                    "a message of the index is not in the store"
+                );
                 return None;
             }
             Found::Damaged(record) => return self.damaged(received, record.as_deref()),
@@ -114,9 +151,9 @@ impl<C: Clock> LocalQueue<C> {
         Some(self.received(received, sent_at, body))
     }
 
-    /// A damaged message moves to the redrive queue, whose messages are kept byte for byte. A message that
-    /// cannot even be read stays there, out of the way of others, and is tried again after each visibility
-    /// timeout.
+    /// A damaged message moves to the redrive queue, whose messages are kept byte for byte. A
+    /// message that cannot even be read stays there, out of the way of others, and is tried
+    /// again after each visibility timeout.
     fn damaged(&self, received: Received, record: Option<&[u8]>) -> Option<ReceivedMessage> {
         let now = self.now();
         if self.name != QueueName::Redrive {

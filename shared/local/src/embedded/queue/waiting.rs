@@ -23,8 +23,14 @@ impl<C: Clock> LocalQueue<C> {
         let now = self.now();
         let found = self.queue().index.lock().waiting(groups, now, bodies_max);
         for some in in_turns(&found, bodies_max).chunks(BODIES_AT_ONCE) {
-            let bodies = self.bodies(some.iter().map(|(_, sequence)| *sequence).collect()).await?;
-            if !some.iter().zip(&bodies).all(|((place, _), body)| see(*place, body.as_ref())) {
+            let bodies = self
+                .bodies(some.iter().map(|(_, sequence)| *sequence).collect())
+                .await?;
+            if !some
+                .iter()
+                .zip(&bodies)
+                .all(|((place, _), body)| see(*place, body.as_ref()))
+            {
                 break;
             }
         }

@@ -21,11 +21,21 @@ use posthaste_testkit::{ManualClock, SeededEntropy};
 const DELIVERIES: QueueName = QueueName::Deliveries;
 
 async fn send(local: &Local<ManualClock>, message: OutgoingMessage) -> MessageId {
-    local.queue(DELIVERIES).send_batch(vec![message]).await.unwrap().remove(0).unwrap()
+    local
+        .queue(DELIVERIES)
+        .send_batch(vec![message])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap()
 }
 
 fn counts(visible: u64, delayed: u64, in_flight: u64) -> QueueCounts {
-    QueueCounts { visible, delayed, in_flight }
+    QueueCounts {
+        visible,
+        delayed,
+        in_flight,
+    }
 }
 
 #[tokio::test]
@@ -35,7 +45,9 @@ async fn a_second_opening_of_a_folder_is_refused_by_name() {
     let open = || Local::open(&dir, LocalOptions::default(), SystemClock, SystemEntropy);
     let first = open().unwrap();
     let error = open().unwrap_err();
-    assert!(matches!(&error, OpenError::Locked { pid: Some(pid), .. } if *pid == std::process::id()));
+    assert!(
+        matches!(&error, OpenError::Locked { pid: Some(pid), .. } if *pid == std::process::id())
+    );
     let expected = format!(
         "the data folder {} is open in another posthaste (process {})",
         dir.display(),
@@ -49,11 +61,21 @@ async fn a_second_opening_of_a_folder_is_refused_by_name() {
 #[tokio::test]
 async fn a_folder_whose_lock_file_was_deleted_is_refused_too() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Local::open(folder.path(), LocalOptions::default(), SystemClock, SystemEntropy);
+    let open = || {
+        Local::open(
+            folder.path(),
+            LocalOptions::default(),
+            SystemClock,
+            SystemEntropy,
+        )
+    };
     let first = open().unwrap();
     std::fs::remove_file(folder.path().join(LOCK_FILE)).unwrap();
     let error = open().unwrap_err();
-    assert!(matches!(&error, OpenError::Locked { pid: None, .. }), "{error:?}");
+    assert!(
+        matches!(&error, OpenError::Locked { pid: None, .. }),
+        "{error:?}"
+    );
     assert!(first.state().get("still/there").await.unwrap().is_none());
     first.close().await;
     open().unwrap().close().await;
@@ -64,10 +86,19 @@ async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
-    let open = |dir: &std::path::Path| Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy);
+    let open = |dir: &std::path::Path| {
+        Local::open(dir, LocalOptions::default(), SystemClock, SystemEntropy)
+    };
     assert!(matches!(open(&file).unwrap_err(), OpenError::Folder { .. }));
-    std::fs::write(folder.path().join("posthaste.redb"), "this is no database".repeat(1000)).unwrap();
-    assert!(matches!(open(folder.path()).unwrap_err(), OpenError::Engine { .. }));
+    std::fs::write(
+        folder.path().join("posthaste.redb"),
+        "this is no database".repeat(1000),
+    )
+    .unwrap();
+    assert!(matches!(
+        open(folder.path()).unwrap_err(),
+        OpenError::Engine { .. }
+    ));
     assert!(folder.path().join(LOCK_FILE).exists());
 }
 
@@ -75,16 +106,39 @@ async fn a_folder_that_cannot_be_made_or_a_file_that_is_no_store_is_an_error() {
 async fn what_was_in_flight_is_visible_after_a_restart_and_delays_go_on() {
     let (device, clock) = (Device::default(), clock());
     let local = open_with(&device, &LocalOptions::default(), &clock);
-    let id = send(&local, OutgoingMessage { group: Some("g".to_owned()), ..message("now") }).await;
-    send(&local, OutgoingMessage { delay_secs: 900, ..message("later") }).await;
-    let receipt = local.queue(DELIVERIES).receive(ask(10)).await.unwrap().remove(0).receipt;
+    let id = send(
+        &local,
+        OutgoingMessage {
+            group: Some("g".to_owned()),
+            ..message("now")
+        },
+    )
+    .await;
+    send(
+        &local,
+        OutgoingMessage {
+            delay_secs: 900,
+            ..message("later")
+        },
+    )
+    .await;
+    let receipt = local
+        .queue(DELIVERIES)
+        .receive(ask(10))
+        .await
+        .unwrap()
+        .remove(0)
+        .receipt;
     local.close().await;
     clock.advance(Duration::from_secs(899));
     let local = open_with(&device, &LocalOptions::default(), &clock);
     let queue = local.queue(DELIVERIES);
     assert_eq!(queue.counts().await.unwrap(), counts(1, 1, 0));
     let again = queue.receive(ask(10)).await.unwrap().remove(0);
-    assert_eq!((&again.id, again.receive_count, text(&again)), (&id, 1, "now".to_owned()));
+    assert_eq!(
+        (&again.id, again.receive_count, text(&again)),
+        (&id, 1, "now".to_owned())
+    );
     // A receipt from before the restart is worth nothing, though the receive counts are the same.
     assert_ne!(again.receipt, receipt);
     queue.acknowledge(&receipt).await.unwrap();
@@ -101,8 +155,17 @@ async fn ids_never_come_twice_though_messages_were_deleted() {
     for _ in 0..3 {
         let local = open(&device);
         ids.push(send(&local, message("x")).await);
-        let received = local.queue(DELIVERIES).receive(ask(1)).await.unwrap().remove(0);
-        local.queue(DELIVERIES).acknowledge(&received.receipt).await.unwrap();
+        let received = local
+            .queue(DELIVERIES)
+            .receive(ask(1))
+            .await
+            .unwrap()
+            .remove(0);
+        local
+            .queue(DELIVERIES)
+            .acknowledge(&received.receipt)
+            .await
+            .unwrap();
         local.close().await;
     }
     let (first, last) = (ids[0].clone(), ids[2].clone());
@@ -118,8 +181,15 @@ async fn acknowledgements_are_written_when_the_store_closes() {
     send(&local, message("done")).await;
     send(&local, message("open")).await;
     let received = local.queue(DELIVERIES).receive(ask(10)).await.unwrap();
-    let done = received.iter().find(|message| text(message) == "done").unwrap();
-    local.queue(DELIVERIES).acknowledge(&done.receipt).await.unwrap();
+    let done = received
+        .iter()
+        .find(|message| text(message) == "done")
+        .unwrap();
+    local
+        .queue(DELIVERIES)
+        .acknowledge(&done.receipt)
+        .await
+        .unwrap();
     local.close().await;
     assert_eq!(drain(&open(&device), DELIVERIES).await, ["open"]);
 }
@@ -132,8 +202,22 @@ async fn a_closed_store_answers_with_errors() {
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     local.close().await;
     let other = Some(ErrorKind::Other);
-    assert_eq!(queue.send_batch(vec![message("y")]).await.err().map(|error| error.kind), other);
-    assert_eq!(queue.replace(&received.receipt, vec![]).await.err().map(|error| error.kind), other);
+    assert_eq!(
+        queue
+            .send_batch(vec![message("y")])
+            .await
+            .err()
+            .map(|error| error.kind),
+        other
+    );
+    assert_eq!(
+        queue
+            .replace(&received.receipt, vec![])
+            .await
+            .err()
+            .map(|error| error.kind),
+        other
+    );
     assert_eq!(state.get("key").await.err().map(|error| error.kind), other);
     let put = state.put("key", Bytes::new(), PutCondition::Always).await;
     assert_eq!(put.err().map(|error| error.kind), other);
@@ -150,7 +234,8 @@ async fn senders_at_once_share_their_fsyncs() {
     });
     let ids = join_all(senders).await;
     assert_eq!(ids.len(), 200);
-    // The first may go alone while a second group gathers. There are more only if this thread is interrupted.
+    // The first may go alone while a second group gathers. There are more only if this thread is
+    // interrupted.
     let syncs = device.syncs() - before;
     assert!(syncs < 100, "{syncs} syncs");
     assert_eq!(local.gauges(), Gauges::default());
@@ -163,15 +248,30 @@ async fn records_that_are_sent_count_as_a_call_and_as_nothing_that_is_published(
     let _all_room = local.handle.shared.inbox.room(usize::MAX).await;
     let waiting = |queue| {
         let queue = local.queue(queue);
-        let mut sending = Box::pin(async move { queue.send_batch(vec![message("x")]).await.map(drop) });
+        let mut sending =
+            Box::pin(async move { queue.send_batch(vec![message("x")]).await.map(drop) });
         assert!(futures_util::FutureExt::now_or_never(&mut sending).is_none());
         (local.gauges(), sending)
     };
     let (gauges, publish) = waiting(DELIVERIES);
-    assert_eq!(gauges, Gauges { version_buckets: 1, batch_points: 1, calls: 1 });
+    assert_eq!(
+        gauges,
+        Gauges {
+            version_buckets: 1,
+            batch_points: 1,
+            calls: 1
+        }
+    );
     drop(publish);
     let (gauges, records) = waiting(QueueName::Records);
-    assert_eq!(gauges, Gauges { version_buckets: 0, batch_points: 0, calls: 1 });
+    assert_eq!(
+        gauges,
+        Gauges {
+            version_buckets: 0,
+            batch_points: 0,
+            calls: 1
+        }
+    );
     drop(records);
 }
 
@@ -180,9 +280,18 @@ async fn records_are_still_in_their_queue_after_a_restart() {
     let device = Device::default();
     let local = open(&device);
     send(&local, message("delivery")).await;
-    let received = local.queue(DELIVERIES).receive(ask(1)).await.unwrap().remove(0);
+    let received = local
+        .queue(DELIVERIES)
+        .receive(ask(1))
+        .await
+        .unwrap()
+        .remove(0);
     let successors = vec![to(QueueName::Records, "records"), to(DELIVERIES, "retry")];
-    local.queue(DELIVERIES).replace(&received.receipt, successors).await.unwrap();
+    local
+        .queue(DELIVERIES)
+        .replace(&received.receipt, successors)
+        .await
+        .unwrap();
     local.close().await;
     let local = open(&device);
     assert_eq!(drain(&local, QueueName::Records).await, ["records"]);
@@ -197,12 +306,25 @@ async fn a_caller_that_gives_up_leaves_whole_work() {
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     {
         let replace = queue.replace(&received.receipt, vec![to(DELIVERIES, "new")]);
-        // Polled once, then dropped: the work is with the commit thread, which may even have done it by then.
+        // Polled once, then dropped: the work is with the commit thread, which may even have done
+        // it by then.
         let _ = futures_util::FutureExt::now_or_never(replace);
     }
     assert_eq!(local.gauges(), Gauges::default());
-    let waiting = ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) };
-    assert_eq!(queue.receive(waiting).await.unwrap().iter().map(text).collect::<Vec<_>>(), ["new"]);
+    let waiting = ReceiveRequest {
+        wait: Duration::from_secs(20),
+        ..ask(10)
+    };
+    assert_eq!(
+        queue
+            .receive(waiting)
+            .await
+            .unwrap()
+            .iter()
+            .map(text)
+            .collect::<Vec<_>>(),
+        ["new"]
+    );
     assert_eq!(queue.counts().await.unwrap(), counts(0, 0, 1));
 }
 
@@ -212,7 +334,10 @@ async fn every_waiting_receiver_is_woken_for_its_message() {
     let receivers: Vec<_> = (0..50)
         .map(|_| {
             let local = local.clone();
-            let waiting = ReceiveRequest { wait: Duration::from_secs(20), ..ask(1) };
+            let waiting = ReceiveRequest {
+                wait: Duration::from_secs(20),
+                ..ask(1)
+            };
             tokio::spawn(async move { local.queue(DELIVERIES).receive(waiting).await.unwrap() })
         })
         .collect();
@@ -226,29 +351,47 @@ async fn every_waiting_receiver_is_woken_for_its_message() {
         bodies.extend(receiver.await.unwrap().iter().map(text));
     }
     bodies.sort();
-    let expected: Vec<_> = (0..5).flat_map(|batch| (0..10).map(move |n| format!("{batch}{n}"))).collect();
+    let expected: Vec<_> = (0..5)
+        .flat_map(|batch| (0..10).map(move |n| format!("{batch}{n}")))
+        .collect();
     assert_eq!(bodies, expected);
 }
 
 #[tokio::test]
 async fn at_the_limit_a_receive_waits_for_a_slot() {
-    let options = LocalOptions { deliveries_in_flight_max: 2, ..LocalOptions::default() };
+    let options = LocalOptions {
+        deliveries_in_flight_max: 2,
+        ..LocalOptions::default()
+    };
     let local = open_with(&Device::default(), &options, &clock());
     let queue = local.queue(DELIVERIES);
     for (n, group) in ["a", "b", "c"].into_iter().enumerate() {
-        send(&local, OutgoingMessage { group: Some(group.to_owned()), ..message(n.to_string()) }).await;
+        send(
+            &local,
+            OutgoingMessage {
+                group: Some(group.to_owned()),
+                ..message(n.to_string())
+            },
+        )
+        .await;
     }
     let taken = queue.receive(ask(10)).await.unwrap();
     assert_eq!(taken.len(), 2);
     assert_eq!(queue.receive(ask(10)).await.unwrap().len(), 0);
     let waiting = tokio::spawn({
         let queue = queue.clone();
-        let ask = ReceiveRequest { wait: Duration::from_secs(20), ..ask(10) };
+        let ask = ReceiveRequest {
+            wait: Duration::from_secs(20),
+            ..ask(10)
+        };
         async move { queue.receive(ask).await.unwrap() }
     });
     tokio::task::yield_now().await;
     queue.acknowledge(&taken[0].receipt).await.unwrap();
-    assert_eq!(waiting.await.unwrap().iter().map(text).collect::<Vec<_>>(), ["2"]);
+    assert_eq!(
+        waiting.await.unwrap().iter().map(text).collect::<Vec<_>>(),
+        ["2"]
+    );
 }
 
 #[tokio::test]
@@ -260,15 +403,27 @@ async fn a_wait_ends_when_a_visibility_timeout_does() {
     let waiting = tokio::spawn({
         let queue = queue.clone();
         async move {
-            let briefly = ReceiveRequest { visibility: Duration::from_secs(3), ..ask(1) };
+            let briefly = ReceiveRequest {
+                visibility: Duration::from_secs(3),
+                ..ask(1)
+            };
             assert_eq!(queue.receive(briefly).await.unwrap().len(), 1);
-            queue.receive(ReceiveRequest { wait: Duration::from_secs(20), ..ask(1) }).await.unwrap()
+            queue
+                .receive(ReceiveRequest {
+                    wait: Duration::from_secs(20),
+                    ..ask(1)
+                })
+                .await
+                .unwrap()
         }
     });
     while clock.sleepers() == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(clock.advance_to_next(), Some(super::START + Duration::from_secs(3)));
+    assert_eq!(
+        clock.advance_to_next(),
+        Some(super::START + Duration::from_secs(3))
+    );
     assert_eq!(waiting.await.unwrap()[0].receive_count, 2);
 }
 
@@ -278,17 +433,33 @@ async fn a_wait_hears_of_a_delay_that_begins_meanwhile() {
     let local = open_with(&Device::default(), &LocalOptions::default(), &clock);
     let queue = local.queue(DELIVERIES);
     let waiting = tokio::spawn(async move {
-        queue.receive(ReceiveRequest { wait: Duration::from_secs(20), ..ask(1) }).await.unwrap()
+        queue
+            .receive(ReceiveRequest {
+                wait: Duration::from_secs(20),
+                ..ask(1)
+            })
+            .await
+            .unwrap()
     });
     while clock.sleepers() == 0 {
         tokio::task::yield_now().await;
     }
-    send(&local, OutgoingMessage { delay_secs: 2, ..message("soon") }).await;
+    send(
+        &local,
+        OutgoingMessage {
+            delay_secs: 2,
+            ..message("soon")
+        },
+    )
+    .await;
     while clock.next_due() != Some(super::START + Duration::from_secs(2)) {
         tokio::task::yield_now().await;
     }
     clock.advance_to_next();
-    assert_eq!(waiting.await.unwrap().iter().map(text).collect::<Vec<_>>(), ["soon"]);
+    assert_eq!(
+        waiting.await.unwrap().iter().map(text).collect::<Vec<_>>(),
+        ["soon"]
+    );
 }
 
 #[tokio::test]
@@ -298,7 +469,12 @@ async fn versions_of_objects_never_come_twice() {
     for _ in 0..3 {
         let local = open(&device);
         let state = local.state();
-        etags.push(state.put("key", Bytes::from("same"), PutCondition::IfAbsent).await.unwrap());
+        etags.push(
+            state
+                .put("key", Bytes::from("same"), PutCondition::IfAbsent)
+                .await
+                .unwrap(),
+        );
         state.delete("key").await.unwrap();
         local.close().await;
     }
@@ -310,7 +486,17 @@ async fn a_new_folder_has_ids_of_its_own() {
     let open = |seed| {
         let lock = super::FolderLock::none();
         let (disk, clock) = (Box::new(Device::default()), clock());
-        Local::open_disk(disk, lock, &LocalOptions::default(), clock, &SeededEntropy::new(seed)).unwrap()
+        Local::open_disk(
+            disk,
+            lock,
+            &LocalOptions::default(),
+            clock,
+            &SeededEntropy::new(seed),
+        )
+        .unwrap()
     };
-    assert_ne!(send(&open(1), message("x")).await, send(&open(2), message("x")).await);
+    assert_ne!(
+        send(&open(1), message("x")).await,
+        send(&open(2), message("x")).await
+    );
 }

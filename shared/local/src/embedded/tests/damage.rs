@@ -1,11 +1,13 @@
-//! Damage on the disk: any damage ends in one clear error, or in a store that gives out only messages that
-//! were sent to it and says what was lost.
+//! Damage on the disk: any damage ends in one clear error, or in a store that gives out only
+//! messages that were sent to it and says what was lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
-use posthaste_ports::{Entropy, ErrorKind, ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender};
+use posthaste_ports::{
+    Entropy, ErrorKind, ObjectStore, PutCondition, QueueName, QueueReceiver, QueueSender,
+};
 
 use super::device::Device;
 use super::{ask, message, open, to};
@@ -28,24 +30,42 @@ struct Given {
     objects: BTreeMap<String, String>,
 }
 
-const QUEUES: [(&str, QueueName); 2] =
-    [("deliveries", QueueName::Deliveries), ("dead letters", QueueName::DeadLetters)];
+const QUEUES: [(&str, QueueName); 2] = [
+    ("deliveries", QueueName::Deliveries),
+    ("dead letters", QueueName::DeadLetters),
+];
 
 /// A folder with messages of all sizes and objects, closed in order.
 async fn fill(dir: &Path) -> Given {
     let local = open_folder(dir).unwrap();
-    let mut given = Given { bodies: BTreeMap::new(), objects: BTreeMap::new() };
+    let mut given = Given {
+        bodies: BTreeMap::new(),
+        objects: BTreeMap::new(),
+    };
     for (name, queue) in QUEUES {
         for n in 0..60_usize {
             let body = format!("{name} {n} {}", "x".repeat(n * n));
-            local.queue(queue).send_batch(vec![message(body.clone())]).await.unwrap().remove(0).unwrap();
+            local
+                .queue(queue)
+                .send_batch(vec![message(body.clone())])
+                .await
+                .unwrap()
+                .remove(0)
+                .unwrap();
             given.bodies.entry(name).or_default().insert(body);
         }
     }
     for n in 0..60_usize {
-        let (key, bytes) = (format!("topics/{n:03}.json"), format!("object {n} {}", "y".repeat(n * n)));
+        let (key, bytes) = (
+            format!("topics/{n:03}.json"),
+            format!("object {n} {}", "y".repeat(n * n)),
+        );
         let put = Bytes::from(bytes.clone());
-        local.state().put(&key, put, PutCondition::Always).await.unwrap();
+        local
+            .state()
+            .put(&key, put, PutCondition::Always)
+            .await
+            .unwrap();
         given.objects.insert(key, bytes);
     }
     local.close().await;
@@ -73,29 +93,40 @@ fn damage(bytes: &mut Vec<u8>, seed: u64) {
     }
 }
 
-/// The contents that an opened store shows: bodies and objects that were given, or an error, or what is kept
-/// as damaged.
+/// The contents that an opened store shows: bodies and objects that were given, or an error, or
+/// what is kept as damaged.
 async fn is_true(local: &Local<SystemClock>, given: &Given, context: &str) {
     let mut whole = 0;
     for (name, queue) in QUEUES {
         for body in drain(local, queue).await {
-            assert!(given.bodies[name].contains(&body), "{context}: {name} has {body:.60}");
+            assert!(
+                given.bodies[name].contains(&body),
+                "{context}: {name} has {body:.60}"
+            );
             whole += 1;
         }
     }
     let kept = drain(local, QueueName::Redrive).await;
     let kept = kept.iter().inspect(|body| {
-        assert!(body.starts_with("posthaste: this message was damaged"), "{context}: {body:.60}");
+        assert!(
+            body.starts_with("posthaste: this message was damaged"),
+            "{context}: {body:.60}"
+        );
     });
     let all: usize = given.bodies.values().map(BTreeSet::len).sum();
     let kept = kept.count();
     // A due time that was altered makes a message wait; it is found damaged when it is received.
     let waiting = waiting(local).await;
-    assert_eq!(whole + kept + waiting, all, "{context}: {whole} whole, {kept} kept, {waiting} waiting");
+    assert_eq!(
+        whole + kept + waiting,
+        all,
+        "{context}: {whole} whole, {kept} kept, {waiting} waiting"
+    );
     for (key, bytes) in &given.objects {
         // An error names the object.
         if let Ok(found) = local.state().get(key).await {
-            let found = found.unwrap_or_else(|| panic!("{context}: {key} looks as if it had never been"));
+            let found =
+                found.unwrap_or_else(|| panic!("{context}: {key} looks as if it had never been"));
             assert_eq!(found.bytes, bytes.as_bytes(), "{context}: {key}");
         }
     }
@@ -116,7 +147,11 @@ async fn drain(local: &Local<SystemClock>, queue: QueueName) -> Vec<String> {
         // A receive of damaged messages is empty although more messages follow.
         let before = local.queue(queue).counts().await.unwrap().visible;
         let received = local.queue(queue).receive(ask(10)).await.unwrap();
-        bodies.extend(received.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned()));
+        bodies.extend(
+            received
+                .iter()
+                .map(|message| String::from_utf8_lossy(&message.body).into_owned()),
+        );
         if before == 0 {
             return bodies;
         }
@@ -129,7 +164,8 @@ fn write(dir: &Path, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only_what_was_written() {
+async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only_what_was_written()
+{
     let folder = tempfile::tempdir().unwrap();
     let given = fill(&folder.path().join("whole")).await;
     let whole = std::fs::read(folder.path().join("whole").join(ENGINE_FILE)).unwrap();
@@ -140,15 +176,28 @@ async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only
         let dir = folder.path().join(seed.to_string());
         write(&dir, &bytes);
         let report = check(&dir).unwrap();
-        assert_eq!(std::fs::read(dir.join(ENGINE_FILE)).unwrap(), bytes, "{seed}: a check changes nothing");
+        assert_eq!(
+            std::fs::read(dir.join(ENGINE_FILE)).unwrap(),
+            bytes,
+            "{seed}: a check changes nothing"
+        );
         seen += u32::from(report.damages > 0);
         match open_folder(&dir) {
             Err(error) => {
                 let text = error.to_string();
                 assert!(matches!(error, OpenError::Engine { .. }), "{seed}: {text}");
-                assert!(text.contains(dir.join(ENGINE_FILE).to_str().unwrap()), "{seed}: {text}");
-                assert!(text.contains("restore the data folder from a backup"), "{seed}: {text}");
-                assert!(report.damages > 0, "{seed}: a check that saw nothing, and a start that did: {text}");
+                assert!(
+                    text.contains(dir.join(ENGINE_FILE).to_str().unwrap()),
+                    "{seed}: {text}"
+                );
+                assert!(
+                    text.contains("restore the data folder from a backup"),
+                    "{seed}: {text}"
+                );
+                assert!(
+                    report.damages > 0,
+                    "{seed}: a check that saw nothing, and a start that did: {text}"
+                );
                 refused += 1;
             }
             Ok(local) => {
@@ -159,7 +208,10 @@ async fn whatever_is_damaged_ends_in_a_clear_error_or_in_a_store_that_shows_only
         std::fs::remove_dir_all(&dir).unwrap();
     }
     // Both ways are taken, and what is damaged but never read (free pages) is no damage.
-    assert!(refused > 30 && refused < 200 && seen >= refused, "{refused} refused, {seen} seen");
+    assert!(
+        refused > 30 && refused < 200 && seen >= refused,
+        "{refused} refused, {seen} seen"
+    );
 }
 
 #[tokio::test]
@@ -172,17 +224,28 @@ async fn an_empty_or_foreign_file_is_refused_and_stays_as_it_is() {
     transaction.commit().unwrap();
     drop(database);
     let foreign = std::fs::read(foreign).unwrap();
-    for (name, bytes) in
-        [("empty", &b""[..]), ("short", b"x"), ("text", &[b't'; 9000]), ("foreign", &foreign)]
-    {
+    for (name, bytes) in [
+        ("empty", &b""[..]),
+        ("short", b"x"),
+        ("text", &[b't'; 9000]),
+        ("foreign", &foreign),
+    ] {
         let dir = folder.path().join(name);
         write(&dir, bytes);
         let error = open_folder(&dir).unwrap_err().to_string();
-        assert!(error.contains("move the file away to begin with an empty store"), "{name}: {error}");
+        assert!(
+            error.contains("move the file away to begin with an empty store"),
+            "{name}: {error}"
+        );
         assert!(dir.join(ENGINE_FILE).exists());
         assert_eq!(check(&dir).unwrap().damages, 1, "{name}");
     }
-    assert_eq!(std::fs::metadata(folder.path().join("empty").join(ENGINE_FILE)).unwrap().len(), 0);
+    assert_eq!(
+        std::fs::metadata(folder.path().join("empty").join(ENGINE_FILE))
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 #[tokio::test]
@@ -191,7 +254,12 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     let (dir, copy) = (folder.path().join("whole"), folder.path().join("copy"));
     fill(&dir).await;
     let report = check(&dir).unwrap();
-    assert_eq!((report.messages, report.objects, report.damages), (120, 60, 0), "{:?}", report.named);
+    assert_eq!(
+        (report.messages, report.objects, report.damages),
+        (120, 60, 0),
+        "{:?}",
+        report.named
+    );
     // A reader keeps no other reader out.
     let reader = std::fs::File::open(dir.join(ENGINE_FILE)).unwrap();
     reader.lock_shared().unwrap();
@@ -199,11 +267,20 @@ async fn a_whole_folder_has_no_damage_also_after_an_end_that_was_none() {
     drop(reader);
     let local = open_folder(&dir).unwrap();
     assert!(matches!(check(&dir).unwrap_err(), OpenError::Locked { .. }));
-    local.state().put("a", Bytes::from("b"), PutCondition::Always).await.unwrap();
+    local
+        .state()
+        .put("a", Bytes::from("b"), PutCondition::Always)
+        .await
+        .unwrap();
     // The state that `kill -9` leaves.
     write(&copy, &std::fs::read(dir.join(ENGINE_FILE)).unwrap());
     let report = check(&copy).unwrap();
-    assert_eq!((report.objects, report.damages), (61, 0), "{:?}", report.named);
+    assert_eq!(
+        (report.objects, report.damages),
+        (61, 0),
+        "{:?}",
+        report.named
+    );
     local.close().await;
 }
 
@@ -227,17 +304,43 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
     let local = open_folder(folder.path()).unwrap();
     let queue = local.queue(QueueName::Deliveries);
     for body in ["before", "amount: 100", "after"] {
-        queue.send_batch(vec![message(body)]).await.unwrap().remove(0).unwrap();
+        queue
+            .send_batch(vec![message(body)])
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap();
     }
-    local.state().put("topics/a.json", Bytes::from("secret: old"), PutCondition::Always).await.unwrap();
+    local
+        .state()
+        .put(
+            "topics/a.json",
+            Bytes::from("secret: old"),
+            PutCondition::Always,
+        )
+        .await
+        .unwrap();
     local.close().await;
-    alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
-    alter(&folder.path().join(ENGINE_FILE), "secret: old", "secret: new");
+    alter(
+        &folder.path().join(ENGINE_FILE),
+        "amount: 100",
+        "amount: 999",
+    );
+    alter(
+        &folder.path().join(ENGINE_FILE),
+        "secret: old",
+        "secret: new",
+    );
     assert_eq!(check(folder.path()).unwrap().damages, 3);
     let local = open_folder(folder.path()).unwrap();
-    assert_eq!(drain(&local, QueueName::Deliveries).await, ["before", "after"].map(String::from));
+    assert_eq!(
+        drain(&local, QueueName::Deliveries).await,
+        ["before", "after"].map(String::from)
+    );
     let kept = drain(&local, QueueName::Redrive).await;
-    assert!(kept.len() == 1 && kept[0].starts_with("posthaste: ") && kept[0].ends_with("amount: 999"));
+    assert!(
+        kept.len() == 1 && kept[0].starts_with("posthaste: ") && kept[0].ends_with("amount: 999")
+    );
     let error = local.state().get("topics/a.json").await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(
@@ -245,8 +348,25 @@ async fn a_payload_that_was_altered_on_disk_is_never_sent_and_kept_byte_for_byte
         "the object topics/a.json is damaged on disk: its bytes are not those that were written"
     );
     // Written again, it is whole again.
-    local.state().put("topics/a.json", Bytes::from("secret: x"), PutCondition::Always).await.unwrap();
-    assert_eq!(local.state().get("topics/a.json").await.unwrap().unwrap().bytes, "secret: x");
+    local
+        .state()
+        .put(
+            "topics/a.json",
+            Bytes::from("secret: x"),
+            PutCondition::Always,
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        local
+            .state()
+            .get("topics/a.json")
+            .await
+            .unwrap()
+            .unwrap()
+            .bytes,
+        "secret: x"
+    );
     local.close().await;
 }
 
@@ -255,22 +375,55 @@ async fn a_kept_message_is_gone_once_it_was_written_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let local = open_folder(folder.path()).unwrap();
     let queue = local.queue(QueueName::DeadLetters);
-    queue.send_batch(vec![message("amount: 100")]).await.unwrap().remove(0).unwrap();
+    queue
+        .send_batch(vec![message("amount: 100")])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
     local.close().await;
-    alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
+    alter(
+        &folder.path().join(ENGINE_FILE),
+        "amount: 100",
+        "amount: 999",
+    );
     for _ in 0..2 {
         let local = open_folder(folder.path()).unwrap();
-        assert!(local.queue(QueueName::DeadLetters).receive(ask(10)).await.unwrap().is_empty());
+        assert!(
+            local
+                .queue(QueueName::DeadLetters)
+                .receive(ask(10))
+                .await
+                .unwrap()
+                .is_empty()
+        );
         let redrive = local.queue(QueueName::Redrive);
         let received = redrive.receive(ask(10)).await.unwrap().remove(0);
         redrive.acknowledge(&received.receipt).await.unwrap();
         local.close().await;
         let local = open_folder(folder.path()).unwrap();
-        assert_eq!(local.queue(QueueName::DeadLetters).counts().await.unwrap().visible, 0);
+        assert_eq!(
+            local
+                .queue(QueueName::DeadLetters)
+                .counts()
+                .await
+                .unwrap()
+                .visible,
+            0
+        );
         let queue = local.queue(QueueName::DeadLetters);
-        queue.send_batch(vec![message("amount: 100")]).await.unwrap().remove(0).unwrap();
+        queue
+            .send_batch(vec![message("amount: 100")])
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap();
         local.close().await;
-        alter(&folder.path().join(ENGINE_FILE), "amount: 100", "amount: 999");
+        alter(
+            &folder.path().join(ENGINE_FILE),
+            "amount: 100",
+            "amount: 999",
+        );
     }
 }
 
@@ -278,7 +431,11 @@ async fn a_kept_message_is_gone_once_it_was_written_elsewhere() {
 async fn set_format(dir: &Path, format: u64) {
     let local = open_folder(dir).unwrap();
     let transaction = local.handle.shared.engine.begin_write().unwrap();
-    transaction.open_table(FOLDER).unwrap().insert(FORMAT, format).unwrap();
+    transaction
+        .open_table(FOLDER)
+        .unwrap()
+        .insert(FORMAT, format)
+        .unwrap();
     transaction.commit().unwrap();
     local.close().await;
 }
@@ -291,14 +448,21 @@ async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing
     for _ in 0..2 {
         let error = open_folder(folder.path()).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert_eq!(cause, "the folder was written by a newer version (format 3, this one knows 2)");
+        assert_eq!(
+            cause,
+            "the folder was written by a newer version (format 3, this one knows 2)"
+        );
         let advice = "start the version of posthaste that wrote it, or a newer one";
         assert!(error.to_string().contains(advice), "{error}");
     }
     // A program that knows the format writes the number that was there before.
     let database = redb::Database::open(folder.path().join(ENGINE_FILE)).unwrap();
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(FOLDER).unwrap().insert(FORMAT, FORMAT_VERSION).unwrap();
+    transaction
+        .open_table(FOLDER)
+        .unwrap()
+        .insert(FORMAT, FORMAT_VERSION)
+        .unwrap();
     transaction.commit().unwrap();
     drop(database);
     let local = open_folder(folder.path()).unwrap();
@@ -307,7 +471,10 @@ async fn a_folder_of_a_newer_layout_is_refused_with_what_to_do_and_loses_nothing
         assert_eq!(bodies, given.bodies[name]);
     }
     for (key, bytes) in &given.objects {
-        assert_eq!(local.state().get(key).await.unwrap().unwrap().bytes, bytes.as_bytes());
+        assert_eq!(
+            local.state().get(key).await.unwrap().unwrap().bytes,
+            bytes.as_bytes()
+        );
     }
     local.close().await;
 }
@@ -317,7 +484,12 @@ async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
     let device = Device::default();
     let local = open(&device);
     let queue = local.queue(QueueName::Deliveries);
-    queue.send_batch(vec![message("old")]).await.unwrap().remove(0).unwrap();
+    queue
+        .send_batch(vec![message("old")])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
     let transaction = local.handle.shared.engine.begin_write().unwrap();
     {
         let mut messages = transaction.open_table(MESSAGES).unwrap();
@@ -335,36 +507,62 @@ async fn messages_of_the_release_before_have_no_digest_and_stay_readable() {
     let queue = local.queue(QueueName::Deliveries);
     let received = queue.receive(ask(1)).await.unwrap().remove(0);
     assert_eq!(&received.body[..], b"old");
-    queue.replace(&received.receipt, vec![to(QueueName::DeadLetters, "new")]).await.unwrap();
+    queue
+        .replace(&received.receipt, vec![to(QueueName::DeadLetters, "new")])
+        .await
+        .unwrap();
     local.close().await;
 }
 
 #[tokio::test]
 async fn an_object_that_was_altered_is_an_error_or_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let keys = ["topics/orders.json", "held/a.b/1/x.json", "leases/wake.json", "links/0.json"];
+    let keys = [
+        "topics/orders.json",
+        "held/a.b/1/x.json",
+        "leases/wake.json",
+        "links/0.json",
+    ];
     let local = open_folder(folder.path()).unwrap();
     for key in keys {
         let bytes = Bytes::from(format!("what was written to {key}"));
-        local.state().put(key, bytes, PutCondition::Always).await.unwrap();
+        local
+            .state()
+            .put(key, bytes, PutCondition::Always)
+            .await
+            .unwrap();
     }
     local.close().await;
     let file = folder.path().join(ENGINE_FILE);
     let (from, into) = (b"what was written", b"what was altered");
     let mut bytes = std::fs::read(&file).unwrap();
-    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    let places: Vec<_> = (0..bytes.len() - from.len())
+        .filter(|at| bytes[*at..].starts_with(from))
+        .collect();
     for at in places {
         bytes[at..at + into.len()].copy_from_slice(into);
     }
     std::fs::write(&file, bytes).unwrap();
     let local = open_folder(folder.path()).unwrap();
     for key in &keys[..2] {
-        assert_eq!(local.state().get(key).await.unwrap_err().kind, ErrorKind::Damaged, "{key}");
+        assert_eq!(
+            local.state().get(key).await.unwrap_err().kind,
+            ErrorKind::Damaged,
+            "{key}"
+        );
     }
     for key in &keys[2..] {
         assert!(local.state().get(key).await.unwrap().is_none(), "{key}");
-        local.state().put(key, Bytes::from("new"), PutCondition::IfAbsent).await.unwrap();
-        assert_eq!(local.state().get(key).await.unwrap().unwrap().bytes, "new", "{key}");
+        local
+            .state()
+            .put(key, Bytes::from("new"), PutCondition::IfAbsent)
+            .await
+            .unwrap();
+        assert_eq!(
+            local.state().get(key).await.unwrap().unwrap().bytes,
+            "new",
+            "{key}"
+        );
     }
     local.close().await;
 }

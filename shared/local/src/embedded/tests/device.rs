@@ -1,5 +1,5 @@
-//! A device in memory whose power can be cut, which then loses what was not synced, and which can be full or
-//! broken.
+//! A device in memory whose power can be cut, which then loses what was not synced, and which can
+//! be full or broken.
 
 use std::io;
 use std::sync::Arc;
@@ -21,13 +21,21 @@ pub(super) enum Fault {
     /// After this many more operations the power is gone: nothing is written any more.
     PowerCut { after: u32 },
     /// After `after` more writes, the next `times` fail with this kind.
-    Writes { after: u32, times: u32, kind: io::ErrorKind },
+    Writes {
+        after: u32,
+        times: u32,
+        kind: io::ErrorKind,
+    },
     /// The next sync panics, as the engine does over a damaged page.
     EnginePanic,
     /// The next look at the free bytes panics, which is outside the engine.
     Panic,
     /// After `after` more syncs, the next `times` fail with this kind.
-    Syncs { after: u32, times: u32, kind: io::ErrorKind },
+    Syncs {
+        after: u32,
+        times: u32,
+        kind: io::ErrorKind,
+    },
     /// The next sync fails, and after `reads` more reads one of those.
     SyncThenRead { reads: u32 },
     /// After `after` more reads, the next fails.
@@ -51,7 +59,8 @@ struct State {
     unsynced: Vec<(usize, Vec<u8>)>,
     fault: Option<Fault>,
     free_bytes: Option<u64>,
-    /// Place of the last byte ever written; a file takes no room for bytes that were never written.
+    /// Place of the last byte ever written; a file takes no room for bytes that were never
+    /// written.
     written_to: usize,
     syncs: u32,
 }
@@ -81,8 +90,8 @@ impl Device {
         self.state().syncs
     }
 
-    /// The bytes after a power cut: those that were synced, and of every sector written since, by chance, or
-    /// nothing.
+    /// The bytes after a power cut: those that were synced, and of every sector written since, by
+    /// chance, or nothing.
     pub(super) fn after_power_cut(&self, seed: u64) -> Self {
         let state = self.state();
         let mut bytes = state.synced.clone();
@@ -120,7 +129,10 @@ impl State {
                 step(after, times, *kind)
             }
             Some(Fault::SyncThenRead { reads }) if operation == Operation::Sync => {
-                self.fault = Some(Fault::Read { after: *reads, times: 1 });
+                self.fault = Some(Fault::Read {
+                    after: *reads,
+                    times: 1,
+                });
                 Err(io::ErrorKind::Other.into())
             }
             Some(Fault::Read { after, times }) if operation == Operation::Read => {
@@ -166,11 +178,14 @@ impl StorageBackend for Device {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state();
         state.pass(Operation::Write)?;
-        // Like a file system with a journal: a new length is kept before the bytes that are written into it.
+        // Like a file system with a journal: a new length is kept before the bytes that are written
+        // into it.
         let len = usize::try_from(len).unwrap();
         state.bytes.resize(len, 0);
         state.synced.resize(len, 0);
-        state.unsynced.retain(|(offset, piece)| offset + piece.len() <= len);
+        state
+            .unsynced
+            .retain(|(offset, piece)| offset + piece.len() <= len);
         Ok(())
     }
 
@@ -194,7 +209,9 @@ impl StorageBackend for Device {
         let mut at = start;
         while at < start + data.len() {
             let end = ((at / SECTOR_BYTES + 1) * SECTOR_BYTES).min(start + data.len());
-            state.unsynced.push((at, data[at - start..end - start].to_vec()));
+            state
+                .unsynced
+                .push((at, data[at - start..end - start].to_vec()));
             at = end;
         }
         Ok(())
@@ -207,7 +224,12 @@ impl Disk for Device {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        assert!(self.state().fault.take_if(|fault| matches!(fault, Fault::Panic)).is_none());
+        assert!(
+            self.state()
+                .fault
+                .take_if(|fault| matches!(fault, Fault::Panic))
+                .is_none()
+        );
         Ok(self.state().free_bytes.unwrap_or(u64::MAX))
     }
 
@@ -227,10 +249,14 @@ fn a_power_cut_loses_what_was_not_synced() {
     device.write(0, &[1; 1024]).unwrap();
     device.sync_data().unwrap();
     device.write(100, &[2; 1500]).unwrap();
-    let images: Vec<_> = (0..50).map(|seed| device.after_power_cut(seed).state().bytes.clone()).collect();
+    let images: Vec<_> = (0..50)
+        .map(|seed| device.after_power_cut(seed).state().bytes.clone())
+        .collect();
     let expected = |kept: [bool; 4]| {
         let mut bytes = [vec![1; 1024], vec![0; 1024]].concat();
-        for (sector, (start, end)) in [(100, 512), (512, 1024), (1024, 1536), (1536, 1600)].iter().enumerate()
+        for (sector, (start, end)) in [(100, 512), (512, 1024), (1024, 1536), (1536, 1600)]
+            .iter()
+            .enumerate()
         {
             if kept[sector] {
                 bytes[*start..*end].fill(2);

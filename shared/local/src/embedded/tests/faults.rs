@@ -1,12 +1,13 @@
-//! A device that is full or broken for a while: nothing acknowledged is lost, nothing half is kept, and it
-//! goes on.
+//! A device that is full or broken for a while: nothing acknowledged is lost, nothing half is kept,
+//! and it goes on.
 
 use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_ports::{
-    ErrorKind, ObjectStore, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender, Revalidated,
+    ErrorKind, ObjectStore, PutCondition, QueueCounts, QueueName, QueueReceiver, QueueSender,
+    Revalidated,
 };
 
 use super::device::{Device, Fault};
@@ -17,9 +18,14 @@ use posthaste_testkit::ManualClock;
 const DELIVERIES: QueueName = QueueName::Deliveries;
 
 async fn send(local: &Local<ManualClock>, body: &str) -> Result<(), ErrorKind> {
-    let answers =
-        local.queue(DELIVERIES).send_batch(vec![message(body)]).await.map_err(|error| error.kind)?;
-    answers.into_iter().try_for_each(|answer| answer.map(drop).map_err(|error| error.kind))
+    let answers = local
+        .queue(DELIVERIES)
+        .send_batch(vec![message(body)])
+        .await
+        .map_err(|error| error.kind)?;
+    answers
+        .into_iter()
+        .try_for_each(|answer| answer.map(drop).map_err(|error| error.kind))
 }
 
 async fn send_until_it_works(local: &Local<ManualClock>, body: &str) {
@@ -38,7 +44,11 @@ async fn a_full_device_refuses_and_then_goes_on() {
         let device = Device::default();
         let local = open(&device);
         send(&local, "before").await.unwrap();
-        device.arm(Some(Fault::Writes { after, times: u32::MAX, kind: io::ErrorKind::StorageFull }));
+        device.arm(Some(Fault::Writes {
+            after,
+            times: u32::MAX,
+            kind: io::ErrorKind::StorageFull,
+        }));
         let mut refused = Vec::new();
         for n in 0..3 {
             let body = format!("refused {n}{}", "x".repeat(20_000));
@@ -66,15 +76,26 @@ async fn replace_through(fault: Fault) -> Result<(), ErrorKind> {
     let queue = local.queue(DELIVERIES);
     let before = queue.receive(ask(1)).await.unwrap().remove(0);
     let successors = vec![to(DELIVERIES, "one"), to(QueueName::DeadLetters, "two")];
-    let replace =
-        || async { queue.replace(&before.receipt, successors.clone()).await.map_err(|error| error.kind) };
+    let replace = || async {
+        queue
+            .replace(&before.receipt, successors.clone())
+            .await
+            .map_err(|error| error.kind)
+    };
     device.arm(Some(fault));
     let first = replace().await;
     device.arm(None);
     send_until_it_works(&local, "after").await;
     let second = replace().await;
     // Exactly one of them took effect.
-    assert_eq!(queue.counts().await.unwrap(), QueueCounts { visible: 2, delayed: 0, in_flight: 0 });
+    assert_eq!(
+        queue.counts().await.unwrap(),
+        QueueCounts {
+            visible: 2,
+            delayed: 0,
+            in_flight: 0
+        }
+    );
     local.close().await;
     let local = open(&device);
     assert_eq!(drain(&local, DELIVERIES).await, ["after", "one"]);
@@ -88,7 +109,12 @@ async fn a_replace_that_could_not_be_written_can_be_tried_again() {
     for times in [1, u32::MAX] {
         for kind in [io::ErrorKind::Other, io::ErrorKind::StorageFull] {
             assert_eq!(
-                replace_through(Fault::Writes { after: 0, times, kind }).await,
+                replace_through(Fault::Writes {
+                    after: 0,
+                    times,
+                    kind
+                })
+                .await,
                 Ok(()),
                 "{times} {kind}"
             );
@@ -98,11 +124,19 @@ async fn a_replace_that_could_not_be_written_can_be_tried_again() {
 
 #[tokio::test]
 async fn a_failed_sync_leaves_every_call_whole() {
-    // Bytes that were written are read back, whether or not they would have survived: the first try took
-    // effect.
+    // Bytes that were written are read back, whether or not they would have survived: the first try
+    // took effect.
     for times in [1, u32::MAX] {
-        let fault = Fault::Syncs { after: 0, times, kind: io::ErrorKind::Other };
-        assert_eq!(replace_through(fault).await, Err(ErrorKind::NotFound), "{times}");
+        let fault = Fault::Syncs {
+            after: 0,
+            times,
+            kind: io::ErrorKind::Other,
+        };
+        assert_eq!(
+            replace_through(fault).await,
+            Err(ErrorKind::NotFound),
+            "{times}"
+        );
     }
 }
 
@@ -122,19 +156,30 @@ async fn an_object_that_took_effect_without_its_sync_has_changed() {
         let device = Device::default();
         let local = open(&device);
         let store = local.state();
-        let put =
-            |text: &'static str| store.put(KEY, Bytes::from_static(text.as_bytes()), PutCondition::Always);
+        let put = |text: &'static str| {
+            store.put(
+                KEY,
+                Bytes::from_static(text.as_bytes()),
+                PutCondition::Always,
+            )
+        };
         put("before").await.unwrap();
         let before = store.get(KEY).await.unwrap().unwrap();
         // Now its version is known without the engine.
         let unchanged = store.get_if_changed(KEY, &before.etag).await.unwrap();
         assert!(matches!(unchanged, Revalidated::Unchanged), "{unchanged:?}");
-        device.arm(Some(Fault::Syncs { after: 0, times, kind: io::ErrorKind::Other }));
+        device.arm(Some(Fault::Syncs {
+            after: 0,
+            times,
+            kind: io::ErrorKind::Other,
+        }));
         assert!(put("after").await.is_err());
         device.arm(None);
         send_until_it_works(&local, "the engine is open").await;
         let found = store.get_if_changed(KEY, &before.etag).await.unwrap();
-        let Revalidated::Changed(object) = found else { panic!("{found:?} with {times} failures") };
+        let Revalidated::Changed(object) = found else {
+            panic!("{found:?} with {times} failures")
+        };
         assert_eq!(object.bytes, "after");
     }
 }
@@ -148,7 +193,11 @@ async fn acknowledgements_outlast_a_failure() {
         send(&local, "second").await.unwrap();
         let queue = local.queue(DELIVERIES);
         let received = queue.receive(ask(10)).await.unwrap();
-        device.arm(Some(Fault::Writes { after: 0, times, kind: io::ErrorKind::Other }));
+        device.arm(Some(Fault::Writes {
+            after: 0,
+            times,
+            kind: io::ErrorKind::Other,
+        }));
         for message in &received {
             queue.acknowledge(&message.receipt).await.unwrap();
         }
@@ -160,7 +209,10 @@ async fn acknowledgements_outlast_a_failure() {
         local.close().await;
         let left = drain(&open(&device), DELIVERIES).await;
         assert_eq!(left.iter().any(|body| body == "third"), third.is_ok());
-        assert!(left.iter().all(|body| body == "third" || body == "fourth"), "{left:?}");
+        assert!(
+            left.iter().all(|body| body == "third" || body == "fourth"),
+            "{left:?}"
+        );
     }
 }
 
@@ -175,8 +227,18 @@ async fn the_reserve_is_kept_for_what_empties_the_queues() {
     assert_eq!(send(&local, "refused").await, Err(ErrorKind::Full));
     let received = queue.receive(ask(10)).await.unwrap();
     queue.acknowledge(&received[0].receipt).await.unwrap();
-    queue.replace(&received[1].receipt, vec![to(QueueName::DeadLetters, "dead")]).await.unwrap();
-    local.state().put("pressure.json", Bytes::from("full"), PutCondition::Always).await.unwrap();
+    queue
+        .replace(
+            &received[1].receipt,
+            vec![to(QueueName::DeadLetters, "dead")],
+        )
+        .await
+        .unwrap();
+    local
+        .state()
+        .put("pressure.json", Bytes::from("full"), PutCondition::Always)
+        .await
+        .unwrap();
     assert_eq!(queue.counts().await.unwrap(), QueueCounts::default());
     device.set_free_bytes(None);
     send(&local, "third").await.unwrap();
@@ -186,12 +248,20 @@ async fn the_reserve_is_kept_for_what_empties_the_queues() {
 #[tokio::test]
 async fn room_that_deleted_messages_left_in_the_file_counts_as_free() {
     let device = Device::default();
-    let options = LocalOptions { disk_reserve_bytes: 4 << 20, ..LocalOptions::default() };
+    let options = LocalOptions {
+        disk_reserve_bytes: 4 << 20,
+        ..LocalOptions::default()
+    };
     let local = open_with(&device, &options, &clock());
     let queue = local.queue(DELIVERIES);
     let large = || message("x".repeat(1_000_000));
     for _ in 0..10 {
-        queue.send_batch(vec![large()]).await.unwrap().remove(0).unwrap();
+        queue
+            .send_batch(vec![large()])
+            .await
+            .unwrap()
+            .remove(0)
+            .unwrap();
     }
     device.set_free_bytes(Some(0));
     assert_eq!(send(&local, "refused").await, Err(ErrorKind::Full));
@@ -209,15 +279,35 @@ async fn a_receive_that_cannot_read_leaves_the_message() {
     send(&local, "there").await.unwrap();
     local.close().await;
     let local = open(&device);
-    device.arm(Some(Fault::Writes { after: 0, times: u32::MAX, kind: io::ErrorKind::Other }));
+    device.arm(Some(Fault::Writes {
+        after: 0,
+        times: u32::MAX,
+        kind: io::ErrorKind::Other,
+    }));
     assert_eq!(send(&local, "broken").await, Err(ErrorKind::Other));
     device.arm(None);
     send_until_it_works(&local, "again").await;
     let queue = local.queue(DELIVERIES);
     let received = queue.receive(ask(10)).await.unwrap();
-    assert_eq!(received.iter().map(|message| message.receive_count).collect::<Vec<_>>(), [1, 1]);
-    queue.change_visibility(&received[0].receipt, Duration::ZERO).await.unwrap();
-    assert_eq!(queue.counts().await.unwrap(), QueueCounts { visible: 1, delayed: 0, in_flight: 1 });
+    assert_eq!(
+        received
+            .iter()
+            .map(|message| message.receive_count)
+            .collect::<Vec<_>>(),
+        [1, 1]
+    );
+    queue
+        .change_visibility(&received[0].receipt, Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!(
+        queue.counts().await.unwrap(),
+        QueueCounts {
+            visible: 1,
+            delayed: 0,
+            in_flight: 1
+        }
+    );
 }
 
 #[tokio::test]
@@ -231,10 +321,19 @@ async fn a_panic_of_the_engine_is_an_error_of_its_commit_and_the_store_goes_on()
     send(&local, "after").await.unwrap();
     let queue = local.queue(DELIVERIES);
     let received = queue.receive(ask(10)).await.unwrap();
-    queue.replace(&received[0].receipt, vec![to(QueueName::DeadLetters, "dead")]).await.unwrap();
+    queue
+        .replace(
+            &received[0].receipt,
+            vec![to(QueueName::DeadLetters, "dead")],
+        )
+        .await
+        .unwrap();
     local.close().await;
     let left = drain(&open(&device), DELIVERIES).await;
-    assert!(left.contains(&"after".to_owned()) && !left.contains(&"before".to_owned()), "{left:?}");
+    assert!(
+        left.contains(&"after".to_owned()) && !left.contains(&"before".to_owned()),
+        "{left:?}"
+    );
 }
 
 #[tokio::test]
@@ -243,7 +342,10 @@ async fn a_panic_of_the_thread_that_writes_is_seen_and_keeps_no_caller_waiting()
     let local = open(&device);
     send(&local, "before").await.unwrap();
     device.arm(Some(Fault::Panic));
-    assert_eq!(send(&local, "in the commit that panics").await, Err(ErrorKind::Other));
+    assert_eq!(
+        send(&local, "in the commit that panics").await,
+        Err(ErrorKind::Other)
+    );
     local.ended().await;
     assert_eq!(send(&local, "after").await, Err(ErrorKind::Other));
     local.close().await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
-    Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender,
-    Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
 use proptest::prelude::*;
 
@@ -22,12 +22,28 @@ const HIDDEN_MAX: Duration = Duration::from_hours(12);
 
 #[derive(Debug, Clone)]
 enum Step {
-    Send { group: u8, delay_secs: u16 },
-    Receive { max: usize, visibility_secs: u64 },
-    Acknowledge { receipt: prop::sample::Index },
-    Replace { receipt: prop::sample::Index, delay_secs: u16 },
-    Change { receipt: prop::sample::Index, secs: u64 },
-    Advance { ms: u64 },
+    Send {
+        group: u8,
+        delay_secs: u16,
+    },
+    Receive {
+        max: usize,
+        visibility_secs: u64,
+    },
+    Acknowledge {
+        receipt: prop::sample::Index,
+    },
+    Replace {
+        receipt: prop::sample::Index,
+        delay_secs: u16,
+    },
+    Change {
+        receipt: prop::sample::Index,
+        secs: u64,
+    },
+    Advance {
+        ms: u64,
+    },
     Restart,
 }
 
@@ -60,7 +76,11 @@ impl Model {
         let body = self.bodies.to_string();
         let group = (group > 0).then(|| format!("group-{group}"));
         let visible_at = now + Duration::from_secs(delay_secs.into());
-        let sent = OutgoingMessage { body: body.clone().into(), group: group.clone(), delay_secs };
+        let sent = OutgoingMessage {
+            body: body.clone().into(),
+            group: group.clone(),
+            delay_secs,
+        };
         let (received_at, receive_count, receipt) = (now, 0, None);
         self.messages.push(Message {
             body,
@@ -79,36 +99,58 @@ impl Model {
     }
 
     fn in_flight(&self, now: Timestamp) -> usize {
-        self.messages.iter().filter(|message| Self::is_in_flight(message, now)).count()
+        self.messages
+            .iter()
+            .filter(|message| Self::is_in_flight(message, now))
+            .count()
     }
 
     fn in_flight_of(&self, group: Option<&String>, now: Timestamp) -> usize {
-        let of = self.messages.iter().filter(|message| message.group.as_ref() == group);
-        of.filter(|message| Self::is_in_flight(message, now)).count()
+        let of = self
+            .messages
+            .iter()
+            .filter(|message| message.group.as_ref() == group);
+        of.filter(|message| Self::is_in_flight(message, now))
+            .count()
     }
 
-    /// Messages that may be given out next: visible, of the groups with the fewest in flight, if a slot is
-    /// free for those.
+    /// Messages that may be given out next: visible, of the groups with the fewest in flight, if a
+    /// slot is free for those.
     fn candidates(&self, now: Timestamp) -> Vec<usize> {
         let free = IN_FLIGHT_MAX.saturating_sub(self.in_flight(now));
         let of = |index: &usize| self.in_flight_of(self.messages[*index].group.as_ref(), now);
-        let visible = (0..self.messages.len()).filter(|index| self.messages[*index].visible_at <= now);
+        let visible =
+            (0..self.messages.len()).filter(|index| self.messages[*index].visible_at <= now);
         let visible: Vec<_> = visible.collect();
         let fewest = visible.iter().map(of).min().unwrap_or(0);
-        visible.into_iter().filter(|index| of(index) == fewest && fewest < free).collect()
+        visible
+            .into_iter()
+            .filter(|index| of(index) == fewest && fewest < free)
+            .collect()
     }
 
     /// True if the queue could have given out these, one after the other.
-    fn receive(&mut self, given: &[ReceivedMessage], max: usize, visibility: Duration, now: Timestamp) {
+    fn receive(
+        &mut self,
+        given: &[ReceivedMessage],
+        max: usize,
+        visibility: Duration,
+        now: Timestamp,
+    ) {
         let mut given = given.iter();
         for _ in 0..max {
             let Some(received) = given.next() else { break };
             self.redrive_before(&text(received), now);
             let candidates = self.candidates(now);
-            let found = candidates.iter().find(|index| self.messages[**index].body == text(received));
+            let found = candidates
+                .iter()
+                .find(|index| self.messages[**index].body == text(received));
             let message = &mut self.messages[*found.expect("a message that may be given out")];
             message.receive_count += 1;
-            assert_eq!((received.receive_count, received.sent_at), (message.receive_count, message.sent_at));
+            assert_eq!(
+                (received.receive_count, received.sent_at),
+                (message.receive_count, message.sent_at)
+            );
             (message.received_at, message.visible_at) = (now, now + visibility);
             message.receipt = Some(received.receipt.clone());
             assert!(!self.receipts.contains(&received.receipt));
@@ -117,14 +159,20 @@ impl Model {
         assert_eq!(given.count(), 0, "more messages than asked for");
     }
 
-    /// Worn-out messages may be moved whenever they could be given out; all of them before an answer falls
-    /// short.
+    /// Worn-out messages may be moved whenever they could be given out; all of them before an
+    /// answer falls short.
     fn redrive_before(&mut self, body: &str, now: Timestamp) {
-        let is_candidate =
-            |model: &Self| model.candidates(now).iter().any(|i| model.messages[*i].body == body);
+        let is_candidate = |model: &Self| {
+            model
+                .candidates(now)
+                .iter()
+                .any(|i| model.messages[*i].body == body)
+        };
         while !is_candidate(self) {
-            let worn_out =
-                self.candidates(now).into_iter().find(|i| self.messages[*i].receive_count >= RECEIVES_MAX);
+            let worn_out = self
+                .candidates(now)
+                .into_iter()
+                .find(|i| self.messages[*i].receive_count >= RECEIVES_MAX);
             let Some(index) = worn_out else { return };
             self.redriven.push(self.messages.remove(index).body);
         }
@@ -140,28 +188,53 @@ impl Model {
             return;
         }
         let index = self.messages.iter().position(|known| known.body == body);
-        let message = self.messages.remove(index.expect("a message of the queue, and moved once"));
-        assert!(message.receive_count >= RECEIVES_MAX && message.visible_at <= now, "moved too early");
+        let message = self
+            .messages
+            .remove(index.expect("a message of the queue, and moved once"));
+        assert!(
+            message.receive_count >= RECEIVES_MAX && message.visible_at <= now,
+            "moved too early"
+        );
     }
 
     fn held(&self, receipt: &Receipt) -> Option<usize> {
-        self.messages.iter().position(|message| message.receipt.as_ref() == Some(receipt))
+        self.messages
+            .iter()
+            .position(|message| message.receipt.as_ref() == Some(receipt))
     }
 
     /// Messages of a group, and the time at which the first delayed one becomes visible.
     fn waiting(&self, group: &str, now: Timestamp) -> (GroupCount, Vec<Bytes>) {
-        let of: Vec<_> = self.messages.iter().filter(|it| it.group.as_deref() == Some(group)).collect();
+        let of: Vec<_> = self
+            .messages
+            .iter()
+            .filter(|it| it.group.as_deref() == Some(group))
+            .collect();
         let is_delayed = |it: &&&Message| it.visible_at > now && !Self::is_in_flight(it, now);
         let next_due = of.iter().filter(is_delayed).map(|it| it.visible_at).min();
         let mut bodies: Vec<_> = of.iter().map(|it| Bytes::from(it.body.clone())).collect();
         bodies.sort();
-        (GroupCount { messages: of.len() as u64, next_due }, bodies)
+        (
+            GroupCount {
+                messages: of.len() as u64,
+                next_due,
+            },
+            bodies,
+        )
     }
 
     fn counts(&self, now: Timestamp) -> QueueCounts {
         let in_flight = self.in_flight(now) as u64;
-        let visible = self.messages.iter().filter(|message| message.visible_at <= now).count() as u64;
-        QueueCounts { visible, delayed: self.messages.len() as u64 - visible - in_flight, in_flight }
+        let visible = self
+            .messages
+            .iter()
+            .filter(|message| message.visible_at <= now)
+            .count() as u64;
+        QueueCounts {
+            visible,
+            delayed: self.messages.len() as u64 - visible - in_flight,
+            in_flight,
+        }
     }
 }
 
@@ -189,37 +262,74 @@ impl World {
         match step {
             Step::Send { group, delay_secs } => {
                 let message = self.model.send(group, delay_secs, now);
-                queue.send_batch(vec![message]).await.unwrap().remove(0).unwrap();
+                queue
+                    .send_batch(vec![message])
+                    .await
+                    .unwrap()
+                    .remove(0)
+                    .unwrap();
             }
-            Step::Receive { max, visibility_secs } => {
+            Step::Receive {
+                max,
+                visibility_secs,
+            } => {
                 let visibility = Duration::from_secs(visibility_secs);
-                let request = ReceiveRequest { max, visibility, wait: Duration::ZERO };
+                let request = ReceiveRequest {
+                    max,
+                    visibility,
+                    wait: Duration::ZERO,
+                };
                 let given = queue.receive(request).await.unwrap();
                 self.model.receive(&given, max, visibility, now);
                 self.follow_redrive().await;
-                assert!(given.len() == max || self.model.candidates(now).is_empty(), "too few were given");
+                assert!(
+                    given.len() == max || self.model.candidates(now).is_empty(),
+                    "too few were given"
+                );
             }
             Step::Acknowledge { receipt } => {
-                let Some(receipt) = self.receipt(receipt) else { return };
+                let Some(receipt) = self.receipt(receipt) else {
+                    return;
+                };
                 queue.acknowledge(&receipt).await.unwrap();
                 if let Some(index) = self.model.held(&receipt) {
                     self.model.messages.remove(index);
                 }
             }
-            Step::Replace { receipt, delay_secs } => {
-                let Some(receipt) = self.receipt(receipt) else { return };
+            Step::Replace {
+                receipt,
+                delay_secs,
+            } => {
+                let Some(receipt) = self.receipt(receipt) else {
+                    return;
+                };
                 let held = self.model.held(&receipt);
                 let message = self.model.send(3, delay_secs, now);
-                let successor = Successor { to: QueueName::Deliveries, message };
-                let replaced = queue.replace(&receipt, vec![successor]).await.map_err(|error| error.kind);
+                let successor = Successor {
+                    to: QueueName::Deliveries,
+                    message,
+                };
+                let replaced = queue
+                    .replace(&receipt, vec![successor])
+                    .await
+                    .map_err(|error| error.kind);
                 assert_eq!(replaced, held.map(drop).ok_or(ErrorKind::NotFound));
                 // The old one is gone, or else the successor was never sent.
-                self.model.messages.remove(held.unwrap_or(self.model.messages.len() - 1));
+                self.model
+                    .messages
+                    .remove(held.unwrap_or(self.model.messages.len() - 1));
             }
             Step::Change { receipt, secs } => {
-                let Some(receipt) = self.receipt(receipt) else { return };
-                let changed = queue.change_visibility(&receipt, Duration::from_secs(secs)).await;
-                assert_eq!(changed.map_err(|error| error.kind), self.change(&receipt, secs, now));
+                let Some(receipt) = self.receipt(receipt) else {
+                    return;
+                };
+                let changed = queue
+                    .change_visibility(&receipt, Duration::from_secs(secs))
+                    .await;
+                assert_eq!(
+                    changed.map_err(|error| error.kind),
+                    self.change(&receipt, secs, now)
+                );
             }
             Step::Advance { ms } => self.clock.advance(Duration::from_millis(ms)),
             Step::Restart => self.restart().await,
@@ -248,16 +358,25 @@ impl World {
         self.local.clone().close().await;
         self.local = open_with(&self.device, &options(), &self.clock);
         let now = self.clock.now();
-        for message in self.model.messages.iter_mut().filter(|message| message.receive_count > 0) {
+        for message in self
+            .model
+            .messages
+            .iter_mut()
+            .filter(|message| message.receive_count > 0)
+        {
             (message.receive_count, message.receipt, message.visible_at) = (0, None, now);
         }
     }
 
-    /// The queue may have moved more than the given messages show: what is in the redrive queue left this
-    /// one.
+    /// The queue may have moved more than the given messages show: what is in the redrive queue
+    /// left this one.
     async fn follow_redrive(&mut self) {
         let redrive = self.local.queue(QueueName::Redrive);
-        let request = ReceiveRequest { max: 10, visibility: HIDDEN_MAX, wait: Duration::ZERO };
+        let request = ReceiveRequest {
+            max: 10,
+            visibility: HIDDEN_MAX,
+            wait: Duration::ZERO,
+        };
         loop {
             let moved = redrive.receive(request).await.unwrap();
             if moved.is_empty() {
@@ -267,13 +386,30 @@ impl World {
                 self.model.was_redriven(&text(&message), self.clock.now());
             }
         }
-        assert_eq!(self.model.redriven, Vec::<String>::new(), "messages that are not in the redrive queue");
-        let QueueCounts { visible, delayed, in_flight } = redrive.counts().await.unwrap();
-        assert_eq!(visible + delayed + in_flight, self.model.found.len() as u64, "none is lost from there");
+        assert_eq!(
+            self.model.redriven,
+            Vec::<String>::new(),
+            "messages that are not in the redrive queue"
+        );
+        let QueueCounts {
+            visible,
+            delayed,
+            in_flight,
+        } = redrive.counts().await.unwrap();
+        assert_eq!(
+            visible + delayed + in_flight,
+            self.model.found.len() as u64,
+            "none is lost from there"
+        );
     }
 
     async fn check(&self) {
-        let counts = self.local.queue(QueueName::Deliveries).counts().await.unwrap();
+        let counts = self
+            .local
+            .queue(QueueName::Deliveries)
+            .counts()
+            .await
+            .unwrap();
         assert_eq!(counts, self.model.counts(self.clock.now()));
         self.check_groups().await;
     }
@@ -290,7 +426,11 @@ impl World {
         let counts = queue.waiting(&groups, 1000, see).await.unwrap().unwrap();
         for ((group, count), mut bodies) in groups.iter().zip(counts).zip(bodies) {
             bodies.sort();
-            assert_eq!((count, bodies), self.model.waiting(group, self.clock.now()), "{group}");
+            assert_eq!(
+                (count, bodies),
+                self.model.waiting(group, self.clock.now()),
+                "{group}"
+            );
         }
     }
 }

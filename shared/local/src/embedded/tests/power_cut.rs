@@ -1,5 +1,5 @@
-//! A power cut at any point: work that was answered `Ok` is there, and other work is there whole or not at
-//! all.
+//! A power cut at any point: work that was answered `Ok` is there, and other work is there whole or
+//! not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,9 @@ enum Call {
 impl Call {
     fn of(step: &Step, book: &mut Book) -> Option<Self> {
         Some(match *step {
-            Step::Send { messages, kib } => Self::Send((0..messages).map(|_| book.body(kib)).collect()),
+            Step::Send { messages, kib } => {
+                Self::Send((0..messages).map(|_| book.body(kib)).collect())
+            }
             Step::Receive { max } => Self::Receive(max),
             Step::Acknowledge => {
                 let (receipt, body) = book.held.pop()?;
@@ -73,7 +75,11 @@ impl Call {
             }
             Step::Replace { successors } => {
                 let (receipt, body) = book.held.pop()?;
-                Self::Replace(receipt, body, (0..successors).map(|_| book.body(1)).collect())
+                Self::Replace(
+                    receipt,
+                    body,
+                    (0..successors).map(|_| book.body(1)).collect(),
+                )
             }
             Step::Put { key } => Self::Put(key, book.body(2)),
         })
@@ -99,13 +105,26 @@ impl Call {
             Self::Acknowledge(receipt, _) => queue.acknowledge(receipt).await.is_ok(),
             Self::Replace(receipt, _, successors) => {
                 // Into two queues, so that a half would show.
-                let name = |n| if n % 2 == 0 { QueueName::DeadLetters } else { QueueName::Deliveries };
-                let successors = successors.iter().enumerate().map(|(n, body)| to(name(n), body));
+                let name = |n| {
+                    if n % 2 == 0 {
+                        QueueName::DeadLetters
+                    } else {
+                        QueueName::Deliveries
+                    }
+                };
+                let successors = successors
+                    .iter()
+                    .enumerate()
+                    .map(|(n, body)| to(name(n), body));
                 queue.replace(receipt, successors.collect()).await.is_ok()
             }
             Self::Put(key, value) => {
                 let value = Bytes::from(value.clone());
-                local.state().put(&key.to_string(), value, PutCondition::Always).await.is_ok()
+                local
+                    .state()
+                    .put(&key.to_string(), value, PutCondition::Always)
+                    .await
+                    .is_ok()
             }
         };
         (if is_ok { Ended::Ok } else { Ended::Err }, held)
@@ -130,8 +149,11 @@ async fn work(local: &Local<ManualClock>, rounds: &[Round]) -> Book {
         let mut keys = BTreeSet::new();
         // One put per key and round: the order of those at once is not known.
         let is_sole = |step: &&Step| !matches!(step, Step::Put { key } if !keys.insert(*key));
-        let calls: Vec<_> =
-            round.iter().filter(is_sole).filter_map(|step| Call::of(step, &mut book)).collect();
+        let calls: Vec<_> = round
+            .iter()
+            .filter(is_sole)
+            .filter_map(|step| Call::of(step, &mut book))
+            .collect();
         let ended = join_all(calls.iter().map(|call| call.make(local))).await;
         for (call, (ended, held)) in calls.into_iter().zip(ended) {
             call.note(ended, &mut book);
@@ -149,32 +171,66 @@ async fn check(local: &Local<ManualClock>, book: &Book) {
             assert!(left.insert(body.clone()), "{} is there twice", &body[..6]);
         }
     }
-    let replaced_ok =
-        |body: &String| book.replaces.iter().any(|(old, _, ended)| old == body && *ended == Ended::Ok);
+    let replaced_ok = |body: &String| {
+        book.replaces
+            .iter()
+            .any(|(old, _, ended)| old == body && *ended == Ended::Ok)
+    };
     let replaced = |body: &String| book.replaces.iter().any(|(old, ..)| old == body);
     let settled = |body: &String| book.acknowledged.contains(body) || replaced(body);
     let written = book.sends.iter().map(|(bodies, ended)| (bodies, *ended));
-    let written: Vec<_> = written.chain(book.replaces.iter().map(|(_, new, ended)| (new, *ended))).collect();
+    let written: Vec<_> = written
+        .chain(book.replaces.iter().map(|(_, new, ended)| (new, *ended)))
+        .collect();
     for (bodies, ended) in &written {
-        let there = bodies.iter().filter(|body| left.contains(*body) || settled(body)).count();
-        let is_whole =
-            there == bodies.len() || (*ended == Ended::Err && bodies.iter().all(|b| !left.contains(b)));
-        assert!(is_whole, "{there} of {} messages of a call that ended {ended:?}", bodies.len());
+        let there = bodies
+            .iter()
+            .filter(|body| left.contains(*body) || settled(body))
+            .count();
+        let is_whole = there == bodies.len()
+            || (*ended == Ended::Err && bodies.iter().all(|b| !left.contains(b)));
+        assert!(
+            is_whole,
+            "{there} of {} messages of a call that ended {ended:?}",
+            bodies.len()
+        );
     }
     for (old, new, ended) in &book.replaces {
-        let (has_old, has_new) = (left.contains(old), new.iter().any(|body| left.contains(body)));
-        assert!(!(has_old && has_new), "a message and its successors are both there");
-        assert!(*ended == Ended::Err || !has_old, "a replaced message is still there");
+        let (has_old, has_new) = (
+            left.contains(old),
+            new.iter().any(|body| left.contains(body)),
+        );
+        assert!(
+            !(has_old && has_new),
+            "a message and its successors are both there"
+        );
+        assert!(
+            *ended == Ended::Err || !has_old,
+            "a replaced message is still there"
+        );
         let is_lost = !has_old && !has_new && !new.is_empty() && !new.iter().any(settled);
         assert!(!is_lost, "a message and its successors are both gone");
     }
-    let known: BTreeSet<_> = written.iter().flat_map(|(bodies, _)| bodies.iter()).collect();
-    assert!(left.iter().all(|body| known.contains(body) && !replaced_ok(body)));
+    let known: BTreeSet<_> = written
+        .iter()
+        .flat_map(|(bodies, _)| bodies.iter())
+        .collect();
+    assert!(
+        left.iter()
+            .all(|body| known.contains(body) && !replaced_ok(body))
+    );
     for (key, puts) in &book.puts {
-        let found = local.state().get(&key.to_string()).await.unwrap().map(|object| object.bytes);
+        let found = local
+            .state()
+            .get(&key.to_string())
+            .await
+            .unwrap()
+            .map(|object| object.bytes);
         let last_ok = puts.iter().rposition(|(_, ended)| *ended == Ended::Ok);
-        let mut allowed: Vec<_> =
-            puts[last_ok.unwrap_or(0)..].iter().map(|(value, _)| Some(Bytes::from(value.clone()))).collect();
+        let mut allowed: Vec<_> = puts[last_ok.unwrap_or(0)..]
+            .iter()
+            .map(|(value, _)| Some(Bytes::from(value.clone())))
+            .collect();
         allowed.extend(last_ok.is_none().then_some(None));
         assert!(allowed.contains(&found), "key {key} holds another value");
     }
@@ -191,7 +247,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn run(rounds: &[Round], after: u32, again_after: u32, seed: u64) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let device = Device::default();
         let local = open(&device);
@@ -212,7 +270,13 @@ fn run(rounds: &[Round], after: u32, again_after: u32, seed: u64) {
 fn cut_while_opening(device: &Device, after: u32, seed: u64) -> Device {
     device.arm(Some(Fault::PowerCut { after }));
     let (disk, options) = (Box::new(device.clone()), LocalOptions::default());
-    let opened = Local::open_disk(disk, FolderLock::none(), &options, clock(), &SeededEntropy::new(1));
+    let opened = Local::open_disk(
+        disk,
+        FolderLock::none(),
+        &options,
+        clock(),
+        &SeededEntropy::new(1),
+    );
     let survivor = device.after_power_cut(seed.wrapping_add(1));
     drop(opened);
     survivor

@@ -13,7 +13,10 @@ const MIB: u64 = 1 << 20;
 
 async fn send(local: &Local<ManualClock>, queue: QueueName, body: &str) -> Result<(), ErrorKind> {
     let sent = local.queue(queue).send_batch(vec![message(body)]).await;
-    sent.map_err(|error| error.kind)?.remove(0).map(drop).map_err(|error| error.kind)
+    sent.map_err(|error| error.kind)?
+        .remove(0)
+        .map(drop)
+        .map_err(|error| error.kind)
 }
 
 /// Receives a message of a queue, and replaces it by one of `queue_of_successor` with this body.
@@ -24,13 +27,23 @@ async fn replace(
     body: &str,
 ) -> Result<(), ErrorKind> {
     let received = local.queue(queue).receive(ask(1)).await.unwrap().remove(0);
-    let replaced = local.queue(queue).replace(&received.receipt, vec![to(queue_of_successor, body)]).await;
+    let replaced = local
+        .queue(queue)
+        .replace(&received.receipt, vec![to(queue_of_successor, body)])
+        .await;
     replaced.map_err(|error| error.kind)
 }
 
 /// A store in which records of so many bytes may wait.
 fn bounded(device: &Device, records_bytes_max: u64) -> Local<ManualClock> {
-    open_with(device, &LocalOptions { records_bytes_max, ..LocalOptions::default() }, &clock())
+    open_with(
+        device,
+        &LocalOptions {
+            records_bytes_max,
+            ..LocalOptions::default()
+        },
+        &clock(),
+    )
 }
 
 #[tokio::test]
@@ -43,8 +56,16 @@ async fn records_are_refused_while_events_still_have_room() {
         (20, Err(ErrorKind::Full), Err(ErrorKind::Full)),
     ] {
         device.set_free_bytes(Some(free * MIB));
-        assert_eq!(send(&local, RECORDS, "records").await, records, "{free} MiB");
-        assert_eq!(send(&local, DELIVERIES, "event").await, events, "{free} MiB");
+        assert_eq!(
+            send(&local, RECORDS, "records").await,
+            records,
+            "{free} MiB"
+        );
+        assert_eq!(
+            send(&local, DELIVERIES, "event").await,
+            events,
+            "{free} MiB"
+        );
     }
 }
 
@@ -57,14 +78,26 @@ async fn a_message_is_replaced_without_the_records_that_were_refused_with_it() {
     for _ in 0..200 {
         send(&local, DELIVERIES, "event").await.unwrap();
         let received = queue.receive(ask(1)).await.unwrap().remove(0);
-        let both = vec![to(QueueName::DeadLetters, "refused"), to(RECORDS, "records")];
+        let both = vec![
+            to(QueueName::DeadLetters, "refused"),
+            to(RECORDS, "records"),
+        ];
         let refused = queue.replace(&received.receipt, both).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Full);
         // At once: who hears that it was refused finds the message as it was.
-        queue.replace(&received.receipt, vec![to(QueueName::DeadLetters, "letter")]).await.unwrap();
+        queue
+            .replace(
+                &received.receipt,
+                vec![to(QueueName::DeadLetters, "letter")],
+            )
+            .await
+            .unwrap();
     }
     assert_eq!(queue.counts().await.unwrap(), QueueCounts::default());
-    assert_eq!(drain(&local, QueueName::DeadLetters).await, vec!["letter"; 200]);
+    assert_eq!(
+        drain(&local, QueueName::DeadLetters).await,
+        vec!["letter"; 200]
+    );
     assert_eq!(drain(&local, RECORDS).await.len(), 0);
 }
 
@@ -83,7 +116,10 @@ async fn records_that_wait_are_bounded_also_after_a_restart() {
 
     let local = bounded(&device, 2_500);
     assert_eq!(send(&local, RECORDS, &kilobyte).await, Err(ErrorKind::Full));
-    assert_eq!(replace(&local, DELIVERIES, RECORDS, &kilobyte).await, Err(ErrorKind::Full));
+    assert_eq!(
+        replace(&local, DELIVERIES, RECORDS, &kilobyte).await,
+        Err(ErrorKind::Full)
+    );
     let queue = local.queue(RECORDS);
     for received in queue.receive(ask(10)).await.unwrap() {
         queue.acknowledge(&received.receipt).await.unwrap();
@@ -100,7 +136,11 @@ async fn jobs_of_one_commit_share_the_bound() {
     let kilobyte = "x".repeat(1_000);
     let sends = (0..10).map(|_| send(&local, RECORDS, &kilobyte));
     let sent = futures_util::future::join_all(sends).await;
-    assert_eq!(sent.iter().filter(|sent| sent.is_ok()).count(), 2, "{sent:?}");
+    assert_eq!(
+        sent.iter().filter(|sent| sent.is_ok()).count(),
+        2,
+        "{sent:?}"
+    );
     assert_eq!(drain(&local, RECORDS).await.len(), 2);
 }
 
@@ -110,13 +150,19 @@ async fn record_puts_back_what_it_cannot_read_whatever_the_bound() {
     let local = bounded(&device, 1_000);
     send(&local, RECORDS, &"x".repeat(900)).await.unwrap();
     device.set_free_bytes(Some(1));
-    replace(&local, RECORDS, RECORDS, &"y".repeat(900)).await.unwrap();
+    replace(&local, RECORDS, RECORDS, &"y".repeat(900))
+        .await
+        .unwrap();
     assert_eq!(drain(&local, RECORDS).await, ["y".repeat(900)]);
 }
 
 #[tokio::test]
 async fn records_that_are_given_up_no_longer_wait() {
-    let options = LocalOptions { records_bytes_max: 1_000, max_receive_count: 1, ..LocalOptions::default() };
+    let options = LocalOptions {
+        records_bytes_max: 1_000,
+        max_receive_count: 1,
+        ..LocalOptions::default()
+    };
     let time = clock();
     let local = open_with(&Device::default(), &options, &time);
     let large = "x".repeat(900);

@@ -19,7 +19,10 @@ impl std::io::Write for Log {
 impl Log {
     fn start(&self) -> tracing::subscriber::DefaultGuard {
         let log = self.clone();
-        let lines = tracing_subscriber::fmt().without_time().with_ansi(false).with_target(false);
+        let lines = tracing_subscriber::fmt()
+            .without_time()
+            .with_ansi(false)
+            .with_target(false);
         tracing::subscriber::set_default(lines.with_writer(move || log.clone()).finish())
     }
 
@@ -43,11 +46,17 @@ async fn a_topic_that_has_changed_is_logged_once_with_the_time_that_reading_it_t
         log.take()
     };
     world.write(RECORD).await;
-    assert_eq!(look("there").await, "", "what is read for the first time has not changed");
+    assert_eq!(
+        look("there").await,
+        "",
+        "what is read for the first time has not changed"
+    );
     assert_eq!(look("there").await, "");
     world.write(RECORD.replace("Billing", "Accounting")).await;
     let reset = |took_ms: f64| {
-        format!(" INFO routes reset, the topic has changed id=4005 topic=Orders took_ms={took_ms:?}\n")
+        format!(
+            " INFO routes reset, the topic has changed id=4005 topic=Orders took_ms={took_ms:?}\n"
+        )
     };
     assert_eq!(look("there").await, reset(40.0));
     assert_eq!(look("there").await, "");

@@ -96,7 +96,12 @@ async fn a_broken_record_leaves_the_last_known_good_one_in_use_until_it_is_mende
         world.write(mended).await;
         world.clock.advance(MAX_AGE);
         assert_eq!(world.look().await, "there", "{record:?}");
-        let topic = world.registry.topic(&TopicName::parse("orders").unwrap()).await.unwrap().unwrap();
+        let topic = world
+            .registry
+            .topic(&TopicName::parse("orders").unwrap())
+            .await
+            .unwrap()
+            .unwrap();
         assert!(topic.subscriptions.contains_key("accounting"));
     }
 }
@@ -112,18 +117,31 @@ async fn a_broken_record_that_was_never_good_is_unknown_and_never_absent() {
 
 #[tokio::test]
 async fn a_store_that_refuses_or_fails_says_nothing_about_the_topic() {
-    for kind in [ErrorKind::Denied, ErrorKind::TimedOut, ErrorKind::NotFound, ErrorKind::Other] {
+    for kind in [
+        ErrorKind::Denied,
+        ErrorKind::TimedOut,
+        ErrorKind::NotFound,
+        ErrorKind::Other,
+    ] {
         let fault = Fault::Before(kind);
         let plan = Plan::by(move |effect| (effect.number > 0).then(|| fault.clone()));
         let world = World::with(&plan);
         world.write(RECORD).await;
         assert_eq!(world.look().await, "there");
         world.clock.advance(MAX_AGE);
-        assert_eq!((world.look().await, plan.faults()), ("there", 1), "{kind:?}");
+        assert_eq!(
+            (world.look().await, plan.faults()),
+            ("there", 1),
+            "{kind:?}"
+        );
         // The only copy is kept.
         assert_eq!(world.registry.trim(), Evicted::default());
         world.clock.advance(MAX_AGE);
-        assert_eq!((world.look().await, plan.faults()), ("there", 2), "{kind:?}");
+        assert_eq!(
+            (world.look().await, plan.faults()),
+            ("there", 2),
+            "{kind:?}"
+        );
     }
 }
 
@@ -142,7 +160,9 @@ async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
     let world = World::with(&Plan::none());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
-    let record = TopicRecord::parse(RECORD.as_bytes()).unwrap().tombstone(world.clock.now());
+    let record = TopicRecord::parse(RECORD.as_bytes())
+        .unwrap()
+        .tombstone(world.clock.now());
     world.write(record.render()).await;
     world.clock.advance(MAX_AGE);
     assert_eq!(world.look().await, "absent");
@@ -152,7 +172,14 @@ async fn a_record_that_says_that_it_is_deleted_is_no_topic() {
 async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
     let world = World::with(&Plan::none());
     let name = TopicName::parse("orders").unwrap();
-    let seen = async |moment| world.registry.topic_seen_after(&name, moment).await.unwrap().is_some();
+    let seen = async |moment| {
+        world
+            .registry
+            .topic_seen_after(&name, moment)
+            .await
+            .unwrap()
+            .is_some()
+    };
     assert_eq!(world.look().await, "absent");
     let before = world.clock.now();
     world.clock.advance(Duration::from_secs(1));
@@ -172,23 +199,44 @@ async fn what_is_known_counts_for_a_moment_only_if_it_was_read_after_it() {
 
 #[tokio::test]
 async fn a_store_that_fails_says_nothing_of_any_moment_even_where_something_is_known() {
-    for fault in [Fault::Before(ErrorKind::Denied), Fault::After(ErrorKind::TimedOut)] {
+    for fault in [
+        Fault::Before(ErrorKind::Denied),
+        Fault::After(ErrorKind::TimedOut),
+    ] {
         let plan = Plan::by(move |effect| (effect.number > 0).then(|| fault.clone()));
         let world = World::with(&plan);
         world.write(RECORD).await;
         assert_eq!(world.look().await, "there");
         let name = TopicName::parse("orders").unwrap();
         let moment = world.clock.now();
-        assert!(world.registry.topic_seen_after(&name, moment).await.is_err());
+        assert!(
+            world
+                .registry
+                .topic_seen_after(&name, moment)
+                .await
+                .is_err()
+        );
         // Nor does a later failure make the last known good record any younger.
         world.clock.advance(MAX_AGE);
         assert_eq!(world.look().await, "there");
-        assert!(world.registry.topic_seen_after(&name, moment + MAX_AGE).await.is_err());
+        assert!(
+            world
+                .registry
+                .topic_seen_after(&name, moment + MAX_AGE)
+                .await
+                .is_err()
+        );
     }
     let world = World::with(&Plan::none());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
     world.write("{").await;
     let name = TopicName::parse("orders").unwrap();
-    assert!(world.registry.topic_seen_after(&name, world.clock.now()).await.is_err());
+    assert!(
+        world
+            .registry
+            .topic_seen_after(&name, world.clock.now())
+            .await
+            .is_err()
+    );
 }

@@ -10,7 +10,14 @@ fn record() -> TopicRecord {
 }
 
 async fn stored(store: &MemoryStore) -> ETag {
-    store.put("topics/orders.json", record().render(), PutCondition::Always).await.unwrap()
+    store
+        .put(
+            "topics/orders.json",
+            record().render(),
+            PutCondition::Always,
+        )
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -25,8 +32,14 @@ async fn a_topic_that_was_not_changed_goes() {
 async fn a_change_that_came_first_stays() {
     let store = MemoryStore::default();
     let etag = stored(&store).await;
-    let changed = TopicRecord { updated_at: NOW, ..record() };
-    store.put("topics/orders.json", changed.render(), PutCondition::Always).await.unwrap();
+    let changed = TopicRecord {
+        updated_at: NOW,
+        ..record()
+    };
+    store
+        .put("topics/orders.json", changed.render(), PutCondition::Always)
+        .await
+        .unwrap();
     let error = delete_topic(&store, record(), etag, NOW).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::PreconditionFailed);
     let object = store.get("topics/orders.json").await.unwrap().unwrap();
@@ -38,18 +51,30 @@ async fn a_topic_whose_object_stays_is_deleted_all_the_same() {
     let store = MemoryStore::default();
     let etag = stored(&store).await;
     let fault = Fault::Before(ErrorKind::TimedOut);
-    let plan = Plan::by(move |effect| (effect.operation == Operation::Delete).then(|| fault.clone()));
+    let plan =
+        Plan::by(move |effect| (effect.operation == Operation::Delete).then(|| fault.clone()));
     let broken = Faulty::new(store.clone(), "state", &plan);
     assert!(!delete_topic(&broken, record(), etag, NOW).await.unwrap());
     let object = store.get("topics/orders.json").await.unwrap().unwrap();
-    assert_eq!(TopicRecord::parse(&object.bytes).unwrap().deleted_at, Some(NOW));
+    assert_eq!(
+        TopicRecord::parse(&object.bytes).unwrap().deleted_at,
+        Some(NOW)
+    );
 }
 
 #[tokio::test]
 async fn the_names_are_those_of_the_keys() {
     let store = MemoryStore::default();
-    for key in ["topics/orders.json", "topics/billing.json", "topics/notes.txt", "links/0.json"] {
-        store.put(key, Bytes::from("?"), PutCondition::Always).await.unwrap();
+    for key in [
+        "topics/orders.json",
+        "topics/billing.json",
+        "topics/notes.txt",
+        "links/0.json",
+    ] {
+        store
+            .put(key, Bytes::from("?"), PutCondition::Always)
+            .await
+            .unwrap();
     }
     let expected = ["billing", "orders"].map(str::to_owned).into();
     assert_eq!(topic_names(&store).await.unwrap(), expected);

@@ -4,7 +4,10 @@ use super::*;
 
 /// The memory that is freed when the topic is known by this record.
 fn freed(record: &str) -> Evicted {
-    Evicted { entries: 1, bytes: "topics/orders.json".len() + record.len() }
+    Evicted {
+        entries: 1,
+        bytes: "topics/orders.json".len() + record.len(),
+    }
 }
 
 #[tokio::test]
@@ -13,14 +16,29 @@ async fn a_topic_that_was_forgotten_is_read_anew_and_what_it_held_is_counted() {
     assert_eq!(world.registry.trim(), Evicted::default());
     world.write(RECORD).await;
     assert_eq!(world.look().await, "there");
-    assert_eq!((world.registry.trim(), world.registry.trim()), (freed(RECORD), Evicted::default()));
-    assert_eq!((world.look().await, world.calls.count(Operation::Get)), ("there", 2));
+    assert_eq!(
+        (world.registry.trim(), world.registry.trim()),
+        (freed(RECORD), Evicted::default())
+    );
+    assert_eq!(
+        (world.look().await, world.calls.count(Operation::Get)),
+        ("there", 2)
+    );
     // The same after the store has said that nothing has changed.
     world.clock.advance(MAX_AGE);
-    assert_eq!((world.look().await, world.calls.count(Operation::GetIfChanged)), ("there", 1));
+    assert_eq!(
+        (
+            world.look().await,
+            world.calls.count(Operation::GetIfChanged)
+        ),
+        ("there", 1)
+    );
     assert_eq!(world.registry.trim(), freed(RECORD));
     world.store.delete("topics/orders.json").await.unwrap();
-    assert_eq!((world.look().await, world.registry.trim()), ("absent", freed("")));
+    assert_eq!(
+        (world.look().await, world.registry.trim()),
+        ("absent", freed(""))
+    );
 }
 
 #[tokio::test]
@@ -32,7 +50,13 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
         world.write(record.clone()).await;
         let name = TopicName::parse("orders").unwrap();
         // The last request found it broken, even if its caller did not take the known record.
-        assert!(world.registry.topic_seen_after(&name, world.clock.now()).await.is_err());
+        assert!(
+            world
+                .registry
+                .topic_seen_after(&name, world.clock.now())
+                .await
+                .is_err()
+        );
         for _ in 0..2 {
             assert_eq!(world.registry.trim(), Evicted::default(), "{record:?}");
             world.clock.advance(MAX_AGE);
@@ -41,7 +65,10 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
         let mended = RECORD.replace("Billing", "Accounting");
         world.write(mended.clone()).await;
         world.clock.advance(MAX_AGE);
-        assert_eq!((world.look().await, world.registry.trim()), ("there", freed(&mended)));
+        assert_eq!(
+            (world.look().await, world.registry.trim()),
+            ("there", freed(&mended))
+        );
     }
 }
 
@@ -49,8 +76,15 @@ async fn the_last_known_good_record_of_a_broken_one_is_never_trimmed() {
 async fn a_topic_that_somebody_works_with_is_not_read_a_second_time_beside() {
     let world = World::with(&Plan::none());
     world.write(RECORD).await;
-    let topic = world.registry.topic(&TopicName::parse("orders").unwrap()).await.unwrap();
-    assert_eq!((world.registry.trim(), world.look().await, world.reads()), (Evicted::default(), "there", 1));
+    let topic = world
+        .registry
+        .topic(&TopicName::parse("orders").unwrap())
+        .await
+        .unwrap();
+    assert_eq!(
+        (world.registry.trim(), world.look().await, world.reads()),
+        (Evicted::default(), "there", 1)
+    );
     drop(topic);
     assert_eq!(world.registry.trim(), freed(RECORD));
 }
@@ -66,5 +100,8 @@ async fn a_record_that_turns_out_broken_while_it_is_read_is_still_the_last_known
     assert!(waits(look.as_mut()));
     assert_eq!(world.registry.trim(), Evicted::default());
     world.gate.add_permits(1);
-    assert_eq!((look.await, world.registry.trim()), ("there", Evicted::default()));
+    assert_eq!(
+        (look.await, world.registry.trim()),
+        ("there", Evicted::default())
+    );
 }

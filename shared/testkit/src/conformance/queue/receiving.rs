@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::future::{Either, join, join_all, select};
 
 use super::{
-    HIDDEN, PATIENCE, QueueHarness, ask, counts, is_empty, kinds, message, remove, send, sorted_bodies, take,
-    take_one,
+    HIDDEN, PATIENCE, QueueHarness, ask, counts, is_empty, kinds, message, remove, send,
+    sorted_bodies, take, take_one,
 };
 use posthaste_ports::validate::RECEIVE_WAIT_MAX;
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueReceiver, QueueSender, ReceiveRequest};
@@ -20,7 +20,10 @@ const SHORT: Duration = Duration::from_secs(2);
 pub(super) async fn a_received_message_is_hidden_and_returns(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     send(&queue, message("again")).await;
-    let briefly = ReceiveRequest { visibility: SHORT, ..ask(backend, 10) };
+    let briefly = ReceiveRequest {
+        visibility: SHORT,
+        ..ask(backend, 10)
+    };
     let mut received = Vec::new();
     for _ in 0..PATIENCE {
         received = queue.receive(briefly).await.unwrap();
@@ -34,14 +37,19 @@ pub(super) async fn a_received_message_is_hidden_and_returns(harness: &impl Queu
     assert_eq!(take_one(&queue, backend).await.body, "again");
 }
 
-pub(super) async fn the_receive_count_rises_and_receipts_are_new_while_ids_stay(harness: &impl QueueHarness) {
+pub(super) async fn the_receive_count_rises_and_receipts_are_new_while_ids_stay(
+    harness: &impl QueueHarness,
+) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     let id = send(&queue, message("x")).await;
     let mut receipts = HashSet::new();
     for count in 1..=backend.max_receive_count.min(3) {
         let received = take_one(&queue, backend).await;
         assert_eq!((&received.id, received.receive_count), (&id, count));
-        queue.change_visibility(&received.receipt, Duration::ZERO).await.unwrap();
+        queue
+            .change_visibility(&received.receipt, Duration::ZERO)
+            .await
+            .unwrap();
         assert!(receipts.insert(received.receipt), "a receipt came twice");
     }
 }
@@ -65,11 +73,21 @@ pub(super) async fn requests_over_the_limits_are_refused(harness: &impl QueueHar
     for bad in [
         ReceiveRequest { max: 0, ..good },
         ReceiveRequest { max: 11, ..good },
-        ReceiveRequest { visibility: long, ..good },
-        ReceiveRequest { wait: RECEIVE_WAIT_MAX + Duration::from_secs(1), ..good },
+        ReceiveRequest {
+            visibility: long,
+            ..good
+        },
+        ReceiveRequest {
+            wait: RECEIVE_WAIT_MAX + Duration::from_secs(1),
+            ..good
+        },
     ] {
         let refused = queue.receive(bad).await.map(|received| received.len());
-        assert_eq!(refused.map_err(|e| e.kind), Err(ErrorKind::Invalid), "{bad:?}");
+        assert_eq!(
+            refused.map_err(|e| e.kind),
+            Err(ErrorKind::Invalid),
+            "{bad:?}"
+        );
     }
     take_one(&queue, backend).await;
 }
@@ -77,7 +95,9 @@ pub(super) async fn requests_over_the_limits_are_refused(harness: &impl QueueHar
 pub(super) async fn receivers_at_once_never_share_a_message(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     for batch in 0..5 {
-        let entries = (0..10).map(|entry| message(format!("{batch}{entry}"))).collect();
+        let entries = (0..10)
+            .map(|entry| message(format!("{batch}{entry}")))
+            .collect();
         assert_eq!(kinds(&queue.send_batch(entries).await.unwrap()), [None; 10]);
     }
     let drain = async || {
@@ -89,8 +109,14 @@ pub(super) async fn receivers_at_once_never_share_a_message(harness: &impl Queue
         }
         taken
     };
-    let taken: Vec<_> = join_all((0..8).map(|_| drain())).await.into_iter().flatten().collect();
-    let expected: Vec<_> = (0..5).flat_map(|b| (0..10).map(move |e| format!("{b}{e}"))).collect();
+    let taken: Vec<_> = join_all((0..8).map(|_| drain()))
+        .await
+        .into_iter()
+        .flatten()
+        .collect();
+    let expected: Vec<_> = (0..5)
+        .flat_map(|b| (0..10).map(move |e| format!("{b}{e}")))
+        .collect();
     let mut bodies = sorted_bodies(&taken);
     if backend.is_exact {
         assert!(taken.iter().all(|m| m.receive_count == 1));
@@ -106,25 +132,57 @@ pub(super) async fn an_empty_queue_answers_nothing(harness: &impl QueueHarness) 
     is_empty(&queue, harness.backend()).await;
 }
 
-pub(super) async fn a_wait_for_a_message_that_never_comes_ends_with_nothing(harness: &impl QueueHarness) {
+pub(super) async fn a_wait_for_a_message_that_never_comes_ends_with_nothing(
+    harness: &impl QueueHarness,
+) {
     let queue = harness.fresh().await.deliveries;
-    let waiting = ReceiveRequest { wait: SHORT, ..ask(harness.backend(), 10) };
-    assert_eq!(while_time_passes(harness, queue.receive(waiting)).await.unwrap().len(), 0);
+    let waiting = ReceiveRequest {
+        wait: SHORT,
+        ..ask(harness.backend(), 10)
+    };
+    assert_eq!(
+        while_time_passes(harness, queue.receive(waiting))
+            .await
+            .unwrap()
+            .len(),
+        0
+    );
 }
 
 pub(super) async fn a_waiting_receiver_gets_what_is_sent_meanwhile(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
-    let waiting = ReceiveRequest { wait: RECEIVE_WAIT_MAX, ..ask(harness.backend(), 10) };
-    let receive_and_send = async { join(queue.receive(waiting), send(&queue, message("meanwhile"))).await.0 };
+    let waiting = ReceiveRequest {
+        wait: RECEIVE_WAIT_MAX,
+        ..ask(harness.backend(), 10)
+    };
+    let receive_and_send = async {
+        join(queue.receive(waiting), send(&queue, message("meanwhile")))
+            .await
+            .0
+    };
     let received = while_time_passes(harness, receive_and_send).await.unwrap();
     assert_eq!(sorted_bodies(&received), ["meanwhile"]);
 }
 
-pub(super) async fn a_waiting_receiver_gets_what_becomes_visible_meanwhile(harness: &impl QueueHarness) {
+pub(super) async fn a_waiting_receiver_gets_what_becomes_visible_meanwhile(
+    harness: &impl QueueHarness,
+) {
     let queue = harness.fresh().await.deliveries;
-    send(&queue, OutgoingMessage { delay_secs: 2, ..message("later") }).await;
-    let waiting = ReceiveRequest { wait: RECEIVE_WAIT_MAX, ..ask(harness.backend(), 10) };
-    let received = while_time_passes(harness, queue.receive(waiting)).await.unwrap();
+    send(
+        &queue,
+        OutgoingMessage {
+            delay_secs: 2,
+            ..message("later")
+        },
+    )
+    .await;
+    let waiting = ReceiveRequest {
+        wait: RECEIVE_WAIT_MAX,
+        ..ask(harness.backend(), 10)
+    };
+    let received = while_time_passes(harness, queue.receive(waiting))
+        .await
+        .unwrap();
     assert_eq!(sorted_bodies(&received), ["later"]);
 }
 
@@ -133,7 +191,8 @@ async fn while_time_passes<T>(harness: &impl QueueHarness, work: impl Future<Out
     let passing = async {
         // No case here needs more time than the longest wait.
         for _ in 0..=RECEIVE_WAIT_MAX.as_secs() {
-            // The work may have to hop between threads before it sleeps on a clock that is moved by hand.
+            // The work may have to hop between threads before it sleeps on a clock that is moved by
+            // hand.
             for _ in 0..PATIENCE {
                 tokio::task::yield_now().await;
             }
@@ -155,17 +214,25 @@ pub(super) async fn the_queues_of_a_set_are_apart(harness: &impl QueueHarness) {
     is_empty(&set.redrive, backend).await;
     assert_eq!(take_one(&set.records, backend).await.body, "records");
     is_empty(&set.records, backend).await;
-    assert_eq!(take_one(&set.dead_letters, backend).await.body, "dead letter");
+    assert_eq!(
+        take_one(&set.dead_letters, backend).await.body,
+        "dead letter"
+    );
     is_empty(&set.dead_letters, backend).await;
     let delivery = take_one(&set.deliveries, backend).await;
     assert_eq!(delivery.body, "delivery");
     // A receipt is worth nothing in another queue.
     set.dead_letters.acknowledge(&delivery.receipt).await.ok();
-    set.deliveries.change_visibility(&delivery.receipt, Duration::ZERO).await.unwrap();
+    set.deliveries
+        .change_visibility(&delivery.receipt, Duration::ZERO)
+        .await
+        .unwrap();
     assert_eq!(take_one(&set.deliveries, backend).await.body, "delivery");
 }
 
-pub(super) async fn what_is_received_too_often_moves_to_redrive_byte_for_byte(harness: &impl QueueHarness) {
+pub(super) async fn what_is_received_too_often_moves_to_redrive_byte_for_byte(
+    harness: &impl QueueHarness,
+) {
     let (set, backend) = (harness.fresh().await, harness.backend());
     let body = "{\"broken\": \"\u{fffd}😀";
     send(&set.deliveries, message(body)).await;
@@ -173,7 +240,10 @@ pub(super) async fn what_is_received_too_often_moves_to_redrive_byte_for_byte(ha
         let received = take_one(&set.deliveries, backend).await;
         assert_eq!(received.receive_count, count);
         is_empty(&set.redrive, backend).await;
-        set.deliveries.change_visibility(&received.receipt, Duration::ZERO).await.unwrap();
+        set.deliveries
+            .change_visibility(&received.receipt, Duration::ZERO)
+            .await
+            .unwrap();
     }
     is_empty(&set.deliveries, backend).await;
     let moved = take_one(&set.redrive, backend).await;
@@ -184,22 +254,40 @@ pub(super) async fn what_is_received_too_often_moves_to_redrive_byte_for_byte(ha
 pub(super) async fn counts_tell_visible_delayed_and_in_flight(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     assert_eq!(queue.counts().await.unwrap(), counts(0, 0, 0));
-    let delayed = OutgoingMessage { delay_secs: 60, ..message("later") };
-    let batch = vec![message("a"), message("b"), message("c"), delayed.clone(), delayed];
+    let delayed = OutgoingMessage {
+        delay_secs: 60,
+        ..message("later")
+    };
+    let batch = vec![
+        message("a"),
+        message("b"),
+        message("c"),
+        delayed.clone(),
+        delayed,
+    ];
     queue.send_batch(batch).await.unwrap();
     assert_eq!(queue.counts().await.unwrap(), counts(3, 2, 0));
     let taken = take(&queue, backend, 2).await;
     assert_eq!(queue.counts().await.unwrap(), counts(1, 2, 2));
     remove(&queue, backend, &taken[0].receipt).await;
     assert_eq!(queue.counts().await.unwrap(), counts(1, 2, 1));
-    queue.change_visibility(&taken[1].receipt, Duration::ZERO).await.unwrap();
+    queue
+        .change_visibility(&taken[1].receipt, Duration::ZERO)
+        .await
+        .unwrap();
     assert_eq!(queue.counts().await.unwrap(), counts(2, 2, 0));
 }
 
 pub(super) async fn counts_follow_time(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
-    let delayed = OutgoingMessage { delay_secs: 60, ..message("later") };
-    queue.send_batch(vec![message("a"), message("b"), delayed.clone(), delayed]).await.unwrap();
+    let delayed = OutgoingMessage {
+        delay_secs: 60,
+        ..message("later")
+    };
+    queue
+        .send_batch(vec![message("a"), message("b"), delayed.clone(), delayed])
+        .await
+        .unwrap();
     take(&queue, backend, 1).await;
     assert_eq!(queue.counts().await.unwrap(), counts(1, 2, 1));
     harness.pass(HIDDEN).await;
@@ -210,7 +298,10 @@ pub(super) async fn counts_follow_time(harness: &impl QueueHarness) {
 
 pub(super) async fn a_quiet_group_is_served_before_a_busy_one(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
-    let of = |group: &str| OutgoingMessage { group: Some(group.to_owned()), ..message(group.to_owned()) };
+    let of = |group: &str| OutgoingMessage {
+        group: Some(group.to_owned()),
+        ..message(group.to_owned())
+    };
     for _ in 0..5 {
         queue.send_batch(vec![of("busy"); 10]).await.unwrap();
     }

@@ -11,10 +11,9 @@ use posthaste_core::model::{
 use super::{QueueHarness, is_empty, kinds, message, send, sorted_bodies, take, take_one};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueSender};
 
-/// Text with what codecs trip over: quotes, a null character as JSON writes it, line ends, and characters of
-/// two, three and four bytes up to the last of each range that SQS accepts.
-const HARD_TEXT: &str =
-    "{\"a\":\"\\u0000 <&>' \\\\\"}\t\r\n \u{7f}\u{85}\u{a0}Üß€\u{d7ff}\u{e000}\u{fffd}\u{10000}😀\u{10ffff} ";
+/// Text with what codecs trip over: quotes, a null character as JSON writes it, line ends, and
+/// characters of two, three and four bytes up to the last of each range that SQS accepts.
+const HARD_TEXT: &str = "{\"a\":\"\\u0000 <&>' \\\\\"}\t\r\n \u{7f}\u{85}\u{a0}Üß€\u{d7ff}\u{e000}\u{fffd}\u{10000}😀\u{10ffff} ";
 
 pub(super) async fn a_message_is_received_byte_for_byte(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
@@ -38,8 +37,14 @@ pub(super) async fn a_message_of_one_mebibyte_is_accepted(harness: &impl QueueHa
 
 pub(super) async fn a_delayed_message_is_not_visible_before_its_time(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
-    let delayed = OutgoingMessage { delay_secs: 2, ..message("later") };
-    let answers = queue.send_batch(vec![delayed, message("now")]).await.unwrap();
+    let delayed = OutgoingMessage {
+        delay_secs: 2,
+        ..message("later")
+    };
+    let answers = queue
+        .send_batch(vec![delayed, message("now")])
+        .await
+        .unwrap();
     assert_eq!(kinds(&answers), [None, None]);
     let backend = harness.backend();
     assert_eq!(take_one(&queue, backend).await.body, "now");
@@ -50,7 +55,14 @@ pub(super) async fn a_delayed_message_is_not_visible_before_its_time(harness: &i
 
 pub(super) async fn the_longest_delay_ends_on_the_second(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
-    send(&queue, OutgoingMessage { delay_secs: SQS_DELAY_SECS_MAX, ..message("later") }).await;
+    send(
+        &queue,
+        OutgoingMessage {
+            delay_secs: SQS_DELAY_SECS_MAX,
+            ..message("later")
+        },
+    )
+    .await;
     harness.pass(Duration::from_millis(899_999)).await;
     is_empty(&queue, harness.backend()).await;
     harness.pass(Duration::from_millis(1)).await;
@@ -60,7 +72,15 @@ pub(super) async fn the_longest_delay_ends_on_the_second(harness: &impl QueueHar
 
 pub(super) async fn a_delay_over_900_seconds_is_refused(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
-    refused(harness, &queue, OutgoingMessage { delay_secs: SQS_DELAY_SECS_MAX + 1, ..message("x") }).await;
+    refused(
+        harness,
+        &queue,
+        OutgoingMessage {
+            delay_secs: SQS_DELAY_SECS_MAX + 1,
+            ..message("x")
+        },
+    )
+    .await;
 }
 
 pub(super) async fn an_empty_or_oversized_body_is_refused(harness: &impl QueueHarness) {
@@ -84,7 +104,10 @@ pub(super) async fn refused_characters_are_refused(harness: &impl QueueHarness) 
 
 pub(super) async fn a_group_id_too_long_is_refused(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
-    let grouped = |chars| OutgoingMessage { group: Some("g".repeat(chars)), ..message("x") };
+    let grouped = |chars| OutgoingMessage {
+        group: Some("g".repeat(chars)),
+        ..message("x")
+    };
     refused(harness, &queue, grouped(SQS_GROUP_ID_CHARS_MAX + 1)).await;
     refused(harness, &queue, grouped(0)).await;
     send(&queue, grouped(SQS_GROUP_ID_CHARS_MAX)).await;
@@ -100,15 +123,28 @@ pub(super) async fn a_batch_of_none_of_eleven_or_over_a_mebibyte_is_refused_whol
     for batch in [vec![], vec![message("x"); 11], over] {
         let length = batch.len();
         let refused = queue.send_batch(batch).await.map(|answers| kinds(&answers));
-        assert_eq!(refused.map_err(|e| e.kind), Err(ErrorKind::Invalid), "{length} entries");
+        assert_eq!(
+            refused.map_err(|e| e.kind),
+            Err(ErrorKind::Invalid),
+            "{length} entries"
+        );
     }
     is_empty(&queue, harness.backend()).await;
 }
 
 pub(super) async fn one_bad_entry_leaves_its_neighbours(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
-    let late = OutgoingMessage { delay_secs: 901, ..message("late") };
-    let batch = vec![message("a"), message("\u{fffe}"), message("b"), late, message("c")];
+    let late = OutgoingMessage {
+        delay_secs: 901,
+        ..message("late")
+    };
+    let batch = vec![
+        message("a"),
+        message("\u{fffe}"),
+        message("b"),
+        late,
+        message("c"),
+    ];
     let answers = queue.send_batch(batch).await.unwrap();
     let invalid = Some(ErrorKind::Invalid);
     assert_eq!(kinds(&answers), [None, invalid, None, invalid, None]);

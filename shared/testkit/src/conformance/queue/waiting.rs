@@ -8,7 +8,11 @@ use super::{QueueHarness, message, remove, send, take};
 use posthaste_ports::{GroupCount, OutgoingMessage, QueueReceiver};
 
 fn of(group: &str, body: &'static str, delay_secs: u16) -> OutgoingMessage {
-    OutgoingMessage { group: Some(group.to_owned()), delay_secs, ..message(body) }
+    OutgoingMessage {
+        group: Some(group.to_owned()),
+        delay_secs,
+        ..message(body)
+    }
 }
 
 fn names(groups: [&str; 3]) -> [String; 3] {
@@ -16,14 +20,24 @@ fn names(groups: [&str; 3]) -> [String; 3] {
 }
 
 async fn counts(queue: &impl QueueReceiver, groups: [&str; 3]) -> Vec<GroupCount> {
-    queue.waiting(&names(groups), 0, |_, _| true).await.unwrap().expect("a queue that shows its groups")
+    queue
+        .waiting(&names(groups), 0, |_, _| true)
+        .await
+        .unwrap()
+        .expect("a queue that shows its groups")
 }
 
 pub(super) async fn a_group_is_counted_wherever_its_messages_are(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     let now = harness.now().expect("a clock of the test");
     let count = |messages, next_due| GroupCount { messages, next_due };
-    for message in [of("a", "1", 0), of("a", "2", 60), of("b", "3", 0), of("a", "4", 30), message("none")] {
+    for message in [
+        of("a", "1", 0),
+        of("a", "2", 60),
+        of("b", "3", 0),
+        of("a", "4", 30),
+        message("none"),
+    ] {
         send(&queue, message).await;
     }
     let due = now + Duration::from_secs(30);
@@ -38,7 +52,9 @@ pub(super) async fn a_group_is_counted_wherever_its_messages_are(harness: &impl 
     assert_eq!(counts(&queue, ["a", "no such group", "b"]).await, expected);
 }
 
-pub(super) async fn bodies_are_shown_group_by_group_until_there_are_enough(harness: &impl QueueHarness) {
+pub(super) async fn bodies_are_shown_group_by_group_until_there_are_enough(
+    harness: &impl QueueHarness,
+) {
     let queue = harness.fresh().await.deliveries;
     for message in [of("a", "1", 0), of("a", "2", 60), of("b", "3", 0)] {
         send(&queue, message).await;
@@ -49,11 +65,22 @@ pub(super) async fn bodies_are_shown_group_by_group_until_there_are_enough(harne
             shown.push((place, body.cloned().unwrap_or_default()));
             shown.len() < enough
         };
-        queue.waiting(&names(["a", "b", "c"]), bodies_max, see).await.unwrap().expect("groups");
+        queue
+            .waiting(&names(["a", "b", "c"]), bodies_max, see)
+            .await
+            .unwrap()
+            .expect("groups");
         shown.sort();
         shown
     };
     let all = [(0, "1"), (0, "2"), (1, "3")].map(|(place, body)| (place, Bytes::from(body)));
     assert_eq!(shown(10, 10).await, all);
-    assert_eq!((shown(2, 10).await.len(), shown(10, 1).await.len(), shown(0, 10).await.len()), (2, 1, 0));
+    assert_eq!(
+        (
+            shown(2, 10).await.len(),
+            shown(10, 1).await.len(),
+            shown(0, 10).await.len()
+        ),
+        (2, 1, 0)
+    );
 }

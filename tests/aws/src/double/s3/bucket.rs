@@ -40,20 +40,40 @@ pub(super) struct Bucket {
 
 impl Buckets {
     pub(crate) fn make(&mut self, name: &str, access: Access) {
-        self.0.insert(name.to_owned(), Bucket { access, objects: BTreeMap::new() });
+        self.0.insert(
+            name.to_owned(),
+            Bucket {
+                access,
+                objects: BTreeMap::new(),
+            },
+        );
     }
 
     pub(crate) fn insert(&mut self, bucket: &str, key: &str, bytes: Bytes, now: Timestamp) {
-        self.0.get_mut(bucket).expect("the bucket was made").insert(key, bytes, now);
+        self.0
+            .get_mut(bucket)
+            .expect("the bucket was made")
+            .insert(key, bytes, now);
     }
 
     pub(crate) fn object(&self, bucket: &str, key: &str) -> Option<Bytes> {
-        self.0.get(bucket)?.objects.get(key).map(|object| object.bytes.clone())
+        self.0
+            .get(bucket)?
+            .objects
+            .get(key)
+            .map(|object| object.bytes.clone())
     }
 
     pub(super) fn named(&mut self, name: &str) -> Result<&mut Bucket, Error> {
-        let bucket = self.0.get_mut(name).ok_or_else(|| Error::no_such_bucket(name))?;
-        if bucket.access == Access::None { Err(Error::denied()) } else { Ok(bucket) }
+        let bucket = self
+            .0
+            .get_mut(name)
+            .ok_or_else(|| Error::no_such_bucket(name))?;
+        if bucket.access == Access::None {
+            Err(Error::denied())
+        } else {
+            Ok(bucket)
+        }
     }
 }
 
@@ -80,7 +100,9 @@ impl Bucket {
         now: Timestamp,
     ) -> Result<Answer, Error> {
         match (condition, self.objects.get(key)) {
-            (Some(Condition::IfAbsent), Some(_)) => return Err(Error::precondition_failed("If-None-Match")),
+            (Some(Condition::IfAbsent), Some(_)) => {
+                return Err(Error::precondition_failed("If-None-Match"));
+            }
             (Some(Condition::IfMatch(_)), None) => return Err(self.absent(key)),
             (Some(Condition::IfMatch(etag)), Some(object)) if *etag != object.etag => {
                 return Err(Error::precondition_failed("If-Match"));
@@ -104,12 +126,23 @@ impl Bucket {
 
     fn insert(&mut self, key: &str, bytes: Bytes, modified_at: Timestamp) -> String {
         let etag = format!("\"{}\"", md5_of(&bytes));
-        self.objects.insert(key.to_owned(), Stored { bytes, etag: etag.clone(), modified_at });
+        self.objects.insert(
+            key.to_owned(),
+            Stored {
+                bytes,
+                etag: etag.clone(),
+                modified_at,
+            },
+        );
         etag
     }
 
     /// Hides that a key is absent from a caller that may not list.
     fn absent(&self, key: &str) -> Error {
-        if self.access == Access::Full { Error::no_such_key(key) } else { Error::denied() }
+        if self.access == Access::Full {
+            Error::no_such_key(key)
+        } else {
+            Error::denied()
+        }
     }
 }

@@ -19,11 +19,20 @@ pub(crate) struct Error {
 
 impl Error {
     fn new(status: StatusCode, code: &'static str, message: &'static str) -> Self {
-        Self { status, code, message, detail: None, etag: None }
+        Self {
+            status,
+            code,
+            message,
+            detail: None,
+            etag: None,
+        }
     }
 
     fn with(self, name: &'static str, text: impl Into<String>) -> Self {
-        Self { detail: Some((name, text.into())), ..self }
+        Self {
+            detail: Some((name, text.into())),
+            ..self
+        }
     }
 
     pub(crate) fn denied() -> Self {
@@ -31,22 +40,39 @@ impl Error {
     }
 
     pub(super) fn no_such_bucket(name: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NoSuchBucket", "The specified bucket does not exist")
-            .with("BucketName", name)
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NoSuchBucket",
+            "The specified bucket does not exist",
+        )
+        .with("BucketName", name)
     }
 
     pub(super) fn no_such_key(key: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "NoSuchKey", "The specified key does not exist.").with("Key", key)
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NoSuchKey",
+            "The specified key does not exist.",
+        )
+        .with("Key", key)
     }
 
     pub(super) fn not_modified(etag: &str) -> Self {
         let error = Self::new(StatusCode::NOT_MODIFIED, "NotModified", "Not Modified");
-        Self { etag: Some(etag.to_owned()), ..error }
+        Self {
+            etag: Some(etag.to_owned()),
+            ..error
+        }
     }
 
     pub(super) fn precondition_failed(condition: &'static str) -> Self {
         let message = "At least one of the pre-conditions you specified did not hold";
-        Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", message).with("Condition", condition)
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "PreconditionFailed",
+            message,
+        )
+        .with("Condition", condition)
     }
 
     pub(super) fn invalid_range(length: usize) -> Self {
@@ -61,16 +87,30 @@ impl Error {
     }
 
     pub(super) fn invalid_argument(name: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "InvalidArgument", "Invalid Argument").with("ArgumentName", name)
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "InvalidArgument",
+            "Invalid Argument",
+        )
+        .with("ArgumentName", name)
     }
 
     pub(super) fn key_too_long() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "KeyTooLongError", "Your key is too long")
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "KeyTooLongError",
+            "Your key is too long",
+        )
     }
 
     pub(super) fn bad_digest() -> Self {
-        let message = "The provided 'x-amz-content-sha256' header does not match what was computed.";
-        Self::new(StatusCode::BAD_REQUEST, "XAmzContentSHA256Mismatch", message)
+        let message =
+            "The provided 'x-amz-content-sha256' header does not match what was computed.";
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "XAmzContentSHA256Mismatch",
+            message,
+        )
     }
 
     pub(super) fn no_length() -> Self {
@@ -81,13 +121,19 @@ impl Error {
     /// An error of the script.
     pub(crate) fn scripted(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Throttled => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "Please reduce your request rate.")
-            }
+            Refusal::Throttled => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "SlowDown",
+                "Please reduce your request rate.",
+            ),
             Refusal::Denied => Self::denied(),
             Refusal::Unavailable => {
                 let message = "Service is unable to handle request.";
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "ServiceUnavailable",
+                    message,
+                )
             }
             Refusal::Broken => {
                 let message = "We encountered an internal error. Please try again.";
@@ -98,7 +144,9 @@ impl Error {
                                this resource.";
                 Self::new(StatusCode::CONFLICT, "ConditionalRequestConflict", message)
             }
-            Refusal::BadHandle => panic!("S3 knows no receipt handles: the script means another service"),
+            Refusal::BadHandle => {
+                panic!("S3 knows no receipt handles: the script means another service")
+            }
         }
     }
 

@@ -23,7 +23,12 @@ const TOKEN: &str = "after:";
 const NAMESPACE: &str = " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
 
 /// Characters that `encoding-type=url` leaves as they are.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'*').remove(b'/');
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'*')
+    .remove(b'/');
 
 /// A page that is asked for.
 #[derive(Debug, Default)]
@@ -39,7 +44,10 @@ impl Page {
     pub(super) fn parse(query: &str) -> Result<Self, Error> {
         let pairs: Vec<(String, String)> =
             serde_urlencoded::from_str(query).map_err(|_| Error::invalid_argument("query"))?;
-        let mut page = Self { max: PAGE_MAX, ..Self::default() };
+        let mut page = Self {
+            max: PAGE_MAX,
+            ..Self::default()
+        };
         let mut is_second_version = false;
         for (name, value) in pairs {
             match name.as_str() {
@@ -48,38 +56,64 @@ impl Page {
                 "start-after" => page.start_after = Some(value),
                 "continuation-token" => page.token = Some(value),
                 "encoding-type" => page.is_url_encoded = value == "url",
-                "max-keys" => page.max = value.parse().map_err(|_| Error::invalid_argument("max-keys"))?,
+                "max-keys" => {
+                    page.max = value
+                        .parse()
+                        .map_err(|_| Error::invalid_argument("max-keys"))?
+                }
                 // The SDK names the operation; S3 ignores it.
                 "x-id" => {}
                 other => return Err(Error::not_implemented(other)),
             }
         }
         page.max = page.max.min(PAGE_MAX);
-        if is_second_version { Ok(page) } else { Err(Error::not_implemented("ListObjects")) }
+        if is_second_version {
+            Ok(page)
+        } else {
+            Err(Error::not_implemented("ListObjects"))
+        }
     }
 
     /// The key the page begins after. A token goes before `start-after`.
     fn after(&self) -> Result<Option<String>, Error> {
-        let Some(token) = &self.token else { return Ok(self.start_after.clone()) };
-        let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let Some(token) = &self.token else {
+            return Ok(self.start_after.clone());
+        };
+        let decoded = URL_SAFE_NO_PAD
+            .decode(token)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok());
         let key = decoded.as_deref().and_then(|text| text.strip_prefix(TOKEN));
-        key.map(|key| Some(key.to_owned())).ok_or_else(|| Error::invalid_argument("continuation-token"))
+        key.map(|key| Some(key.to_owned()))
+            .ok_or_else(|| Error::invalid_argument("continuation-token"))
     }
 
     fn shown(&self, text: &str) -> String {
-        if self.is_url_encoded { utf8_percent_encode(text, PLAIN).to_string() } else { text.to_owned() }
+        if self.is_url_encoded {
+            utf8_percent_encode(text, PLAIN).to_string()
+        } else {
+            text.to_owned()
+        }
     }
 }
 
 /// Answers a page of a bucket.
-pub(super) fn answer(bucket: &str, page: &Page, objects: &BTreeMap<String, Stored>) -> Result<Answer, Error> {
+pub(super) fn answer(
+    bucket: &str,
+    page: &Page,
+    objects: &BTreeMap<String, Stored>,
+) -> Result<Answer, Error> {
     let after = page.after()?;
     let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let mut matching =
-        objects.range::<str, _>((from, Bound::Unbounded)).filter(|(key, _)| key.starts_with(&page.prefix));
+    let mut matching = objects
+        .range::<str, _>((from, Bound::Unbounded))
+        .filter(|(key, _)| key.starts_with(&page.prefix));
     let listed: Vec<_> = matching.by_ref().take(page.max).collect();
     // A page of no keys says that there are no more.
-    let last = listed.last().filter(|_| matching.next().is_some()).map(|(key, _)| key.as_str());
+    let last = listed
+        .last()
+        .filter(|_| matching.next().is_some())
+        .map(|(key, _)| key.as_str());
     let mut xml = Xml::begin("ListBucketResult", NAMESPACE);
     xml.text("Name", bucket);
     xml.text("Prefix", &page.shown(&page.prefix));
@@ -90,7 +124,10 @@ pub(super) fn answer(bucket: &str, page: &Page, objects: &BTreeMap<String, Store
         xml.text("EncodingType", "url");
     }
     if let Some(last) = last {
-        xml.text("NextContinuationToken", &URL_SAFE_NO_PAD.encode(format!("{TOKEN}{last}")));
+        xml.text(
+            "NextContinuationToken",
+            &URL_SAFE_NO_PAD.encode(format!("{TOKEN}{last}")),
+        );
     }
     for (key, object) in listed {
         contents(&mut xml, &page.shown(key), object);

@@ -1,5 +1,5 @@
-//! Requests, read from method, path, query and headers. Unknown headers and parameters that would change the
-//! meaning are refused, so that the double never pretends to support them.
+//! Requests, read from method, path, query and headers. Unknown headers and parameters that would
+//! change the meaning are refused, so that the double never pretends to support them.
 
 use std::ops::RangeInclusive;
 
@@ -30,9 +30,19 @@ pub(crate) struct Call {
 /// The action on the bucket.
 #[derive(Debug)]
 pub(super) enum Request {
-    Get { key: String, if_none_match: Option<String>, range: Option<RangeInclusive<usize>> },
-    Put { key: String, bytes: Bytes, condition: Option<Condition> },
-    Delete { key: String },
+    Get {
+        key: String,
+        if_none_match: Option<String>,
+        range: Option<RangeInclusive<usize>>,
+    },
+    Put {
+        key: String,
+        bytes: Bytes,
+        condition: Option<Condition>,
+    },
+    Delete {
+        key: String,
+    },
     List(Page),
 }
 
@@ -53,7 +63,10 @@ impl Call {
             return Err(Error::key_too_long());
         }
         let request = Request::parse(parts, key.to_owned(), body)?;
-        Ok(Self { bucket: bucket.to_owned(), request })
+        Ok(Self {
+            bucket: bucket.to_owned(),
+            request,
+        })
     }
 
     pub(crate) fn action(&self) -> Action {
@@ -75,12 +88,27 @@ impl Request {
             (&Method::GET, false) => {
                 check(headers, &["if-match", "if-modified-since"])?;
                 let if_none_match = text(headers, IF_NONE_MATCH.as_str());
-                Ok(Self::Get { key, if_none_match, range: range(headers)? })
+                Ok(Self::Get {
+                    key,
+                    if_none_match,
+                    range: range(headers)?,
+                })
             }
             (&Method::PUT, false) => {
-                check(headers, &["x-amz-copy-source", "x-amz-decoded-content-length", "content-md5"])?;
+                check(
+                    headers,
+                    &[
+                        "x-amz-copy-source",
+                        "x-amz-decoded-content-length",
+                        "content-md5",
+                    ],
+                )?;
                 check_body(headers, &body)?;
-                Ok(Self::Put { key, bytes: body, condition: Condition::parse(headers)? })
+                Ok(Self::Put {
+                    key,
+                    bytes: body,
+                    condition: Condition::parse(headers)?,
+                })
             }
             (&Method::DELETE, false) => {
                 check(headers, &["if-match"])?;
@@ -95,7 +123,10 @@ impl Condition {
     /// `If-None-Match` takes nothing but `*`.
     /// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html>
     fn parse(headers: &HeaderMap) -> Result<Option<Self>, Error> {
-        match (text(headers, IF_NONE_MATCH.as_str()), text(headers, IF_MATCH.as_str())) {
+        match (
+            text(headers, IF_NONE_MATCH.as_str()),
+            text(headers, IF_MATCH.as_str()),
+        ) {
             (None, None) => Ok(None),
             (Some(star), None) if star == "*" => Ok(Some(Self::IfAbsent)),
             (None, Some(etag)) => Ok(Some(Self::IfMatch(etag))),
@@ -111,12 +142,16 @@ fn check(headers: &HeaderMap, refused: &[&str]) -> Result<(), Error> {
         .map_or(Ok(()), |name| Err(Error::not_implemented(name)))
 }
 
-/// The first and the last byte that are asked for. Ranges without an end, from the end and several at once
-/// are not supported.
+/// The first and the last byte that are asked for. Ranges without an end, from the end and several
+/// at once are not supported.
 fn range(headers: &HeaderMap) -> Result<Option<RangeInclusive<usize>>, Error> {
-    let Some(text) = text(headers, RANGE.as_str()) else { return Ok(None) };
-    let (first, last) =
-        text.strip_prefix("bytes=").and_then(|range| range.split_once('-')).unwrap_or_default();
+    let Some(text) = text(headers, RANGE.as_str()) else {
+        return Ok(None);
+    };
+    let (first, last) = text
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'))
+        .unwrap_or_default();
     match (first.parse(), last.parse()) {
         (Ok(first), Ok(last)) if first <= last => Ok(Some(first..=last)),
         _ => Err(Error::not_implemented("Range")),
@@ -136,5 +171,8 @@ fn check_body(headers: &HeaderMap, body: &[u8]) -> Result<(), Error> {
 }
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned)
 }

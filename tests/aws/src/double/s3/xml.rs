@@ -10,7 +10,9 @@ pub(super) struct Xml(String);
 impl Xml {
     /// Begins the document with its outermost element; `attributes` stands after its name.
     pub(super) fn begin(element: &str, attributes: &str) -> Self {
-        Self(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{element}{attributes}>"))
+        Self(format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{element}{attributes}>"
+        ))
     }
 
     pub(super) fn open(&mut self, element: &str) {
@@ -54,7 +56,8 @@ mod tests {
     fn text_cannot_become_markup() {
         let mut xml = Xml::begin("A", "");
         xml.text("K", "<b>&\"ü\r");
-        let expected = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<A><K>&lt;b&gt;&amp;&quot;ü&#13;</K></A>";
+        let expected =
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<A><K>&lt;b&gt;&amp;&quot;ü&#13;</K></A>";
         assert_eq!(xml.end("A"), expected);
     }
 }

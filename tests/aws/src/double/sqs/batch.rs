@@ -1,4 +1,5 @@
-//! Answers to batches: what happened to each entry, in the two lists, or in neither where the script says so.
+//! Answers to batches: what happened to each entry, in the two lists, or in neither where the
+//! script says so.
 
 use serde_json::{Value, json};
 
@@ -23,15 +24,30 @@ pub(super) fn answer<T>(
     let (mut successful, mut failed) = (Vec::new(), Vec::new());
     for (index, (id, item)) in batch.entries.iter().enumerate() {
         let fault = faults.iter().find(|fault| fault.index == index);
-        let result = if fault.is_none_or(|fault| fault.happens) { Some(effect(item)) } else { None };
+        let result = if fault.is_none_or(|fault| fault.happens) {
+            Some(effect(item))
+        } else {
+            None
+        };
         match (fault.map(|fault| fault.shown), result) {
             (Some(Shown::Nowhere), _) => {}
-            (Some(Shown::Failed { code, is_senders_fault }), _) => {
+            (
+                Some(Shown::Failed {
+                    code,
+                    is_senders_fault,
+                }),
+                _,
+            ) => {
                 failed.push(failure(id, code, is_senders_fault, "as the script says"));
             }
             (None, Some(Ok(success))) => successful.push(with_id(success, id)),
             (None, Some(Err(error))) => {
-                failed.push(failure(id, &error.code, error.is_senders_fault(), &error.message));
+                failed.push(failure(
+                    id,
+                    &error.code,
+                    error.is_senders_fault(),
+                    &error.message,
+                ));
             }
             (None, None) => unreachable!("without a fault the effect happens"),
         }
@@ -51,7 +67,11 @@ pub(super) fn check_size(request: &Request) -> Result<(), Error> {
 }
 
 fn with_id(success: Value, id: &str) -> Value {
-    let mut members = if let Value::Object(members) = success { members } else { serde_json::Map::new() };
+    let mut members = if let Value::Object(members) = success {
+        members
+    } else {
+        serde_json::Map::new()
+    };
     members.insert("Id".to_owned(), id.into());
     members.into()
 }

@@ -1,7 +1,9 @@
 //! Errors as SQS writes them: a JSON body with `__type`, and the older protocol's code in a header.
 
 use http::StatusCode;
-use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX};
+use posthaste_core::model::{
+    SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX,
+};
 use serde_json::{Value, json};
 
 use super::super::answer::Answer;
@@ -30,12 +32,24 @@ pub(crate) struct Error {
 impl Error {
     fn modeled(name: &'static str, message: impl Into<String>) -> Self {
         let (status, code) = (StatusCode::BAD_REQUEST, name.to_owned());
-        Self { status, namespace: MODELED, name, code, message: message.into() }
+        Self {
+            status,
+            namespace: MODELED,
+            name,
+            code,
+            message: message.into(),
+        }
     }
 
     fn common(name: &'static str, code: &str, message: impl Into<String>) -> Self {
         let (status, code) = (StatusCode::BAD_REQUEST, code.to_owned());
-        Self { status, namespace: COMMON, name, code, message: message.into() }
+        Self {
+            status,
+            namespace: COMMON,
+            name,
+            code,
+            message: message.into(),
+        }
     }
 
     fn with_status(self, status: StatusCode) -> Self {
@@ -44,37 +58,60 @@ impl Error {
 
     fn prefixed(name: &'static str, message: impl Into<String>) -> Self {
         let code = format!("AWS.SimpleQueueService.{name}");
-        Self { code, ..Self::modeled(name, message) }
+        Self {
+            code,
+            ..Self::modeled(name, message)
+        }
     }
 
     pub(super) fn no_such_queue() -> Self {
         let code = "AWS.SimpleQueueService.NonExistentQueue".to_owned();
-        Self { code, ..Self::modeled("QueueDoesNotExist", "The specified queue does not exist.") }
+        Self {
+            code,
+            ..Self::modeled("QueueDoesNotExist", "The specified queue does not exist.")
+        }
     }
 
     pub(super) fn invalid(parameter: &str, value: impl std::fmt::Display, reason: &str) -> Self {
-        let message = format!("Value {value} for parameter {parameter} is invalid. Reason: {reason}");
-        Self::common("InvalidParameterValueException", "InvalidParameterValue", message)
+        let message =
+            format!("Value {value} for parameter {parameter} is invalid. Reason: {reason}");
+        Self::common(
+            "InvalidParameterValueException",
+            "InvalidParameterValue",
+            message,
+        )
     }
 
     pub(super) fn missing(parameter: &str) -> Self {
         let message = format!("The request must contain the parameter {parameter}.");
-        Self::common("MissingRequiredParameterException", "MissingParameter", message)
+        Self::common(
+            "MissingRequiredParameterException",
+            "MissingParameter",
+            message,
+        )
     }
 
     pub(super) fn too_long_message() -> Self {
         let reason = format!("Message must be shorter than {SQS_MESSAGE_BYTES_MAX} bytes.");
         let message = format!("One or more parameters are invalid. Reason: {reason}");
-        Self::common("InvalidParameterValueException", "InvalidParameterValue", message)
+        Self::common(
+            "InvalidParameterValueException",
+            "InvalidParameterValue",
+            message,
+        )
     }
 
     pub(super) fn refused_characters() -> Self {
-        Self::modeled("InvalidMessageContents", "Invalid characters found in the message body.")
+        Self::modeled(
+            "InvalidMessageContents",
+            "Invalid characters found in the message body.",
+        )
     }
 
     /// A handle that was never given out. The only error of its kind with status 404.
     pub(super) fn bad_handle(handle: &str) -> Self {
-        let message = format!("The input receipt handle \"{handle}\" is not a valid receipt handle.");
+        let message =
+            format!("The input receipt handle \"{handle}\" is not a valid receipt handle.");
         Self::modeled("ReceiptHandleIsInvalid", message).with_status(StatusCode::NOT_FOUND)
     }
 
@@ -86,7 +123,10 @@ impl Error {
 
     /// The handle's visibility timeout has passed, and the message was not received since.
     pub(super) fn not_in_flight(handle: &str) -> Self {
-        Self::prefixed("MessageNotInflight", format!("The message of {handle} is not in flight."))
+        Self::prefixed(
+            "MessageNotInflight",
+            format!("The message of {handle} is not in flight."),
+        )
     }
 
     /// The limit of messages in flight is reached.
@@ -106,7 +146,10 @@ impl Error {
     }
 
     pub(super) fn empty_batch() -> Self {
-        Self::prefixed("EmptyBatchRequest", "There should be at least one entry in the request.")
+        Self::prefixed(
+            "EmptyBatchRequest",
+            "There should be at least one entry in the request.",
+        )
     }
 
     pub(super) fn too_many_entries(entries: usize) -> Self {
@@ -139,29 +182,39 @@ impl Error {
     }
 
     pub(super) fn unknown_operation(target: &str) -> Self {
-        Self::common("UnknownOperationException", "InvalidAction", format!("unknown operation {target}"))
+        Self::common(
+            "UnknownOperationException",
+            "InvalidAction",
+            format!("unknown operation {target}"),
+        )
     }
 
     pub(crate) fn unsigned() -> Self {
         let message = "Access to the resource is denied.";
-        Self::common("AccessDeniedException", "AccessDenied", message).with_status(StatusCode::FORBIDDEN)
+        Self::common("AccessDeniedException", "AccessDenied", message)
+            .with_status(StatusCode::FORBIDDEN)
     }
 
     /// An error of the script.
     pub(crate) fn scripted(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Throttled => {
-                Self::modeled("RequestThrottled", "The request was denied due to throttling.")
-            }
+            Refusal::Throttled => Self::modeled(
+                "RequestThrottled",
+                "The request was denied due to throttling.",
+            ),
             Refusal::Denied => Self::unsigned(),
-            Refusal::Unavailable => {
-                Self::common("ServiceUnavailableException", "ServiceUnavailable", "Service is unavailable.")
-                    .with_status(StatusCode::SERVICE_UNAVAILABLE)
-            }
-            Refusal::Broken => {
-                Self::common("InternalFailure", "InternalError", "An internal error occurred.")
-                    .with_status(StatusCode::INTERNAL_SERVER_ERROR)
-            }
+            Refusal::Unavailable => Self::common(
+                "ServiceUnavailableException",
+                "ServiceUnavailable",
+                "Service is unavailable.",
+            )
+            .with_status(StatusCode::SERVICE_UNAVAILABLE),
+            Refusal::Broken => Self::common(
+                "InternalFailure",
+                "InternalError",
+                "An internal error occurred.",
+            )
+            .with_status(StatusCode::INTERNAL_SERVER_ERROR),
             Refusal::BadHandle => Self::bad_handle("scripted"),
             Refusal::Conflict => panic!("SQS knows no conflict: the script means another service"),
         }
@@ -173,7 +226,11 @@ impl Error {
 
     pub(crate) fn answer(&self) -> Answer {
         let body = json!({ "__type": format!("{}#{}", self.namespace, self.name), "message": self.message });
-        let side = if self.is_senders_fault() { "Sender" } else { "Receiver" };
+        let side = if self.is_senders_fault() {
+            "Sender"
+        } else {
+            "Receiver"
+        };
         Answer::new(self.status)
             .header("x-amzn-query-error", format!("{};{side}", self.code))
             .body(CONTENT_TYPE, body.to_string())

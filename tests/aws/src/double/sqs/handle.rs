@@ -1,4 +1,5 @@
-//! Receipt handles. They name a receive, so that an older one of the same message is known as stale.
+//! Receipt handles. They name a receive, so that an older one of the same message is known as
+//! stale.
 
 use std::fmt;
 
@@ -32,7 +33,11 @@ impl Handle {
 
 impl fmt::Display for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{START}:{}:{}:{}", self.queue, self.message, self.receive)
+        write!(
+            f,
+            "{START}:{}:{}:{}",
+            self.queue, self.message, self.receive
+        )
     }
 }
 
@@ -42,9 +47,20 @@ mod tests {
 
     #[test]
     fn only_what_was_written_as_a_handle_is_read_as_one() {
-        let handle = Handle { queue: "deliveries".to_owned(), message: 7, receive: 9 };
+        let handle = Handle {
+            queue: "deliveries".to_owned(),
+            message: 7,
+            receive: 9,
+        };
         assert_eq!(Handle::parse(&handle.to_string()), Some(handle));
-        for foreign in ["", "no such receipt", "AQEB:q:1", "AQEB:q:1:x", "AQEB:q:1:2:3", "XXXX:q:1:2"] {
+        for foreign in [
+            "",
+            "no such receipt",
+            "AQEB:q:1",
+            "AQEB:q:1:x",
+            "AQEB:q:1:2:3",
+            "XXXX:q:1:2",
+        ] {
             assert_eq!(Handle::parse(foreign), None, "{foreign}");
         }
     }

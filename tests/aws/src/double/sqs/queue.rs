@@ -73,7 +73,10 @@ impl Queue {
     }
 
     pub(super) fn bodies(&self) -> Vec<String> {
-        self.messages.iter().map(|message| message.body.clone()).collect()
+        self.messages
+            .iter()
+            .map(|message| message.body.clone())
+            .collect()
     }
 
     pub(super) fn send(&mut self, outgoing: &Outgoing, clock: &impl Clock) -> Result<Value, Error> {
@@ -109,12 +112,21 @@ impl Queue {
         Ok(Value::Null)
     }
 
-    pub(super) fn change_visibility(&mut self, change: &Change, clock: &impl Clock) -> Result<Value, Error> {
+    pub(super) fn change_visibility(
+        &mut self,
+        change: &Change,
+        clock: &impl Clock,
+    ) -> Result<Value, Error> {
         let handle = self.handle(change.handle.as_deref())?;
-        let secs = change.visibility_secs.ok_or_else(|| Error::missing("VisibilityTimeout"))?;
+        let secs = change
+            .visibility_secs
+            .ok_or_else(|| Error::missing("VisibilityTimeout"))?;
         rules::visibility(secs)?;
         let now = clock.monotonic();
-        let message = self.messages.iter_mut().find(|message| message.number == handle.message);
+        let message = self
+            .messages
+            .iter_mut()
+            .find(|message| message.number == handle.message);
         let message = message.filter(|message| message.receive == Some(handle.receive));
         let message = message.ok_or_else(|| Error::stale_handle(&handle.to_string()))?;
         if message.visible_from <= now {
@@ -133,32 +145,50 @@ impl Queue {
     pub(super) fn attributes(&self, names: &[String], clock: &impl Clock) -> Result<Value, Error> {
         let now = clock.monotonic();
         let count = |is_it: &dyn Fn(&Stored) -> bool| {
-            let count = self.messages.iter().filter(|message| is_it(message)).count();
+            let count = self
+                .messages
+                .iter()
+                .filter(|message| is_it(message))
+                .count();
             Value::from(count.to_string())
         };
         let known = [
             ("QueueArn", arn(&self.name).into()),
-            ("ApproximateNumberOfMessages", count(&|m| m.visible_from <= now)),
-            ("ApproximateNumberOfMessagesDelayed", count(&|m| m.visible_from > now && m.receive.is_none())),
+            (
+                "ApproximateNumberOfMessages",
+                count(&|m| m.visible_from <= now),
+            ),
+            (
+                "ApproximateNumberOfMessagesDelayed",
+                count(&|m| m.visible_from > now && m.receive.is_none()),
+            ),
             (
                 "ApproximateNumberOfMessagesNotVisible",
                 count(&|m| m.visible_from > now && m.receive.is_some()),
             ),
         ];
-        if let Some(unknown) =
-            names.iter().find(|name| *name != "All" && known.iter().all(|(k, _)| k != name))
+        if let Some(unknown) = names
+            .iter()
+            .find(|name| *name != "All" && known.iter().all(|(k, _)| k != name))
         {
             return Err(Error::unknown_attribute(unknown));
         }
         let is_asked = |name: &str| names.iter().any(|asked| asked == name || asked == "All");
-        let asked: serde_json::Map<_, _> =
-            known.into_iter().filter(|(name, _)| is_asked(name)).map(|(k, v)| (k.to_owned(), v)).collect();
+        let asked: serde_json::Map<_, _> = known
+            .into_iter()
+            .filter(|(name, _)| is_asked(name))
+            .map(|(k, v)| (k.to_owned(), v))
+            .collect();
         Ok(json!({ "Attributes": asked }))
     }
 
     /// The time at which the next hidden message becomes visible.
     pub(super) fn next_visible_from(&self, now: Duration) -> Option<Duration> {
-        self.messages.iter().map(|message| message.visible_from).filter(|from| *from > now).min()
+        self.messages
+            .iter()
+            .map(|message| message.visible_from)
+            .filter(|from| *from > now)
+            .min()
     }
 
     fn number(&mut self) -> u64 {
@@ -168,7 +198,9 @@ impl Queue {
 
     fn handle(&self, text: Option<&str>) -> Result<Handle, Error> {
         let text = text.ok_or_else(|| Error::missing("ReceiptHandle"))?;
-        Handle::parse(text).filter(|handle| handle.queue == self.name).ok_or_else(|| Error::bad_handle(text))
+        Handle::parse(text)
+            .filter(|handle| handle.queue == self.name)
+            .ok_or_else(|| Error::bad_handle(text))
     }
 }
 
@@ -179,5 +211,7 @@ pub(super) fn arn(name: &str) -> String {
 
 /// Tells the ids of different queues apart.
 fn number_of(name: &str) -> u32 {
-    name.bytes().fold(17, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+    name.bytes().fold(17, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
+    })
 }

@@ -14,7 +14,8 @@ pub(crate) struct Queues(BTreeMap<String, Queue>);
 
 impl Queues {
     pub(crate) fn make(&mut self, name: &str, url: &str, redrive: Option<Redrive>) {
-        self.0.insert(name.to_owned(), Queue::new(name, url, redrive));
+        self.0
+            .insert(name.to_owned(), Queue::new(name, url, redrive));
     }
 
     pub(crate) fn bodies(&self, name: &str) -> Vec<String> {
@@ -22,11 +23,17 @@ impl Queues {
     }
 
     pub(crate) fn limit_in_flight(&mut self, name: &str, max: usize) {
-        self.0.get_mut(name).expect("the test made the queue").in_flight_max = max;
+        self.0
+            .get_mut(name)
+            .expect("the test made the queue")
+            .in_flight_max = max;
     }
 
     pub(crate) fn show_copies(&mut self, name: &str, clock: &impl Clock) {
-        self.0.get_mut(name).expect("the test made the queue").show_copies(clock);
+        self.0
+            .get_mut(name)
+            .expect("the test made the queue")
+            .show_copies(clock);
     }
 
     /// The queue of a URL, which must be exactly the one the double gave.
@@ -45,10 +52,16 @@ impl Queues {
         clock: &impl Clock,
     ) -> Result<Vec<(String, &Stored)>, Error> {
         let queue = self.named(url)?;
-        let (name, to) = (queue.name.clone(), queue.redrive.as_ref().map(|redrive| redrive.to.clone()));
+        let (name, to) = (
+            queue.name.clone(),
+            queue.redrive.as_ref().map(|redrive| redrive.to.clone()),
+        );
         let moved = queue.worn_out(clock);
         if let Some(to) = to {
-            self.0.get_mut(&to).expect("the test made the queue to move to").adopt(moved, &name);
+            self.0
+                .get_mut(&to)
+                .expect("the test made the queue to move to")
+                .adopt(moved, &name);
         }
         Ok(self.named(url)?.take(max, visibility, clock))
     }

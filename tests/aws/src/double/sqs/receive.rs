@@ -28,7 +28,8 @@ pub(super) async fn perform(call: &Call, receive: &Receive, shared: &Shared) -> 
         };
         let wake = next.map_or(until, |next| next.min(until));
         let sleep = std::pin::pin!(shared.clock.sleep(wake.saturating_sub(now)));
-        // The clock may have been moved between the reading and the sleep, which would then end too late.
+        // The clock may have been moved between the reading and the sleep, which would then end too
+        // late.
         if shared.clock.monotonic() != now {
             continue;
         }
@@ -48,10 +49,15 @@ fn attempt(call: &Call, receive: &Receive, is_last: bool, shared: &Shared) -> At
     let result = take(call, receive, &mut state, shared);
     if !is_last && matches!(&result, Ok(messages) if messages.is_empty()) {
         let queue = state.queues.named(&call.queue_url);
-        let next = queue.ok().and_then(|queue| queue.next_visible_from(shared.clock.monotonic()));
+        let next = queue
+            .ok()
+            .and_then(|queue| queue.next_visible_from(shared.clock.monotonic()));
         return Attempt::Waits(next);
     }
-    let bodies = result.as_ref().map(|messages| bodies(messages)).unwrap_or_default();
+    let bodies = result
+        .as_ref()
+        .map(|messages| bodies(messages))
+        .unwrap_or_default();
     let answer = to_answer(result.map(|messages| body(&messages)));
     let mut seen = call.seen(answer.status.as_u16());
     seen.payload_bytes = bodies.iter().map(String::len).sum();
@@ -60,7 +66,12 @@ fn attempt(call: &Call, receive: &Receive, is_last: bool, shared: &Shared) -> At
     Attempt::Answered(answer)
 }
 
-fn take(call: &Call, receive: &Receive, state: &mut State, shared: &Shared) -> Result<Vec<Value>, Error> {
+fn take(
+    call: &Call,
+    receive: &Receive,
+    state: &mut State,
+    shared: &Shared,
+) -> Result<Vec<Value>, Error> {
     rules::receive(receive)?;
     let queue = state.queues.named(&call.queue_url)?;
     // A long poll waits instead, and gets nothing in the end, which is no error.
@@ -70,35 +81,66 @@ fn take(call: &Call, receive: &Receive, state: &mut State, shared: &Shared) -> R
     }
     let max = usize::try_from(receive.max).unwrap_or(0);
     let visibility = Duration::from_secs(receive.visibility_secs.unsigned_abs());
-    let taken = state.queues.receive(&call.queue_url, max, visibility, &shared.clock)?;
-    taken.into_iter().map(|(handle, message)| show(&handle, message, &receive.attributes)).collect()
+    let taken = state
+        .queues
+        .receive(&call.queue_url, max, visibility, &shared.clock)?;
+    taken
+        .into_iter()
+        .map(|(handle, message)| show(&handle, message, &receive.attributes))
+        .collect()
 }
 
 fn bodies(messages: &[Value]) -> Vec<String> {
-    messages.iter().filter_map(|message| message["Body"].as_str()).map(str::to_owned).collect()
+    messages
+        .iter()
+        .filter_map(|message| message["Body"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn body(messages: &[Value]) -> Value {
-    if messages.is_empty() { json!({}) } else { json!({ "Messages": messages }) }
+    if messages.is_empty() {
+        json!({})
+    } else {
+        json!({ "Messages": messages })
+    }
 }
 
 /// A message with the attributes that were asked for, and no others.
 fn show(handle: &str, message: &Stored, asked: &[String]) -> Result<Value, Error> {
     let known = [
-        ("ApproximateReceiveCount", Some(message.receive_count.to_string())),
-        ("SentTimestamp", Some(message.sent_at.as_millis().to_string())),
-        ("ApproximateFirstReceiveTimestamp", message.first_received_at.map(|at| at.as_millis().to_string())),
+        (
+            "ApproximateReceiveCount",
+            Some(message.receive_count.to_string()),
+        ),
+        (
+            "SentTimestamp",
+            Some(message.sent_at.as_millis().to_string()),
+        ),
+        (
+            "ApproximateFirstReceiveTimestamp",
+            message
+                .first_received_at
+                .map(|at| at.as_millis().to_string()),
+        ),
         ("SenderId", Some("AIDADOUBLE".to_owned())),
         ("MessageGroupId", message.group.clone()),
-        ("DeadLetterQueueSourceArn", message.moved_from.as_deref().map(arn)),
+        (
+            "DeadLetterQueueSourceArn",
+            message.moved_from.as_deref().map(arn),
+        ),
     ];
-    if let Some(unknown) = asked.iter().find(|name| *name != "All" && known.iter().all(|(k, _)| k != name)) {
+    if let Some(unknown) = asked
+        .iter()
+        .find(|name| *name != "All" && known.iter().all(|(k, _)| k != name))
+    {
         return Err(Error::unknown_attribute(unknown));
     }
     let is_asked = |name: &str| asked.iter().any(|asked| asked == name || asked == "All");
     let attributes = known.into_iter().filter(|(name, _)| is_asked(name));
-    let attributes: Map<_, _> =
-        attributes.filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
+    let attributes: Map<_, _> = attributes
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+        .collect();
     let mut shown = json!({
         "MessageId": message.id,
         "ReceiptHandle": handle,

@@ -1,5 +1,5 @@
-//! Requests, read from JSON. Only the types of values are checked here; the values follow later, entry by
-//! entry.
+//! Requests, read from JSON. Only the types of values are checked here; the values follow later,
+//! entry by entry.
 
 use http::request::Parts;
 
@@ -87,26 +87,39 @@ impl Item for Outgoing {
 
 impl Item for Deletion {
     fn take(fields: &mut Fields) -> Result<Self, Error> {
-        Ok(Self { handle: fields.text("ReceiptHandle")? })
+        Ok(Self {
+            handle: fields.text("ReceiptHandle")?,
+        })
     }
 }
 
 impl Item for Change {
     fn take(fields: &mut Fields) -> Result<Self, Error> {
         let handle = fields.text("ReceiptHandle")?;
-        Ok(Self { handle, visibility_secs: fields.number("VisibilityTimeout")? })
+        Ok(Self {
+            handle,
+            visibility_secs: fields.number("VisibilityTimeout")?,
+        })
     }
 }
 
 impl Call {
     pub(crate) fn parse(parts: &Parts, body: &[u8]) -> Result<Self, Error> {
-        let target = parts.headers.get(TARGET).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let target = parts
+            .headers
+            .get(TARGET)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let action = action(target).ok_or_else(|| Error::unknown_operation(target))?;
         let mut fields = Fields::parse(body)?;
         let queue_url = fields.text("QueueUrl")?.ok_or_else(Error::no_such_queue)?;
         let request = Request::take(action, &mut fields)?;
         fields.done()?;
-        Ok(Self { action, queue_url, request })
+        Ok(Self {
+            action,
+            queue_url,
+            request,
+        })
     }
 }
 
@@ -155,7 +168,10 @@ impl Request {
 
 impl<T: Item> Batch<T> {
     fn single(fields: &mut Fields) -> Result<Self, Error> {
-        Ok(Self { entries: vec![(String::new(), T::take(fields)?)], is_single: true })
+        Ok(Self {
+            entries: vec![(String::new(), T::take(fields)?)],
+            is_single: true,
+        })
     }
 
     fn many(fields: &mut Fields) -> Result<Self, Error> {
@@ -166,13 +182,19 @@ impl<T: Item> Batch<T> {
             Ok((id, item))
         };
         let entries: Result<_, Error> = fields.entries("Entries")?.into_iter().map(entry).collect();
-        Ok(Self { entries: entries?, is_single: false })
+        Ok(Self {
+            entries: entries?,
+            is_single: false,
+        })
     }
 }
 
 impl<T> Batch<T> {
     fn texts(&self, text: impl Fn(&T) -> Option<&String>) -> Vec<String> {
-        self.entries.iter().map(|(_, item)| text(item).cloned().unwrap_or_default()).collect()
+        self.entries
+            .iter()
+            .map(|(_, item)| text(item).cloned().unwrap_or_default())
+            .collect()
     }
 }
 
@@ -182,7 +204,9 @@ impl Receive {
         attributes.extend(fields.texts("MessageSystemAttributeNames")?);
         Ok(Self {
             max: fields.number("MaxNumberOfMessages")?.unwrap_or(1),
-            visibility_secs: fields.number("VisibilityTimeout")?.unwrap_or(VISIBILITY_SECS_DEFAULT),
+            visibility_secs: fields
+                .number("VisibilityTimeout")?
+                .unwrap_or(VISIBILITY_SECS_DEFAULT),
             wait_secs: fields.number("WaitTimeSeconds")?.unwrap_or(0),
             attributes,
         })

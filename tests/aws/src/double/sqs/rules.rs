@@ -1,4 +1,5 @@
-//! Rules of SQS. They are written from its documentation, and on purpose not with the code under test.
+//! Rules of SQS. They are written from its documentation, and on purpose not with the code under
+//! test.
 
 use posthaste_core::model::{
     SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
@@ -24,7 +25,9 @@ pub(super) fn entry_ids(ids: &[&str]) -> Result<(), Error> {
         return Err(Error::too_many_entries(count));
     }
     for (index, id) in ids.iter().enumerate() {
-        let is_word = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        let is_word = id
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
         if !is_word || id.is_empty() || id.len() > ENTRY_ID_CHARS_MAX {
             return Err(Error::bad_entry_id());
         }
@@ -46,12 +49,22 @@ pub(super) fn outgoing(outgoing: &Outgoing) -> Result<&str, Error> {
         return Err(Error::refused_characters());
     }
     let delay_max = i64::from(SQS_DELAY_SECS_MAX);
-    if let Some(delay) = outgoing.delay_secs.filter(|delay| !(0..=delay_max).contains(delay)) {
-        return Err(Error::invalid("DelaySeconds", delay, "DelaySeconds must be >= 0 and <= 900."));
+    if let Some(delay) = outgoing
+        .delay_secs
+        .filter(|delay| !(0..=delay_max).contains(delay))
+    {
+        return Err(Error::invalid(
+            "DelaySeconds",
+            delay,
+            "DelaySeconds must be >= 0 and <= 900.",
+        ));
     }
-    if let Some(group) = outgoing.group.as_deref().filter(|group| !is_group_id(group)) {
-        let reason =
-            "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.";
+    if let Some(group) = outgoing
+        .group
+        .as_deref()
+        .filter(|group| !is_group_id(group))
+    {
+        let reason = "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.";
         return Err(Error::invalid("MessageGroupId", group, reason));
     }
     if let Some(id) = &outgoing.deduplication_id {
@@ -80,7 +93,11 @@ pub(super) fn visibility(secs: i64) -> Result<(), Error> {
     if (0..=i64::from(SQS_VISIBILITY_SECS_MAX)).contains(&secs) {
         return Ok(());
     }
-    Err(Error::invalid("VisibilityTimeout", secs, "Must be between 0 and 43200."))
+    Err(Error::invalid(
+        "VisibilityTimeout",
+        secs,
+        "Must be between 0 and 43200.",
+    ))
 }
 
 /// `#x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF`.
@@ -91,7 +108,9 @@ fn is_accepted(c: char) -> bool {
 
 fn is_group_id(group: &str) -> bool {
     (1..=SQS_GROUP_ID_CHARS_MAX).contains(&group.len())
-        && group.chars().all(|c| c.is_ascii_alphanumeric() || c.is_ascii_punctuation())
+        && group
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c.is_ascii_punctuation())
 }
 
 #[cfg(test)]
@@ -111,7 +130,10 @@ mod tests {
         check(&["a", "b-_9"], "ok");
         check(&["a"; 1], "ok");
         check(&[], "EmptyBatchRequest");
-        check(&["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"], "TooManyEntriesInBatchRequest");
+        check(
+            &["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"],
+            "TooManyEntriesInBatchRequest",
+        );
         check(&["a", "b", "a"], "BatchEntryIdsNotDistinct");
         check(&["a.b"], "InvalidBatchEntryId");
         check(&[""], "InvalidBatchEntryId");
@@ -121,44 +143,89 @@ mod tests {
 
     #[test]
     fn a_message_keeps_every_limit() {
-        let good =
-            || Outgoing { body: Some("x".into()), delay_secs: None, group: None, deduplication_id: None };
+        let good = || Outgoing {
+            body: Some("x".into()),
+            delay_secs: None,
+            group: None,
+            deduplication_id: None,
+        };
         let check = |message: &Outgoing, expected: &str| {
             assert_eq!(code(outgoing(message).map(drop)), expected);
         };
-        let body = |body: &str| Outgoing { body: Some(body.to_owned()), ..good() };
+        let body = |body: &str| Outgoing {
+            body: Some(body.to_owned()),
+            ..good()
+        };
         check(&good(), "ok");
-        check(&Outgoing { body: None, ..good() }, "MissingParameter");
+        check(
+            &Outgoing {
+                body: None,
+                ..good()
+            },
+            "MissingParameter",
+        );
         check(&body(""), "MissingParameter");
         check(&body(&"x".repeat(1_048_576)), "ok");
         check(&body(&"x".repeat(1_048_577)), "InvalidParameterValue");
-        check(&body("\t\n\r \u{d7ff}\u{e000}\u{fffd}\u{10000}\u{10ffff}"), "ok");
+        check(
+            &body("\t\n\r \u{d7ff}\u{e000}\u{fffd}\u{10000}\u{10ffff}"),
+            "ok",
+        );
         for bad in ["\0", "\u{8}", "\u{b}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
             check(&body(bad), "InvalidMessageContents");
         }
-        for (delay, expected) in
-            [(0, "ok"), (900, "ok"), (901, "InvalidParameterValue"), (-1, "InvalidParameterValue")]
-        {
-            check(&Outgoing { delay_secs: Some(delay), ..good() }, expected);
+        for (delay, expected) in [
+            (0, "ok"),
+            (900, "ok"),
+            (901, "InvalidParameterValue"),
+            (-1, "InvalidParameterValue"),
+        ] {
+            check(
+                &Outgoing {
+                    delay_secs: Some(delay),
+                    ..good()
+                },
+                expected,
+            );
         }
-        let group = |group: &str| Outgoing { group: Some(group.to_owned()), ..good() };
+        let group = |group: &str| Outgoing {
+            group: Some(group.to_owned()),
+            ..good()
+        };
         check(&group("orders.billing"), "ok");
         check(&group(&"g".repeat(128)), "ok");
         for bad in ["", "a b", "ä", &"g".repeat(129)] {
             check(&group(bad), "InvalidParameterValue");
         }
-        check(&Outgoing { deduplication_id: Some("d".into()), ..good() }, "InvalidParameterValue");
+        check(
+            &Outgoing {
+                deduplication_id: Some("d".into()),
+                ..good()
+            },
+            "InvalidParameterValue",
+        );
     }
 
     #[test]
     fn a_receive_keeps_every_limit() {
         let check = |max, visibility_secs, wait_secs, expected: &str| {
-            let asked = Receive { max, visibility_secs, wait_secs, attributes: vec![] };
+            let asked = Receive {
+                max,
+                visibility_secs,
+                wait_secs,
+                attributes: vec![],
+            };
             assert_eq!(code(receive(&asked)), expected, "{asked:?}");
         };
         check(1, 0, 0, "ok");
         check(10, 43_200, 20, "ok");
-        for (max, visibility, wait) in [(0, 30, 0), (11, 30, 0), (1, 43_201, 0), (1, -1, 0), (1, 30, 21)] {
+        for (max, visibility, wait) in [
+            (0, 30, 0),
+            (11, 30, 0),
+            (1, 43_201, 0),
+            (1, -1, 0),
+            (1, 30, 21),
+        ] {
             check(max, visibility, wait, "InvalidParameterValue");
         }
     }

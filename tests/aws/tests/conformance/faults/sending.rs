@@ -23,7 +23,9 @@ fn kinds(answers: Vec<Result<MessageId, PortError>>) -> Vec<Option<ErrorKind>> {
 async fn an_entry_in_neither_list_is_not_known_to_be_sent() {
     for happens in [false, true] {
         let world = World::new().await;
-        world.double.fail_next(BATCH, Fault::unmentioned(&[1], happens));
+        world
+            .double
+            .fail_next(BATCH, Fault::unmentioned(&[1], happens));
         let answers = world.queue.send_batch(three()).await.unwrap();
         assert_eq!(kinds(answers), [None, Some(ErrorKind::Other), None]);
         assert_eq!(world.deliveries().len(), if happens { 3 } else { 2 });
@@ -34,24 +36,44 @@ async fn an_entry_in_neither_list_is_not_known_to_be_sent() {
 async fn an_entry_that_failed_has_its_own_kind_and_harms_no_other() {
     let check = async |code, is_senders_fault, expected| {
         let world = World::new().await;
-        world.double.fail_next(BATCH, Fault::failed(&[0, 2], code, is_senders_fault));
+        world
+            .double
+            .fail_next(BATCH, Fault::failed(&[0, 2], code, is_senders_fault));
         let answers = world.queue.send_batch(three()).await.unwrap();
-        assert_eq!(kinds(answers), [Some(expected), None, Some(expected)], "{code}");
+        assert_eq!(
+            kinds(answers),
+            [Some(expected), None, Some(expected)],
+            "{code}"
+        );
         assert_eq!(world.deliveries(), ["b"]);
     };
     check("InternalError", false, ErrorKind::Other).await;
     check("ServiceUnavailable", false, ErrorKind::Other).await;
     check("AccessDenied", true, ErrorKind::Denied).await;
     check("InvalidMessageContents", true, ErrorKind::Invalid).await;
-    check("RequestThrottled", false, ErrorKind::Throttled { retry_after: None }).await;
+    check(
+        "RequestThrottled",
+        false,
+        ErrorKind::Throttled { retry_after: None },
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn what_is_sent_has_the_id_that_it_is_received_with() {
     let world = World::new().await;
     let answers = world.queue.send_batch(three()).await.unwrap();
-    let mut sent: Vec<_> = answers.into_iter().map(Result::unwrap).map(|id| id.0).collect();
-    let mut received: Vec<_> = world.receive().await.into_iter().map(|message| message.id.0).collect();
+    let mut sent: Vec<_> = answers
+        .into_iter()
+        .map(Result::unwrap)
+        .map(|id| id.0)
+        .collect();
+    let mut received: Vec<_> = world
+        .receive()
+        .await
+        .into_iter()
+        .map(|message| message.id.0)
+        .collect();
     sent.sort();
     received.sort();
     assert_eq!(sent, received);
@@ -81,12 +103,21 @@ async fn a_refusal_has_its_kind_and_is_tried_again_where_that_may_help() {
     let check = async |refusal, expected, attempts| {
         let world = World::new().await;
         world.double.fail_always(BATCH, Fault::Refused(refusal));
-        assert_eq!(kind(world.queue.send_batch(three()).await), Some(expected), "{refusal:?}");
+        assert_eq!(
+            kind(world.queue.send_batch(three()).await),
+            Some(expected),
+            "{refusal:?}"
+        );
         assert_eq!(world.double.journal().count(BATCH), attempts, "{refusal:?}");
         assert_eq!(world.deliveries(), [""; 0]);
     };
     check(Refusal::Denied, ErrorKind::Denied, 1).await;
-    check(Refusal::Throttled, ErrorKind::Throttled { retry_after: None }, ATTEMPTS).await;
+    check(
+        Refusal::Throttled,
+        ErrorKind::Throttled { retry_after: None },
+        ATTEMPTS,
+    )
+    .await;
     check(Refusal::Unavailable, ErrorKind::Other, ATTEMPTS).await;
     check(Refusal::Broken, ErrorKind::Other, ATTEMPTS).await;
 }
@@ -106,26 +137,45 @@ async fn a_refusal_that_passes_is_not_seen() {
 async fn connections_that_always_close_are_an_error_after_a_few_attempts() {
     let world = World::new().await;
     world.double.fail_always(BATCH, Fault::RequestLost);
-    assert_eq!(kind(world.queue.send_batch(three()).await), Some(ErrorKind::Other));
+    assert_eq!(
+        kind(world.queue.send_batch(three()).await),
+        Some(ErrorKind::Other)
+    );
     assert_eq!(world.double.journal().count(BATCH), ATTEMPTS);
 }
 
 #[tokio::test]
 async fn an_absent_queue_is_not_found_at_the_first_attempt() {
     let world = World::new().await;
-    let absent = world.double.queue("deliveries", None).replace("deliveries", "absent");
+    let absent = world
+        .double
+        .queue("deliveries", None)
+        .replace("deliveries", "absent");
     let urls = QueueUrls::from([(QueueName::Deliveries, absent)]);
     let queue = clients(&world.double.endpoint()).queue(QueueName::Deliveries, urls, SystemClock);
-    assert_eq!(kind(queue.send_batch(three()).await), Some(ErrorKind::NotFound));
+    assert_eq!(
+        kind(queue.send_batch(three()).await),
+        Some(ErrorKind::NotFound)
+    );
     assert_eq!(world.double.journal().count(BATCH), 1);
 }
 
 #[tokio::test]
 async fn what_breaks_a_limit_never_reaches_the_queue() {
     let world = World::new().await;
-    let late = OutgoingMessage { delay_secs: 901, ..message("late") };
-    let answers = world.queue.send_batch(vec![late, message("\0")]).await.unwrap();
+    let late = OutgoingMessage {
+        delay_secs: 901,
+        ..message("late")
+    };
+    let answers = world
+        .queue
+        .send_batch(vec![late, message("\0")])
+        .await
+        .unwrap();
     assert_eq!(kinds(answers), [Some(ErrorKind::Invalid); 2]);
-    assert_eq!(kind(world.queue.send_batch(vec![message("x"); 11]).await), Some(ErrorKind::Invalid));
+    assert_eq!(
+        kind(world.queue.send_batch(vec![message("x"); 11]).await),
+        Some(ErrorKind::Invalid)
+    );
     assert_eq!(world.double.journal().seen(), []);
 }

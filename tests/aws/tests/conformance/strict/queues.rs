@@ -26,58 +26,128 @@ impl Queue {
     async fn on_double() -> Self {
         let double = Double::start(ManualClock::new(Timestamp::EPOCH)).await;
         let url = double.queue("strict", None);
-        Self { sqs: Sdk::new(&double.endpoint()).sqs, url, _home: Arc::new(double) }
+        Self {
+            sqs: Sdk::new(&double.endpoint()).sqs,
+            url,
+            _home: Arc::new(double),
+        }
     }
 
     async fn on_moto() -> Self {
         let emulator = Emulator::start(Tool::Moto);
         let sqs = Sdk::new(emulator.endpoint()).sqs;
-        let url = sqs.create_queue().queue_name("strict").send().await.unwrap().queue_url.unwrap();
-        Self { sqs, url, _home: Arc::new(emulator) }
+        let url = sqs
+            .create_queue()
+            .queue_name("strict")
+            .send()
+            .await
+            .unwrap()
+            .queue_url
+            .unwrap();
+        Self {
+            sqs,
+            url,
+            _home: Arc::new(emulator),
+        }
     }
 
     async fn send(&self, body: &str) -> Outcome {
-        outcome(self.sqs.send_message().queue_url(&self.url).message_body(body).send().await)
+        outcome(
+            self.sqs
+                .send_message()
+                .queue_url(&self.url)
+                .message_body(body)
+                .send()
+                .await,
+        )
     }
 
     async fn send_delayed(&self, secs: i32) -> Outcome {
-        let request = self.sqs.send_message().queue_url(&self.url).message_body("x").delay_seconds(secs);
+        let request = self
+            .sqs
+            .send_message()
+            .queue_url(&self.url)
+            .message_body("x")
+            .delay_seconds(secs);
         outcome(request.send().await)
     }
 
     async fn send_grouped(&self, group: &str) -> Outcome {
-        let request = self.sqs.send_message().queue_url(&self.url).message_body("x").message_group_id(group);
+        let request = self
+            .sqs
+            .send_message()
+            .queue_url(&self.url)
+            .message_body("x")
+            .message_group_id(group);
         outcome(request.send().await)
     }
 
     async fn send_batch(&self, entries: Vec<(&str, String)>) -> Outcome {
         let entry = |(id, body): (&str, String)| {
-            SendMessageBatchRequestEntry::builder().id(id).message_body(body).build().unwrap()
+            SendMessageBatchRequestEntry::builder()
+                .id(id)
+                .message_body(body)
+                .build()
+                .unwrap()
         };
         let entries = entries.into_iter().map(entry).collect();
-        outcome(self.sqs.send_message_batch().queue_url(&self.url).set_entries(Some(entries)).send().await)
+        outcome(
+            self.sqs
+                .send_message_batch()
+                .queue_url(&self.url)
+                .set_entries(Some(entries))
+                .send()
+                .await,
+        )
     }
 
     async fn receive(&self, max: i32, visibility: i32, wait: i32) -> Outcome {
         let request = self.sqs.receive_message().queue_url(&self.url);
-        let request = request.max_number_of_messages(max).visibility_timeout(visibility);
+        let request = request
+            .max_number_of_messages(max)
+            .visibility_timeout(visibility);
         outcome(request.wait_time_seconds(wait).send().await)
     }
 
     /// Sends a message, receives it and answers its handle.
     async fn handle(&self) -> String {
         assert_eq!(self.send("x").await, accepted());
-        let answer = self.sqs.receive_message().queue_url(&self.url).visibility_timeout(600).send().await;
-        answer.unwrap().messages.unwrap().remove(0).receipt_handle.unwrap()
+        let answer = self
+            .sqs
+            .receive_message()
+            .queue_url(&self.url)
+            .visibility_timeout(600)
+            .send()
+            .await;
+        answer
+            .unwrap()
+            .messages
+            .unwrap()
+            .remove(0)
+            .receipt_handle
+            .unwrap()
     }
 
     async fn hide(&self, handle: &str, secs: i32) -> Outcome {
         let request = self.sqs.change_message_visibility().queue_url(&self.url);
-        outcome(request.receipt_handle(handle).visibility_timeout(secs).send().await)
+        outcome(
+            request
+                .receipt_handle(handle)
+                .visibility_timeout(secs)
+                .send()
+                .await,
+        )
     }
 
     async fn delete(&self, handle: &str) -> Outcome {
-        outcome(self.sqs.delete_message().queue_url(&self.url).receipt_handle(handle).send().await)
+        outcome(
+            self.sqs
+                .delete_message()
+                .queue_url(&self.url)
+                .receipt_handle(handle)
+                .send()
+                .await,
+        )
     }
 }
 
@@ -95,14 +165,29 @@ async fn check_common_rules(queue: &Queue) {
     assert_eq!(queue.receive(11, 30, 0).await, invalid);
     assert_eq!(queue.send(&"x".repeat(MEBIBYTE)).await, accepted());
     assert_eq!(queue.send(&"x".repeat(MEBIBYTE + 1)).await, invalid);
-    assert_eq!(queue.send_batch(small(&[])).await, refused(400, "EmptyBatchRequest"));
+    assert_eq!(
+        queue.send_batch(small(&[])).await,
+        refused(400, "EmptyBatchRequest")
+    );
     let eleven = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
-    assert_eq!(queue.send_batch(small(&eleven)).await, refused(400, "TooManyEntriesInBatchRequest"));
-    assert_eq!(queue.send_batch(small(&["a", "b", "a"])).await, refused(400, "BatchEntryIdsNotDistinct"));
-    assert_eq!(queue.send_batch(small(&["a.b"])).await, refused(400, "InvalidBatchEntryId"));
+    assert_eq!(
+        queue.send_batch(small(&eleven)).await,
+        refused(400, "TooManyEntriesInBatchRequest")
+    );
+    assert_eq!(
+        queue.send_batch(small(&["a", "b", "a"])).await,
+        refused(400, "BatchEntryIdsNotDistinct")
+    );
+    assert_eq!(
+        queue.send_batch(small(&["a.b"])).await,
+        refused(400, "InvalidBatchEntryId")
+    );
     let half = "x".repeat(MEBIBYTE / 2);
     let over = vec![("a", half.clone()), ("b", half), ("c", "x".to_owned())];
-    assert_eq!(queue.send_batch(over).await, refused(400, "BatchRequestTooLong"));
+    assert_eq!(
+        queue.send_batch(over).await,
+        refused(400, "BatchRequestTooLong")
+    );
 }
 
 #[tokio::test]
@@ -123,13 +208,22 @@ async fn the_double_refuses_what_aws_documents() {
     assert_eq!(queue.receive(0, 30, 0).await, invalid);
     assert_eq!(queue.send("").await, refused(400, "MissingParameter"));
     for character in ["\0", "\u{b}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
-        assert_eq!(queue.send(character).await, refused(400, "InvalidMessageContents"), "{character:?}");
+        assert_eq!(
+            queue.send(character).await,
+            refused(400, "InvalidMessageContents"),
+            "{character:?}"
+        );
     }
     for group in ["a b", "ä", &"g".repeat(129)] {
         assert_eq!(queue.send_grouped(group).await, invalid, "{group}");
     }
     assert_eq!(queue.send_grouped(&"g".repeat(128)).await, accepted());
-    let fifo = queue.sqs.send_message().queue_url(&queue.url).message_body("x").message_deduplication_id("d");
+    let fifo = queue
+        .sqs
+        .send_message()
+        .queue_url(&queue.url)
+        .message_body("x")
+        .message_deduplication_id("d");
     assert_eq!(outcome(fifo.send().await), invalid);
 }
 
@@ -137,32 +231,60 @@ async fn the_double_refuses_what_aws_documents() {
 async fn a_bad_entry_fails_alone_with_its_code() {
     let queue = Queue::on_double().await;
     let entry = |id: &str, body: &str, delay| {
-        let entry = SendMessageBatchRequestEntry::builder().id(id).message_body(body).delay_seconds(delay);
+        let entry = SendMessageBatchRequestEntry::builder()
+            .id(id)
+            .message_body(body)
+            .delay_seconds(delay);
         entry.build().unwrap()
     };
-    let entries =
-        vec![entry("late", "x", 901), entry("good", "x", 0), entry("odd", "\u{b}", 0), entry("none", "", 0)];
-    let request = queue.sqs.send_message_batch().queue_url(&queue.url).set_entries(Some(entries));
+    let entries = vec![
+        entry("late", "x", 901),
+        entry("good", "x", 0),
+        entry("odd", "\u{b}", 0),
+        entry("none", "", 0),
+    ];
+    let request = queue
+        .sqs
+        .send_message_batch()
+        .queue_url(&queue.url)
+        .set_entries(Some(entries));
     let answer = request.send().await.unwrap();
-    let failed: Vec<_> = answer.failed.iter().map(|one| (&*one.id, &*one.code, one.sender_fault)).collect();
+    let failed: Vec<_> = answer
+        .failed
+        .iter()
+        .map(|one| (&*one.id, &*one.code, one.sender_fault))
+        .collect();
     let expected = [
         ("late", "InvalidParameterValue", true),
         ("odd", "InvalidMessageContents", true),
         ("none", "MissingParameter", true),
     ];
     assert_eq!(failed, expected);
-    let sent: Vec<_> = answer.successful.iter().map(|one| (&*one.id, &*one.md5_of_message_body)).collect();
+    let sent: Vec<_> = answer
+        .successful
+        .iter()
+        .map(|one| (&*one.id, &*one.md5_of_message_body))
+        .collect();
     assert_eq!(sent, [("good", "9dd4e461268c8034f5c8564e155c67a6")]);
 }
 
 #[tokio::test]
 async fn handles_go_stale() {
     let queue = Queue::on_double().await;
-    let (gone, unknown) = (refused(400, "InvalidParameterValue"), refused(404, "ReceiptHandleIsInvalid"));
+    let (gone, unknown) = (
+        refused(400, "InvalidParameterValue"),
+        refused(404, "ReceiptHandleIsInvalid"),
+    );
     let handle = queue.handle().await;
-    assert_eq!(queue.hide(&handle, 43_201).await, refused(400, "InvalidParameterValue"));
+    assert_eq!(
+        queue.hide(&handle, 43_201).await,
+        refused(400, "InvalidParameterValue")
+    );
     assert_eq!(queue.hide(&handle, 0).await, accepted());
-    assert_eq!(queue.hide(&handle, 60).await, refused(400, "MessageNotInflight"));
+    assert_eq!(
+        queue.hide(&handle, 60).await,
+        refused(400, "MessageNotInflight")
+    );
     let newer = queue.handle().await;
     assert_eq!(queue.hide(&handle, 60).await, gone);
     assert_eq!(queue.delete(&handle).await, accepted());
@@ -177,23 +299,49 @@ async fn handles_go_stale() {
 async fn what_is_not_asked_for_is_not_told() {
     let queue = Queue::on_double().await;
     assert_eq!(queue.send("x").await, accepted());
-    let received =
-        queue.sqs.receive_message().queue_url(&queue.url).visibility_timeout(0).send().await.unwrap();
+    let received = queue
+        .sqs
+        .receive_message()
+        .queue_url(&queue.url)
+        .visibility_timeout(0)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(received.messages.unwrap()[0].attributes, None);
-    let counted = queue.sqs.get_queue_attributes().queue_url(&queue.url).send().await.unwrap();
+    let counted = queue
+        .sqs
+        .get_queue_attributes()
+        .queue_url(&queue.url)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(counted.attributes.unwrap_or_default().len(), 0);
     let unknown = QueueAttributeName::from("Weight");
-    let asked = queue.sqs.get_queue_attributes().queue_url(&queue.url).attribute_names(unknown).send().await;
+    let asked = queue
+        .sqs
+        .get_queue_attributes()
+        .queue_url(&queue.url)
+        .attribute_names(unknown)
+        .send()
+        .await;
     assert_eq!(outcome(asked), refused(400, "InvalidAttributeName"));
 }
 
 #[tokio::test]
 async fn another_url_is_another_queue() {
     let queue = Queue::on_double().await;
-    for url in
-        [queue.url.replace("strict", "absent"), queue.url.replace("000000000000", "1"), "strict".to_owned()]
-    {
-        let sent = queue.sqs.send_message().queue_url(&url).message_body("x").send().await;
+    for url in [
+        queue.url.replace("strict", "absent"),
+        queue.url.replace("000000000000", "1"),
+        "strict".to_owned(),
+    ] {
+        let sent = queue
+            .sqs
+            .send_message()
+            .queue_url(&url)
+            .message_body("x")
+            .send()
+            .await;
         assert_eq!(outcome(sent), refused(400, "NonExistentQueue"), "{url}");
     }
 }

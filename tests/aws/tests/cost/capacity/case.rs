@@ -76,7 +76,12 @@ impl Case {
         let deliveries = self.events * self.subscribers;
         let is_over = || {
             let is_late = lambda.clock.monotonic() > LENGTH_MAX;
-            assert!(!is_late, "{}: {} of {deliveries}", self.name, lambda.endpoints.delivered());
+            assert!(
+                !is_late,
+                "{}: {} of {deliveries}",
+                self.name,
+                lambda.endpoints.delivered()
+            );
             lambda.endpoints.delivered() == deliveries && lambda.queue.in_flight() == 0
         };
         let run = lambda.run((self.pollers, self.batch), (published, self.pace), is_over);
@@ -92,7 +97,10 @@ impl Case {
 
     fn lambda(&self) -> Lambda {
         let (clock, state) = (ManualClock::new(START), MemoryStore::default());
-        state.write(&layout::topic(&topic_name()), record(&self.subscriptions()).render());
+        state.write(
+            &layout::topic(&topic_name()),
+            record(&self.subscriptions()).render(),
+        );
         Lambda {
             queue: Sqs::new(clock.clone(), self.order),
             endpoints: Endpoints::new(clock.clone(), self.answer_time),
@@ -103,15 +111,23 @@ impl Case {
     }
 
     fn subscriptions(&self) -> Value {
-        let batching = self.is_batching.then(|| json!({ "maxEventsPerBatch": 100 }));
+        let batching = self
+            .is_batching
+            .then(|| json!({ "maxEventsPerBatch": 100 }));
         let subscription = |n: usize| {
             let mut endpoint = json!({ "url": format!("https://s{n}.example.com/hook") });
             if let Some(rate) = self.rate.filter(|_| n == 0) {
                 endpoint["maxRequestsPerSecond"] = json!(rate);
             }
-            (format!("s{n}"), json!({ "endpoint": endpoint, "batching": batching }))
+            (
+                format!("s{n}"),
+                json!({ "endpoint": endpoint, "batching": batching }),
+            )
         };
-        (0..self.subscribers).map(subscription).collect::<Map<_, _>>().into()
+        (0..self.subscribers)
+            .map(subscription)
+            .collect::<Map<_, _>>()
+            .into()
     }
 }
 
@@ -138,24 +154,45 @@ impl Measured {
 
     /// Requests that began before this time.
     pub(super) fn requests_before(&self, time: Duration) -> usize {
-        self.endpoints.seen(|seen| seen.requests.iter().filter(|at| **at < time).count())
+        self.endpoints
+            .seen(|seen| seen.requests.iter().filter(|at| **at < time).count())
     }
 
     /// The most requests that began within any second.
     pub(super) fn most_in_a_second(&self) -> usize {
         self.endpoints.seen(|seen| {
             let of = |(n, from): (usize, &Duration)| {
-                seen.requests[n..].iter().take_while(|at| **at < *from + Duration::from_secs(1)).count()
+                seen.requests[n..]
+                    .iter()
+                    .take_while(|at| **at < *from + Duration::from_secs(1))
+                    .count()
             };
-            seen.requests.iter().enumerate().map(of).max().unwrap_or_default()
+            seen.requests
+                .iter()
+                .enumerate()
+                .map(of)
+                .max()
+                .unwrap_or_default()
         })
     }
 
     /// Everything was delivered once, and nothing is left.
     pub(super) fn assert_whole(&self, case: &Case) {
-        let often = self.endpoints.seen(|seen| seen.taken.values().filter(|at| at.len() > 1).count());
-        let found = (self.endpoints.delivered(), often, self.queue.dead, self.left);
-        assert_eq!(found, (case.events * case.subscribers, 0, 0, 0), "{}", case.name);
+        let often = self
+            .endpoints
+            .seen(|seen| seen.taken.values().filter(|at| at.len() > 1).count());
+        let found = (
+            self.endpoints.delivered(),
+            often,
+            self.queue.dead,
+            self.left,
+        );
+        assert_eq!(
+            found,
+            (case.events * case.subscribers, 0, 0, 0),
+            "{}",
+            case.name
+        );
     }
 
     /// The waits of deliveries to healthy endpoints, from publish to arrival, the longest last.
@@ -164,9 +201,13 @@ impl Measured {
             at[0].saturating_sub(case.pace * id.parse::<u32>().expect("a number"))
         };
         let is_healthy = |(_, host): &(String, String)| host != SLOW_HOST;
-        let mut waits: Vec<_> = self
-            .endpoints
-            .seen(|seen| seen.taken.iter().filter(|(delivery, _)| is_healthy(delivery)).map(wait).collect());
+        let mut waits: Vec<_> = self.endpoints.seen(|seen| {
+            seen.taken
+                .iter()
+                .filter(|(delivery, _)| is_healthy(delivery))
+                .map(wait)
+                .collect()
+        });
         waits.sort();
         waits
     }

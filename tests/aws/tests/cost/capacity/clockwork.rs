@@ -1,4 +1,5 @@
-//! Work on the manual clock, without a runtime: the clock moves when nothing else can, so a run is exact.
+//! Work on the manual clock, without a runtime: the clock moves when nothing else can, so a run is
+//! exact.
 
 use std::pin::pin;
 use std::sync::Arc;

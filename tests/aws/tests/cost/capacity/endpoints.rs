@@ -39,7 +39,11 @@ pub(super) struct Seen {
 
 impl Endpoints {
     pub(super) fn new(clock: ManualClock, answer_time: AnswerTime) -> Self {
-        Self { clock, answer_time, shared: Arc::default() }
+        Self {
+            clock,
+            answer_time,
+            shared: Arc::default(),
+        }
     }
 
     /// Looks at what was seen.
@@ -67,7 +71,10 @@ impl Endpoints {
         }
         for event in events_in(&String::from_utf8_lossy(&taken.concat())) {
             let id = event["id"].as_str().expect("an id").to_owned();
-            seen.taken.entry((id, host.to_owned())).or_default().push(self.clock.monotonic());
+            seen.taken
+                .entry((id, host.to_owned()))
+                .or_default()
+                .push(self.clock.monotonic());
         }
     }
 }
@@ -80,7 +87,11 @@ impl WebhookClient for Endpoints {
         self.clock.sleep(took.min(request.timeout)).await;
         if took > request.timeout {
             self.end(&host, &[]);
-            return WebhookAnswer { result: Err(SendFailure::TimedOut), took: request.timeout, late: None };
+            return WebhookAnswer {
+                result: Err(SendFailure::TimedOut),
+                took: request.timeout,
+                late: None,
+            };
         }
         self.end(&host, &request.body);
         let response = WebhookResponse {
@@ -89,7 +100,11 @@ impl WebhookClient for Endpoints {
             body: Bytes::new(),
             body_is_whole: true,
         };
-        WebhookAnswer { result: Ok(response), took, late: None }
+        WebhookAnswer {
+            result: Ok(response),
+            took,
+            late: None,
+        }
     }
 
     fn drop_link(&self, _: &Link) {}

@@ -2,16 +2,18 @@
 
 use super::case::{Case, Measured};
 use super::lambda::QUICK;
-use crate::prices::{DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, SQS_REQUEST, invocation};
+use crate::prices::{
+    DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, SQS_REQUEST, invocation,
+};
 
-/// `RequestsPerLinkStart` and `WaitingPerConnection`, and the most of one subscription: three quarters of
-/// `RequestsPerLinkMax`.
+/// `RequestsPerLinkStart` and `WaitingPerConnection`, and the most of one subscription: three
+/// quarters of `RequestsPerLinkMax`.
 const AT_ONCE_START: usize = 10;
 const WAITING_PER_CONNECTION: usize = 20;
 const AT_ONCE_MAX: usize = 48;
 
-/// Synchronous requests that Lambda takes in a second for each concurrent invocation of a function, however
-/// short they are. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+/// Synchronous requests that Lambda takes in a second for each concurrent invocation of a function,
+/// however short they are. <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const REQUESTS_OF_ONE_PER_SECOND: f64 = 10.0;
 
 /// The load that is planned for, in events a second.
@@ -43,10 +45,12 @@ fn own_seconds() -> f64 {
     DELIVER_SECONDS - QUICK.as_secs_f64()
 }
 
-/// The concurrency that a function needs for so many synchronous requests a second, each of so many seconds.
+/// The concurrency that a function needs for so many synchronous requests a second, each of so many
+/// seconds.
 fn concurrency(requests_per_second: f64, seconds: f64) -> f64 {
     let busy = requests_per_second * seconds;
-    busy.max(requests_per_second / REQUESTS_OF_ONE_PER_SECOND).ceil()
+    busy.max(requests_per_second / REQUESTS_OF_ONE_PER_SECOND)
+        .ceil()
 }
 
 /// Needs of a load, and its price.
@@ -89,7 +93,10 @@ impl Needs {
 #[test]
 fn short_requests_need_a_tenth_of_their_number_and_long_ones_their_time() {
     let check = |requests, seconds, expected: f64| {
-        assert!((concurrency(requests, seconds) - expected).abs() < 1e-9, "{requests} of {seconds} s");
+        assert!(
+            (concurrency(requests, seconds) - expected).abs() < 1e-9,
+            "{requests} of {seconds} s"
+        );
     };
     check(5_000.0, 0.025, 500.0);
     check(5_000.0, 0.2, 1_000.0);

@@ -69,8 +69,14 @@ impl Pollers {
 
     /// The time at which the poller of this number begins.
     fn begins(self, number: usize) -> Duration {
-        let late = u32::try_from(number + 1).expect("a small number").saturating_sub(POLLERS);
-        if matches!(self, Self::Scaling(_)) { SCALING * late } else { Duration::ZERO }
+        let late = u32::try_from(number + 1)
+            .expect("a small number")
+            .saturating_sub(POLLERS);
+        if matches!(self, Self::Scaling(_)) {
+            SCALING * late
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -87,7 +93,8 @@ impl Lambda {
                 self.clock.sleep(LOOK_AGAIN).await;
             }
         };
-        let pollers = (0..pollers.max()).map(|number| self.poll(number, pollers.begins(number), batch));
+        let pollers =
+            (0..pollers.max()).map(|number| self.poll(number, pollers.begins(number), batch));
         let work = async {
             let publishing = self.publish(requests, pace);
             tokio::join!(join_all(pollers), publishing, self.wake());
@@ -99,7 +106,10 @@ impl Lambda {
     async fn publish(&self, requests: Vec<Vec<OutgoingMessage>>, pace: Duration) {
         for request in requests {
             for part in request.chunks(BATCH_MAX) {
-                self.queue.send_batch(part.to_vec()).await.expect("a queue in memory");
+                self.queue
+                    .send_batch(part.to_vec())
+                    .await
+                    .expect("a queue in memory");
             }
             self.clock.sleep(pace).await;
         }
@@ -120,11 +130,19 @@ impl Lambda {
 
     async fn invoke(&self, deliver: &Instance, batch: Vec<ReceivedMessage>) {
         let began = self.clock.monotonic();
-        let messages: Vec<_> = batch.iter().map(|m| (m.id.clone(), m.receipt.clone())).collect();
+        let messages: Vec<_> = batch
+            .iter()
+            .map(|m| (m.id.clone(), m.receipt.clone()))
+            .collect();
         let response = deliver.handle(batch, began + DELIVER_TIMEOUT).await;
-        self.clock.sleep(Duration::from_secs_f64(DELIVER_SECONDS).saturating_sub(QUICK)).await;
-        let done = messages.iter().filter(|(id, _)| !response.failures.contains(id));
-        self.queue.delete(&done.map(|(_, receipt)| receipt.clone()).collect::<Vec<_>>());
+        self.clock
+            .sleep(Duration::from_secs_f64(DELIVER_SECONDS).saturating_sub(QUICK))
+            .await;
+        let done = messages
+            .iter()
+            .filter(|(id, _)| !response.failures.contains(id));
+        self.queue
+            .delete(&done.map(|(_, receipt)| receipt.clone()).collect::<Vec<_>>());
         let mut invocations = self.invocations.lock();
         invocations.count += 1;
         invocations.messages += u32::try_from(messages.len()).expect("ten at most");
@@ -166,7 +184,14 @@ impl Lambda {
             drain: DrainMeter::default(),
         };
         let (records, delivery_log) = (RecordsSettings::AWS, DeliveryLogMode::Off);
-        Deliver::new(ports, DeliverSettings { records, delivery_log, ..DeliverSettings::default() })
+        Deliver::new(
+            ports,
+            DeliverSettings {
+                records,
+                delivery_log,
+                ..DeliverSettings::default()
+            },
+        )
     }
 
     fn registry(&self) -> Registry<MemoryStore, ManualClock> {
@@ -174,6 +199,10 @@ impl Lambda {
     }
 
     fn links(&self) -> LinkHealth<MemoryStore, ManualClock> {
-        LinkHealth::new(self.state.clone(), self.clock.clone(), HealthSettings::default())
+        LinkHealth::new(
+            self.state.clone(),
+            self.clock.clone(),
+            HealthSettings::default(),
+        )
     }
 }

@@ -20,15 +20,30 @@ const NEVER: Duration = Duration::from_hours(1);
 
 /// Healthy endpoints.
 pub(super) const HEALTHY: [Case; 9] = [
-    Case { name: "a backlog, 5 invocations (a new account)", pollers: Pollers::Ready(5), ..BACKLOG },
-    Case { name: "a backlog, 50 invocations", ..BACKLOG },
-    Case { name: "the same, scaled up from 5", pollers: Pollers::Scaling(50), ..BACKLOG },
+    Case {
+        name: "a backlog, 5 invocations (a new account)",
+        pollers: Pollers::Ready(5),
+        ..BACKLOG
+    },
+    Case {
+        name: "a backlog, 50 invocations",
+        ..BACKLOG
+    },
+    Case {
+        name: "the same, scaled up from 5",
+        pollers: Pollers::Scaling(50),
+        ..BACKLOG
+    },
     Case {
         name: "a backlog, 50 invocations, answers in 1 s",
         answer_time: |_, _| Duration::from_secs(1),
         ..BACKLOG
     },
-    Case { name: "the same, answers in 10 s", answer_time: |_, _| SLOW_ANSWER, ..BACKLOG },
+    Case {
+        name: "the same, answers in 10 s",
+        answer_time: |_, _| SLOW_ANSWER,
+        ..BACKLOG
+    },
     Case {
         name: "one subscriber, by the hundred, 10 invocations",
         pollers: Pollers::Ready(10),
@@ -44,18 +59,51 @@ pub(super) const HEALTHY: [Case; 9] = [
         is_batching: true,
         ..ONE
     },
-    Case { name: "100 events/s, one by one", events: 300, pace: Duration::from_millis(10), ..ONE },
-    Case { name: "1,000 events/s, one by one", events: 1_000, pace: Duration::from_millis(1), ..ONE },
+    Case {
+        name: "100 events/s, one by one",
+        events: 300,
+        pace: Duration::from_millis(10),
+        ..ONE
+    },
+    Case {
+        name: "1,000 events/s, one by one",
+        events: 1_000,
+        pace: Duration::from_millis(1),
+        ..ONE
+    },
 ];
 
-const ONE: Case = Case { subscribers: 1, ..BACKLOG };
+const ONE: Case = Case {
+    subscribers: 1,
+    ..BACKLOG
+};
 
 /// The loads of which the needs of 5,000 events a second are computed: full batches.
 pub(super) const SUSTAINED: [Case; 4] = [
-    Case { name: "published one by one", events: 500, ..ONE },
-    Case { name: "the same with `DeliverBatchSize=1`", events: 500, batch: 1, ..ONE },
-    Case { name: "published by the hundred", events: 5_000, per_request: 100, ..ONE },
-    Case { name: "the same with `batching`", events: 500, per_request: 100, is_batching: true, ..ONE },
+    Case {
+        name: "published one by one",
+        events: 500,
+        ..ONE
+    },
+    Case {
+        name: "the same with `DeliverBatchSize=1`",
+        events: 500,
+        batch: 1,
+        ..ONE
+    },
+    Case {
+        name: "published by the hundred",
+        events: 5_000,
+        per_request: 100,
+        ..ONE
+    },
+    Case {
+        name: "the same with `batching`",
+        events: 500,
+        per_request: 100,
+        is_batching: true,
+        ..ONE
+    },
 ];
 
 /// Ten subscribers get 20 events a second each, for six seconds. The endpoint of the first is slow.
@@ -64,28 +112,64 @@ const ONE_SLOW: Case = Case {
     subscribers: 10,
     events: 120,
     pace: Duration::from_millis(50),
-    answer_time: |host, _| if host == SLOW_HOST { SLOW_ANSWER } else { QUICK },
+    answer_time: |host, _| {
+        if host == SLOW_HOST {
+            SLOW_ANSWER
+        } else {
+            QUICK
+        }
+    },
     ..BACKLOG
 };
 
 /// One slow endpoint beside healthy ones.
 pub(super) const SLOW: [Case; 6] = [
-    Case { name: "all ten are quick", answer_time: |_, _| QUICK, ..ONE_SLOW },
+    Case {
+        name: "all ten are quick",
+        answer_time: |_, _| QUICK,
+        ..ONE_SLOW
+    },
     ONE_SLOW,
-    Case { name: "the same with `maxRequestsPerSecond: 2`", rate: Some(2.0), ..ONE_SLOW },
-    Case { name: "200 invocations", pollers: Pollers::Ready(200), ..ONE_SLOW },
-    Case { name: "the same with `DeliverBatchSize=1`", batch: 1, ..ONE_SLOW },
-    Case { name: "the last, in a queue that is not fair", batch: 1, order: Order::Plain, ..ONE_SLOW },
+    Case {
+        name: "the same with `maxRequestsPerSecond: 2`",
+        rate: Some(2.0),
+        ..ONE_SLOW
+    },
+    Case {
+        name: "200 invocations",
+        pollers: Pollers::Ready(200),
+        ..ONE_SLOW
+    },
+    Case {
+        name: "the same with `DeliverBatchSize=1`",
+        batch: 1,
+        ..ONE_SLOW
+    },
+    Case {
+        name: "the last, in a queue that is not fair",
+        batch: 1,
+        order: Order::Plain,
+        ..ONE_SLOW
+    },
 ];
 
 /// A backlog of one subscription, without and with a rate.
 pub(super) const LIMITED: [Case; 2] = [
-    Case { name: "no rate", events: 500, ..ONE },
-    Case { name: "`maxRequestsPerSecond: 50`", events: 500, rate: Some(RATE), ..ONE },
+    Case {
+        name: "no rate",
+        events: 500,
+        ..ONE
+    },
+    Case {
+        name: "`maxRequestsPerSecond: 50`",
+        events: 500,
+        rate: Some(RATE),
+        ..ONE
+    },
 ];
 
-/// All endpoints are silent, so that every request times out after 30 s. Ten subscribers get an event a
-/// second each, for a minute.
+/// All endpoints are silent, so that every request times out after 30 s. Ten subscribers get an
+/// event a second each, for a minute.
 pub(super) const FAILING: [Case; 1] = [Case {
     name: "all endpoints are silent for ten minutes",
     subscribers: 10,

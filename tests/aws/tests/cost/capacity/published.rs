@@ -17,11 +17,17 @@ use crate::event::event;
 use crate::world::{START, TOPIC, TOPIC_MAX_AGE};
 
 /// The messages of so many events to the topic in the store, by publish request.
-pub(super) fn publish(state: &MemoryStore, events: usize, per_request: usize) -> Vec<Vec<OutgoingMessage>> {
+pub(super) fn publish(
+    state: &MemoryStore,
+    events: usize,
+    per_request: usize,
+) -> Vec<Vec<OutgoingMessage>> {
     let clock = ManualClock::new(START);
     let queue = Sqs::new(clock.clone(), Order::Plain);
     let function = Arc::new(function(state, &clock, &queue));
-    let runtime = runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let request = |first: usize| {
         let ids = first..(first + per_request).min(events);
         let events: Vec<_> = ids.map(|id| event(id, START)).collect();
@@ -36,7 +42,11 @@ pub(super) fn publish(state: &MemoryStore, events: usize, per_request: usize) ->
     (0..events).step_by(per_request).map(request).collect()
 }
 
-fn function(state: &MemoryStore, clock: &ManualClock, queue: &Sqs) -> Publish<TestPorts<Sqs, MemoryStore>> {
+fn function(
+    state: &MemoryStore,
+    clock: &ManualClock,
+    queue: &Sqs,
+) -> Publish<TestPorts<Sqs, MemoryStore>> {
     Publish {
         deliveries: queue.clone(),
         registry: Registry::new(state.clone(), clock.clone(), TOPIC_MAX_AGE),

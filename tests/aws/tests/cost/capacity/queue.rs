@@ -1,4 +1,5 @@
-//! A model of an SQS standard queue in memory, on the manual clock: fair as AWS documents it, or plain.
+//! A model of an SQS standard queue in memory, on the manual clock: fair as AWS documents it, or
+//! plain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,8 +83,15 @@ pub(super) struct Counts {
 
 impl Sqs {
     pub(super) fn new(clock: ManualClock, order: Order) -> Self {
-        let shared = Mutex::new(Shared { order, ..Shared::default() });
-        Self { clock, shared: Arc::new(shared), sent: Arc::default() }
+        let shared = Mutex::new(Shared {
+            order,
+            ..Shared::default()
+        });
+        Self {
+            clock,
+            shared: Arc::new(shared),
+            sent: Arc::default(),
+        }
     }
 
     /// Takes what is due, as a receive of the event source mapping does.
@@ -112,14 +120,22 @@ impl Sqs {
     /// Deletes messages, as the mapping does after an invocation: ten in one request.
     pub(super) fn delete(&self, receipts: &[Receipt]) {
         let mut shared = self.lock();
-        receipts.iter().filter_map(held).for_each(|held| shared.remove(held));
+        receipts
+            .iter()
+            .filter_map(held)
+            .for_each(|held| shared.remove(held));
         shared.counts.requests += u64::from(!receipts.is_empty());
     }
 
     /// Waits until there may be something to take.
     pub(super) async fn arrival(&self) {
         let now = self.clock.monotonic();
-        let due = self.lock().groups.values().filter_map(|group| group.first_after(now)).min();
+        let due = self
+            .lock()
+            .groups
+            .values()
+            .filter_map(|group| group.first_after(now))
+            .min();
         let due = async {
             match due {
                 Some(due) => self.clock.sleep(due.saturating_sub(now)).await,
@@ -142,14 +158,20 @@ impl Sqs {
     pub(super) fn take_messages(&self) -> Vec<OutgoingMessage> {
         let mut shared = self.lock();
         shared.groups.clear();
-        std::mem::take(&mut shared.messages).into_values().map(|stored| stored.message).collect()
+        std::mem::take(&mut shared.messages)
+            .into_values()
+            .map(|stored| stored.message)
+            .collect()
     }
 
     fn send(&self, entries: Vec<OutgoingMessage>) -> Vec<MessageId> {
         let now = (self.clock.monotonic(), self.clock.now());
         let mut shared = self.lock();
         shared.counts.requests += chunks(entries.iter().map(|entry| entry.body.len()));
-        let ids: Vec<_> = entries.into_iter().map(|entry| shared.add(entry, now)).collect();
+        let ids: Vec<_> = entries
+            .into_iter()
+            .map(|entry| shared.add(entry, now))
+            .collect();
         drop(shared);
         for _ in &ids {
             self.sent.notify_one();
@@ -175,31 +197,51 @@ fn held(receipt: &Receipt) -> Option<(u64, u32)> {
 
 impl Group {
     fn first_due(&self, now: Duration) -> Option<(Duration, u64)> {
-        self.by_time.first().copied().filter(|(from, _)| *from <= now)
+        self.by_time
+            .first()
+            .copied()
+            .filter(|(from, _)| *from <= now)
     }
 
     fn first_after(&self, now: Duration) -> Option<Duration> {
-        self.by_time.range((now, u64::MAX)..).next().map(|(from, _)| *from)
+        self.by_time
+            .range((now, u64::MAX)..)
+            .next()
+            .map(|(from, _)| *from)
     }
 }
 
 impl Shared {
-    fn add(&mut self, message: OutgoingMessage, (now, sent_at): (Duration, Timestamp)) -> MessageId {
+    fn add(
+        &mut self,
+        message: OutgoingMessage,
+        (now, sent_at): (Duration, Timestamp),
+    ) -> MessageId {
         self.numbers += 1;
         let visible_from = now + Duration::from_secs(message.delay_secs.into());
         let group = self.groups.entry(message.group.clone()).or_default();
         group.by_time.insert((visible_from, self.numbers));
-        let stored = Stored { message, visible_from, receives: 0, sent_at, is_in_flight: false };
+        let stored = Stored {
+            message,
+            visible_from,
+            receives: 0,
+            sent_at,
+            is_in_flight: false,
+        };
         self.messages.insert(self.numbers, stored);
         MessageId(self.numbers.to_string().into())
     }
 
-    /// The message that is given out next: the first of a quiet group, or else of the noisy group with the
-    /// fewest in flight.
+    /// The message that is given out next: the first of a quiet group, or else of the noisy group
+    /// with the fewest in flight.
     fn next(&self, now: Duration) -> Option<u64> {
-        let due = self.groups.values().filter_map(|group| Some((group, group.first_due(now)?)));
+        let due = self
+            .groups
+            .values()
+            .filter_map(|group| Some((group, group.first_due(now)?)));
         let rank = |(group, first): (&Group, (Duration, u64))| {
-            let is_noisy = group.in_flight >= NOISY_MIN && group.in_flight * NOISY_ONE_IN > self.in_flight;
+            let is_noisy =
+                group.in_flight >= NOISY_MIN && group.in_flight * NOISY_ONE_IN > self.in_flight;
             let is_last = is_noisy && self.order == Order::Fair;
             (is_last.then_some(group.in_flight), first)
         };
@@ -212,7 +254,10 @@ impl Shared {
         let stored = self.messages.get_mut(&number).expect("a message");
         stored.receives += 1;
         stored.is_in_flight = true;
-        self.groups.get_mut(&stored.message.group).expect("a group").in_flight += 1;
+        self.groups
+            .get_mut(&stored.message.group)
+            .expect("a group")
+            .in_flight += 1;
         self.in_flight += 1;
         self.counts.in_flight_most = self.counts.in_flight_most.max(self.in_flight);
         stored
@@ -232,12 +277,19 @@ impl Shared {
         let stored = self.messages.get_mut(&number).expect("a message");
         if std::mem::take(&mut stored.is_in_flight) {
             self.in_flight -= 1;
-            self.groups.get_mut(&stored.message.group).expect("a group").in_flight -= 1;
+            self.groups
+                .get_mut(&stored.message.group)
+                .expect("a group")
+                .in_flight -= 1;
         }
     }
 
     fn remove(&mut self, (number, receives): (u64, u32)) {
-        if self.messages.get(&number).is_some_and(|stored| stored.receives == receives) {
+        if self
+            .messages
+            .get(&number)
+            .is_some_and(|stored| stored.receives == receives)
+        {
             self.land(number);
             let stored = self.messages.remove(&number).expect("a message");
             let group = self.groups.get_mut(&stored.message.group).expect("a group");
@@ -266,9 +318,14 @@ impl QueueReceiver for Sqs {
     }
 
     /// A request for the successors, and one for the message.
-    async fn replace(&self, receipt: &Receipt, successors: Vec<Successor>) -> Result<(), PortError> {
-        let (own, dead): (Vec<_>, Vec<_>) =
-            successors.into_iter().partition(|next| next.to == QueueName::Deliveries);
+    async fn replace(
+        &self,
+        receipt: &Receipt,
+        successors: Vec<Successor>,
+    ) -> Result<(), PortError> {
+        let (own, dead): (Vec<_>, Vec<_>) = successors
+            .into_iter()
+            .partition(|next| next.to == QueueName::Deliveries);
         self.lock().counts.dead += dead.len();
         if !own.is_empty() {
             self.send(own.into_iter().map(|next| next.message).collect());
@@ -277,20 +334,36 @@ impl QueueReceiver for Sqs {
         Ok(())
     }
 
-    async fn change_visibility(&self, receipt: &Receipt, visibility: Duration) -> Result<(), PortError> {
+    async fn change_visibility(
+        &self,
+        receipt: &Receipt,
+        visibility: Duration,
+    ) -> Result<(), PortError> {
         let gone = || PortError::new("change", ErrorKind::NotFound);
         let (number, _) = held(receipt).ok_or_else(gone)?;
         let from = self.clock.monotonic() + visibility;
         let mut shared = self.lock();
         shared.counts.requests += 1;
-        shared.messages.contains_key(&number).then(|| shared.show_from(number, from)).ok_or_else(gone)
+        shared
+            .messages
+            .contains_key(&number)
+            .then(|| shared.show_from(number, from))
+            .ok_or_else(gone)
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         let (shared, now) = (self.lock(), self.clock.monotonic());
-        let visible = shared.messages.values().filter(|stored| stored.visible_from <= now).count() as u64;
+        let visible = shared
+            .messages
+            .values()
+            .filter(|stored| stored.visible_from <= now)
+            .count() as u64;
         let in_flight = shared.in_flight as u64;
         let delayed = (shared.messages.len() as u64).saturating_sub(visible + in_flight);
-        Ok(QueueCounts { visible, delayed, in_flight })
+        Ok(QueueCounts {
+            visible,
+            delayed,
+            in_flight,
+        })
     }
 }

@@ -11,7 +11,12 @@ use crate::world::BATCH_MAX;
 const INVOCATIONS: [usize; 4] = [5, 50, 200, 1_000];
 
 /// Answer times in seconds, in its rows.
-const ANSWERS: [(&str, f64); 4] = [("100 ms", 0.1), ("1 s", 1.0), ("10 s", 10.0), ("30 s", 30.0)];
+const ANSWERS: [(&str, f64); 4] = [
+    ("100 ms", 0.1),
+    ("1 s", 1.0),
+    ("10 s", 10.0),
+    ("30 s", 30.0),
+];
 
 /// Requests of an invocation with ten messages of ten events.
 const PACKED: usize = 100;
@@ -81,7 +86,11 @@ pub(super) fn slow(cases: &[Case], measured: &[Measured]) -> String {
         let waits = run.healthy_waits(case);
         let [half, longest] = [waits.len() / 2, waits.len() - 1].map(|n| waits[n].as_secs_f64());
         let end = run.invocations.end.as_secs();
-        let _ = writeln!(table, "| {} | {half:.1} s | {longest:.1} s | {end} s |", case.name);
+        let _ = writeln!(
+            table,
+            "| {} | {half:.1} s | {longest:.1} s | {end} s |",
+            case.name
+        );
     }
     table
 }
@@ -113,12 +122,30 @@ pub(super) fn failing(case: &Case, run: &Measured) -> String {
     let end = run.invocations.end;
     let rows = [
         ("deliveries", (case.events * case.subscribers).to_string()),
-        ("requests in these ten minutes", whole(run.requests_before(SILENCE) as f64)),
-        ("requests open at once, at most", run.open_most().to_string()),
-        ("messages in flight, at most", run.queue.in_flight_most.to_string()),
-        ("invocations of `deliver` until all is delivered", run.invocations.count.to_string()),
-        ("their time", format!("{} s", whole(run.invocations.time.as_secs_f64()))),
-        ("all delivered, each once", format!("{} s after the end", end.saturating_sub(SILENCE).as_secs())),
+        (
+            "requests in these ten minutes",
+            whole(run.requests_before(SILENCE) as f64),
+        ),
+        (
+            "requests open at once, at most",
+            run.open_most().to_string(),
+        ),
+        (
+            "messages in flight, at most",
+            run.queue.in_flight_most.to_string(),
+        ),
+        (
+            "invocations of `deliver` until all is delivered",
+            run.invocations.count.to_string(),
+        ),
+        (
+            "their time",
+            format!("{} s", whole(run.invocations.time.as_secs_f64())),
+        ),
+        (
+            "all delivered, each once",
+            format!("{} s after the end", end.saturating_sub(SILENCE).as_secs()),
+        ),
     ];
     let mut table = format!("| {} | |\n|---|---|\n", case.name);
     for (name, value) in rows {
@@ -136,7 +163,14 @@ pub(super) fn sustained(cases: &[Case], measured: &[Measured]) -> String {
 "
     .to_owned();
     for (case, run) in cases.iter().zip(measured) {
-        let Needs { publish, deliver, in_flight, gb, million, month } = Needs::of(case, run);
+        let Needs {
+            publish,
+            deliver,
+            in_flight,
+            gb,
+            million,
+            month,
+        } = Needs::of(case, run);
         let _ = writeln!(
             table,
             "| {} | {publish} | {deliver} | {in_flight:.0} | {gb:.1} GB | ${million:.2} | ${} |",

@@ -29,12 +29,21 @@ impl World {
             if batch.is_empty() {
                 return;
             }
-            let receipts: Vec<_> = batch.iter().map(|message| message.receipt.clone()).collect();
-            let response = Box::pin(self.record.handle(batch, self.clock.monotonic() + TIMEOUT)).await;
+            let receipts: Vec<_> = batch
+                .iter()
+                .map(|message| message.receipt.clone())
+                .collect();
+            let response =
+                Box::pin(self.record.handle(batch, self.clock.monotonic() + TIMEOUT)).await;
             assert_eq!(response.failures, [], "nothing fails here");
-            let deleting = receipts.iter().map(|receipt| self.records.replace(receipt, vec![]));
+            let deleting = receipts
+                .iter()
+                .map(|receipt| self.records.replace(receipt, vec![]));
             let deleted = lingering(&self.clock, join_all(deleting)).await;
-            deleted.into_iter().collect::<Result<Vec<_>, _>>().expect("deletes");
+            deleted
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()
+                .expect("deletes");
             self.bill.record += self.take();
             self.bill.record_invocations += 1;
         }
@@ -44,7 +53,11 @@ impl World {
     async fn gather(&mut self) -> Vec<ReceivedMessage> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while bytes < EVENT_BYTES_MAX {
-            let request = ReceiveRequest { max: BATCH_MAX, visibility: VISIBILITY, wait: Duration::ZERO };
+            let request = ReceiveRequest {
+                max: BATCH_MAX,
+                visibility: VISIBILITY,
+                wait: Duration::ZERO,
+            };
             let received = self.records.receive(request).await.expect("a receive");
             let asked = self.take();
             if received.is_empty() {

@@ -5,5 +5,8 @@ use serde::de::IgnoredAny;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    lambda_runtime::run(service_fn(async |_: LambdaEvent<IgnoredAny>| Ok::<_, Error>(()))).await
+    lambda_runtime::run(service_fn(async |_: LambdaEvent<IgnoredAny>| {
+        Ok::<_, Error>(())
+    }))
+    .await
 }

@@ -10,19 +10,23 @@ use serde_json::{Value, json};
 
 use super::moved::Left;
 use super::{
-    MINUTE, SECOND, Seen, all_gone, arrived, change, dead_letters, each, name, publish, publish_events,
-    received, resume, seen_in, sorted, upgraded,
+    MINUTE, SECOND, Seen, all_gone, arrived, change, dead_letters, each, name, publish,
+    publish_events, received, resume, seen_in, sorted, upgraded,
 };
 
 /// The replay that this program has accepted.
 const REPLAY: &str = "20231114T230000Z-0b8b9c5e6a0d";
 
 /// The versions of this program, as those of the next.
-const TO_NEXT: &[(&str, &str)] =
-    &[(r#""v":3,"topic""#, r#""v":4,"topic""#), (r#"{"v":2,"id""#, r#"{"v":4,"id""#)];
+const TO_NEXT: &[(&str, &str)] = &[
+    (r#""v":3,"topic""#, r#""v":4,"topic""#),
+    (r#"{"v":2,"id""#, r#"{"v":4,"id""#),
+];
 
-const FROM_NEXT: &[(&str, &str)] =
-    &[(r#""v":4,"topic""#, r#""v":3,"topic""#), (r#"{"v":4,"id""#, r#"{"v":2,"id""#)];
+const FROM_NEXT: &[(&str, &str)] = &[
+    (r#""v":4,"topic""#, r#""v":3,"topic""#),
+    (r#"{"v":4,"id""#, r#"{"v":2,"id""#),
+];
 
 /// The state that the former release left after two hours on this program's state.
 const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");
@@ -30,7 +34,9 @@ const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");
 /// A full queue and bucket, everything in the versions of this program.
 async fn full() -> Left {
     let world = upgraded();
-    world.endpoint.answer_at("down.", Answer::Failure(SendFailure::Socket));
+    world
+        .endpoint
+        .answer_at("down.", Answer::Failure(SendFailure::Socket));
     // The messages of the former release go, so that the rest is this program's.
     world.deliver_all().await;
     world.pass_by(10 * SECOND, 2 * MINUTE).await;
@@ -41,7 +47,9 @@ async fn full() -> Left {
         world.endpoint.answer_at(place, Answer::Status(500));
     }
     world.endpoint.answer_at("letters.", Answer::Status(400));
-    world.endpoint.answer_at("named.", Answer::With(429, "retry-after", "600"));
+    world
+        .endpoint
+        .answer_at("named.", Answer::With(429, "retry-after", "600"));
     world.clock.advance(SECOND);
     for subscription in ["delayed", "parked", "held", "named", "down"] {
         publish(&world, subscription, 90..92).await;
@@ -67,7 +75,12 @@ fn with_own_reason(number: u32) -> Value {
 async fn pause(world: &World) {
     let paused = StatusView::new(StatusState::Paused, None, world.clock.now());
     change(world, |record| {
-        record.settings.subscriptions.get_mut(&name("held")).expect("the subscription").status = Some(paused);
+        record
+            .settings
+            .subscriptions
+            .get_mut(&name("held"))
+            .expect("the subscription")
+            .status = Some(paused);
     })
     .await;
 }
@@ -77,17 +90,29 @@ async fn begin_replay(world: &World) {
     let created = world.record().await.created(&buried);
     let request = serde_json::from_value(json!({ "ratePerSecond": 1000 })).expect("a request");
     let orders = TopicName::parse("orders").expect("a name");
-    let record = ReplayRecord::new(REPLAY.to_owned(), orders, (buried, &created), request, world.clock.now());
+    let record = ReplayRecord::new(
+        REPLAY.to_owned(),
+        orders,
+        (buried, &created),
+        request,
+        world.clock.now(),
+    );
     assert_eq!(record.v, 2);
     let text = String::from_utf8(record.render().to_vec()).expect("text");
     world.write_state(&layout::replay(REPLAY), text).await;
-    world.write_state(&layout::replaying(REPLAY), String::new()).await;
+    world
+        .write_state(&layout::replaying(REPLAY), String::new())
+        .await;
 }
 
 /// The events that this program accepted, with those that it replays.
 fn accepted() -> Vec<Seen> {
-    let subscriptions = ["waiting", "flight", "delayed", "parked", "held", "named", "down"];
-    let events = subscriptions.into_iter().map(|subscription| arrived(subscription, 90..92));
+    let subscriptions = [
+        "waiting", "flight", "delayed", "parked", "held", "named", "down",
+    ];
+    let events = subscriptions
+        .into_iter()
+        .map(|subscription| arrived(subscription, 90..92));
     sorted(events.chain([arrived("buried", 0..70), arrived("buried", 0..3)]))
 }
 
@@ -95,7 +120,11 @@ fn accepted() -> Vec<Seen> {
 fn of_this_program(mut seen: Vec<Seen>) -> Vec<Seen> {
     let own = accepted();
     let letters = each("letters", 90..92, "");
-    seen.retain(|(id, _)| own.iter().chain(&letters).any(|(accepted, _)| accepted == id));
+    seen.retain(|(id, _)| {
+        own.iter()
+            .chain(&letters)
+            .any(|(accepted, _)| accepted == id)
+    });
     seen
 }
 
@@ -106,22 +135,38 @@ async fn check_goes_on(world: World) {
     world.pass_by(MINUTE, 90 * MINUTE).await;
     assert!(all_gone(&world).await);
     let requests = world.endpoint.take();
-    let mut own = requests.iter().filter(|request| request.body.contains("-9"));
+    let mut own = requests
+        .iter()
+        .filter(|request| request.body.contains("-9"));
     assert!(own.all(|request| request.headers["posthaste-hops"] == "3"));
     assert_eq!(of_this_program(seen_in(&requests)), accepted());
     let (letters, malformed) = dead_letters(&world).await;
-    let letters: Vec<_> = letters.into_iter().filter(|(id, _)| id.starts_with("letters-9")).collect();
-    assert_eq!((letters, malformed), (each("letters", 90..92, "UndeliverableDueToClientError"), 1));
+    let letters: Vec<_> = letters
+        .into_iter()
+        .filter(|(id, _)| id.starts_with("letters-9"))
+        .collect();
+    assert_eq!(
+        (letters, malformed),
+        (each("letters", 90..92, "UndeliverableDueToClientError"), 1)
+    );
     assert_eq!(originals(&world).await, 2);
     assert_eq!(world.replayed(REPLAY).await.state, ReplayState::Done);
 }
 
 /// The number of dead letters that keep a member of the event's own beside theirs.
 async fn originals(world: &World) -> usize {
-    let objects = world.buried().await.into_iter().filter(|(key, _)| key.contains("/LETTERS/"));
-    let letters =
-        objects.flat_map(|(_, bytes)| serde_json::from_slice::<Vec<Value>>(&bytes).expect("letters"));
-    let own = |letter: &Value| letter["originalattributes"].as_str().is_some_and(|own| own.contains("mine"));
+    let objects = world
+        .buried()
+        .await
+        .into_iter()
+        .filter(|(key, _)| key.contains("/LETTERS/"));
+    let letters = objects
+        .flat_map(|(_, bytes)| serde_json::from_slice::<Vec<Value>>(&bytes).expect("letters"));
+    let own = |letter: &Value| {
+        letter["originalattributes"]
+            .as_str()
+            .is_some_and(|own| own.contains("mine"))
+    };
     letters.filter(own).count()
 }
 

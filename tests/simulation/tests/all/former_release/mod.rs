@@ -1,5 +1,6 @@
-//! A data folder that the former release left full: this program goes on with all of it. And the way back: a
-//! program that does not know these versions gives everything back as it is, for one that does.
+//! A data folder that the former release left full: this program goes on with all of it. And the
+//! way back: a program that does not know these versions gives everything back as it is, for one
+//! that does.
 //!
 //! The files under `fixtures` were written by the former release itself: see the README there.
 
@@ -25,7 +26,10 @@ use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const FORMER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/former_release/fixtures/folder");
+const FORMER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/all/former_release/fixtures/folder"
+);
 
 /// The time at which the former release was killed.
 const KILLED_AT: Timestamp = Timestamp::from_millis(1_700_000_722_000);
@@ -66,20 +70,32 @@ fn upgraded() -> World {
 
 /// The ids of some events of a subscription, each with this.
 fn each(subscription: &str, numbers: Range<usize>, with: &str) -> Vec<Seen> {
-    numbers.map(|number| (format!("{subscription}-{number:02}"), with.to_owned())).collect()
+    numbers
+        .map(|number| (format!("{subscription}-{number:02}"), with.to_owned()))
+        .collect()
 }
 
 /// Some events of a subscription at its endpoint.
 fn arrived(subscription: &str, numbers: Range<usize>) -> Vec<Seen> {
-    each(subscription, numbers, &format!("https://{subscription}.example.com/hooks"))
+    each(
+        subscription,
+        numbers,
+        &format!("https://{subscription}.example.com/hooks"),
+    )
 }
 
 /// The ids of a request's events, or of dead letters. A custom event is itself the data.
 fn ids(events: &Value) -> Vec<String> {
-    let events = events.as_array().map_or(std::slice::from_ref(events), Vec::as_slice);
+    let events = events
+        .as_array()
+        .map_or(std::slice::from_ref(events), Vec::as_slice);
     let id = |event: &Value| {
         let order = [&event["order"], &event["data"]["order"], &event["id"]];
-        order.into_iter().find_map(Value::as_str).expect("an id").to_owned()
+        order
+            .into_iter()
+            .find_map(Value::as_str)
+            .expect("an id")
+            .to_owned()
     };
     events.iter().map(id).collect()
 }
@@ -99,7 +115,8 @@ fn seen_in(requests: &[Request]) -> Vec<Seen> {
     received
 }
 
-/// All dead letters with their reasons, sorted, and how many messages were kept that are none of ours.
+/// All dead letters with their reasons, sorted, and how many messages were kept that are none of
+/// ours.
 async fn dead_letters(world: &World) -> (Vec<Seen>, usize) {
     while world.visible(QueueName::DeadLetters).await > 0 {
         world.bury().await;
@@ -110,9 +127,14 @@ async fn dead_letters(world: &World) -> (Vec<Seen>, usize) {
             malformed += 1;
             continue;
         }
-        for letter in serde_json::from_slice::<Vec<Value>>(&bytes).expect("an array of dead letters") {
+        for letter in
+            serde_json::from_slice::<Vec<Value>>(&bytes).expect("an array of dead letters")
+        {
             let reason = [&letter["deadletterreason"], &letter["deadLetterReason"]];
-            let reason = reason.into_iter().find_map(Value::as_str).expect("a reason");
+            let reason = reason
+                .into_iter()
+                .find_map(Value::as_str)
+                .expect("a reason");
             letters.extend(ids(&letter).into_iter().map(|id| (id, reason.to_owned())));
         }
     }
@@ -141,7 +163,13 @@ async fn change(world: &World, change: impl FnOnce(&mut TopicRecord)) {
         number += 1;
         CreationId::new([number; 6])
     };
-    world.write_record(record.identified(Some(&before), world.clock.now(), random).render()).await;
+    world
+        .write_record(
+            record
+                .identified(Some(&before), world.clock.now(), random)
+                .render(),
+        )
+        .await;
 }
 
 fn name(text: &str) -> SubscriptionName {
@@ -152,23 +180,33 @@ fn name(text: &str) -> SubscriptionName {
 async fn create_again(world: &World, subscription: &str) {
     let again = name(subscription);
     let mut settings = None;
-    change(world, |record| settings = record.settings.subscriptions.remove(&again)).await;
+    change(world, |record| {
+        settings = record.settings.subscriptions.remove(&again)
+    })
+    .await;
     let mut settings = settings.expect("the subscription");
     "https://other.example.com/".clone_into(&mut settings.endpoint.url);
-    change(world, |record| drop(record.settings.subscriptions.insert(again, settings))).await;
+    change(world, |record| {
+        drop(record.settings.subscriptions.insert(again, settings))
+    })
+    .await;
 }
 
 async fn resume(world: &World, subscription: &str) {
     let active = StatusView::new(StatusState::Active, None, world.clock.now());
     change(world, |record| {
-        let settings = record.settings.subscriptions.get_mut(&name(subscription)).expect("the subscription");
+        let settings = record
+            .settings
+            .subscriptions
+            .get_mut(&name(subscription))
+            .expect("the subscription");
         settings.status = Some(active);
     })
     .await;
 }
 
-/// Publishes events of this type, which is the name of the subscription that they are for. The former release
-/// knows the request for `named-00` by its name.
+/// Publishes events of this type, which is the name of the subscription that they are for. The
+/// former release knows the request for `named-00` by its name.
 async fn publish(world: &World, subscription: &str, numbers: Range<usize>) {
     let event = |number| {
         let id = format!("{subscription}-{number:02}");
@@ -179,7 +217,11 @@ async fn publish(world: &World, subscription: &str, numbers: Range<usize>) {
 }
 
 async fn publish_events(world: &World, subscription: &str, events: Vec<Value>) {
-    let (name, hops) = if events.len() == 1 { ("\"one\"", "0") } else { (subscription, "2") };
+    let (name, hops) = if events.len() == 1 {
+        ("\"one\"", "0")
+    } else {
+        (subscription, "2")
+    };
     let request = http::Request::post("/topics/orders/events")
         .header("aeg-sas-key", "k1")
         .header("content-type", "application/cloudevents-batch+json")
@@ -187,7 +229,10 @@ async fn publish_events(world: &World, subscription: &str, events: Vec<Value>) {
         .header("posthaste-hops", hops)
         .body(Body::from(Value::from(events).to_string()))
         .expect("a request");
-    publisher(world).publish("orders", request).await.expect("published");
+    publisher(world)
+        .publish("orders", request)
+        .await
+        .expect("published");
 }
 
 type Publisher = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
@@ -255,11 +300,18 @@ async fn everything_that_the_former_release_left_ends_as_it_should() {
     assert_eq!(received(&world), all_that_arrives());
     assert_eq!(dead_letters(&world).await, (all_dead_letters(), 1));
     let replay = world.replayed(REPLAY).await;
-    let progress = (replay.v, replay.state, replay.progress.queued, replay.progress.failed);
+    let progress = (
+        replay.v,
+        replay.state,
+        replay.progress.queued,
+        replay.progress.failed,
+    );
     assert_eq!(progress, (1, ReplayState::Done, 70, 0));
     assert!(world.record_some(1000).await.failures.is_empty());
     let folder = world.end().await;
-    let CheckReport { messages, damages, .. } = check(folder.path()).expect("a check");
+    let CheckReport {
+        messages, damages, ..
+    } = check(folder.path()).expect("a check");
     assert_eq!((messages, damages), (0, 0));
 }
 
@@ -270,7 +322,9 @@ async fn what_the_former_release_forces_goes_within_a_quarter_of_an_hour() {
         let world = upgraded();
         world.pass_by(MINUTE, 2 * MINUTE).await;
         if is_forced {
-            world.write_state("forcing/orders.parked", String::new()).await;
+            world
+                .write_state("forcing/orders.parked", String::new())
+                .await;
         }
         world.pass_by(MINUTE, 15 * MINUTE).await;
         let mut received = received(&world);

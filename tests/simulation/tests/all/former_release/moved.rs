@@ -1,5 +1,5 @@
-//! The contents of queues, store and bucket, moved from one world to another as they are, or under other
-//! versions.
+//! The contents of queues, store and bucket, moved from one world to another as they are, or under
+//! other versions.
 
 use std::collections::BTreeMap;
 
@@ -28,21 +28,45 @@ impl Left {
     /// Takes it out of a world, once all that is delayed in the queues has come.
     pub(crate) async fn by(world: World) -> Self {
         world.clock.advance(DELAY_MAX);
-        let (deliveries, dead_letters) =
-            (taken(&world, QueueName::Deliveries).await, taken(&world, QueueName::DeadLetters).await);
+        let (deliveries, dead_letters) = (
+            taken(&world, QueueName::Deliveries).await,
+            taken(&world, QueueName::DeadLetters).await,
+        );
         let mut objects = BTreeMap::new();
         for key in world.all_keys("").await {
-            let object = world.local.state().get(&key).await.expect("a read").expect("an object");
+            let object = world
+                .local
+                .state()
+                .get(&key)
+                .await
+                .expect("a read")
+                .expect("an object");
             objects.insert(key, text(&object.bytes));
         }
-        let bucket = world.buried().await.into_iter().map(|(key, bytes)| (key, text(&bytes))).collect();
-        Self { at: world.clock.now().as_millis(), deliveries, dead_letters, objects, bucket }
+        let bucket = world
+            .buried()
+            .await
+            .into_iter()
+            .map(|(key, bytes)| (key, text(&bytes)))
+            .collect();
+        Self {
+            at: world.clock.now().as_millis(),
+            deliveries,
+            dead_letters,
+            objects,
+            bucket,
+        }
     }
 
     /// The same after some texts were replaced in messages and objects.
     pub(crate) fn replaced(mut self, replacements: &[(&str, &str)]) -> Self {
         let objects = self.objects.values_mut();
-        for text in self.deliveries.iter_mut().chain(&mut self.dead_letters).chain(objects) {
+        for text in self
+            .deliveries
+            .iter_mut()
+            .chain(&mut self.dead_letters)
+            .chain(objects)
+        {
             for (from, to) in replacements {
                 *text = text.replace(from, to);
             }
@@ -54,9 +78,10 @@ impl Left {
     pub(crate) async fn world(&self) -> World {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let world = World::over(folder, Timestamp::from_millis(self.at));
-        for (queue, messages) in
-            [(QueueName::Deliveries, &self.deliveries), (QueueName::DeadLetters, &self.dead_letters)]
-        {
+        for (queue, messages) in [
+            (QueueName::Deliveries, &self.deliveries),
+            (QueueName::DeadLetters, &self.dead_letters),
+        ] {
             for body in messages {
                 world.send(queue, Bytes::from(body.clone())).await;
             }
@@ -65,7 +90,10 @@ impl Left {
             world.write_state(key, text.clone()).await;
         }
         for (key, text) in &self.bucket {
-            let put = world.bucket.put(key, Bytes::from(text.clone()), PutCondition::Always).await;
+            let put = world
+                .bucket
+                .put(key, Bytes::from(text.clone()), PutCondition::Always)
+                .await;
             put.expect("a write");
         }
         world
@@ -75,7 +103,13 @@ impl Left {
 async fn taken(world: &World, queue: QueueName) -> Vec<String> {
     let mut bodies = Vec::new();
     while world.visible(queue).await > 0 {
-        bodies.extend(world.receive(queue).await.iter().map(|message| text(&message.body)));
+        bodies.extend(
+            world
+                .receive(queue)
+                .await
+                .iter()
+                .map(|message| text(&message.body)),
+        );
     }
     bodies
 }

@@ -33,31 +33,49 @@ enum Logged {
     Deliveries,
 }
 
-/// The steps that are done; `None` if there was a delivery, or if the installation is not new. Where
-/// deliveries are known from the history, the API is not asked.
-pub(crate) async fn progress(api: &Api, recent: Option<&Recent>, now: Timestamp) -> Option<Progress> {
+/// The steps that are done; `None` if there was a delivery, or if the installation is not new.
+/// Where deliveries are known from the history, the API is not asked.
+pub(crate) async fn progress(
+    api: &Api,
+    recent: Option<&Recent>,
+    now: Timestamp,
+) -> Option<Progress> {
     if recent.is_some_and(|recent| recent.total.counts.delivered > 0) {
         return None;
     }
-    let page: TopicPage = api.get(Target::new(&["topics"]).query("limit", Some(TOPICS_MAX))).await.ok()?;
+    let page: TopicPage = api
+        .get(Target::new(&["topics"]).query("limit", Some(TOPICS_MAX)))
+        .await
+        .ok()?;
     if !is_new(&page, now) {
         return None;
     }
-    let logged = join_all(page.topics.iter().map(|topic| logged(api, topic.name.as_str()))).await;
+    let logged = join_all(
+        page.topics
+            .iter()
+            .map(|topic| logged(api, topic.name.as_str())),
+    )
+    .await;
     let most = logged.into_iter().max().unwrap_or(Logged::Nothing);
     (most != Logged::Deliveries).then(|| of(&page.topics, most))
 }
 
-/// Whether all topics are new, and few. The rest of a deleted one is not shown, but a page may end with it.
+/// Whether all topics are new, and few. The rest of a deleted one is not shown, but a page may end
+/// with it.
 fn is_new(page: &TopicPage, now: Timestamp) -> bool {
-    let are_young = page.topics.iter().all(|topic| now.since(topic.created_at.0) < NEW_FOR);
+    let are_young = page
+        .topics
+        .iter()
+        .all(|topic| now.since(topic.created_at.0) < NEW_FOR);
     are_young && page.unreadable.is_empty() && page.cursor.is_none()
 }
 
 fn of(topics: &[TopicSummary], logged: Logged) -> Progress {
     let subscribed = topics.iter().find(|topic| topic.subscription_count > 0);
     Progress {
-        topic: subscribed.or(topics.first()).map(|topic| topic.name.to_string()),
+        topic: subscribed
+            .or(topics.first())
+            .map(|topic| topic.name.to_string()),
         has_subscription: subscribed.is_some(),
         has_event: logged >= Logged::Events,
     }
@@ -75,7 +93,8 @@ async fn logged(api: &Api, topic: &str) -> Logged {
 
 /// Whether the log has such a record, as far as it says.
 fn may_have(page: &Result<RecordPage, Refusal>) -> bool {
-    let may_have =
-        |page: &RecordPage| !page.records.is_empty() || page.cursor.is_some() || page.note.is_some();
+    let may_have = |page: &RecordPage| {
+        !page.records.is_empty() || page.cursor.is_some() || page.note.is_some()
+    };
     page.as_ref().map_or(true, may_have)
 }

@@ -10,7 +10,10 @@ fn delivery(more: Value) -> Value {
         "key": "k-0", "subscription": "billing", "state": "delivered", "type": "order.paid",
         "acceptedAt": "2026-11-21T10:00:00Z", "attempts": [],
     });
-    delivery.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    delivery
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     delivery
 }
 
@@ -66,7 +69,9 @@ The log is complete up to 2026-11-21T10:05:00.000Z.
 #[test]
 fn a_payload_stays_as_it_was_written() {
     let text_of = |payload: &str| {
-        let one = delivery(json!({ "payload": 0 })).to_string().replace("\"payload\":0", payload);
+        let one = delivery(json!({ "payload": 0 }))
+            .to_string()
+            .replace("\"payload\":0", payload);
         let json = json!({ "id": "1", "deliveries": [], "completeUntil": "2026-11-21T10:05:00Z" });
         let json = json.to_string().replace("[]", &format!("[{one}]"));
         text(&serde_json::from_str(&json).unwrap())
@@ -78,7 +83,10 @@ fn a_payload_stays_as_it_was_written() {
 #[test]
 fn every_state_is_said_in_words() {
     let check = |more: Value, expected: &str| {
-        assert_eq!(state(&view(json!([delivery(more)])).deliveries[0]), expected);
+        assert_eq!(
+            state(&view(json!([delivery(more)])).deliveries[0]),
+            expected
+        );
     };
     let at = "2026-11-21T10:10:00Z";
     check(json!({}), "delivered");
@@ -87,23 +95,38 @@ fn every_state_is_said_in_words() {
         "waits for its next attempt, at 2026-11-21T10:10:00.000Z or later",
     );
     check(json!({ "state": "waiting" }), "waits for its next attempt");
-    check(json!({ "state": "held" }), "held until its endpoint recovers, or an operator acts");
+    check(
+        json!({ "state": "held" }),
+        "held until its endpoint recovers, or an operator acts",
+    );
     check(
         json!({ "state": "dead-lettered", "reason": "EndpointGone", "deadLetterObject": "ORDERS/x.json" }),
         "given up (EndpointGone); it is in the dead letters ORDERS/x.json",
     );
-    check(json!({ "state": "dead-lettered" }), "given up; it becomes a dead letter within minutes");
+    check(
+        json!({ "state": "dead-lettered" }),
+        "given up; it becomes a dead letter within minutes",
+    );
     check(
         json!({ "state": "dropped", "reason": "TimeToLiveExceeded" }),
         "given up (TimeToLiveExceeded), without a dead letter",
     );
-    check(json!({ "state": "teleported" }), "in a state that only a newer posthaste knows");
+    check(
+        json!({ "state": "teleported" }),
+        "in a state that only a newer posthaste knows",
+    );
 }
 
 #[test]
 fn an_event_without_a_record_shows_the_note() {
-    let none = EventView { note: Some("It may be waiting.".to_owned()), ..view(json!([])) };
-    assert_eq!(text(&none), "It may be waiting.\nThe log is complete up to 2026-11-21T10:05:00.000Z.\n");
+    let none = EventView {
+        note: Some("It may be waiting.".to_owned()),
+        ..view(json!([]))
+    };
+    assert_eq!(
+        text(&none),
+        "It may be waiting.\nThe log is complete up to 2026-11-21T10:05:00.000Z.\n"
+    );
 }
 
 #[test]
@@ -117,7 +140,11 @@ fn of_several_deliveries_to_a_subscription_each_is_sent_again_by_its_key() {
             "attempts": [attempt],
         }))
     };
-    let text = text(&view(json!([of("k-1", "billing"), of("k-0", "billing"), of("k-2", "crm")])));
+    let text = text(&view(json!([
+        of("k-1", "billing"),
+        of("k-0", "billing"),
+        of("k-2", "crm")
+    ])));
     for line in [
         "1 (replay)",
         "posthaste events resend --delivery k-1 orders billing order-1\n",
@@ -131,17 +158,27 @@ fn of_several_deliveries_to_a_subscription_each_is_sent_again_by_its_key() {
 #[test]
 fn an_id_that_begins_with_a_hyphen_is_no_option() {
     let one = delivery(json!({ "resendableUntil": "2026-11-28T10:00:00Z" }));
-    let view = EventView { id: "-1".to_owned(), ..view(json!([one])) };
+    let view = EventView {
+        id: "-1".to_owned(),
+        ..view(json!([one]))
+    };
     assert!(text(&view).contains("posthaste events resend -- orders billing -1\n"));
 }
 
 #[test]
 fn nothing_from_outside_steers_the_terminal() {
     let until = "2026-11-28T10:00:00Z";
-    let one = delivery(json!({ "type": "a\u{1b}[2J", "source": "\u{7}", "resendableUntil": until }));
-    let view = EventView { id: "\u{1b}".to_owned(), ..view(json!([one])) };
+    let one =
+        delivery(json!({ "type": "a\u{1b}[2J", "source": "\u{7}", "resendableUntil": until }));
+    let view = EventView {
+        id: "\u{1b}".to_owned(),
+        ..view(json!([one]))
+    };
     let text = text(&view);
-    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    assert!(
+        !text.chars().any(|c| c.is_control() && c != '\n'),
+        "{text:?}"
+    );
 }
 
 #[test]

@@ -14,7 +14,10 @@ fn read(input: &[u8], piece: usize) -> Vec<String> {
             Ok(Some(event)) => found.push(format!("{} {}", event.line, event.json)),
             Ok(None) => return found,
             Err(error) => {
-                let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+                let source = error
+                    .source()
+                    .map(|source| format!(": {source}"))
+                    .unwrap_or_default();
                 found.push(format!("{error}{source}"));
                 return found;
             }
@@ -24,7 +27,11 @@ fn read(input: &[u8], piece: usize) -> Vec<String> {
 
 fn check(input: &str, expected: &[&str]) {
     for piece in [1, 2, 3, 7, 8192] {
-        assert_eq!(read(input.as_bytes(), piece), expected, "{input:?} in pieces of {piece}");
+        assert_eq!(
+            read(input.as_bytes(), piece),
+            expected,
+            "{input:?} in pieces of {piece}"
+        );
     }
 }
 
@@ -33,43 +40,97 @@ fn lines_an_array_and_one_event_over_several_lines_are_read_alike() {
     check("", &[]);
     check(" \n\n", &[]);
     check("{\"a\":1}", &["1 {\"a\":1}"]);
-    check("{\"a\":1}\n\r\n{\"b\":[{}]}\n", &["1 {\"a\":1}", "3 {\"b\":[{}]}"]);
+    check(
+        "{\"a\":1}\n\r\n{\"b\":[{}]}\n",
+        &["1 {\"a\":1}", "3 {\"b\":[{}]}"],
+    );
     check("{}{}", &["1 {}", "1 {}"]);
     check("{\n \"a\": 1\n}\n{}", &["1 {\n \"a\": 1\n}", "4 {}"]);
     check("[]", &[]);
     check(" [ ] \n", &[]);
-    check("[{\"a\":1},\n{\"b\":2}\n ,{}]\n", &["1 {\"a\":1}", "2 {\"b\":2}", "3 {}"]);
+    check(
+        "[{\"a\":1},\n{\"b\":2}\n ,{}]\n",
+        &["1 {\"a\":1}", "2 {\"b\":2}", "3 {}"],
+    );
 }
 
 #[test]
 fn braces_quotes_and_line_breaks_inside_an_event_do_not_end_it() {
-    check(r#"{"a":"}\"{\\"}{"b":"]"}"#, &[r#"1 {"a":"}\"{\\"}"#, r#"1 {"b":"]"}"#]);
+    check(
+        r#"{"a":"}\"{\\"}{"b":"]"}"#,
+        &[r#"1 {"a":"}\"{\\"}"#, r#"1 {"b":"]"}"#],
+    );
     check("{\"ä\":\"€\"}", &["1 {\"ä\":\"€\"}"]);
 }
 
 #[test]
 fn what_is_no_event_is_refused_with_its_line() {
-    check("x", &["line 1: expected an event (a JSON object) or an array of events"]);
-    check("{}\n7\n", &["1 {}", "line 2: expected the next event (a JSON object)"]);
-    check("[{}\n{}]", &["1 {}", "line 2: expected a comma and the next event, or the end of the array"]);
-    check("[{},]", &["1 {}", "line 1: expected the next event (a JSON object)"]);
-    check("[1]", &["line 1: expected an event (a JSON object), or the end of the array"]);
-    check("[{}", &["1 {}", "line 1: expected a comma and the next event, or the end of the array"]);
-    check("[{}]\n\n[]", &["1 {}", "line 3: expected nothing more after the array"]);
+    check(
+        "x",
+        &["line 1: expected an event (a JSON object) or an array of events"],
+    );
+    check(
+        "{}\n7\n",
+        &["1 {}", "line 2: expected the next event (a JSON object)"],
+    );
+    check(
+        "[{}\n{}]",
+        &[
+            "1 {}",
+            "line 2: expected a comma and the next event, or the end of the array",
+        ],
+    );
+    check(
+        "[{},]",
+        &["1 {}", "line 1: expected the next event (a JSON object)"],
+    );
+    check(
+        "[1]",
+        &["line 1: expected an event (a JSON object), or the end of the array"],
+    );
+    check(
+        "[{}",
+        &[
+            "1 {}",
+            "line 1: expected a comma and the next event, or the end of the array",
+        ],
+    );
+    check(
+        "[{}]\n\n[]",
+        &["1 {}", "line 3: expected nothing more after the array"],
+    );
 }
 
 #[test]
 fn a_broken_event_is_refused_with_its_number_its_line_and_the_place_in_it() {
     let begins = "event 1 (the first is 0), which begins in line 2, is no JSON object";
-    check("{}\n{\"a\":}\n", &["1 {}", &format!("{begins}: expected value at line 1 column 6")]);
+    check(
+        "{}\n{\"a\":}\n",
+        &[
+            "1 {}",
+            &format!("{begins}: expected value at line 1 column 6"),
+        ],
+    );
     // A line that was cut off takes the next one in; what is said of it is where it was cut.
     check(
         "{}\n{\"a\":1\n{\"b\":2}\n",
-        &["1 {}", &format!("{begins}: expected `,` or `}}` at line 2 column 1")],
+        &[
+            "1 {}",
+            &format!("{begins}: expected `,` or `}}` at line 2 column 1"),
+        ],
     );
-    check("{}\n{\"a\":1", &["1 {}", &format!("{begins}: EOF while parsing an object at line 1 column 6")]);
+    check(
+        "{}\n{\"a\":1",
+        &[
+            "1 {}",
+            &format!("{begins}: EOF while parsing an object at line 1 column 6"),
+        ],
+    );
     let not_text = read(b"{}\n{\"a\":\"\xff\"}", 4);
-    assert_eq!(not_text[1], "event 1 (the first is 0), which begins in line 2, is not UTF-8");
+    assert_eq!(
+        not_text[1],
+        "event 1 (the first is 0), which begins in line 2, is not UTF-8"
+    );
 }
 
 #[test]
@@ -80,7 +141,10 @@ fn a_byte_order_mark_is_passed_over_at_the_beginning_only() {
     let begin = "line 1: expected an event (a JSON object) or an array of events";
     check("\u{feff}\u{feff}{}", &[begin]);
     check("\u{fec0}{}", &[begin]);
-    check("{}\u{feff}{}", &["1 {}", "line 1: expected the next event (a JSON object)"]);
+    check(
+        "{}\u{feff}{}",
+        &["1 {}", "line 1: expected the next event (a JSON object)"],
+    );
 }
 
 /// An input that has more to read after its end, as a terminal has after Ctrl-D.
@@ -98,14 +162,20 @@ impl io::Read for Terminal {
 fn the_end_of_a_terminal_s_input_is_asked_for_once() {
     let mut events = Events::of(BufReader::new(Terminal(vec![b"{}\n", b"", b"{}\n"])));
     assert!(matches!(events.next(), Ok(Some(_))));
-    assert!(matches!((events.next(), events.next()), (Ok(None), Ok(None))));
+    assert!(matches!(
+        (events.next(), events.next()),
+        (Ok(None), Ok(None))
+    ));
 }
 
 #[test]
 fn an_event_too_long_that_is_cut_inside_a_character_is_too_long() {
     let endless = io::Read::chain(&b"{\"a\":\""[..], Repeated("€".as_bytes()));
     let found = Events::of(BufReader::new(endless)).next();
-    assert!(matches!(found, Err(EventsError::TooLarge { index: 0, line: 1 })), "{found:?}");
+    assert!(
+        matches!(found, Err(EventsError::TooLarge { index: 0, line: 1 })),
+        "{found:?}"
+    );
 }
 
 /// A text without end.
@@ -114,7 +184,9 @@ struct Repeated(&'static [u8]);
 impl io::Read for Repeated {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let whole = into.len() / self.0.len() * self.0.len();
-        into[..whole].chunks_mut(self.0.len()).for_each(|chunk| chunk.copy_from_slice(self.0));
+        into[..whole]
+            .chunks_mut(self.0.len())
+            .for_each(|chunk| chunk.copy_from_slice(self.0));
         Ok(whole)
     }
 }
@@ -122,5 +194,8 @@ impl io::Read for Repeated {
 #[test]
 fn an_event_without_an_end_is_given_up() {
     let endless = BufReader::new(io::Read::chain(&b"{\"a\":\""[..], io::repeat(b'x')));
-    assert!(matches!(Events::of(endless).next(), Err(EventsError::TooLarge { index: 0, line: 1 })));
+    assert!(matches!(
+        Events::of(endless).next(),
+        Err(EventsError::TooLarge { index: 0, line: 1 })
+    ));
 }

@@ -32,8 +32,8 @@ enum Answer {
     Unauthorized,
 }
 
-/// A server that remembers names, as ours does, and answers as a script says: by the number of the request,
-/// from 0.
+/// A server that remembers names, as ours does, and answers as a script says: by the number of the
+/// request, from 0.
 struct Sim<F> {
     run: Run,
     batches: Batches<Events<&'static [u8]>>,
@@ -57,20 +57,36 @@ fn error(status: u16) -> ClientError {
     ClientError::Refused(Box::new(Refusal::read(status, &HeaderMap::new(), b"{}")))
 }
 
-/// Every server of these tests has one subscription, which matches all events but the last of a request.
+/// Every server of these tests has one subscription, which matches all events but the last of a
+/// request.
 fn acknowledged(events: u32, pressure: Option<PressureHeader>) -> Outcome {
-    let report = Report { answers: 1, accepted: events.into(), unmatched: 1, subscriptions_max: 1 };
-    Outcome::Acknowledged { pressure, report: Some(report) }
+    let report = Report {
+        answers: 1,
+        accepted: events.into(),
+        unmatched: 1,
+        subscriptions_max: 1,
+    };
+    Outcome::Acknowledged {
+        pressure,
+        report: Some(report),
+    }
 }
 
 fn unreachable() -> ClientError {
     let url = Url::parse("http://127.0.0.1:1").unwrap();
-    ClientError::Unreachable { url, source: Box::new(ureq::Error::ConnectionFailed) }
+    ClientError::Unreachable {
+        url,
+        source: Box::new(ureq::Error::ConnectionFailed),
+    }
 }
 
 impl<F: Fn(usize, u64) -> Answer> Sim<F> {
     fn new(events: u64, from: u64, cap: Option<u32>, script: F) -> Self {
-        let packing = Packing { events_max: 10, from, content_type: None };
+        let packing = Packing {
+            events_max: 10,
+            from,
+            content_type: None,
+        };
         Self {
             run: Run::new(Pace::new(cap), from, Duration::from_mins(15)),
             batches: Batches::of(Events::of(input(events)), packing),
@@ -109,18 +125,37 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             Answer::Ok => acknowledged(batch.events(), None),
             Answer::Held(delay) => {
                 latency += secs(delay);
-                acknowledged(batch.events(), Some(PressureHeader::read(&format!("medium; delay={delay}"))))
+                acknowledged(
+                    batch.events(),
+                    Some(PressureHeader::read(&format!("medium; delay={delay}"))),
+                )
             }
-            Answer::LetThrough(delay) => {
-                acknowledged(batch.events(), Some(PressureHeader::read(&format!("medium; delay={delay}"))))
-            }
-            Answer::Refused(wait) => Outcome::Refused { wait: secs(wait), pressure: None, error: error(503) },
-            Answer::SentAway(wait) => {
-                Outcome::Refused { wait: secs(wait), pressure: None, error: error(429) }
-            }
-            Answer::InUse(wait) => Outcome::InUse { wait: secs(wait), error: error(409) },
-            Answer::Unavailable => Outcome::Unclear { wait: Some(secs(5)), error: error(503) },
-            Answer::Lost | Answer::Dropped => Outcome::Unclear { wait: None, error: unreachable() },
+            Answer::LetThrough(delay) => acknowledged(
+                batch.events(),
+                Some(PressureHeader::read(&format!("medium; delay={delay}"))),
+            ),
+            Answer::Refused(wait) => Outcome::Refused {
+                wait: secs(wait),
+                pressure: None,
+                error: error(503),
+            },
+            Answer::SentAway(wait) => Outcome::Refused {
+                wait: secs(wait),
+                pressure: None,
+                error: error(429),
+            },
+            Answer::InUse(wait) => Outcome::InUse {
+                wait: secs(wait),
+                error: error(409),
+            },
+            Answer::Unavailable => Outcome::Unclear {
+                wait: Some(secs(5)),
+                error: error(503),
+            },
+            Answer::Lost | Answer::Dropped => Outcome::Unclear {
+                wait: None,
+                error: unreachable(),
+            },
             Answer::BadEvent(index) => {
                 let mut refusal = Refusal::read(400, &HeaderMap::new(), b"{}");
                 refusal.index = Some(index);
@@ -128,7 +163,10 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
             }
             Answer::Unauthorized => Outcome::Final(error(401)),
         };
-        if matches!(answer, Answer::Ok | Answer::Held(_) | Answer::LetThrough(_) | Answer::Lost) {
+        if matches!(
+            answer,
+            Answer::Ok | Answer::Held(_) | Answer::LetThrough(_) | Answer::Lost
+        ) {
             self.published.insert(first, batch.events());
         }
         self.answers.push((self.now + latency, first, outcome));
@@ -136,8 +174,12 @@ impl<F: Fn(usize, u64) -> Answer> Sim<F> {
     }
 
     fn wait(&mut self, until: Option<Duration>) {
-        let next =
-            self.answers.iter().enumerate().min_by_key(|(_, (at, ..))| *at).map(|(n, (at, ..))| (n, *at));
+        let next = self
+            .answers
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, (at, ..))| *at)
+            .map(|(n, (at, ..))| (n, *at));
         match (next, until) {
             (Some((n, at)), until) if until.is_none_or(|until| at <= until) => {
                 let (at, first, outcome) = self.answers.remove(n);
@@ -161,9 +203,21 @@ fn play(events: u64, script: impl Fn(usize, u64) -> Answer) -> Sim<impl Fn(usize
 /// Every event of the first `events` is published, in whole batches, and counted.
 fn assert_all<F>(sim: Sim<F>, events: u64) {
     let firsts: Vec<_> = sim.published.keys().copied().collect();
-    assert_eq!(firsts, (0..events.div_ceil(10)).map(|n| n * 10).collect::<Vec<_>>());
-    assert_eq!(sim.published.values().map(|count| u64::from(*count)).sum::<u64>(), events);
-    assert_eq!((sim.run.counts().events, sim.run.resume_at()), (events, events));
+    assert_eq!(
+        firsts,
+        (0..events.div_ceil(10)).map(|n| n * 10).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        sim.published
+            .values()
+            .map(|count| u64::from(*count))
+            .sum::<u64>(),
+        events
+    );
+    assert_eq!(
+        (sim.run.counts().events, sim.run.resume_at()),
+        (events, events)
+    );
     assert!(sim.run.into_ending().is_none());
 }
 
@@ -172,8 +226,18 @@ fn a_willing_server_gets_everything_in_order_and_ever_more_at_once() {
     let sim = play(5005, |_, _| Answer::Ok);
     assert_eq!(sim.in_flight_max, 16);
     assert!(sim.requests.is_sorted_by_key(|(_, first, _)| *first));
-    let report = Report { answers: 501, accepted: 5005, unmatched: 501, subscriptions_max: 1 };
-    let counts = Counts { events: 5005, requests: 501, report: Some(report), ..Counts::default() };
+    let report = Report {
+        answers: 501,
+        accepted: 5005,
+        unmatched: 501,
+        subscriptions_max: 1,
+    };
+    let counts = Counts {
+        events: 5005,
+        requests: 501,
+        report: Some(report),
+        ..Counts::default()
+    };
     assert_eq!(sim.run.counts(), counts);
     assert_all(sim, 5005);
 }
@@ -202,13 +266,25 @@ fn refusals_of_every_kind_lose_nothing() {
 
 #[test]
 fn a_wait_that_the_server_names_is_kept_by_every_request() {
-    let sim = play(1000, |n, _| if n == 20 { Answer::Refused(30) } else { Answer::Ok });
+    let sim = play(1000, |n, _| {
+        if n == 20 {
+            Answer::Refused(30)
+        } else {
+            Answer::Ok
+        }
+    });
     let refused_at = sim.requests[20].0 + LATENCY;
     let within = |at: Duration| at > refused_at && at < refused_at + Duration::from_secs(30);
     assert!(!sim.requests.iter().any(|(at, ..)| within(*at)));
-    let (at, first, _) =
-        sim.requests.iter().find(|(at, ..)| *at >= refused_at + Duration::from_secs(30)).unwrap();
-    assert_eq!((*at, *first), (refused_at + Duration::from_secs(30), sim.requests[20].1));
+    let (at, first, _) = sim
+        .requests
+        .iter()
+        .find(|(at, ..)| *at >= refused_at + Duration::from_secs(30))
+        .unwrap();
+    assert_eq!(
+        (*at, *first),
+        (refused_at + Duration::from_secs(30), sim.requests[20].1)
+    );
     assert_eq!(sim.run.counts().refused, 1);
     assert_all(sim, 1000);
 }
@@ -224,7 +300,14 @@ fn under_the_tarpit_one_request_waits_at_once() {
 #[test]
 fn where_one_request_per_delay_is_let_through_nothing_is_sent_for_nothing() {
     let sim = play(200, |_, _| Answer::LetThrough(15));
-    assert_eq!((sim.requests.len(), sim.in_flight_max, sim.run.counts().delayed), (20, 1, 0));
+    assert_eq!(
+        (
+            sim.requests.len(),
+            sim.in_flight_max,
+            sim.run.counts().delayed
+        ),
+        (20, 1, 0)
+    );
     assert_eq!(sim.seconds(), 19 * 15 + 2);
     assert_all(sim, 200);
 }
@@ -238,11 +321,20 @@ fn a_wanted_pace_is_kept() {
 
 #[test]
 fn a_request_in_use_waits_alone() {
-    let sim = play(500, |n, _| if n == 5 { Answer::InUse(90) } else { Answer::Ok });
+    let sim = play(500, |n, _| {
+        if n == 5 {
+            Answer::InUse(90)
+        } else {
+            Answer::Ok
+        }
+    });
     let first = sim.requests[5].1;
-    let others = sim.requests[6..].iter().filter(|(_, other, _)| *other != first);
+    let others = sim.requests[6..]
+        .iter()
+        .filter(|(_, other, _)| *other != first);
     assert!(
-        others.clone().count() == 44 && others.map(|(at, ..)| *at).max().unwrap() < Duration::from_secs(1010)
+        others.clone().count() == 44
+            && others.map(|(at, ..)| *at).max().unwrap() < Duration::from_secs(1010)
     );
     assert_eq!(sim.requests.last().unwrap().1, first);
     assert_all(sim, 500);
@@ -250,17 +342,36 @@ fn a_request_in_use_waits_alone() {
 
 #[test]
 fn a_bad_event_stops_it_there_and_the_point_to_go_on_from_is_its_batch() {
-    let sim = play(1000, |_, first| if first == 300 { Answer::BadEvent(7) } else { Answer::Ok });
+    let sim = play(1000, |_, first| {
+        if first == 300 {
+            Answer::BadEvent(7)
+        } else {
+            Answer::Ok
+        }
+    });
     let resume_at = sim.run.resume_at();
     assert_eq!(resume_at, 300);
-    let sent_after = sim.requests.iter().filter(|(_, first, _)| *first > 300).count();
+    let sent_after = sim
+        .requests
+        .iter()
+        .filter(|(_, first, _)| *first > 300)
+        .count();
     assert!(sent_after <= 16, "{sent_after}");
     // What was on its way was waited for and counted.
     let published: u64 = sim.published.values().map(|count| u64::from(*count)).sum();
     assert_eq!(sim.run.counts().events, published);
     let ending = sim.run.into_ending().unwrap();
-    assert_eq!(ending.to_string(), "event 307 (the first is 0), which begins in line 308, was refused");
-    let Ending::Refused { source: ClientError::Refused(refusal), .. } = &ending else { panic!("{ending}") };
+    assert_eq!(
+        ending.to_string(),
+        "event 307 (the first is 0), which begins in line 308, was refused"
+    );
+    let Ending::Refused {
+        source: ClientError::Refused(refusal),
+        ..
+    } = &ending
+    else {
+        panic!("{ending}")
+    };
     assert_eq!(refusal.index, Some(307));
 }
 
@@ -276,7 +387,10 @@ fn a_wrong_key_stops_it_at_once() {
 
 #[test]
 fn a_server_that_is_gone_is_waited_for_and_then_given_up() {
-    let sim = play(1000, |n, _| if n < 30 { Answer::Ok } else { Answer::Dropped });
+    let sim = play(
+        1000,
+        |n, _| if n < 30 { Answer::Ok } else { Answer::Dropped },
+    );
     assert_eq!(sim.seconds() / 60, 15);
     assert!(sim.requests.len() < 100, "{}", sim.requests.len());
     assert_eq!(sim.run.counts().events, 300);
@@ -289,9 +403,18 @@ fn a_server_that_is_gone_is_waited_for_and_then_given_up() {
 fn a_server_that_never_answered_is_given_up_soon() {
     let sim = play(1000, |_, _| Answer::Dropped);
     assert_eq!((sim.seconds(), sim.run.resume_at()), (30, 0));
-    assert_eq!(sim.run.into_ending().unwrap().to_string(), "nothing was acknowledged for PT30S");
+    assert_eq!(
+        sim.run.into_ending().unwrap().to_string(),
+        "nothing was acknowledged for PT30S"
+    );
     // One that answers, whatever it is, is there.
-    let sim = play(100, |n, _| if n == 0 { Answer::Unavailable } else { Answer::Dropped });
+    let sim = play(100, |n, _| {
+        if n == 0 {
+            Answer::Unavailable
+        } else {
+            Answer::Dropped
+        }
+    });
     assert_eq!(sim.seconds() / 60, 15);
 }
 
@@ -317,15 +440,31 @@ fn back_pressure_that_does_not_end_is_given_up() {
 #[test]
 fn whoever_goes_on_publishes_the_rest_and_what_was_published_beyond_has_the_same_name() {
     // The fortieth request is refused for good, in the middle of others.
-    let first_run = play(1000, |n, _| if n == 40 { Answer::BadEvent(0) } else { Answer::Ok });
+    let first_run = play(1000, |n, _| {
+        if n == 40 {
+            Answer::BadEvent(0)
+        } else {
+            Answer::Ok
+        }
+    });
     let resume_at = first_run.run.resume_at();
     assert!(first_run.published.keys().any(|first| *first > resume_at));
     let mut second_run = Sim::new(1000, resume_at, None, |_, _| Answer::Ok).play();
     for (first, count) in &first_run.published {
         let again = second_run.published.insert(*first, *count);
-        assert!(again.is_none_or(|again| again == *count), "another batch under the name {first}");
+        assert!(
+            again.is_none_or(|again| again == *count),
+            "another batch under the name {first}"
+        );
     }
-    assert_eq!(second_run.published.values().map(|count| u64::from(*count)).sum::<u64>(), 1000);
+    assert_eq!(
+        second_run
+            .published
+            .values()
+            .map(|count| u64::from(*count))
+            .sum::<u64>(),
+        1000
+    );
 }
 
 #[test]
@@ -333,13 +472,21 @@ fn what_stands_before_a_broken_event_is_published_by_whole_batches() {
     let mut sim = Sim::new(0, 0, None, |_, _| Answer::Ok);
     let mut text = input(25).to_vec();
     text.extend_from_slice(b"{broken\n{}\n");
-    let packing = Packing { events_max: 10, from: 0, content_type: None };
+    let packing = Packing {
+        events_max: 10,
+        from: 0,
+        content_type: None,
+    };
     sim.batches = Batches::of(Events::of(text.leak()), packing);
     let sim = sim.play();
     assert_eq!((sim.run.counts().events, sim.run.resume_at()), (20, 20));
     assert!(matches!(
         sim.run.into_ending(),
-        Some(Ending::Input(EventsError::Syntax { index: 25, line: 26, .. }))
+        Some(Ending::Input(EventsError::Syntax {
+            index: 25,
+            line: 26,
+            ..
+        }))
     ));
 }
 
@@ -359,13 +506,25 @@ fn the_first_signal_waits_for_answers_and_the_second_does_not() {
     };
     let mut patient = start();
     patient.run.answered(now, 0, acknowledged(10, None), 0.0);
-    assert_eq!((patient.run.next(now), patient.run.resume_at()), (Step::Over, 10));
+    assert_eq!(
+        (patient.run.next(now), patient.run.resume_at()),
+        (Step::Over, 10)
+    );
     let mut hasty = start();
-    assert_eq!(hasty.run.waits_for(), Some("waiting for the answers to what was sent"));
+    assert_eq!(
+        hasty.run.waits_for(),
+        Some("waiting for the answers to what was sent")
+    );
     hasty.run.interrupted(130);
-    assert_eq!((hasty.run.next(now), hasty.run.resume_at()), (Step::Over, 0));
+    assert_eq!(
+        (hasty.run.next(now), hasty.run.resume_at()),
+        (Step::Over, 0)
+    );
     assert_eq!(hasty.run.waits_for(), None);
-    assert!(matches!(hasty.run.into_ending(), Some(Ending::Interrupted { exit_code: 130 })));
+    assert!(matches!(
+        hasty.run.into_ending(),
+        Some(Ending::Interrupted { exit_code: 130 })
+    ));
 }
 
 #[test]
@@ -373,18 +532,33 @@ fn the_first_signal_publishes_what_was_taken_from_a_pipe_and_the_second_does_not
     let start = || {
         let mut sim = Sim::new(25, 0, None, |_, _| Answer::Ok);
         sim.run = sim.run.of_pipe();
-        assert_eq!((sim.run.next(sim.now), sim.run.waits_for()), (Step::Read, None));
+        assert_eq!(
+            (sim.run.next(sim.now), sim.run.waits_for()),
+            (Step::Read, None)
+        );
         sim.run.interrupted(143);
-        assert_eq!(sim.run.waits_for(), Some("publishing what was taken from the pipe"));
+        assert_eq!(
+            sim.run.waits_for(),
+            Some("publishing what was taken from the pipe")
+        );
         let batch = sim.batches.next();
         sim.run.read(batch);
         sim
     };
     let patient = start().play();
-    assert_eq!((patient.run.counts().events, patient.run.resume_at()), (25, 25));
-    assert!(matches!(patient.run.into_ending(), Some(Ending::Interrupted { exit_code: 143 })));
+    assert_eq!(
+        (patient.run.counts().events, patient.run.resume_at()),
+        (25, 25)
+    );
+    assert!(matches!(
+        patient.run.into_ending(),
+        Some(Ending::Interrupted { exit_code: 143 })
+    ));
     let mut hasty = start();
     hasty.run.interrupted(130);
-    assert_eq!((hasty.run.next(hasty.now), hasty.run.waits_for()), (Step::Over, None));
+    assert_eq!(
+        (hasty.run.next(hasty.now), hasty.run.waits_for()),
+        (Step::Over, None)
+    );
     assert_eq!(hasty.run.resume_at(), 0);
 }

@@ -85,9 +85,9 @@ impl Table {
         self.turn
     }
 
-    /// Accepts a connection. If there are `max` already, one is closed: the one that has been silent for
-    /// longest, else the one that has waited longest for its next request, else the oldest whose answer is
-    /// not read. Returns `None` while all are being answered and read.
+    /// Accepts a connection. If there are `max` already, one is closed: the one that has been
+    /// silent for longest, else the one that has waited longest for its next request, else the
+    /// oldest whose answer is not read. Returns `None` while all are being answered and read.
     pub(super) fn admit(
         &mut self,
         from: Option<IpAddr>,
@@ -109,7 +109,8 @@ impl Table {
         Some((id, signals, is_full.then_some(Cut::Full)))
     }
 
-    /// Closes the connection whose end does least harm. Returns `None` if all are being answered and read.
+    /// Closes the connection whose end does least harm. Returns `None` if all are being answered
+    /// and read.
     pub(super) fn make_room(&mut self) -> Option<Cut> {
         let waiting = |it: &Connection| match it.state {
             State::New | State::Silent => Some(0),
@@ -123,19 +124,28 @@ impl Table {
     }
 
     fn cut(&mut self, id: u64) {
-        let Some(connection) = self.connections.remove(&id) else { return };
+        let Some(connection) = self.connections.remove(&id) else {
+            return;
+        };
         connection.signals.cut.notify_one();
         self.free(connection.state);
     }
 
-    /// Records that a connection has sent nothing yet. With too many such of its address, the oldest of them
-    /// is closed.
+    /// Records that a connection has sent nothing yet. With too many such of its address, the
+    /// oldest of them is closed.
     pub(super) fn turn_silent(&mut self, id: u64) -> Option<Cut> {
-        let connection = self.connections.get_mut(&id).filter(|it| it.state == State::New)?;
+        let connection = self
+            .connections
+            .get_mut(&id)
+            .filter(|it| it.state == State::New)?;
         connection.state = State::Silent;
         let from = connection.from?;
         let is_like = |it: &Connection| it.state == State::Silent && it.from == Some(from);
-        let mut alike = self.connections.iter().filter(|(_, it)| is_like(it)).map(|(id, _)| *id);
+        let mut alike = self
+            .connections
+            .iter()
+            .filter(|(_, it)| is_like(it))
+            .map(|(id, _)| *id);
         let oldest = alike.next()?;
         if alike.count() < SILENT_PER_ADDRESS_MAX {
             return None;
@@ -144,11 +154,13 @@ impl Table {
         Some(Cut::Address)
     }
 
-    /// Starts to answer a request. Returns false if there is no place for it. If there are `max` ordinary
-    /// ones already, the oldest whose answer is not read is closed.
+    /// Starts to answer a request. Returns false if there is no place for it. If there are `max`
+    /// ordinary ones already, the oldest whose answer is not read is closed.
     pub(super) fn begin(&mut self, id: u64, is_operators: bool, max: usize) -> (bool, Option<Cut>) {
         let since = self.next_turn();
-        let Some(connection) = self.connections.get_mut(&id) else { return (false, None) };
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return (false, None);
+        };
         connection.signals.spoke.notify_one();
         (connection.state, connection.since) = (State::Idle, since);
         let is_crowded = !is_operators && self.ordinary >= max;
@@ -164,8 +176,13 @@ impl Table {
 
     /// Closes the oldest ordinary connection whose answer is not read, if there is one.
     fn end_unread(&mut self) -> Option<Cut> {
-        let ordinary = State::Busy { is_operators: false };
-        let unread = self.connections.iter().filter(|(_, it)| it.is_stalled && it.state == ordinary);
+        let ordinary = State::Busy {
+            is_operators: false,
+        };
+        let unread = self
+            .connections
+            .iter()
+            .filter(|(_, it)| it.is_stalled && it.state == ordinary);
         let (_, victim) = unread.map(|(id, it)| (it.since, *id)).min()?;
         self.cut(victim);
         Some(Cut::Full)
@@ -179,7 +196,9 @@ impl Table {
 
     pub(super) fn end(&mut self, id: u64) {
         let since = self.next_turn();
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
         let state = connection.state;
         if let State::Busy { .. } = state {
             (connection.state, connection.since) = (State::Idle, since);
@@ -189,7 +208,10 @@ impl Table {
 
     /// Gives back the place for requests that a connection in this state had.
     fn free(&mut self, state: State) {
-        if let State::Busy { is_operators: false } = state {
+        if let State::Busy {
+            is_operators: false,
+        } = state
+        {
             self.ordinary -= 1;
         }
     }

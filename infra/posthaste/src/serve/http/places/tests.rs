@@ -16,7 +16,9 @@ fn address(last: u8) -> Option<IpAddr> {
 /// A table with `count` connections, one from each address.
 fn table(count: u8) -> (Table, Vec<u64>) {
     let mut table = Table::default();
-    let ids = (0..count).map(|n| table.admit(address(n), MAX).unwrap().0).collect();
+    let ids = (0..count)
+        .map(|n| table.admit(address(n), MAX).unwrap().0)
+        .collect();
     (table, ids)
 }
 
@@ -29,7 +31,10 @@ fn the_oldest_silent_connection_goes_when_all_places_are_taken() {
     let (mut table, ids) = table(3);
     assert!(table.begin(ids[0], false, MAX).0);
     let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
-    assert_eq!((cut, numbers(&table)), (Some(Cut::Full), vec![ids[0], ids[2], newest]));
+    assert_eq!(
+        (cut, numbers(&table)),
+        (Some(Cut::Full), vec![ids[0], ids[2], newest])
+    );
 }
 
 #[test]
@@ -65,7 +70,10 @@ fn one_whose_answer_is_not_read_goes_for_another_connection_and_for_another_requ
         table.set_stalled(id, true);
     }
     let (newest, _, cut) = table.admit(address(9), MAX).unwrap();
-    assert_eq!((cut, numbers(&table)), (Some(Cut::Full), vec![ids[0], ids[2], newest]));
+    assert_eq!(
+        (cut, numbers(&table)),
+        (Some(Cut::Full), vec![ids[0], ids[2], newest])
+    );
     // It has given its place for requests back as well, so nothing goes for this one.
     assert_eq!(table.begin(newest, false, MAX), (true, None));
     table.end(newest);
@@ -119,14 +127,23 @@ fn kept(from: [Option<IpAddr>; 2], counts: [usize; 2]) -> [usize; 2] {
             table.turn_silent(id);
         }
     }
-    let of = |from| table.connections.values().filter(|it| it.from == from).count();
+    let of = |from| {
+        table
+            .connections
+            .values()
+            .filter(|it| it.from == from)
+            .count()
+    };
     from.map(of)
 }
 
 #[test]
 fn silent_connections_of_one_address_have_a_bound_and_those_of_others_are_not_touched() {
     let most = SILENT_PER_ADDRESS_MAX;
-    assert_eq!(kept([address(1), address(2)], [most, most + 1]), [most, most]);
+    assert_eq!(
+        kept([address(1), address(2)], [most, most + 1]),
+        [most, most]
+    );
     assert_eq!(kept([address(1), address(2)], [1, 1000]), [1, most]);
     // A trusted proxy's address is none.
     assert_eq!(kept([None, address(2)], [1000, 1000]), [1000, most]);
@@ -145,7 +162,10 @@ fn one_that_has_spoken_is_not_silent() {
 #[test]
 fn an_address_is_a_network_of_one_subscriber() {
     let check = |text: &str, expected: &str| {
-        assert_eq!(network(text.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
+        assert_eq!(
+            network(text.parse().unwrap()),
+            expected.parse::<IpAddr>().unwrap()
+        );
     };
     check("192.0.2.7", "192.0.2.7");
     check("::ffff:192.0.2.7", "192.0.2.7");
@@ -154,14 +174,18 @@ fn an_address_is_a_network_of_one_subscriber() {
 
 fn places(trusted: &[&str]) -> Arc<Places> {
     let trusted_proxies = trusted.iter().map(|text| text.parse().unwrap()).collect();
-    Places::new(ConnectionLimits { requests_max: MAX, trusted_proxies })
+    Places::new(ConnectionLimits {
+        requests_max: MAX,
+        trusted_proxies,
+    })
 }
 
 #[test]
 fn proxies_are_trusted_by_their_networks() {
     let places = places(&["10.0.0.0/8", "fd00::/8"]);
-    let check =
-        |text: &str, expected| assert_eq!(places.is_trusted(text.parse().unwrap()), expected, "{text}");
+    let check = |text: &str, expected| {
+        assert_eq!(places.is_trusted(text.parse().unwrap()), expected, "{text}")
+    };
     check("10.1.2.3", true);
     check("::ffff:10.1.2.3", true);
     check("fd00::1", true);
@@ -179,7 +203,10 @@ async fn a_first_head_has_seconds_and_a_connection_that_spoke_has_no_such_end() 
         tokio::spawn(async move { place.cut(&clock).await })
     };
     let (silent, speaking) = (ends(&place), ends(&speaks));
-    for rest in [SILENT_AFTER, FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER)] {
+    for rest in [
+        SILENT_AFTER,
+        FIRST_HEAD_TIMEOUT.saturating_sub(SILENT_AFTER),
+    ] {
         assert!(!silent.is_finished());
         while clock.sleepers() != 1 {
             tokio::task::yield_now().await;

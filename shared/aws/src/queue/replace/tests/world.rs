@@ -5,7 +5,9 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt, Successor};
+use posthaste_ports::{
+    ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, Receipt, Successor,
+};
 use posthaste_testkit::ManualClock;
 use std::pin::pin;
 use std::sync::Arc;
@@ -85,12 +87,23 @@ impl BatchCalls for Fake {
         messages: Vec<OutgoingMessage>,
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let text = |message: OutgoingMessage| String::from_utf8(message.body.into()).unwrap();
-        let results = self.answer(Asked::Send(to, messages.into_iter().map(text).collect())).await?;
-        Ok(results.into_iter().map(|result| result.map(|()| MessageId("id".into()))).collect())
+        let results = self
+            .answer(Asked::Send(to, messages.into_iter().map(text).collect()))
+            .await?;
+        Ok(results
+            .into_iter()
+            .map(|result| result.map(|()| MessageId("id".into())))
+            .collect())
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<Vec<ItemResult<()>>, PortError> {
-        self.answer(Asked::Delete(receipts.into_iter().map(|receipt| receipt.0.to_string()).collect())).await
+        self.answer(Asked::Delete(
+            receipts
+                .into_iter()
+                .map(|receipt| receipt.0.to_string())
+                .collect(),
+        ))
+        .await
     }
 }
 
@@ -104,10 +117,22 @@ pub(super) struct World {
 impl World {
     /// A queue that answers by a script.
     pub(super) fn by(script: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
-        let (asked, gate) = (Arc::default(), Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)));
-        let fake = Fake { asked: Arc::clone(&asked), script: Box::new(script), gate: Arc::clone(&gate) };
+        let (asked, gate) = (
+            Arc::default(),
+            Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+        );
+        let fake = Fake {
+            asked: Arc::clone(&asked),
+            script: Box::new(script),
+            gate: Arc::clone(&gate),
+        };
         let clock = ManualClock::new(Timestamp::EPOCH);
-        Self { replacer: Arc::new(Replacer::new(fake, clock.clone())), clock, asked, gate }
+        Self {
+            replacer: Arc::new(Replacer::new(fake, clock.clone())),
+            clock,
+            asked,
+            gate,
+        }
     }
 
     pub(super) fn good() -> Self {
@@ -127,12 +152,16 @@ impl World {
 
     /// The number of items in each request.
     pub(super) fn shape(&self) -> Vec<usize> {
-        self.asked().iter().map(|asked| asked.items().len()).collect()
+        self.asked()
+            .iter()
+            .map(|asked| asked.items().len())
+            .collect()
     }
 
     /// Replaces message `n` by one in the delivery queue.
     pub(super) async fn replace(&self, n: usize) -> Result<(), ErrorKind> {
-        self.replace_by(n, vec![(QueueName::Deliveries, format!("successor {n}"))]).await
+        self.replace_by(n, vec![(QueueName::Deliveries, format!("successor {n}"))])
+            .await
     }
 
     pub(super) async fn replace_by(
@@ -141,16 +170,24 @@ impl World {
         successors: Vec<(QueueName, String)>,
     ) -> Result<(), ErrorKind> {
         let successor = |(to, body): (_, String)| {
-            let message = OutgoingMessage { body: Bytes::from(body), group: None, delay_secs: 10 };
+            let message = OutgoingMessage {
+                body: Bytes::from(body),
+                group: None,
+                delay_secs: 10,
+            };
             Successor { to, message }
         };
         let successors = successors.into_iter().map(successor).collect();
-        self.replacer.replace(Receipt(n.to_string().into()), successors).await.map_err(|e| e.kind)
+        self.replacer
+            .replace(Receipt(n.to_string().into()), successors)
+            .await
+            .map_err(|e| e.kind)
     }
 
     /// Replaces messages `0..count` at once.
     pub(super) async fn replace_all(&self, count: usize) -> Vec<Result<(), ErrorKind>> {
-        self.passing(join_all((0..count).map(|n| self.replace(n)))).await
+        self.passing(join_all((0..count).map(|n| self.replace(n))))
+            .await
     }
 
     /// Lets every task run that can without time passing.
@@ -177,7 +214,10 @@ impl World {
 }
 
 pub(super) fn deliveries(successors: &[&str]) -> Asked {
-    Asked::Send(QueueName::Deliveries, successors.iter().map(|text| (*text).to_owned()).collect())
+    Asked::Send(
+        QueueName::Deliveries,
+        successors.iter().map(|text| (*text).to_owned()).collect(),
+    )
 }
 
 pub(super) fn deletes(receipts: &[&str]) -> Asked {

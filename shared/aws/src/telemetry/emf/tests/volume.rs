@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Ten minutes of invocations of an instance: the bytes of its metrics with a line for each invocation, and
-/// as they are written.
+/// Ten minutes of invocations of an instance: the bytes of its metrics with a line for each
+/// invocation, and as they are written.
 fn bytes(gap: Duration, invocation: impl Fn(u64)) -> (usize, usize) {
     let [each, kept] = [(); 2].map(|()| Emf::new("posthaste", MetricsBy::Stack));
     let (mut bytes_each, mut bytes_kept) = (0, 0);
@@ -32,7 +32,10 @@ fn spread(ms: f64, number: u64) -> f64 {
 fn at_a_hundred_events_a_second_the_metrics_of_a_thousand_events_take_little_log() {
     const EVENTS: usize = 100 * 600;
     let per_thousand = |instances: usize, (each, kept): (usize, usize)| {
-        (each * instances * 1000 / EVENTS, kept * instances * 1000 / EVENTS)
+        (
+            each * instances * 1000 / EVENTS,
+            kept * instances * 1000 / EVENTS,
+        )
     };
     // Five instances of deliver get 2.4 messages each, every 120 ms.
     let deliver = bytes(Duration::from_millis(120), |invocation| {
@@ -48,7 +51,8 @@ fn at_a_hundred_events_a_second_the_metrics_of_a_thousand_events_take_little_log
     let publish = bytes(Duration::from_millis(30), |invocation| {
         counter!("PublishSuccessCount", "topic" => "orders").increment(1);
         counter!("MatchedEventCount", "topic" => "orders").increment(1);
-        histogram!("PublishSuccessLatencyInMs", "topic" => "orders").record(spread(25.0, invocation));
+        histogram!("PublishSuccessLatencyInMs", "topic" => "orders")
+            .record(spread(25.0, invocation));
     });
     assert_eq!(per_thousand(3, publish), (361_889, 1_177));
 }

@@ -7,8 +7,17 @@ use serde_json::json;
 fn check(advanced_filters: Value, message: &str) {
     let settings: FilterSettings =
         serde_json::from_value(json!({ "advancedFilters": advanced_filters })).unwrap();
-    let compiled = filter(&settings, Schema::EventGrid).map(|_| ()).map_err(|error| error.to_string());
-    assert_eq!(compiled, if message.is_empty() { Ok(()) } else { Err(message.to_owned()) });
+    let compiled = filter(&settings, Schema::EventGrid)
+        .map(|_| ())
+        .map_err(|error| error.to_string());
+    assert_eq!(
+        compiled,
+        if message.is_empty() {
+            Ok(())
+        } else {
+            Err(message.to_owned())
+        }
+    );
 }
 
 /// A filter on `data.a`.
@@ -71,7 +80,11 @@ fn every_operator_takes_its_own_members() {
         );
     }
     for name in OF_VALUE {
-        let expected = if name == "BoolEquals" { "true or false" } else { "a number" };
+        let expected = if name == "BoolEquals" {
+            "true or false"
+        } else {
+            "a number"
+        };
         check(
             json!([on(name, "values", json!([1]))]),
             &format!("filter.advancedFilters[0].values: {name} does not take this member"),
@@ -100,11 +113,21 @@ fn every_operator_takes_its_own_members() {
 
 #[test]
 fn the_value_at_fault_is_named() {
-    let values =
-        |operator, values| json!([on("IsNotNull", "value", json!(null)), on(operator, "values", values)]);
+    let values = |operator, values| {
+        json!([
+            on("IsNotNull", "value", json!(null)),
+            on(operator, "values", values)
+        ])
+    };
     let at = |rest: &str| format!("filter.advancedFilters[1].values{rest}");
-    check(values("NumberIn", json!([1, "2"])), &at("[1]: expected a number"));
-    check(values("StringIn", json!(["1", "2", 3])), &at("[2]: expected a string"));
+    check(
+        values("NumberIn", json!([1, "2"])),
+        &at("[1]: expected a number"),
+    );
+    check(
+        values("StringIn", json!(["1", "2", 3])),
+        &at("[2]: expected a string"),
+    );
     check(
         values("NumberInRange", json!([[1, 2], 3])),
         &at("[1]: expected a range of two numbers, [from, to]"),
@@ -113,14 +136,20 @@ fn the_value_at_fault_is_named() {
         values("NumberInRange", json!([[1, 2, 3]])),
         &at("[0]: expected a range of two numbers, [from, to]"),
     );
-    check(values("NumberNotInRange", json!([[1, "2"]])), &at("[0]: expected a number"));
+    check(
+        values("NumberNotInRange", json!([[1, "2"]])),
+        &at("[0]: expected a number"),
+    );
     check(
         values("NumberNotInRange", json!([[2, 1]])),
         &at("[0]: expected the range's end not before its beginning"),
     );
     check(values("NumberInRange", json!([[2, 2.0]])), "");
     let key = json!([{ "operatorType": "IsNotNull", "key": "data..a" }]);
-    check(key, "filter.advancedFilters[0].key: expected names with a dot between each two");
+    check(
+        key,
+        "filter.advancedFilters[0].key: expected names with a dot between each two",
+    );
 }
 
 #[test]
@@ -158,10 +187,19 @@ fn the_limits_are_exact() {
     let texts = |count: usize| on("StringIn", "values", json!(vec!["x"; count]));
     check(json!([texts(25)]), "");
     check(json!(vec![texts(1); 25]), "");
-    check(json!(vec![texts(1); 26]), "filter.advancedFilters: 26 items, expected 0..=25");
+    check(
+        json!(vec![texts(1); 26]),
+        "filter.advancedFilters: 26 items, expected 0..=25",
+    );
     let too_many = "expected at most 25 values in all advanced filters together";
-    check(json!([texts(26)]), &format!("filter.advancedFilters[0].values[25]: {too_many}"));
-    check(json!([texts(13), texts(13)]), &format!("filter.advancedFilters[1].values[12]: {too_many}"));
+    check(
+        json!([texts(26)]),
+        &format!("filter.advancedFilters[0].values[25]: {too_many}"),
+    );
+    check(
+        json!([texts(13), texts(13)]),
+        &format!("filter.advancedFilters[1].values[12]: {too_many}"),
+    );
     check(
         json!([texts(25), on("BoolEquals", "value", json!(true))]),
         &format!("filter.advancedFilters[1].value: {too_many}"),
@@ -173,7 +211,10 @@ fn the_limits_are_exact() {
         ]),
         "",
     );
-    check(json!([on("StringIn", "values", json!(["ä".repeat(512)]))]), "");
+    check(
+        json!([on("StringIn", "values", json!(["ä".repeat(512)]))]),
+        "",
+    );
     check(
         json!([on("StringContains", "values", json!(["ä".repeat(513)]))]),
         "filter.advancedFilters[0].values[0]: expected at most 512 characters",
@@ -201,10 +242,18 @@ fn a_filter_that_was_written_is_shown_as_it_was_written() {
 
 #[test]
 fn unknown_members_are_refused_by_name() {
-    let parse = |json: Value| serde_json::from_value::<FilterSettings>(json).unwrap_err().to_string();
-    let error =
-        parse(json!({ "advancedFilters": [{ "operatorType": "IsNotNull", "key": "id", "Value": 1 }] }));
+    let parse = |json: Value| {
+        serde_json::from_value::<FilterSettings>(json)
+            .unwrap_err()
+            .to_string()
+    };
+    let error = parse(
+        json!({ "advancedFilters": [{ "operatorType": "IsNotNull", "key": "id", "Value": 1 }] }),
+    );
     assert!(error.starts_with("unknown field `Value`"), "{error}");
     let error = parse(json!({ "advancedFilters": [{ "operatorType": "stringIn", "key": "id" }] }));
-    assert!(error.starts_with("unknown variant `stringIn`, expected one of `NumberIn`"), "{error}");
+    assert!(
+        error.starts_with("unknown variant `stringIn`, expected one of `NumberIn`"),
+        "{error}"
+    );
 }

@@ -82,7 +82,8 @@ fn a_notice_tells_what_became_of_a_cloud_event() {
 
 #[test]
 fn a_notice_can_be_an_event_grid_event_about_one() {
-    let text = r#"{"id":"1","eventType":"t","subject":"a","eventTime":"2023-11-14T22:13:20Z","data":[]}"#;
+    let text =
+        r#"{"id":"1","eventType":"t","subject":"a","eventTime":"2023-11-14T22:13:20Z","data":[]}"#;
     let made = notice(Schema::EventGrid, Some(text), Schema::EventGrid);
     assert_eq!(
         made.json(),
@@ -96,7 +97,13 @@ fn a_notice_can_be_an_event_grid_event_about_one() {
 fn what_was_dropped_untried_has_no_object_and_no_outcome() {
     let (mut letter, entry) = (letter(Schema::CloudEvents), entry());
     (letter.delivery.attempts, letter.delivery.last) = (0, None);
-    let failed = Failed { letter: &letter, entry: &entry, text: None, object: None, at: Timestamp::EPOCH };
+    let failed = Failed {
+        letter: &letter,
+        entry: &entry,
+        text: None,
+        object: None,
+        at: Timestamp::EPOCH,
+    };
     let event = failed.event(Schema::CloudEvents).unwrap();
     let expected = json!({
         "topic": "Orders", "subscription": "billing", "deadLetterReason": "MaxDeliveryAttemptsExceeded",
@@ -109,7 +116,11 @@ fn what_was_dropped_untried_has_no_object_and_no_outcome() {
 #[test]
 fn the_bound_of_the_data_is_exact() {
     let check = |bytes, is_whole| {
-        let event = notice(Schema::CloudEvents, Some(&sized(bytes, 1)), Schema::CloudEvents);
+        let event = notice(
+            Schema::CloudEvents,
+            Some(&sized(bytes, 1)),
+            Schema::CloudEvents,
+        );
         let data = data(&event);
         assert_eq!(data["event"].get("data").is_some(), is_whole, "{bytes}");
         assert_eq!(data.get("dataOmitted").is_none(), is_whole, "{bytes}");
@@ -125,13 +136,24 @@ fn the_bound_of_the_data_is_exact() {
 #[test]
 fn the_bound_of_the_attributes_is_exact() {
     let check = |bytes, is_whole| {
-        let event = notice(Schema::CloudEvents, Some(&sized(9_000, bytes)), Schema::CloudEvents);
+        let event = notice(
+            Schema::CloudEvents,
+            Some(&sized(9_000, bytes)),
+            Schema::CloudEvents,
+        );
         let data = data(&event);
         assert_eq!(data["dataOmitted"], true);
         assert_eq!(data.get("attributesOmitted").is_none(), is_whole, "{bytes}");
         assert_eq!(data.get("event").is_some(), is_whole, "{bytes}");
         let shown = data["source"].as_str().unwrap().chars().count();
-        assert_eq!(shown, if is_whole { bytes } else { NOTICE_TEXT_CHARS_MAX + 1 });
+        assert_eq!(
+            shown,
+            if is_whole {
+                bytes
+            } else {
+                NOTICE_TEXT_CHARS_MAX + 1
+            }
+        );
         event.json().len()
     };
     // The source is in the notice twice: as its own member, and in the event.
@@ -144,15 +166,27 @@ fn the_bound_of_the_attributes_is_exact() {
 #[test]
 fn binary_data_is_left_out_too() {
     let text = sized(300_000, 1).replace(r#""data":"#, r#""data_base64":"#);
-    let data = data(&notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents));
-    assert_eq!(data["event"], json!({ "specversion": "1.0", "id": "1", "source": "s", "type": "t" }));
+    let data = data(&notice(
+        Schema::CloudEvents,
+        Some(&text),
+        Schema::CloudEvents,
+    ));
+    assert_eq!(
+        data["event"],
+        json!({ "specversion": "1.0", "id": "1", "source": "s", "type": "t" })
+    );
 }
 
 #[test]
 fn characters_that_sqs_refuses_are_escaped() {
     let text = sized(1, 1).replace(r#""id":"1""#, r#""id":"\uffff""#);
     let event = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
-    assert!(!event.json().windows(3).any(|bytes| bytes == "\u{ffff}".as_bytes()));
+    assert!(
+        !event
+            .json()
+            .windows(3)
+            .any(|bytes| bytes == "\u{ffff}".as_bytes())
+    );
     assert_eq!(data(&event)["id"], "\u{ffff}");
 }
 
@@ -161,8 +195,17 @@ fn the_trace_goes_on() {
     let (letter, mut entry) = (letter(Schema::CloudEvents), entry());
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     entry.traceparent = Some(trace.to_owned());
-    let failed = Failed { letter: &letter, entry: &entry, text: None, object: None, at: Timestamp::EPOCH };
-    assert_eq!(failed.event(Schema::CloudEvents).unwrap().traceparent(), Some(trace));
+    let failed = Failed {
+        letter: &letter,
+        entry: &entry,
+        text: None,
+        object: None,
+        at: Timestamp::EPOCH,
+    };
+    assert_eq!(
+        failed.event(Schema::CloudEvents).unwrap().traceparent(),
+        Some(trace)
+    );
 }
 
 fn envelope() -> Envelope {
@@ -182,11 +225,25 @@ fn a_custom_event_is_shown_as_it_is_with_what_was_mapped_and_left_out_whole() {
         let (letter, mut entry) = (letter(Schema::Custom), entry());
         entry.envelope = Some(Arc::new(envelope()));
         let text = Bytes::from(format!(r#"{{"any": "{}"}}"#, "x".repeat(bytes)));
-        let failed =
-            Failed { letter: &letter, entry: &entry, text: Some(&text), object: None, at: Timestamp::EPOCH };
+        let failed = Failed {
+            letter: &letter,
+            entry: &entry,
+            text: Some(&text),
+            object: None,
+            at: Timestamp::EPOCH,
+        };
         let data = data(&failed.event(Schema::CloudEvents).unwrap());
-        assert_eq!([&data["id"], &data["type"], &data["subject"]], ["7", "tick", "a"]);
-        assert_eq!((data.get("event").is_some(), data.get("dataOmitted").is_none()), (is_whole, is_whole));
+        assert_eq!(
+            [&data["id"], &data["type"], &data["subject"]],
+            ["7", "tick", "a"]
+        );
+        assert_eq!(
+            (
+                data.get("event").is_some(),
+                data.get("dataOmitted").is_none()
+            ),
+            (is_whole, is_whole)
+        );
         assert_eq!(data.get("attributesOmitted"), None);
     };
     check(1, true);
@@ -198,7 +255,13 @@ fn on_a_topic_of_custom_events_a_notice_is_its_data() {
     let text = sized(1, 1);
     let custom = notice(Schema::CloudEvents, Some(&text), Schema::Custom);
     let cloud = notice(Schema::CloudEvents, Some(&text), Schema::CloudEvents);
-    assert_eq!(serde_json::from_slice::<Value>(custom.json()).unwrap(), data(&cloud));
-    assert_eq!((custom.id(), custom.event_type()), (cloud.id(), cloud.event_type()));
+    assert_eq!(
+        serde_json::from_slice::<Value>(custom.json()).unwrap(),
+        data(&cloud)
+    );
+    assert_eq!(
+        (custom.id(), custom.event_type()),
+        (cloud.id(), cloud.event_type())
+    );
     assert_eq!(custom.subject(), cloud.subject());
 }

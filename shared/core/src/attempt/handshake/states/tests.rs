@@ -43,12 +43,18 @@ fn begin(code: &SecretText) -> Begin<'_> {
 
 fn write(present: Option<StatusView>, validation: &str) -> StatusView {
     let present = present.map(|status| subscription(validation, Some(status)));
-    written(present.as_ref(), &subscription(validation, None).endpoint, begin(&code()))
+    written(
+        present.as_ref(),
+        &subscription(validation, None).endpoint,
+        begin(&code()),
+    )
 }
 
 fn do_to(action: Action, state: StatusView, validation: &str) -> Result<StatusState, String> {
     let settings = subscription(validation, Some(state));
-    act(action, &settings, begin(&code())).map(|status| status.state).map_err(|wrong| wrong.to_string())
+    act(action, &settings, begin(&code()))
+        .map(|status| status.state)
+        .map_err(|wrong| wrong.to_string())
 }
 
 /// A status in which a handshake is under way.
@@ -58,7 +64,13 @@ fn asked(state: StatusState) -> SubscriptionSettings {
         expires_at: IsoTimestamp(NOW + Duration::from_mins(10)),
         asked_at: None,
     };
-    subscription("CloudEvents", Some(StatusView { handshake: Some(handshake), ..status(state) }))
+    subscription(
+        "CloudEvents",
+        Some(StatusView {
+            handshake: Some(handshake),
+            ..status(state)
+        }),
+    )
 }
 
 fn states() -> [StatusState; 5] {
@@ -71,12 +83,21 @@ fn writing_asks_who_has_not_consented_to_this() {
     assert_eq!(write(None, "none").state, StatusState::Active);
     let new = write(None, "CloudEvents");
     assert_eq!((new.state, new.since.0), (StatusState::Pending, NOW));
-    assert_eq!(new.handshake.unwrap().expires_at.0, NOW + Duration::from_mins(10));
+    assert_eq!(
+        new.handshake.unwrap().expires_at.0,
+        NOW + Duration::from_mins(10)
+    );
     // As it was: it goes on.
     let active = status(StatusState::Active);
     assert_eq!(write(Some(active.clone()), "CloudEvents"), active);
-    let elsewhere = StatusView { consent: Some(consent("https://b.example/")), ..active.clone() };
-    assert_eq!(write(Some(elsewhere), "CloudEvents").state, StatusState::Pending);
+    let elsewhere = StatusView {
+        consent: Some(consent("https://b.example/")),
+        ..active.clone()
+    };
+    assert_eq!(
+        write(Some(elsewhere), "CloudEvents").state,
+        StatusState::Pending
+    );
     assert_eq!(write(Some(active), "EventGrid").state, StatusState::Pending);
 }
 
@@ -84,8 +105,14 @@ fn writing_asks_who_has_not_consented_to_this() {
 fn writing_makes_active_again_what_has_failed() {
     for state in [StatusState::Failed, StatusState::Pending] {
         let expected = StatusView::new(StatusState::Active, None, NOW);
-        assert_eq!(write(Some(StatusView::new(state, None, Timestamp::EPOCH)), "none"), expected);
-        assert_eq!(write(Some(status(state)), "CloudEvents").state, StatusState::Pending);
+        assert_eq!(
+            write(Some(StatusView::new(state, None, Timestamp::EPOCH)), "none"),
+            expected
+        );
+        assert_eq!(
+            write(Some(status(state)), "CloudEvents").state,
+            StatusState::Pending
+        );
     }
 }
 
@@ -102,8 +129,14 @@ fn writing_leaves_what_is_paused_as_it_is() {
 /// The state after a write to the same endpoint, to another URL, and with another way to be asked.
 fn written_here_and_elsewhere(present: &SubscriptionSettings) -> [StatusView; 3] {
     let same = present.endpoint.clone();
-    let moved = EndpointSettings { url: "https://b.example/".to_owned(), ..same.clone() };
-    let otherwise = EndpointSettings { validation: Validation::EventGrid, ..same.clone() };
+    let moved = EndpointSettings {
+        url: "https://b.example/".to_owned(),
+        ..same.clone()
+    };
+    let otherwise = EndpointSettings {
+        validation: Validation::EventGrid,
+        ..same.clone()
+    };
     let new = SecretText::new("new");
     [same, moved, otherwise].map(|endpoint| written(Some(present), &endpoint, begin(&new)))
 }
@@ -117,7 +150,10 @@ fn what_is_disabled_stays_so_until_its_endpoint_is_another() {
     assert_eq!([moved.state, otherwise.state], [StatusState::Pending; 2]);
     let present = subscription("none", Some(disabled));
     let [same, moved, _] = written_here_and_elsewhere(&present);
-    assert_eq!([same.state, moved.state], [StatusState::Disabled, StatusState::Active]);
+    assert_eq!(
+        [same.state, moved.state],
+        [StatusState::Disabled, StatusState::Active]
+    );
 }
 
 #[test]
@@ -129,7 +165,10 @@ fn who_is_being_asked_keeps_its_code_until_its_endpoint_is_another() {
         assert_eq!(other.handshake.unwrap().code, Some(SecretText::new("new")));
     }
     // The handshake's time is over: the endpoint is asked again.
-    let later = Begin { now: NOW + Duration::from_mins(10), code: &SecretText::new("new") };
+    let later = Begin {
+        now: NOW + Duration::from_mins(10),
+        code: &SecretText::new("new"),
+    };
     let again = written(Some(&present), &present.endpoint, later);
     assert_eq!(again.handshake.unwrap().code, Some(SecretText::new("new")));
 }
@@ -141,11 +180,19 @@ fn silence_takes_no_consent_back() {
     for state in [Active, Paused, Disabled] {
         let before = asked(state).status.unwrap();
         let after = concluded(&asked(state), &code(), &silence, NOW).unwrap();
-        assert_eq!((after.state, after.since, after.handshake), (state, before.since, None));
+        assert_eq!(
+            (after.state, after.since, after.handshake),
+            (state, before.since, None)
+        );
         assert_eq!(after.consent, before.consent, "{state:?}");
     }
     for state in [Pending, Failed] {
-        assert_eq!(concluded(&asked(state), &code(), &silence, NOW).unwrap().state, Failed);
+        assert_eq!(
+            concluded(&asked(state), &code(), &silence, NOW)
+                .unwrap()
+                .state,
+            Failed
+        );
     }
 }
 
@@ -153,10 +200,19 @@ fn silence_takes_no_consent_back() {
 fn who_was_asked_and_may_still_call_back_is_not_asked_with_the_same_code_again() {
     let present = asked(StatusState::Pending);
     assert_eq!(
-        present.status.as_ref().unwrap().handshake.as_ref().unwrap().code_to_ask_with(),
+        present
+            .status
+            .as_ref()
+            .unwrap()
+            .handshake
+            .as_ref()
+            .unwrap()
+            .code_to_ask_with(),
         Some(&code())
     );
-    let later = Answer::Awaited { said: "405".to_owned() };
+    let later = Answer::Awaited {
+        said: "405".to_owned(),
+    };
     let status = concluded(&present, &code(), &later, NOW).unwrap();
     assert_eq!(status.handshake.unwrap().code_to_ask_with(), None);
 }
@@ -169,9 +225,15 @@ fn who_was_not_asked_to_the_end_is_told_from_who_did_not_consent() {
     let unasked = "the endpoint did not consent in time: it was not asked to the end, which validating or \
                    writing the subscription does";
     assert_eq!(reason(present.status.clone().unwrap()), unasked);
-    let later = Answer::Awaited { said: "it answered 405".to_owned() };
-    let silent = "the endpoint did not consent in time: the endpoint has yet to consent: it answered 405";
-    assert_eq!(reason(concluded(&present, &code(), &later, NOW).unwrap()), silent);
+    let later = Answer::Awaited {
+        said: "it answered 405".to_owned(),
+    };
+    let silent =
+        "the endpoint did not consent in time: the endpoint has yet to consent: it answered 405";
+    assert_eq!(
+        reason(concluded(&present, &code(), &later, NOW).unwrap()),
+        silent
+    );
 }
 
 #[test]
@@ -179,11 +241,29 @@ fn each_action_has_the_states_from_which_it_leads() {
     use Action::{Disable, Enable, Force, Pause, Resume, Validate};
     use StatusState::{Active, Disabled, Paused, Pending};
     let table: [(Action, [Option<StatusState>; 5]); 6] = [
-        (Validate, [Some(Active), Some(Pending), Some(Paused), Some(Pending), Some(Disabled)]),
+        (
+            Validate,
+            [
+                Some(Active),
+                Some(Pending),
+                Some(Paused),
+                Some(Pending),
+                Some(Disabled),
+            ],
+        ),
         (Pause, [Some(Paused), None, None, None, None]),
         (Resume, [None, None, Some(Active), None, None]),
         (Enable, [None, None, None, Some(Pending), Some(Pending)]),
-        (Disable, [Some(Disabled), Some(Disabled), Some(Disabled), Some(Disabled), None]),
+        (
+            Disable,
+            [
+                Some(Disabled),
+                Some(Disabled),
+                Some(Disabled),
+                Some(Disabled),
+                None,
+            ],
+        ),
         (Force, [Some(Active), None, None, None, None]),
     ];
     for (action, row) in table {
@@ -199,24 +279,47 @@ fn an_impossible_action_says_what_it_needs() {
     let wrong = do_to(Action::Resume, status(StatusState::Active), "none").unwrap_err();
     assert_eq!(wrong, "it is Active, and only a Paused one can be resumed");
     let wrong = do_to(Action::Validate, status(StatusState::Active), "none").unwrap_err();
-    assert_eq!(wrong, "its endpoint.validation is none, so there is nothing to validate");
+    assert_eq!(
+        wrong,
+        "its endpoint.validation is none, so there is nothing to validate"
+    );
 }
 
 #[test]
 fn what_was_paused_without_a_consent_to_this_is_asked_when_it_is_resumed() {
-    let elsewhere =
-        StatusView { consent: Some(consent("https://b.example/")), ..status(StatusState::Paused) };
-    assert_eq!(do_to(Action::Resume, elsewhere.clone(), "CloudEvents"), Ok(StatusState::Pending));
-    assert_eq!(do_to(Action::Resume, elsewhere, "none"), Ok(StatusState::Active));
+    let elsewhere = StatusView {
+        consent: Some(consent("https://b.example/")),
+        ..status(StatusState::Paused)
+    };
+    assert_eq!(
+        do_to(Action::Resume, elsewhere.clone(), "CloudEvents"),
+        Ok(StatusState::Pending)
+    );
+    assert_eq!(
+        do_to(Action::Resume, elsewhere, "none"),
+        Ok(StatusState::Active)
+    );
 }
 
 #[test]
 fn a_handshake_s_end_decides_over_what_is_to_be_delivered() {
     use StatusState::{Active, Disabled, Failed, Paused, Pending};
-    let end = |state, answer: &Answer| concluded(&asked(state), &code(), answer, NOW).unwrap().state;
-    let yes = Answer::Consented { rate: AllowedRate(Some(60)) };
-    let (later, no) =
-        (Answer::Awaited { said: "405".to_owned() }, Answer::Refused { reason: "no".to_owned() });
+    let end = |state, answer: &Answer| {
+        concluded(&asked(state), &code(), answer, NOW)
+            .unwrap()
+            .state
+    };
+    let yes = Answer::Consented {
+        rate: AllowedRate(Some(60)),
+    };
+    let (later, no) = (
+        Answer::Awaited {
+            said: "405".to_owned(),
+        },
+        Answer::Refused {
+            reason: "no".to_owned(),
+        },
+    );
     for state in [Active, Pending, Failed] {
         assert_eq!(
             [&yes, &later, &no].map(|answer| end(state, answer)),
@@ -225,26 +328,44 @@ fn a_handshake_s_end_decides_over_what_is_to_be_delivered() {
         );
     }
     for state in [Paused, Disabled] {
-        assert_eq!([&yes, &later, &no].map(|answer| end(state, answer)), [state; 3]);
+        assert_eq!(
+            [&yes, &later, &no].map(|answer| end(state, answer)),
+            [state; 3]
+        );
     }
 }
 
 #[test]
 fn a_consent_is_kept_with_what_was_asked() {
-    let answer = Answer::Consented { rate: AllowedRate(Some(60)) };
+    let answer = Answer::Consented {
+        rate: AllowedRate(Some(60)),
+    };
     let status = concluded(&asked(StatusState::Pending), &code(), &answer, NOW).unwrap();
     let expected = ConsentView {
         at: IsoTimestamp(NOW),
         allowed_requests_per_minute: Some(60),
         ..consent("https://a.example/")
     };
-    assert_eq!((status.consent, status.handshake, status.since.0), (Some(expected), None, NOW));
+    assert_eq!(
+        (status.consent, status.handshake, status.since.0),
+        (Some(expected), None, NOW)
+    );
 }
 
 #[test]
 fn a_handshake_that_is_not_under_way_any_more_changes_nothing() {
-    let no = Answer::Refused { reason: "no".to_owned() };
-    assert_eq!(concluded(&asked(StatusState::Pending), &SecretText::new("older"), &no, NOW), None);
+    let no = Answer::Refused {
+        reason: "no".to_owned(),
+    };
+    assert_eq!(
+        concluded(
+            &asked(StatusState::Pending),
+            &SecretText::new("older"),
+            &no,
+            NOW
+        ),
+        None
+    );
     let called_back = subscription("CloudEvents", Some(status(StatusState::Active)));
     assert_eq!(concluded(&called_back, &code(), &no, NOW), None);
 }
@@ -253,7 +374,13 @@ fn a_handshake_that_is_not_under_way_any_more_changes_nothing() {
 fn a_call_back_counts_until_its_deadline() {
     let call = |after: u64| {
         let now = NOW + Duration::from_millis(after);
-        called_back(&asked(StatusState::Pending), &code(), AllowedRate(None), now).map(|status| status.state)
+        called_back(
+            &asked(StatusState::Pending),
+            &code(),
+            AllowedRate(None),
+            now,
+        )
+        .map(|status| status.state)
     };
     assert_eq!(call(599_999), Some(StatusState::Active));
     assert_eq!(call(600_000), None);
@@ -268,14 +395,24 @@ fn who_has_not_consented_in_time_has_failed_since_then() {
     let just_before = Timestamp::from_millis(until.as_millis() - 1);
     assert_eq!(pending.at(just_before), pending);
     let active = asked(StatusState::Active).status.unwrap().at(until);
-    assert_eq!((active.state, active.handshake), (StatusState::Active, None));
+    assert_eq!(
+        (active.state, active.handshake),
+        (StatusState::Active, None)
+    );
 }
 
 fn any_status() -> impl Strategy<Value = StatusView> {
-    let consents = prop::option::of(prop::sample::select(vec!["https://a.example/", "https://b.example/"]));
+    let consents = prop::option::of(prop::sample::select(vec![
+        "https://a.example/",
+        "https://b.example/",
+    ]));
     let handshakes = prop::option::of(0_u64..2_000_000);
-    (prop::sample::select(states().to_vec()), consents, handshakes).prop_map(|(state, url, expires)| {
-        StatusView {
+    (
+        prop::sample::select(states().to_vec()),
+        consents,
+        handshakes,
+    )
+        .prop_map(|(state, url, expires)| StatusView {
             consent: url.map(consent),
             handshake: expires.map(|ms| HandshakeView {
                 code: Some(code()),
@@ -283,8 +420,7 @@ fn any_status() -> impl Strategy<Value = StatusView> {
                 asked_at: None,
             }),
             ..StatusView::new(state, None, Timestamp::EPOCH)
-        }
-    })
+        })
 }
 
 proptest! {

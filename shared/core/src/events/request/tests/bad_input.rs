@@ -1,5 +1,5 @@
-//! Bad and odd input at the edges, the same for every schema: what is refused by name, and what is kept byte
-//! for byte, also by whoever receives it in another schema.
+//! Bad and odd input at the edges, the same for every schema: what is refused by name, and what is
+//! kept byte for byte, also by whoever receives it in another schema.
 
 use super::*;
 use crate::events::converted;
@@ -27,7 +27,9 @@ fn with_member(schema: Schema, member: &str) -> String {
 /// The event in every schema that its own can be sent in.
 fn sent(schema: Schema, body: &str) -> Vec<String> {
     let event = &parse(schema, JSON, body.as_bytes()).unwrap()[0];
-    let outputs = Schema::ALL.into_iter().filter(|output| schema.converts_to(*output));
+    let outputs = Schema::ALL
+        .into_iter()
+        .filter(|output| schema.converts_to(*output));
     let text = |output| String::from_utf8(converted(event, output).unwrap().to_vec()).unwrap();
     outputs.map(text).collect()
 }
@@ -35,7 +37,11 @@ fn sent(schema: Schema, body: &str) -> Vec<String> {
 #[track_caller]
 fn refused_everywhere(body: impl Fn(Schema) -> Vec<u8>, expected: &str) {
     for schema in Schema::ALL {
-        assert_eq!(texts(schema, JSON, &body(schema)), Err(expected.to_owned()), "{schema:?}");
+        assert_eq!(
+            texts(schema, JSON, &body(schema)),
+            Err(expected.to_owned()),
+            "{schema:?}"
+        );
     }
 }
 
@@ -55,7 +61,10 @@ fn odd_data_is_delivered_byte_for_byte_in_every_schema() {
     ] {
         for schema in Schema::ALL {
             for text in sent(schema, &holding(schema, data)) {
-                assert!(text.contains(&format!("\"data\":{data}}}")), "{schema:?} {text}");
+                assert!(
+                    text.contains(&format!("\"data\":{data}}}")),
+                    "{schema:?} {text}"
+                );
             }
         }
     }
@@ -69,15 +78,24 @@ fn what_is_no_json_is_refused_in_every_schema() {
     refused_everywhere(not_utf8, "body: expected UTF-8");
     for (data, problem) in [
         ("\u{0}", "expected value"),
-        ("\"\u{0}\"", "control character (\\u0000-\\u001F) found while parsing a string"),
-        ("\"a\r\nb\"", "control character (\\u0000-\\u001F) found while parsing a string"),
+        (
+            "\"\u{0}\"",
+            "control character (\\u0000-\\u001F) found while parsing a string",
+        ),
+        (
+            "\"a\r\nb\"",
+            "control character (\\u0000-\\u001F) found while parsing a string",
+        ),
         ("Infinity", "expected value"),
         ("0x10", "expected `,` or `}`"),
         (r#""\u12""#, "invalid escape"),
     ] {
         for schema in Schema::ALL {
             let error = texts(schema, JSON, holding(schema, data).as_bytes()).unwrap_err();
-            assert!(error.starts_with(&format!("body: expected JSON: {problem}")), "{schema:?} {error}");
+            assert!(
+                error.starts_with(&format!("body: expected JSON: {problem}")),
+                "{schema:?} {error}"
+            );
         }
     }
 }
@@ -91,7 +109,10 @@ fn nesting_and_size_are_bounded_in_every_schema() {
     let members = members.join(",");
     for schema in Schema::ALL {
         let error = texts(schema, JSON, with_member(schema, &members).as_bytes()).unwrap_err();
-        assert!(error.ends_with("bytes: expected at most 1000000"), "{schema:?} {error}");
+        assert!(
+            error.ends_with("bytes: expected at most 1000000"),
+            "{schema:?} {error}"
+        );
     }
 }
 
@@ -100,8 +121,16 @@ fn as_many_members_as_fit_are_kept_in_every_schema() {
     let members: Vec<String> = (0..90_000).map(|n| format!("\"m{n}\":0")).collect();
     for schema in Schema::ALL {
         let body = with_member(schema, &members.join(","));
-        assert_eq!(texts(schema, JSON, body.as_bytes()), Ok(vec![body.clone()]), "{schema:?}");
-        assert!(sent(schema, &body).iter().all(|text| text.contains("\"m89999\":0")));
+        assert_eq!(
+            texts(schema, JSON, body.as_bytes()),
+            Ok(vec![body.clone()]),
+            "{schema:?}"
+        );
+        assert!(
+            sent(schema, &body)
+                .iter()
+                .all(|text| text.contains("\"m89999\":0"))
+        );
     }
 }
 
@@ -115,21 +144,36 @@ fn a_member_twice_is_refused_by_name_in_every_schema() {
 
 #[test]
 fn odd_member_names_are_kept_or_refused_by_name() {
-    for (name, shown) in [("a.b", "a.b"), (r"a\r\nb", r"a\r\nb"), (r"\u0000", r"\0"), ("", "")] {
+    for (name, shown) in [
+        ("a.b", "a.b"),
+        (r"a\r\nb", r"a\r\nb"),
+        (r"\u0000", r"\0"),
+        ("", ""),
+    ] {
         let member = format!("\"{name}\":1");
         let problem = "expected an attribute name of lower-case letters and digits";
         let refusal = Err(format!("events[0].{shown}: {problem}"));
-        assert_eq!(cloud(STRUCTURED, &with_member(Schema::CloudEvents, &member)), refusal);
+        assert_eq!(
+            cloud(STRUCTURED, &with_member(Schema::CloudEvents, &member)),
+            refusal
+        );
         for schema in [Schema::EventGrid, Schema::Custom] {
             let body = with_member(schema, &member);
-            assert_eq!(texts(schema, JSON, body.as_bytes()), Ok(vec![body]), "{schema:?}");
+            assert_eq!(
+                texts(schema, JSON, body.as_bytes()),
+                Ok(vec![body]),
+                "{schema:?}"
+            );
         }
         // A CloudEvent cannot take such a member along, a custom event's is part of its data.
-        let [cloud, grid] =
-            sent(Schema::EventGrid, &with_member(Schema::EventGrid, &member)).try_into().unwrap();
+        let [cloud, grid] = sent(Schema::EventGrid, &with_member(Schema::EventGrid, &member))
+            .try_into()
+            .unwrap();
         assert!(!cloud.contains(&member) && grid.contains(&member));
         assert!(
-            sent(Schema::Custom, &with_member(Schema::Custom, &member)).iter().all(|t| t.contains(&member))
+            sent(Schema::Custom, &with_member(Schema::Custom, &member))
+                .iter()
+                .all(|t| t.contains(&member))
         );
     }
     let surrogate = |schema| with_member(schema, r#""\ud800":1"#).into_bytes();
@@ -143,14 +187,23 @@ fn odd_member_names_are_kept_or_refused_by_name() {
 fn control_characters_and_lone_surrogates_in_attributes_are_refused_where_the_schema_says_so() {
     let cloud = |value: &str| holding(Schema::CloudEvents, "1").replace("\"/s\"", value);
     let refused_source = |value: &str, expected: &str| {
-        refused(super::cloud(STRUCTURED, &cloud(value)), &format!("events[0].source: {expected}"));
+        refused(
+            super::cloud(STRUCTURED, &cloud(value)),
+            &format!("events[0].source: {expected}"),
+        );
     };
     refused_source(r#""\u0000""#, "expected text without control characters");
     refused_source(r#""a\r\nb""#, "expected text without control characters");
-    refused_source(r#""\udc00""#, "expected valid Unicode, found a lone surrogate");
+    refused_source(
+        r#""\udc00""#,
+        "expected valid Unicode, found a lone surrogate",
+    );
     for member in ["id", "eventType", "subject"] {
         let body = format!(r#"{{"{member}":"\ud800"}}"#);
-        refused(grid(&body), &format!("events[0].{member}: expected valid Unicode, found a lone surrogate"));
+        refused(
+            grid(&body),
+            &format!("events[0].{member}: expected valid Unicode, found a lone surrogate"),
+        );
     }
 }
 
@@ -163,35 +216,70 @@ fn a_source_of_a_megabyte_is_kept_where_a_source_may_be_long() {
     let [cloud, grid] = sent(Schema::EventGrid, &event).try_into().unwrap();
     assert_eq!(grid, event);
     assert!(cloud.contains(&format!("\"source\":\"{long}\"")));
-    let mapping = InputMapping { topic: SourceField::parse("shop").ok(), ..InputMapping::default() };
+    let mapping = InputMapping {
+        topic: SourceField::parse("shop").ok(),
+        ..InputMapping::default()
+    };
     let (headers, topic) = (HeaderMap::new(), TopicName::parse("orders").unwrap());
-    let made = Made { at: Timestamp::EPOCH, seed: [7; 16] };
+    let made = Made {
+        at: Timestamp::EPOCH,
+        seed: [7; 16],
+    };
     let body = Bytes::from(format!(r#"[{{"shop":"/s"}},{{"shop":"{long}"}}]"#));
-    let input = Input::Custom { mapping: &mapping, made };
-    let error = parse_request(&PublishRequest { topic: &topic, input, headers: &headers, body: &body });
-    assert_eq!(error.unwrap_err().to_string(), "events[1].shop: expected at most 1024 bytes");
+    let input = Input::Custom {
+        mapping: &mapping,
+        made,
+    };
+    let error = parse_request(&PublishRequest {
+        topic: &topic,
+        input,
+        headers: &headers,
+        body: &body,
+    });
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "events[1].shop: expected at most 1024 bytes"
+    );
 }
 
 #[test]
 fn custom_events_are_objects_and_not_too_many() {
     let custom = |body: &str| texts(Schema::Custom, &[], body.as_bytes());
-    assert_eq!(custom(" {\"a\": 1.00 } "), Ok(vec!["{\"a\": 1.00 }".to_owned()]));
-    assert_eq!(custom("[{},{ }]"), Ok(vec!["{}".to_owned(), "{ }".to_owned()]));
+    assert_eq!(
+        custom(" {\"a\": 1.00 } "),
+        Ok(vec!["{\"a\": 1.00 }".to_owned()])
+    );
+    assert_eq!(
+        custom("[{},{ }]"),
+        Ok(vec!["{}".to_owned(), "{ }".to_owned()])
+    );
     refused(custom("[]"), "body: expected at least one event");
     refused(custom("[{},1]"), "events[1]: expected a JSON object");
     refused(custom("[{},[{}]]"), "events[1]: expected a JSON object");
     for body in ["", "1", "null", "\"x\""] {
-        refused(custom(body), "body: expected a JSON object or an array of objects");
+        refused(
+            custom(body),
+            "body: expected a JSON object or an array of objects",
+        );
     }
     let of = |count: usize| format!("[{}]", vec!["{}"; count].join(","));
     assert_eq!(custom(&of(10_000)).map(|events| events.len()), Ok(10_000));
-    refused(custom(&of(10_001)), "body of 10001 events: expected at most 10000");
+    refused(
+        custom(&of(10_001)),
+        "body of 10001 events: expected at most 10000",
+    );
     for content_type in [STRUCTURED, BATCH, "application/vnd.x+json", "text/plain"] {
         let headers = [("content-type", content_type)];
-        assert_eq!(texts(Schema::Custom, &headers, b"{}"), Ok(vec!["{}".to_owned()]));
+        assert_eq!(
+            texts(Schema::Custom, &headers, b"{}"),
+            Ok(vec!["{}".to_owned()])
+        );
     }
     for content_type in ["application/xml", "application/json; charset=latin1"] {
         let error = texts(Schema::Custom, &[("content-type", content_type)], b"{}");
-        refused(error, &format!("content-type {content_type}: expected application/json in UTF-8"));
+        refused(
+            error,
+            &format!("content-type {content_type}: expected application/json in UTF-8"),
+        );
     }
 }

@@ -18,8 +18,11 @@ fn any_json() -> impl Strategy<Value = String> {
         let array = proptest::collection::vec(inner.clone(), 0..4)
             .prop_map(|items| format!("[{}]", items.join(" ,\n")));
         let object = proptest::collection::vec(inner, 0..4).prop_map(|items| {
-            let members: Vec<String> =
-                items.iter().enumerate().map(|(n, item)| format!("\"m{}\" :{item}", n / 2)).collect();
+            let members: Vec<String> = items
+                .iter()
+                .enumerate()
+                .map(|(n, item)| format!("\"m{}\" :{item}", n / 2))
+                .collect();
             format!("{{ {}\t}}", members.join(","))
         });
         prop_oneof![array, object]

@@ -11,15 +11,24 @@ use super::{Queue, Stored};
 impl Queue {
     /// Removes the visible messages that were received too often.
     pub(crate) fn worn_out(&mut self, clock: &impl Clock) -> Vec<Stored> {
-        let Some(redrive) = &self.redrive else { return vec![] };
+        let Some(redrive) = &self.redrive else {
+            return vec![];
+        };
         let (now, max) = (clock.monotonic(), redrive.max_receive_count);
-        self.messages.extract_if(.., |m| m.visible_from <= now && m.receive_count >= max).collect()
+        self.messages
+            .extract_if(.., |m| m.visible_from <= now && m.receive_count >= max)
+            .collect()
     }
 
     pub(crate) fn adopt(&mut self, messages: Vec<Stored>, from: &str) {
         for message in messages {
             let (number, moved_from) = (self.number(), Some(from.to_owned()));
-            self.messages.push(Stored { number, moved_from, receive: None, ..message });
+            self.messages.push(Stored {
+                number,
+                moved_from,
+                receive: None,
+                ..message
+            });
         }
     }
 
@@ -31,13 +40,20 @@ impl Queue {
     /// Makes everything visible that was received and is in flight, or was deleted.
     pub(crate) fn show_copies(&mut self, clock: &impl Clock) {
         self.messages.append(&mut self.deleted);
-        for message in self.messages.iter_mut().filter(|message| message.receive.is_some()) {
+        for message in self
+            .messages
+            .iter_mut()
+            .filter(|message| message.receive.is_some())
+        {
             message.visible_from = clock.monotonic();
         }
     }
 
     fn in_flight(&self, now: Duration) -> usize {
-        self.messages.iter().filter(|m| m.receive.is_some() && m.visible_from > now).count()
+        self.messages
+            .iter()
+            .filter(|m| m.receive.is_some() && m.visible_from > now)
+            .count()
     }
 
     /// Takes visible messages, those of groups with few in flight first.
@@ -52,11 +68,21 @@ impl Queue {
         let mut in_flight = self.in_flight_by_group(now);
         let mut taken = Vec::new();
         while taken.len() < max {
-            let load =
-                |m: &Stored| m.group.as_ref().and_then(|group| in_flight.get(group)).copied().unwrap_or(0);
-            let visible =
-                self.messages.iter().enumerate().filter(|(i, m)| m.visible_from <= now && !taken.contains(i));
-            let Some((index, _)) = visible.min_by_key(|(_, m)| (load(m), m.number)) else { break };
+            let load = |m: &Stored| {
+                m.group
+                    .as_ref()
+                    .and_then(|group| in_flight.get(group))
+                    .copied()
+                    .unwrap_or(0)
+            };
+            let visible = self
+                .messages
+                .iter()
+                .enumerate()
+                .filter(|(i, m)| m.visible_from <= now && !taken.contains(i));
+            let Some((index, _)) = visible.min_by_key(|(_, m)| (load(m), m.number)) else {
+                break;
+            };
             if let Some(group) = &self.messages[index].group {
                 *in_flight.entry(group.clone()).or_default() += 1;
             }
@@ -70,7 +96,11 @@ impl Queue {
             message: m.number,
             receive: m.receive.unwrap_or(0),
         };
-        taken.into_iter().map(|i| &self.messages[i]).map(|m| (handle(m).to_string(), m)).collect()
+        taken
+            .into_iter()
+            .map(|i| &self.messages[i])
+            .map(|m| (handle(m).to_string(), m))
+            .collect()
     }
 
     fn mark_received(&mut self, index: usize, visible_from: Duration, clock: &impl Clock) {
@@ -84,7 +114,11 @@ impl Queue {
 
     fn in_flight_by_group(&self, now: Duration) -> HashMap<String, usize> {
         let mut in_flight = HashMap::new();
-        for message in self.messages.iter().filter(|m| m.receive.is_some() && m.visible_from > now) {
+        for message in self
+            .messages
+            .iter()
+            .filter(|m| m.receive.is_some() && m.visible_from > now)
+        {
             if let Some(group) = &message.group {
                 *in_flight.entry(group.clone()).or_default() += 1;
             }
