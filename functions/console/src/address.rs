@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn an_id_cannot_leave_its_part_of_the_path() {
         let check = |id: &str, expected: &str| {
-            assert_eq!(Address::event("orders", id).to_string(), expected, "{id}")
+            assert_eq!(Address::event("orders", id).to_string(), expected, "{id}");
         };
         check("order-1", "/console/topics/orders/events/order-1");
         check("a_b.c-1", "/console/topics/orders/events/a_b%2Ec-1");

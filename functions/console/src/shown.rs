@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(
                 foreign(text).into_string(),
                 format!("<bdi>{expected}</bdi>")
-            )
+            );
         };
         check(
             "<script>alert(1)</script>",

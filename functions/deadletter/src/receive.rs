@@ -112,12 +112,12 @@ pub(crate) fn sort(source: QueueName, mut batch: Vec<ReceivedMessage>) -> Sorted
                     .push(Work::Records(LostRecords { message, topics }));
             }
             Ok(Ok(Readable::Resolved(letters))) => {
-                resolved.push(ResolvedMessage { message, letters })
+                resolved.push(ResolvedMessage { message, letters });
             }
             Ok(Err(FormatError::Newer(version))) => sorted.work.push(Work::Newer(message, version)),
             Ok(Err(FormatError::Malformed(..))) => sorted.work.push(Work::Raw(message)),
             Err(Panicked) if is_kept_after_panic(source, &message) => {
-                sorted.work.push(Work::Raw(message))
+                sorted.work.push(Work::Raw(message));
             }
             Err(Panicked) => sorted.failures.push(message.id),
         }

@@ -163,7 +163,7 @@ impl<P: Ports> RateLimiter<P> {
                 Available::Unknown => {
                     self.leases
                         .run(key, || self.lease(key, rate, limiter))
-                        .await?
+                        .await?;
                 }
             }
         }

@@ -71,10 +71,10 @@ impl<P: Ports> Receiver<P> {
         match stop_at(&self.clock, invocation.deadlines.receiving(), read).await {
             Some(Ok(job)) => return job,
             Some(Err(_)) => {
-                tracing::error!(message_id = %id.0, "message handed back, reading it panicked")
+                tracing::error!(message_id = %id.0, "message handed back, reading it panicked");
             }
             None => {
-                tracing::error!(message_id = %id.0, "message handed back, it was not looked up in time")
+                tracing::error!(message_id = %id.0, "message handed back, it was not looked up in time");
             }
         }
         None

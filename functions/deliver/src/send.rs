@@ -79,7 +79,7 @@ impl<P: Ports> Sender<P> {
             Err(requests) => {
                 stream::iter(requests)
                     .for_each_concurrent(share, send)
-                    .await
+                    .await;
             }
         };
         match <[Vec<RequestPlan>; 1]>::try_from(links) {

@@ -60,7 +60,7 @@ impl<P: Ports> Manage<P> {
                 for (index, letter) in letters.into_iter().enumerate() {
                     match letter {
                         Ok(letter) => {
-                            of_object.add((index, letter), &resolved, selection, &receiver.1)
+                            of_object.add((index, letter), &resolved, selection, &receiver.1);
                         }
                         Err(error) => of_object.broken.push((Some(index), error.to_string())),
                     }

@@ -168,7 +168,7 @@ mod tests {
         let clock = ManualClock::new(Timestamp::EPOCH);
         let mut silent = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         let (read, ()) = tokio::join!(read(&mut silent, &clock, TIMEOUT), async {
-            clock.advance(TIMEOUT)
+            clock.advance(TIMEOUT);
         });
         assert!(matches!(read, Err(BodyError::TimedOut(TIMEOUT))));
     }

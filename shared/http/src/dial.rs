@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn addresses_are_tried_in_turn() {
         let check = |start, expected: [u8; 3]| {
-            assert_eq!(in_turn(&ADDRESSES, start), expected.map(address))
+            assert_eq!(in_turn(&ADDRESSES, start), expected.map(address));
         };
         check(0, [1, 2, 3]);
         check(1, [2, 3, 1]);

@@ -73,7 +73,7 @@ impl Line {
     fn put_field(&mut self, field: &Field, value: impl Into<Value>) {
         match field.name() {
             name if name != TEXT && RESERVED.contains(&name) => {
-                self.put(&format!("{name}_"), value)
+                self.put(&format!("{name}_"), value);
             }
             name => self.put(name, value),
         }
@@ -282,7 +282,7 @@ mod tests {
         let line = logged(|| {
             let outer = tracing::info_span!("outer", id = "o");
             outer.in_scope(|| {
-                tracing::info_span!("inner", id = "i").in_scope(|| tracing::info!("a"))
+                tracing::info_span!("inner", id = "i").in_scope(|| tracing::info!("a"));
             });
         });
         assert_eq!(line["span"]["id"], "i");

@@ -61,7 +61,7 @@ fn arguments(tokens: &[TokenTree], found: &mut Vec<Found>) {
         match argument {
             [] => {}
             [TokenTree::Group(fields)] if fields.delimiter() == Delimiter::Brace => {
-                braced(fields, found)
+                braced(fields, found);
             }
             [TokenTree::Literal(text)] => return found.extend(debug_text(text)),
             _ => found.extend(field(argument)),

@@ -257,10 +257,10 @@ mod tests {
             .await;
             match error {
                 Err(UpdateError::Read(error)) => {
-                    assert!(is_read && error.kind == ErrorKind::TimedOut)
+                    assert!(is_read && error.kind == ErrorKind::TimedOut);
                 }
                 Err(UpdateError::Write(error)) => {
-                    assert!(!is_read && error.kind == ErrorKind::TimedOut)
+                    assert!(!is_read && error.kind == ErrorKind::TimedOut);
                 }
                 other => panic!("{other:?}"),
             }

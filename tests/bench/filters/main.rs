@@ -78,7 +78,7 @@ impl Case {
                 topic
                     .filters
                     .matches(black_box(std::slice::from_ref(&event))),
-            ))
+            ));
         });
         let all = time(|| drop(black_box(topic.filters.matches(black_box(&hundred)))));
         let Self {

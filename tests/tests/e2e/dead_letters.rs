@@ -177,7 +177,7 @@ fn an_event_whose_endpoint_answers_late_to_the_last_attempt_is_none() {
                 .iter()
                 .any(|it| it.contains(what))
                 .then_some(())
-        })
+        });
     };
     says("events on their way to the dead letters");
     endpoint.open();

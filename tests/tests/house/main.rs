@@ -2,6 +2,5 @@
 //! wide.
 
 mod circles;
-mod lines;
 mod modules;
 mod workspace;

@@ -1,4 +1,4 @@
-//! The workspace: the roots of its crates, and the files that git knows.
+//! The workspace: the roots of its crates.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,14 +42,6 @@ pub(crate) fn crate_roots() -> Vec<PathBuf> {
     targets
         .filter(|it| it.kind.iter().any(|kind| kind == "lib" || kind == "bin"))
         .map(|it| it.src_path)
-        .collect()
-}
-
-/// The paths of the files that git tracks.
-pub(crate) fn tracked() -> Vec<String> {
-    answer("git", &["ls-files"])
-        .lines()
-        .map(ToOwned::to_owned)
         .collect()
 }
 

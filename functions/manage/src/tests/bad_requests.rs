@@ -143,7 +143,7 @@ async fn a_member_that_is_written_twice_is_named() {
 }
 
 #[tokio::test]
-async fn the_member_at_fault_is_named() {
+async fn the_member_of_a_subscription_at_fault_is_named() {
     let api = Api::with_billing().await;
     let check = async |member: &str, value: Value, path: &str, detail: &str| {
         let mut settings = billing();
@@ -205,6 +205,10 @@ async fn the_member_at_fault_is_named() {
         "differs from the name in the path",
     )
     .await;
+}
+
+#[tokio::test]
+async fn the_member_of_a_topic_at_fault_is_named() {
     let api = Api::new();
     bad_settings(
         &api,

@@ -15,6 +15,11 @@ struct Case {
     request: Request<Body>,
 }
 
+/// A request with the right key.
+fn bad(header: (&'static str, &'static str), name: &'static str, body: String) -> Case {
+    case(name, EVENTS, &[KEY, header], body)
+}
+
 fn case(name: &'static str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Case {
     Case {
         name,
@@ -22,18 +27,11 @@ fn case(name: &'static str, path: &str, headers: &[(&str, &str)], body: impl Int
     }
 }
 
-fn cases() -> Vec<Case> {
-    let events = "/topics/orders/events";
-    let bad = |headers: (&'static str, &'static str), name, body: String| {
-        case(name, events, &[KEY, headers], body)
-    };
-    let pieces = || stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 100_000]));
-    let broken = || {
-        stream::iter([Err::<Vec<u8>, _>(std::io::Error::from(
-            std::io::ErrorKind::ConnectionReset,
-        ))])
-    };
-    let mut get = case("a method that is not taken", events, &[KEY], "");
+const EVENTS: &str = "/topics/orders/events";
+
+/// Requests that are refused whatever their body says.
+fn refused_heads() -> Vec<Case> {
+    let mut get = case("a method that is not taken", EVENTS, &[KEY], "");
     *get.request.method_mut() = http::Method::GET;
     vec![
         case(
@@ -61,10 +59,10 @@ fn cases() -> Vec<Case> {
             MINIMAL,
         ),
         get,
-        case("no key", events, &[NO_KEY, STRUCTURED], MINIMAL),
+        case("no key", EVENTS, &[NO_KEY, STRUCTURED], MINIMAL),
         case(
             "a wrong key",
-            events,
+            EVENTS,
             &[("aeg-sas-key", "wrong"), STRUCTURED],
             MINIMAL,
         ),
@@ -75,7 +73,7 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "a loop without a key",
-            events,
+            EVENTS,
             &[NO_KEY, STRUCTURED, ("posthaste-hops", "8")],
             MINIMAL,
         ),
@@ -84,6 +82,18 @@ fn cases() -> Vec<Case> {
             "hops that are no number",
             MINIMAL.to_owned(),
         ),
+    ]
+}
+
+/// Requests that are refused for their body.
+fn refused_bodies() -> Vec<Case> {
+    let pieces = || stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 100_000]));
+    let broken = || {
+        stream::iter([Err::<Vec<u8>, _>(std::io::Error::from(
+            std::io::ErrorKind::ConnectionReset,
+        ))])
+    };
+    vec![
         bad(STRUCTURED, "an empty body", String::new()),
         bad(STRUCTURED, "no JSON", "{".to_owned()),
         bad(
@@ -111,10 +121,10 @@ fn cases() -> Vec<Case> {
             "a content type that is not taken",
             MINIMAL.to_owned(),
         ),
-        case("no content type", events, &[KEY], MINIMAL),
+        case("no content type", EVENTS, &[KEY], MINIMAL),
         case(
             "an encoding",
-            events,
+            EVENTS,
             &[KEY, STRUCTURED, ("content-encoding", "gzip")],
             MINIMAL,
         ),
@@ -125,20 +135,20 @@ fn cases() -> Vec<Case> {
         ),
         case(
             "a request that turns out too large",
-            events,
+            EVENTS,
             &[KEY, STRUCTURED],
             Body::from_stream(pieces()),
         ),
         // As base64 it takes a third more.
         case(
             "an event that grows too large",
-            events,
+            EVENTS,
             &[&[KEY], &BINARY_IMAGE[..]].concat(),
             vec![0; 800_000],
         ),
         case(
             "a connection that breaks",
-            events,
+            EVENTS,
             &[KEY, STRUCTURED],
             Body::from_stream(broken()),
         ),
@@ -178,7 +188,7 @@ async fn every_refusal_is_a_problem_and_nothing_is_written() {
     let world = World::new(one()).await;
     let app = posthaste_publish::router(world.publish().into());
     let mut text = String::new();
-    for Case { name, request } in cases() {
+    for Case { name, request } in refused_heads().into_iter().chain(refused_bodies()) {
         let answer = send(app.clone(), request).await;
         assert!(answer.status >= 400, "{name}");
         writeln!(text, "# {name}\n{}\n", shown(&answer)).unwrap();

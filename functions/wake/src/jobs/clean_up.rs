@@ -42,7 +42,7 @@ pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
         match run.in_time(delete_old(run, kind, now)).await {
             Some(Ok(0)) => {}
             Some(Ok(deleted)) => {
-                tracing::info!(kind = name, objects = deleted, "old objects deleted")
+                tracing::info!(kind = name, objects = deleted, "old objects deleted");
             }
             Some(Err(error)) => {
                 tracing::warn!(

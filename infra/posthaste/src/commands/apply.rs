@@ -133,7 +133,7 @@ fn put_topic(
         let before = current(session, name)?;
         match replace(session, name, settings, before.as_ref()) {
             Err(ClientError::Refused(refusal)) if refusal.status == 412 && tries < TRIES_MAX => {
-                tries += 1
+                tries += 1;
             }
             after => break (before, after?),
         }

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn requests_leave_descriptors_for_operators_and_endpoints() {
         let check = |wanted, limit, expected| {
-            assert_eq!(requests_max(wanted, limit), expected, "{limit:?}")
+            assert_eq!(requests_max(wanted, limit), expected, "{limit:?}");
         };
         check(4096, None, 4096);
         check(4096, Some(u64::MAX), 4096);

@@ -59,9 +59,9 @@ impl LogUpkeep {
                 let has_room = disk(&data_dir).is_none_or(|disk| has_room_to_merge(size_max, disk));
                 async move {
                     if has_room {
-                        merge(&record).await
+                        merge(&record).await;
                     } else {
-                        report_no_room(&refused)
+                        report_no_room(&refused);
                     }
                 }
             },

@@ -87,7 +87,7 @@ mod tests {
                     counted.fetch_add(1, Ordering::SeqCst),
                     1,
                     "the second run fails"
-                )
+                );
             }
         };
         let schedule = tokio::spawn(every(

@@ -14,9 +14,9 @@ fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(modes(&path))
+            found.extend(modes(&path));
         } else {
-            found.push((path.clone(), mode(&path)))
+            found.push((path.clone(), mode(&path)));
         }
     }
     found

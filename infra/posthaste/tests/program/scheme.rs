@@ -26,7 +26,7 @@ fn listener(serve: impl Fn(TcpStream) + Send + 'static) -> String {
     thread::spawn(move || {
         listener
             .incoming()
-            .for_each(|stream| serve(stream.unwrap()))
+            .for_each(|stream| serve(stream.unwrap()));
     });
     address
 }

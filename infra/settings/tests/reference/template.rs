@@ -57,7 +57,7 @@ fn expected(variable: &Variable) -> Value {
     match variable.form {
         // A number that may be left out is a text with a pattern.
         Form::Number(..) if variable.when_absent == WhenAbsent::Nothing => {
-            members["Type"] = "String".into()
+            members["Type"] = "String".into();
         }
         Form::Number(least, greatest) => {
             members["Type"] = "Number".into();

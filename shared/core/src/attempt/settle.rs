@@ -317,7 +317,7 @@ mod tests {
         };
         let reason = DeadLetterReason::MaxDeliveryAttemptsExceeded;
         let check = |verdict, outcome, expected| {
-            assert_eq!(EntryVerdict::after(verdict, outcome, NOW), expected)
+            assert_eq!(EntryVerdict::after(verdict, outcome, NOW), expected);
         };
         check(Verdict::Delivered, success, EntryVerdict::Delivered);
         check(

@@ -223,125 +223,49 @@ mod tests {
 
     #[test]
     fn every_part_of_a_filter_selects() {
-        let (record, all) = (full(), RecordFilter::default());
-        let at = |ms| Some(Timestamp::from_millis(record.time.as_millis() + ms));
-        let check = |filter: RecordFilter, expected| {
+        let record = full();
+        let time = record.time.as_millis();
+        let check = |filter: &RecordFilter, expected| {
             assert_eq!(filter.matches(&record), expected, "{filter:?}");
         };
-        check(all.clone(), true);
-        check(
-            RecordFilter {
-                topic: Some("orders".into()),
-                ..all.clone()
-            },
+        check(&RecordFilter::default(), true);
+        let check_with = |set: &dyn Fn(&mut RecordFilter), expected| {
+            let mut filter = RecordFilter::default();
+            set(&mut filter);
+            check(&filter, expected);
+        };
+        check_with(&|filter| filter.topic = Some("orders".into()), true);
+        check_with(&|filter| filter.topic = Some("order".into()), false);
+        check_with(&|filter| filter.subscription = Some("audit".into()), false);
+        check_with(&|filter| filter.kind = Some(Kind::Held), false);
+        check_with(&|filter| filter.result = Some(LogResult::Retry), true);
+        check_with(&|filter| filter.result = Some(LogResult::Delivered), false);
+        check_with(
+            &|filter| filter.event_type = Some("order.paid".into()),
             true,
         );
-        check(
-            RecordFilter {
-                topic: Some("order".into()),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                subscription: Some("audit".into()),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                kind: Some(Kind::Held),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                result: Some(LogResult::Retry),
-                ..all.clone()
-            },
+        check_with(&|filter| filter.event_type = Some("order".into()), false);
+        check_with(&|filter| filter.status = Some(503.into()), true);
+        check_with(&|filter| filter.status = Some(500.into()), false);
+        check_with(&|filter| filter.status = StatusRange::parse("5xx"), true);
+        check_with(&|filter| filter.status = StatusRange::parse("4xx"), false);
+        check_with(&|filter| filter.webhook_id = Some("msg_1".into()), false);
+        check_with(
+            &|filter| filter.from = Some(Timestamp::from_millis(time)),
             true,
         );
-        check(
-            RecordFilter {
-                result: Some(LogResult::Delivered),
-                ..all.clone()
-            },
+        check_with(
+            &|filter| filter.from = Some(Timestamp::from_millis(time + 1)),
             false,
         );
-        check(
-            RecordFilter {
-                event_type: Some("order.paid".into()),
-                ..all.clone()
-            },
+        check_with(
+            &|filter| filter.to = Some(Timestamp::from_millis(time + 1)),
             true,
         );
-        check(
-            RecordFilter {
-                event_type: Some("order".into()),
-                ..all.clone()
-            },
+        check_with(
+            &|filter| filter.to = Some(Timestamp::from_millis(time)),
             false,
         );
-        check(
-            RecordFilter {
-                status: Some(503.into()),
-                ..all.clone()
-            },
-            true,
-        );
-        check(
-            RecordFilter {
-                status: Some(500.into()),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                status: StatusRange::parse("5xx"),
-                ..all.clone()
-            },
-            true,
-        );
-        check(
-            RecordFilter {
-                status: StatusRange::parse("4xx"),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                webhook_id: Some("msg_1".into()),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                from: at(0),
-                ..all.clone()
-            },
-            true,
-        );
-        check(
-            RecordFilter {
-                from: at(1),
-                ..all.clone()
-            },
-            false,
-        );
-        check(
-            RecordFilter {
-                to: at(1),
-                ..all.clone()
-            },
-            true,
-        );
-        check(RecordFilter { to: at(0), ..all }, false);
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn from_event_grid(json: &Bytes) -> Result<Bytes, EventError> {
             "subject" => attributes.subject = attribute(value).map_err(error)?,
             "eventType" => attributes.event_type = attribute(value).map_err(error)?,
             "eventTime" => {
-                attributes.time = rewritten(value, date_time::with_colon).map_err(error)?
+                attributes.time = rewritten(value, date_time::with_colon).map_err(error)?;
             }
             "data" => data = Some(value.json()),
             _ if is_extension(name, value) => attributes.extensions.push((name, value.json())),

@@ -246,7 +246,7 @@ mod tests {
                 attempt(&[net], "http://a.example/", &mapped),
                 expected,
                 "{net}"
-            )
+            );
         };
         check(
             "127.0.0.0/8",

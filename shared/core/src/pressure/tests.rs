@@ -46,7 +46,7 @@ fn reading(resource: Resource, value: u64) -> Readings {
     let mut readings = at_rest();
     match resource {
         Resource::SubmissionQueue => {
-            (readings.visible, readings.drain_secs) = (Some(value), Some(30))
+            (readings.visible, readings.drain_secs) = (Some(value), Some(30));
         }
         Resource::VersionBuckets => readings.version_buckets = Some(value),
         Resource::BatchPoints => readings.batch_points = Some(value),

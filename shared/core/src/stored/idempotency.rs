@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_key_is_visible_ascii_of_a_bounded_length() {
         let check = |value: &[u8], expected: bool| {
-            assert_eq!(IdempotencyKey::parse(value).is_ok(), expected)
+            assert_eq!(IdempotencyKey::parse(value).is_ok(), expected);
         };
         check(b"8e03978e-40d5-43e8-bc93-6894a57f9324", true);
         check(b"\"quoted\"", true);

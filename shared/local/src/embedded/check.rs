@@ -93,7 +93,7 @@ fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
     match catch_panic(|| Ok(database.check_integrity()?)) {
         Ok(true) => {}
         Ok(false) => {
-            report.damaged("the store: its pages and its list of free pages disagree".to_owned())
+            report.damaged("the store: its pages and its list of free pages disagree".to_owned());
         }
         Err(error) => report.failed("the store's pages", &error),
     }

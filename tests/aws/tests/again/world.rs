@@ -167,7 +167,7 @@ impl World {
         match select(Box::pin(self.invoke(worker, batch)), pin!(has_sent)).await {
             Either::Left((response, _)) => panic!("it had time to answer: {response:?}"),
             Either::Right(_) => {
-                assert_eq!(self.double.journal().count(Action::DeleteMessageBatch), 0)
+                assert_eq!(self.double.journal().count(Action::DeleteMessageBatch), 0);
             }
         }
     }

@@ -30,10 +30,18 @@ pub struct Append(File);
 impl Engine for Append {
     const NAME: &'static str = "append (floor)";
     fn open(dir: &Path) -> Result<Self, AnyError> {
-        Ok(Self(OpenOptions::new().create(true).append(true).open(dir.join("log"))?))
+        Ok(Self(
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(dir.join("log"))?,
+        ))
     }
     fn commit(&mut self, puts: &[Row], _deletes: &[u64]) -> Result<(), AnyError> {
-        let all: Vec<u8> = puts.iter().flat_map(|(_, body)| body.iter().copied()).collect();
+        let all: Vec<u8> = puts
+            .iter()
+            .flat_map(|(_, body)| body.iter().copied())
+            .collect();
         self.0.write_all(&all)?;
         Ok(self.0.sync_data()?)
     }
@@ -52,7 +60,9 @@ const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("messages");
 impl Engine for Redb {
     const NAME: &'static str = "redb 4.4";
     fn open(dir: &Path) -> Result<Self, AnyError> {
-        let db = redb::Database::builder().set_cache_size(CACHE_BYTES).create(dir.join("redb"))?;
+        let db = redb::Database::builder()
+            .set_cache_size(CACHE_BYTES)
+            .create(dir.join("redb"))?;
         let tx = db.begin_write()?;
         tx.open_table(TABLE)?;
         tx.commit()?;
@@ -91,12 +101,22 @@ pub struct Fjall<const SEPARATED: bool> {
 }
 
 impl<const SEPARATED: bool> Engine for Fjall<SEPARATED> {
-    const NAME: &'static str = if SEPARATED { "fjall 3.1 (kv sep)" } else { "fjall 3.1" };
+    const NAME: &'static str = if SEPARATED {
+        "fjall 3.1 (kv sep)"
+    } else {
+        "fjall 3.1"
+    };
     fn open(dir: &Path) -> Result<Self, AnyError> {
-        let db = Database::builder(dir.join("fjall")).cache_size(CACHE_BYTES as u64).open()?;
+        let db = Database::builder(dir.join("fjall"))
+            .cache_size(CACHE_BYTES as u64)
+            .open()?;
         let messages = db.keyspace("messages", || {
             let options = KeyspaceCreateOptions::default();
-            if SEPARATED { options.with_kv_separation(Some(KvSeparationOptions::default())) } else { options }
+            if SEPARATED {
+                options.with_kv_separation(Some(KvSeparationOptions::default()))
+            } else {
+                options
+            }
         })?;
         Ok(Self { db, messages })
     }
@@ -111,7 +131,10 @@ impl<const SEPARATED: bool> Engine for Fjall<SEPARATED> {
         Ok(batch.commit()?)
     }
     fn get(&self, key: u64) -> Result<Option<Vec<u8>>, AnyError> {
-        Ok(self.messages.get(key.to_be_bytes())?.map(|value| value.to_vec()))
+        Ok(self
+            .messages
+            .get(key.to_be_bytes())?
+            .map(|value| value.to_vec()))
     }
     fn scan(&self) -> Result<u64, AnyError> {
         let mut rows = 0;
@@ -141,7 +164,8 @@ impl Engine for Sqlite {
             for key in deletes {
                 delete.execute([key.cast_signed()])?;
             }
-            let mut insert = tx.prepare_cached("insert into messages (key, body) values (?1, ?2)")?;
+            let mut insert =
+                tx.prepare_cached("insert into messages (key, body) values (?1, ?2)")?;
             for (key, body) in puts {
                 insert.execute((key.cast_signed(), body))?;
             }
@@ -149,8 +173,13 @@ impl Engine for Sqlite {
         Ok(tx.commit()?)
     }
     fn get(&self, key: u64) -> Result<Option<Vec<u8>>, AnyError> {
-        let mut query = self.0.prepare_cached("select body from messages where key = ?1")?;
-        Ok(query.query_map([key.cast_signed()], |row| row.get(0))?.next().transpose()?)
+        let mut query = self
+            .0
+            .prepare_cached("select body from messages where key = ?1")?;
+        Ok(query
+            .query_map([key.cast_signed()], |row| row.get(0))?
+            .next()
+            .transpose()?)
     }
     fn scan(&self) -> Result<u64, AnyError> {
         let count = "select count(*) from messages where length(body) > 0";

@@ -1,5 +1,6 @@
-//! Compares embedded engines on posthaste's own workload: one commit thread that groups what many publishers
-//! send into one durable transaction, deletes joining the next one. Prints a Markdown table.
+//! Compares embedded engines on posthaste's own workload: one commit thread that groups what many
+//! publishers send into one durable transaction, deletes joining the next one. Prints a Markdown
+//! table.
 //!
 //! `cargo run --release -- [DIR]`; what it printed here is in README.md.
 
@@ -26,9 +27,14 @@ struct Request {
 
 fn main() -> Result<(), AnyError> {
     let mut args = std::env::args().skip(1);
-    let dir = PathBuf::from(args.next().unwrap_or_else(|| "/tmp/posthaste-engines".into()));
+    let dir = PathBuf::from(
+        args.next()
+            .unwrap_or_else(|| "/tmp/posthaste-engines".into()),
+    );
     // One engine and workload per process, so that resident size and I/O counters are its own.
-    let Some(which) = args.next() else { return every_combination(&dir) };
+    let Some(which) = args.next() else {
+        return every_combination(&dir);
+    };
     match which.as_str() {
         "append" => one::<Append>(&dir, &args.next().unwrap_or_default()),
         "redb" => one::<Redb>(&dir, &args.next().unwrap_or_default()),
@@ -116,7 +122,14 @@ fn publish(sender: &SyncSender<Request>, seed: u64, per_request: u64, started: I
     let (done, answered) = sync_channel(1);
     while started.elapsed() < RUN {
         let bodies = (0..per_request).map(|_| body(&mut chance)).collect();
-        if sender.send(Request { bodies, done: done.clone() }).is_err() || answered.recv().is_err() {
+        if sender
+            .send(Request {
+                bodies,
+                done: done.clone(),
+            })
+            .is_err()
+            || answered.recv().is_err()
+        {
             return;
         }
     }
@@ -148,14 +161,22 @@ struct Totals {
     cpu: f64,
 }
 
-fn commit_loop<E: Engine>(mut engine: E, receiver: &Receiver<Request>) -> Result<(E, Totals), AnyError> {
+fn commit_loop<E: Engine>(
+    mut engine: E,
+    receiver: &Receiver<Request>,
+) -> Result<(E, Totals), AnyError> {
     let mut totals = Totals::default();
     let mut in_flight = VecDeque::new();
     let cpu_before = cpu(true);
     while let Ok(first) = receiver.recv() {
-        let requests: Vec<Request> = std::iter::once(first).chain(receiver.try_iter().take(255)).collect();
-        let (bodies, waiting): (Vec<_>, Vec<_>) = requests.into_iter().map(|r| (r.bodies, r.done)).unzip();
-        let rows: Vec<Row> = (totals.messages..).zip(bodies.into_iter().flatten()).collect();
+        let requests: Vec<Request> = std::iter::once(first)
+            .chain(receiver.try_iter().take(255))
+            .collect();
+        let (bodies, waiting): (Vec<_>, Vec<_>) =
+            requests.into_iter().map(|r| (r.bodies, r.done)).unzip();
+        let rows: Vec<Row> = (totals.messages..)
+            .zip(bodies.into_iter().flatten())
+            .collect();
         let done = in_flight.len().saturating_sub(IN_FLIGHT);
         let deletes: Vec<u64> = in_flight.drain(..done).collect();
         engine.commit(&rows, &deletes)?;
@@ -178,8 +199,16 @@ fn backlog<E: Engine>(dir: &Path) -> Result<(), AnyError> {
     let start = Instant::now();
     for batch in 0..BACKLOG / BACKLOG_BATCH {
         let keys = batch * BACKLOG_BATCH..(batch + 1) * BACKLOG_BATCH;
-        let rows: Vec<Row> =
-            keys.map(|key| (key, (0..128).flat_map(|_| step(&mut chance).to_le_bytes()).collect())).collect();
+        let rows: Vec<Row> = keys
+            .map(|key| {
+                (
+                    key,
+                    (0..128)
+                        .flat_map(|_| step(&mut chance).to_le_bytes())
+                        .collect(),
+                )
+            })
+            .collect();
         engine.commit(&rows, &[])?;
     }
     let write = BACKLOG as f64 / start.elapsed().as_secs_f64();
@@ -191,7 +220,12 @@ fn backlog<E: Engine>(dir: &Path) -> Result<(), AnyError> {
     let reopen = start.elapsed();
     let start = Instant::now();
     for _ in 0..20_000 {
-        assert_eq!(engine.get(step(&mut chance) % BACKLOG)?.map(|body| body.len()), Some(1024));
+        assert_eq!(
+            engine
+                .get(step(&mut chance) % BACKLOG)?
+                .map(|body| body.len()),
+            Some(1024)
+        );
     }
     let get = start.elapsed().as_secs_f64() / 20_000.0 * 1e6;
     let start = Instant::now();
@@ -211,16 +245,25 @@ fn backlog<E: Engine>(dir: &Path) -> Result<(), AnyError> {
 
 /// CPU seconds of this thread or of the whole process.
 fn cpu(thread: bool) -> f64 {
-    let clock =
-        if thread { rustix::time::ClockId::ThreadCPUTime } else { rustix::time::ClockId::ProcessCPUTime };
+    let clock = if thread {
+        rustix::time::ClockId::ThreadCPUTime
+    } else {
+        rustix::time::ClockId::ProcessCPUTime
+    };
     let time = rustix::time::clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn proc_number(file: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 fn rss_mib() -> u64 {
@@ -233,7 +276,9 @@ fn written_bytes() -> u64 {
 
 fn disk_mib(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(meta) if meta.is_dir() => disk_mib(&entry.path()) << 20,
         Ok(meta) => meta.blocks() * 512,

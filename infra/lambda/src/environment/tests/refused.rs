@@ -66,19 +66,21 @@ fn an_empty_variable_counts_as_not_set() {
     check::<RecordEnvironment>(&optional);
 }
 
-#[test]
-fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
-    fn check<E: Environment>(name: &str, values: &[&str], expected: &str) {
-        for value in values {
-            assert_eq!(
-                refused::<E>(name, value),
-                format!("{name} is {value:?}, expected {expected}")
-            );
-        }
+type Publish = PublishEnvironment;
+type Deliver = DeliverEnvironment;
+type Monitor = MonitorEnvironment;
+
+fn check_refused<E: Environment>(name: &str, values: &[&str], expected: &str) {
+    for value in values {
+        assert_eq!(
+            refused::<E>(name, value),
+            format!("{name} is {value:?}, expected {expected}")
+        );
     }
-    type Publish = PublishEnvironment;
-    type Deliver = DeliverEnvironment;
-    type Monitor = MonitorEnvironment;
+}
+
+#[test]
+fn a_bucket_or_queue_that_means_nothing_is_refused() {
     let buckets = [
         "ab",
         "Upper",
@@ -87,100 +89,108 @@ fn a_value_that_means_nothing_is_refused_with_what_was_expected() {
         "arn:aws:s3:::bucket",
         "\u{fffd}xx",
     ];
-    check::<Publish>("STATE_BUCKET", &buckets, "the name of a bucket");
-    check::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", &buckets, "the name of a bucket");
-    check::<ManageEnvironment>("LOG_BUCKET", &buckets, "the name of a bucket");
+    check_refused::<Publish>("STATE_BUCKET", &buckets, "the name of a bucket");
+    check_refused::<DeadLetterEnvironment>("DEAD_LETTER_BUCKET", &buckets, "the name of a bucket");
+    check_refused::<ManageEnvironment>("LOG_BUCKET", &buckets, "the name of a bucket");
     let queues = [
         "deliveries",
         "arn:aws:sqs:x:1:deliveries",
         "https://sqs.example.com/",
         "ftp://a/b",
     ];
-    check::<Publish>("DELIVERIES_QUEUE_URL", &queues, "the URL of a queue");
-    check::<Deliver>("DEADLETTERS_QUEUE_URL", &queues, "the URL of a queue");
-    check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", &queues, "the URL of a queue");
-    check::<Deliver>("RECORDS_QUEUE_URL", &queues, "the URL of a queue");
-    check::<Publish>(
+    check_refused::<Publish>("DELIVERIES_QUEUE_URL", &queues, "the URL of a queue");
+    check_refused::<Deliver>("DEADLETTERS_QUEUE_URL", &queues, "the URL of a queue");
+    check_refused::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", &queues, "the URL of a queue");
+    check_refused::<Deliver>("RECORDS_QUEUE_URL", &queues, "the URL of a queue");
+}
+
+#[test]
+fn a_number_or_word_that_means_nothing_is_refused() {
+    check_refused::<Publish>(
         "REGISTRY_MAX_AGE_SECONDS",
         &["-1", "301", "five", "1.5", " 5", "99999"],
         "a whole number from 0 to 300",
     );
-    check::<Publish>("TARPIT", &["Advise", "off", "delay "], "advise or delay");
-    check::<Deliver>(
+    check_refused::<Publish>("TARPIT", &["Advise", "off", "delay "], "advise or delay");
+    check_refused::<Deliver>(
         "REQUESTS_MAX",
         &["0", "401"],
         "a whole number from 1 to 400",
     );
-    check::<Deliver>(
+    check_refused::<Deliver>(
         "REQUESTS_PER_LINK_START",
         &["0", "401"],
         "a whole number from 1 to 400",
     );
-    check::<Deliver>(
+    check_refused::<Deliver>(
         "WAITING_PER_CONNECTION",
         &["0", "1001"],
         "a whole number from 1 to 1000",
     );
-    check::<Deliver>(
+    check_refused::<Deliver>(
         "REQUESTS_PER_LINK_MAX",
         &["0", "401"],
         "a whole number from 1 to 400",
     );
-    let origin = "a host name such as hooks.example.com";
-    check::<Deliver>(
-        "WEBHOOK_ORIGIN",
-        &["two words", "a\r\nb: c", "münchen.example"],
-        origin,
-    );
     let modes = "off, attempts or payloads";
-    check::<Deliver>("DELIVERY_LOG", &["Off", "all", "false", "payloads "], modes);
+    check_refused::<Deliver>("DELIVERY_LOG", &["Off", "all", "false", "payloads "], modes);
     let days = ["0", "3651", "P7D"];
-    check::<ManageEnvironment>(
+    check_refused::<ManageEnvironment>(
         "DELIVERY_LOG_RETENTION_DAYS",
         &days,
         "a whole number from 1 to 3650",
     );
+}
+
+#[test]
+fn an_address_or_name_that_means_nothing_is_refused() {
     let networks = "networks as in 10.0.0.0/8,fd00::/8, or addresses, separated by commas";
-    check::<Deliver>(
+    check_refused::<Deliver>(
         "ALLOW_ENDPOINTS",
         &["127.0.0", "10.0.0.0/33", "10.0.0.0/8,", "all"],
         networks,
     );
-    check::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);
+    check_refused::<ManageEnvironment>("ALLOW_ENDPOINTS", &["localhost"], networks);
     let server = "an address and port such as 10.0.0.2:53";
-    check::<Deliver>(
+    check_refused::<Deliver>(
         "DNS_SERVER",
         &["10.0.0.2", "ns.example.com:53", "10.0.0.2:0"],
         server,
     );
-    check::<ManageEnvironment>("DNS_SERVER", &["53"], server);
+    check_refused::<ManageEnvironment>("DNS_SERVER", &["53"], server);
     let profiles = "scaled, exchange-2013, exchange-2013-german or off";
-    check::<Monitor>(
+    check_refused::<Monitor>(
         "PRESSURE_PROFILE",
         &["Scaled", "exchange-2016", "on"],
         profiles,
     );
-    check::<Monitor>(
+    check_refused::<Monitor>(
         "PRESSURE_INTERVAL_SECONDS",
         &["0", "61", "10s"],
         "a whole number from 1 to 60",
     );
     let names = ["two words", "-ops", "malformed", &"x".repeat(65)];
-    check::<Monitor>("NOTICES_TOPIC", &names, "the name of a topic");
-    check::<WakeEnvironment>("NOTICES_TOPIC", &names, "the name of a topic");
+    check_refused::<Monitor>("NOTICES_TOPIC", &names, "the name of a topic");
+    check_refused::<WakeEnvironment>("NOTICES_TOPIC", &names, "the name of a topic");
     let url = "a URL that begins with https:// or http://";
-    check::<ManageEnvironment>("PUBLISH_URL", &["example.com", "ftp://example.com"], url);
-    check::<ManageEnvironment>("MANAGE_URL", &["example.com", "ftp://example.com"], url);
-    check::<ManageEnvironment>("WEBHOOK_ORIGIN", &["two words"], origin);
+    check_refused::<ManageEnvironment>("PUBLISH_URL", &["example.com", "ftp://example.com"], url);
+    check_refused::<ManageEnvironment>("MANAGE_URL", &["example.com", "ftp://example.com"], url);
+    let origin = "a host name such as hooks.example.com";
+    check_refused::<Deliver>(
+        "WEBHOOK_ORIGIN",
+        &["two words", "a\r\nb: c", "münchen.example"],
+        origin,
+    );
+    check_refused::<ManageEnvironment>("WEBHOOK_ORIGIN", &["two words"], origin);
     let levels = "off, error, warn, info, debug or trace";
-    check::<Publish>("LOG_LEVEL", &["INFO", "3", "posthaste=debug"], levels);
+    check_refused::<Publish>("LOG_LEVEL", &["INFO", "3", "posthaste=debug"], levels);
     let namespaces = "1 to 255 letters, digits and .-_/#: as CloudWatch has them";
-    check::<Publish>(
+    check_refused::<Publish>(
         "METRICS_NAMESPACE",
         &["a b", "ä", &"x".repeat(256)],
         namespaces,
     );
-    check::<Publish>(
+    check_refused::<Publish>(
         "METRICS_BY",
         &["Stack", "none"],
         "stack, topic or subscription",

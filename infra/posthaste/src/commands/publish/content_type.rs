@@ -24,7 +24,7 @@ mod tests {
     #[test]
     fn the_content_type_follows_the_content() {
         let check = |bytes: &str, expected| {
-            assert_eq!(content_type_of(bytes.as_bytes()), expected, "{bytes}")
+            assert_eq!(content_type_of(bytes.as_bytes()), expected, "{bytes}");
         };
         check(r#"{"specversion":"1.0"}"#, EVENT);
         check(r#"[{"specversion":"1.0"}]"#, EVENT_BATCH);

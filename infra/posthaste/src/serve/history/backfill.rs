@@ -113,11 +113,11 @@ impl Tally {
         let counts = self.steps.entry(number(record.time)).or_default();
         match (record.kind, record.result) {
             (Kind::Attempt, LogResult::Delivered) => {
-                counts.delivered = counts.delivered.saturating_add(1)
+                counts.delivered = counts.delivered.saturating_add(1);
             }
             (Kind::Attempt, _) => counts.failed = counts.failed.saturating_add(1),
             (Kind::DeadLettered, _) => {
-                counts.dead_lettered = counts.dead_lettered.saturating_add(1)
+                counts.dead_lettered = counts.dead_lettered.saturating_add(1);
             }
             _ => return,
         }
@@ -245,7 +245,7 @@ mod tests {
         let mut answers = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
         ring.each(time, &mut |_, step| {
-            answers.extend(step.counts.map(|it| (it.delivered, it.answers)))
+            answers.extend(step.counts.map(|it| (it.delivered, it.answers)));
         });
         let mut one = posthaste_console::history::Answers::default();
         one.note(20.0);
@@ -262,7 +262,7 @@ mod tests {
         let mut found = Vec::new();
         let time = Timestamp::from_millis((START_SECS - 10) * 1_000)..START;
         ring.each(time, &mut |_, step| {
-            found.extend(step.counts.map(|it| (it.failed, it.answers)))
+            found.extend(step.counts.map(|it| (it.failed, it.answers)));
         });
         assert_eq!(found, [(1, posthaste_console::history::Answers::default())]);
     }

@@ -32,7 +32,7 @@ impl Ring {
     /// Adds what was counted in a part of a step.
     pub(super) fn add_counts(&self, number: u64, counts: &Counts) {
         self.change(number, |step| {
-            step.counts.get_or_insert_default().add(counts)
+            step.counts.get_or_insert_default().add(counts);
         });
     }
 

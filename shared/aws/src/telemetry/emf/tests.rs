@@ -190,9 +190,9 @@ fn values_of_a_histogram_are_counted_in_buckets_of_two_digits() {
     check(
         MetricsBy::Stack,
         || {
-            [101.0, 99.0, 104.9, 1.0]
-                .into_iter()
-                .for_each(|one| histogram!("LatencyInMs").record(one))
+            for one in [101.0, 99.0, 104.9, 1.0] {
+                histogram!("LatencyInMs").record(one);
+            }
         },
         &[concat!(
             r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
@@ -247,7 +247,7 @@ fn more_buckets_than_a_document_takes_are_spread_over_several() {
 fn more_metrics_than_a_document_takes_are_spread_over_several() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
     let documents = documents(&emf, || {
-        (0..101).for_each(|n| counter!(format!("Count{n}")).increment(1))
+        (0..101).for_each(|n| counter!(format!("Count{n}")).increment(1));
     });
     let metrics = |document: &Value| {
         document["_aws"]["CloudWatchMetrics"][0]["Metrics"]

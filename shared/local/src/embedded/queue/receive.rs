@@ -129,7 +129,9 @@ impl<C: Clock> LocalQueue<C> {
             Err(error) => PortError::caused(DOING, ErrorKind::Other, error),
         };
         self.queue().update(self.now(), |index| {
-            given.iter().for_each(|received| index.undo(*received))
+            for received in given {
+                index.undo(*received);
+            }
         });
         Err(error)
     }

@@ -59,7 +59,7 @@ impl Page {
                 "max-keys" => {
                     page.max = value
                         .parse()
-                        .map_err(|_| Error::invalid_argument("max-keys"))?
+                        .map_err(|_| Error::invalid_argument("max-keys"))?;
                 }
                 // The SDK names the operation; S3 ignores it.
                 "x-id" => {}

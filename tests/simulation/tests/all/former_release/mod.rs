@@ -181,13 +181,13 @@ async fn create_again(world: &World, subscription: &str) {
     let again = name(subscription);
     let mut settings = None;
     change(world, |record| {
-        settings = record.settings.subscriptions.remove(&again)
+        settings = record.settings.subscriptions.remove(&again);
     })
     .await;
     let mut settings = settings.expect("the subscription");
     "https://other.example.com/".clone_into(&mut settings.endpoint.url);
     change(world, |record| {
-        drop(record.settings.subscriptions.insert(again, settings))
+        drop(record.settings.subscriptions.insert(again, settings));
     })
     .await;
 }

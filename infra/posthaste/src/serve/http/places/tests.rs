@@ -184,7 +184,7 @@ fn places(trusted: &[&str]) -> Arc<Places> {
 fn proxies_are_trusted_by_their_networks() {
     let places = places(&["10.0.0.0/8", "fd00::/8"]);
     let check = |text: &str, expected| {
-        assert_eq!(places.is_trusted(text.parse().unwrap()), expected, "{text}")
+        assert_eq!(places.is_trusted(text.parse().unwrap()), expected, "{text}");
     };
     check("10.1.2.3", true);
     check("::ffff:10.1.2.3", true);
