@@ -126,7 +126,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     pub async fn sample(&mut self) -> Result<PressureState, MonitorError> {
         let now = self.ports.clock.now();
         let before = self.load(now).await.map_err(MonitorError::Read)?;
-        if self.is_anothers_turn(&before, now) || self.is_switched_off(&before) {
+        if self.is_turn_of_another(&before, now) || self.is_switched_off(&before) {
             return Ok(before.state);
         }
         let readings = if self.settings.enable_resource_monitoring {
@@ -222,7 +222,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
     /// Whether another monitor polled so recently that this poll would count its history twice. If
     /// two monitors poll at the same pace, at most one of them finds the other's state older
     /// than three quarters of the interval.
-    fn is_anothers_turn(&self, before: &Before, now: Timestamp) -> bool {
+    fn is_turn_of_another(&self, before: &Before, now: Timestamp) -> bool {
         let age = now.since(before.state.at).max(before.state.at.since(now));
         !before.is_ours && age < self.settings.interval.mul_f64(0.75)
     }

@@ -212,7 +212,7 @@ fn the_pages_default_sets_are_their_profiles_defaults() {
 }
 
 #[test]
-fn the_memorys_limit_is_its_high_threshold_and_the_others_follow() {
+fn memory_limit_is_its_high_threshold_and_the_others_follow() {
     let settings = set(
         Profile::Scaled,
         r#"{"PercentagePhysicalMemoryUsedLimit": 80}"#,
