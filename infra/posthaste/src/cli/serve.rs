@@ -7,8 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, val
 use posthaste_settings::table::{self, Visitor};
 use posthaste_settings::{Form, Refusal, ServeOption, Setting, Values};
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::{ParseError, Targets};
 
 /// The options that were given to `serve`, with the defaults of the others.
 #[derive(Debug, Clone)]
@@ -132,12 +131,12 @@ struct OutOfBounds {
 /// The same filter, if every word in it is a level or has one. `tracing` takes any other word for
 /// the name of a target, so that a mistyped level would silence everything else.
 fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
-    EnvFilter::builder().parse(text)?;
+    text.parse::<Targets>()?;
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
     let mut words = text
         .split(',')
         .map(str::trim)
-        .filter(|word| !word.is_empty() && !word.contains(['=', '[']));
+        .filter(|word| !word.is_empty() && !word.contains('='));
     match words.find(|word| !is_level(word)) {
         Some(word) => Err(LogFilterError::NotALevel(word.to_owned())),
         None => Ok(text.to_owned()),

@@ -4,13 +4,16 @@ use std::io::{self, IsTerminal};
 
 use posthaste_log::{JsonLines, Lossy, log_panics};
 use posthaste_settings::LogFormat;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts the log of this process, by a filter that the command line has checked, with panics in
 /// it. A second start, in tests, changes nothing.
 pub fn start(format: Option<LogFormat>, filter: &str) {
-    let filter = EnvFilter::builder().parse_lossy(filter);
+    let filter: Targets = filter.parse().unwrap_or_default();
     let is_terminal = io::stderr().is_terminal();
     let format = format.unwrap_or(if is_terminal {
         LogFormat::Pretty
@@ -18,7 +21,8 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
         LogFormat::Json
     });
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        // The filter decides.
+        .with_max_level(LevelFilter::TRACE)
         .with_writer(|| Lossy(io::stderr()))
         // Otherwise a line about a failed write to standard error would be written to standard
         // error, which panics.
@@ -27,10 +31,14 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
         LogFormat::Json => subscriber
             .fmt_fields(JsonFields::new())
             .event_format(JsonLines)
+            .finish()
+            .with(filter)
             .try_init(),
         LogFormat::Pretty => subscriber
             .with_ansi(is_terminal)
             .with_target(false)
+            .finish()
+            .with(filter)
             .try_init(),
     };
     // An error means that there is a log already.
