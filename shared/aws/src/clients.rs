@@ -7,7 +7,7 @@
 mod answers;
 mod connector;
 pub(crate) mod failure;
-mod limits;
+pub(crate) mod limits;
 mod settings;
 mod untraced;
 
@@ -30,12 +30,11 @@ use crate::queue::{QueueUrls, SqsQueue};
 use crate::store::S3Store;
 pub use answers::StackAnswers;
 use connector::LazyClient;
-use limits::retries;
-pub(crate) use limits::timeouts;
 pub use limits::{
     ATTEMPT_TIMEOUT, ATTEMPTS_MAX, BACKOFF_FIRST, BACKOFF_MAX, CONNECT_TIMEOUT, OPERATION_TIMEOUT,
     READ_TIMEOUT,
 };
+use limits::{retries, timeouts};
 pub use settings::{AwsSettings, AwsSettingsError};
 use untraced::Untraced;
 

@@ -8,11 +8,13 @@ mod http;
 mod invocations;
 mod queue_and_schedule;
 mod scheduled;
+mod sqs_event;
 mod stack_changes;
 
-pub use batch::{BatchHandler, SqsBatch, run_batches};
+pub use batch::{BatchHandler, run_batches};
 pub use deadline::{ANSWER_MARGIN, LATE_MAX};
 pub use http::run_http;
 pub use queue_and_schedule::run_batches_and_schedule;
 pub use scheduled::{Scheduled, run_scheduled};
+pub use sqs_event::SqsBatch;
 pub use stack_changes::{StackChange, StackResource, run_scheduled_and_stack_changes};

@@ -56,7 +56,7 @@ pub use resend::{DeadLetterPlace, ResendRequest, ResendView};
 pub use secret_text::{MASKED, SecretText};
 pub use settings::{
     AdvancedFilterSettings, ApplyFile, BatchingSettings, ConsentView, DeadLetterSettings,
-    EndpointSettings, FilterSettings, HandshakeView, RetryPolicySettings, StatusState, StatusView,
+    EndpointSettings, FilterSettings, HandshakeView, RetryPolicySettings, StatusView,
     SubscriptionSettings, TopicSettings, Validation,
 };
 pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
@@ -65,3 +65,5 @@ pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
 pub use view::{HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic};
 pub use waiting::{LastOutcomeView, WaitingCount, WaitingPlace, WaitingView};
 pub use webhook_keys::{WebhookKey, WebhookKeys};
+
+pub use crate::model::Status as StatusState;

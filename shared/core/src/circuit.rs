@@ -24,6 +24,7 @@ mod condition;
 mod consecutive_failures;
 mod decision;
 mod failure_scope;
+mod log_ids;
 mod observe;
 mod pause;
 mod settings;
@@ -37,19 +38,13 @@ pub use decision::{CircuitDecision, PROBE_LOOK_AGAIN, Probed, decide, stricter};
 pub use failure_scope::{
     FailureScope, HealthSignal, HealthSignals, failure_scope, health_signals, is_problem,
 };
+pub use log_ids::{EXCHANGE_FAILED, LINK_FAILED};
 pub use observe::{Asked, Observation, observe};
 pub use pause::{Pause, brief, pause};
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};
 pub use target::Target;
-
-/// The log id of a delivery that failed on its link: names, connections, TLS (Exchange's event
-/// 4000).
-pub const LINK_FAILED: u32 = 4000;
-
-/// The log id of a delivery that failed after its link was reached (Exchange's event 4001).
-pub const EXCHANGE_FAILED: u32 = 4001;
 
 #[cfg(test)]
 mod tests;

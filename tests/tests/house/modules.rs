@@ -1,4 +1,4 @@
-//! The modules of a crate, and in which files the names lie that they mention. Tests are left out.
+//! The modules of a crate, and the paths that they mention. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,36 +7,28 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemFn, ItemImpl, ItemMod, ItemUse, UseTree};
 
-/// Most names that hand on one another.
-const HANDED_ON_MAX: usize = 16;
-
 /// A module's path from its crate's root.
-type ModulePath = Vec<String>;
-
-/// The files that each file mentions.
-pub(crate) type Arrows = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+pub(crate) type ModulePath = Vec<String>;
 
 /// The modules of a crate.
 #[derive(Default)]
-pub(crate) struct Modules(BTreeMap<ModulePath, Module>);
-
-#[derive(Default)]
-struct Module {
-    file: PathBuf,
-    /// The names that `use` lines bring in, each with its path.
-    names: BTreeMap<String, Vec<String>>,
-    /// The paths that `use` lines bring in whole.
-    globs: Vec<Vec<String>>,
-    /// The names of the items that are defined here.
-    items: BTreeSet<String>,
-    /// Paths that are mentioned outside of `use` lines.
-    mentions: BTreeSet<Vec<String>>,
+pub(crate) struct Modules {
+    by_path: BTreeMap<ModulePath, Module>,
+    /// The files that have more than `mod` and `use` items. Any other is a mere list of names.
+    files_with_code: BTreeSet<PathBuf>,
 }
 
-/// The target of a path: a module, and whether it is the module itself or a name in it.
-struct Place {
-    module: ModulePath,
-    is_module: bool,
+#[derive(Default)]
+pub(crate) struct Module {
+    pub(crate) file: PathBuf,
+    /// All paths that are mentioned.
+    pub(crate) paths: BTreeSet<Vec<String>>,
+    /// The names that `use` lines bring in, each with its path.
+    pub(crate) names: BTreeMap<String, Vec<String>>,
+    /// The paths that `use` lines bring in whole.
+    pub(crate) globs: Vec<Vec<String>>,
+    /// The names of the items that are defined here.
+    pub(crate) items: BTreeSet<String>,
 }
 
 impl Modules {
@@ -47,28 +39,16 @@ impl Modules {
         modules
     }
 
-    /// The files that each file needs. A name that a file only hands on counts as lying where it
-    /// was defined.
-    pub(crate) fn arrows(&self) -> Arrows {
-        let mut arrows = Arrows::new();
-        for (path, module) in &self.0 {
-            let used = module
-                .names
-                .values()
-                .chain(&module.globs)
-                .chain(&module.mentions);
-            let places = used.filter_map(|it| self.place(path, it, HANDED_ON_MAX));
-            for file in places
-                .map(|place| &self.0[&place.module].file)
-                .filter(|file| **file != module.file)
-            {
-                arrows
-                    .entry(module.file.clone())
-                    .or_default()
-                    .insert(file.clone());
-            }
-        }
-        arrows
+    pub(crate) fn get(&self, path: &[String]) -> Option<&Module> {
+        self.by_path.get(path)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ModulePath, &Module)> {
+        self.by_path.iter()
+    }
+
+    pub(crate) fn has_code(&self, file: &Path) -> bool {
+        self.files_with_code.contains(file)
     }
 
     fn read(&mut self, file: &Path, path: &[String]) {
@@ -93,8 +73,11 @@ impl Modules {
         for item in items {
             module.items.extend(name_of(item));
             module.visit_item(item);
+            if !matches!(item, Item::Mod(_) | Item::Use(_)) {
+                self.files_with_code.insert(file.to_owned());
+            }
         }
-        self.0.insert(path.to_owned(), module);
+        self.by_path.insert(path.to_owned(), module);
         let children = items.iter().filter_map(|item| {
             if let Item::Mod(child) = item {
                 Some(child)
@@ -111,82 +94,6 @@ impl Modules {
             }
         }
     }
-
-    /// The target of a path that a module mentions; `None` if in another crate. A name may be
-    /// handed on so often.
-    fn place(&self, from: &ModulePath, path: &[String], handed_on: usize) -> Option<Place> {
-        let mut place = Place {
-            module: from.clone(),
-            is_module: true,
-        };
-        let mut names = path;
-        if path.first()? == "crate" {
-            (place.module, names) = (Vec::new(), &path[1..]);
-        }
-        for (index, name) in names.iter().enumerate() {
-            let is_relative = path[0] == "crate" || index > 0;
-            place = self.step(place, name, is_relative, handed_on)?;
-            if !place.is_module {
-                break;
-            }
-        }
-        Some(place)
-    }
-
-    fn step(&self, place: Place, name: &str, is_relative: bool, handed_on: usize) -> Option<Place> {
-        let mut module = place.module;
-        match name {
-            "self" => {
-                return Some(Place {
-                    module,
-                    is_module: true,
-                });
-            }
-            "super" => {
-                module.pop()?;
-                return Some(Place {
-                    module,
-                    is_module: true,
-                });
-            }
-            _ => {}
-        }
-        let child = [module.as_slice(), &[name.to_owned()]].concat();
-        if self.0.contains_key(&child) {
-            return Some(Place {
-                module: child,
-                is_module: true,
-            });
-        }
-        let here = &self.0[&module];
-        if let Some(path) = here
-            .names
-            .get(name)
-            .filter(|path| handed_on > 0 && path.len() > 1)
-        {
-            let place = self.place(&module, path, handed_on - 1);
-            return place.or(is_relative.then_some(Place {
-                module,
-                is_module: false,
-            }));
-        }
-        if handed_on > 0 && !here.items.contains(name) {
-            let mut whole = here
-                .globs
-                .iter()
-                .filter_map(|path| self.place(&module, path, handed_on - 1));
-            if let Some(place) = whole.find(|place| self.0[&place.module].items.contains(name)) {
-                return Some(Place {
-                    is_module: false,
-                    ..place
-                });
-            }
-        }
-        is_relative.then_some(Place {
-            module,
-            is_module: false,
-        })
-    }
 }
 
 impl Module {
@@ -201,19 +108,21 @@ impl Module {
                 }
             }
             UseTree::Name(name) if name.ident == "self" => {
-                self.name(before.last().cloned(), before.to_owned());
+                if let Some(name) = before.last() {
+                    self.name(name.clone(), before.to_owned());
+                }
             }
-            UseTree::Name(name) => self.name(Some(name.ident.to_string()), with(&name.ident)),
-            UseTree::Rename(name) => self.name(Some(name.rename.to_string()), with(&name.ident)),
-            UseTree::Glob(_) => self.globs.push(before.to_owned()),
+            UseTree::Name(name) => self.name(name.ident.to_string(), with(&name.ident)),
+            UseTree::Rename(name) => self.name(name.rename.to_string(), with(&name.ident)),
+            UseTree::Glob(_) => {
+                self.paths.insert(before.to_owned());
+                self.globs.push(before.to_owned());
+            }
         }
     }
 
-    fn name(&mut self, name: Option<String>, path: Vec<String>) {
-        // `as _` brings several things under one name.
-        let name = name
-            .filter(|name| name != "_")
-            .unwrap_or_else(|| path.join("::"));
+    fn name(&mut self, name: String, path: Vec<String>) {
+        self.paths.insert(path.clone());
         self.names.insert(name, path);
     }
 }
@@ -242,7 +151,7 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
-            self.mentions.insert(
+            self.paths.insert(
                 path.segments
                     .iter()
                     .map(|segment| segment.ident.to_string())

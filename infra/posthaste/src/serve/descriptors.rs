@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::http::OPERATORS_MAX;
+use super::http::limits::OPERATORS_MAX;
 
 /// With fewer descriptors than this, slow endpoints and many producers compete for them.
 const DESCRIPTORS_ENOUGH: u64 = 16_384;

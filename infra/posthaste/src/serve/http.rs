@@ -3,6 +3,7 @@
 mod answering;
 mod body_rest;
 mod head;
+pub mod limits;
 mod operators;
 mod places;
 mod stalling;
@@ -28,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use self::body_rest::LentBody;
+use self::limits::ConnectionLimits;
 use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::metrics::{self, Series};
 
 pub use operators::Operators;
-pub use places::{ConnectionLimits, OPERATORS_MAX};
 
 /// Longest wait for the head of a client's next request, after its last answer.
 const NEXT_HEAD_TIMEOUT: Duration = Duration::from_mins(1);

@@ -18,7 +18,7 @@ use posthaste_wake::WakeSettings;
 
 use super::admin_key;
 use super::error::ServeError;
-use super::http::ConnectionLimits;
+use super::http::limits::ConnectionLimits;
 use crate::cli::{DATA_DIR_DEFAULT, Global, ServeArgs};
 use crate::commands::data_dir;
 

@@ -11,14 +11,9 @@ use serde::Serialize;
 
 use super::deadline;
 use super::invocations::{Failure, answer_each, contained};
+use super::sqs_event::{Ids, Sorted, SqsBatch, SqsEvent};
 
-mod event;
 mod returned;
-
-pub(super) use event::EventError;
-pub use event::SqsBatch;
-use event::{Ids, Sorted};
-pub(super) use event::{QueueOrSchedule, SqsEvent};
 
 /// A function that works on messages of a queue.
 pub trait BatchHandler: Send + Sync + 'static {

@@ -11,7 +11,7 @@ use posthaste_ports::Clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::batch::EventError;
+use super::sqs_event::EventError;
 use crate::telemetry;
 
 /// Why an invocation failed. Lambda counts it in its own `Errors` metric.

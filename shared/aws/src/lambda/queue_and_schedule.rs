@@ -4,9 +4,10 @@ use lambda_runtime::{Context, Error};
 use posthaste_ports::Clock;
 use serde::Serialize;
 
-use super::batch::{self, BatchHandler, QueueOrSchedule, SqsBatchResponse};
+use super::batch::{self, BatchHandler, SqsBatchResponse};
 use super::invocations::{Failure, answer_each};
 use super::scheduled::{Scheduled, run_once};
+use super::sqs_event::QueueOrSchedule;
 
 /// The answer in the form that its invoker expects. A schedule expects none.
 #[derive(Serialize)]

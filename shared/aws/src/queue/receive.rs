@@ -11,7 +11,7 @@ use posthaste_ports::{ErrorKind, MessageId, PortError, Receipt, ReceiveRequest, 
 
 use super::calls::SqsCalls;
 use crate::clients::failure::failure;
-use crate::clients::timeouts;
+use crate::clients::limits::timeouts;
 
 const RECEIVING: &str = "receive messages";
 

@@ -11,9 +11,8 @@ use utoipa::ToSchema;
 pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView,
-    LinkView, SecretText, SigningSettings, WaitingView,
+    LinkView, SecretText, SigningSettings, StatusState, WaitingView,
 };
-pub use crate::model::Status as StatusState;
 use crate::model::{ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName};
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.

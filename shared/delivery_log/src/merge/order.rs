@@ -7,7 +7,7 @@ use parquet::data_type::ByteArray;
 use posthaste_core::delivery_log::ColumnType;
 use twox_hash::XxHash64;
 
-use super::Opened;
+use super::input::Opened;
 use crate::cells::Cells;
 use crate::error::LogError;
 

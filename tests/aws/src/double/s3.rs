@@ -1,6 +1,6 @@
 //! S3: whole objects under path-style URLs, conditional puts, and listings in pages.
 
-mod bucket;
+pub(super) mod bucket;
 mod error;
 mod list;
 mod object;
@@ -15,7 +15,7 @@ use super::journal::Seen;
 use super::shared::Shared;
 
 pub use bucket::Access;
-pub(super) use bucket::Buckets;
+use bucket::Buckets;
 pub(super) use error::Error;
 pub(super) use request::Call;
 

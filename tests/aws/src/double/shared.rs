@@ -7,9 +7,10 @@ use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
 use super::journal::Journal;
-use super::s3::Buckets;
+use super::s3::bucket::Buckets;
 use super::script::Script;
-use super::sqs::{ACCOUNT, Queues};
+use super::sqs::queue::ACCOUNT;
+use super::sqs::queues::Queues;
 
 /// State that the connections share.
 #[derive(Debug)]

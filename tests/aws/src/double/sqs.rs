@@ -4,8 +4,8 @@ mod batch;
 mod error;
 mod fields;
 mod handle;
-mod queue;
-mod queues;
+pub(super) mod queue;
+pub(super) mod queues;
 mod receive;
 mod request;
 mod rules;
@@ -19,9 +19,8 @@ use super::shared::Shared;
 
 pub(super) use error::Error;
 use error::to_answer;
-pub(super) use queue::ACCOUNT;
 pub use queue::Redrive;
-pub(super) use queues::Queues;
+use queues::Queues;
 pub(super) use request::{Call, TARGET};
 
 use request::Request;

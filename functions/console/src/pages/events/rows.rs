@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use posthaste_core::api::events::RecordView;
 use posthaste_core::delivery_log::{Kind, LogResult};
 
-use super::EventSearch;
+use super::search::EventSearch;
 use super::words::word;
 use crate::address::Address;
 use crate::shown::{CELL_CHARS_MAX, foreign_cut, number, time};

@@ -8,19 +8,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use parking_lot::Mutex;
 use posthaste_ports::Clock;
 use tokio::sync::Notify;
 
 use self::table::{Cut, Signals, Table};
-
-/// Most ordinary requests at once, by default.
-const REQUESTS_MAX: usize = 4096;
-
-/// Places beyond those of ordinary requests: for health checks, metrics, and requests with the
-/// admin key.
-pub const OPERATORS_MAX: usize = 64;
+use super::limits::{ConnectionLimits, OPERATORS_MAX};
 
 /// Time after which a connection without the head of a request counts as silent. It is long enough
 /// for a burst of connections that all send a request, however busy this machine is.
@@ -28,24 +21,6 @@ const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 /// Longest wait for the head of a connection's first request.
 pub(super) const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Bounds of connections.
-#[derive(Debug, Clone)]
-pub struct ConnectionLimits {
-    /// Most ordinary requests at once. A few more connections are kept for operators.
-    pub requests_max: usize,
-    /// Addresses of proxies, which hold the connections of many clients.
-    pub trusted_proxies: Vec<IpNet>,
-}
-
-impl Default for ConnectionLimits {
-    fn default() -> Self {
-        Self {
-            requests_max: REQUESTS_MAX,
-            trusted_proxies: Vec::new(),
-        }
-    }
-}
 
 /// All places of a server.
 #[derive(Debug)]

@@ -119,7 +119,8 @@ impl<S: AsyncWrite + Unpin, C: Clock> AsyncWrite for Writing<S, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::http::places::{ConnectionLimits, Places};
+    use crate::serve::http::limits::ConnectionLimits;
+    use crate::serve::http::places::Places;
     use posthaste_core::model::Timestamp;
     use posthaste_testkit::ManualClock;
     use std::net::Ipv4Addr;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use posthaste_core::model::Timestamp;
 
-use super::event::SqsEvent;
+use crate::lambda::sqs_event::SqsEvent;
 
 /// The time since the oldest of the messages that are handed back was first received; zero if none
 /// is.

@@ -5,8 +5,8 @@ use posthaste_core::model::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::MetricsBy;
 use super::series::{Bucket, Measured};
+use crate::telemetry::metrics_by::MetricsBy;
 
 /// Most metrics of one document.
 /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format.html>

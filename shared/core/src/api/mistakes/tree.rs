@@ -4,8 +4,8 @@
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
-use super::Written;
 use super::fault::{Fault, shortened};
+use super::written::Written;
 
 /// A value of the tree.
 #[derive(Debug)]
