@@ -10,8 +10,8 @@ use serde_json::Value;
 /// The variable that names a program which is built already, for instance an optimised one.
 pub const BINARY_VARIABLE: &str = "POSTHASTE_BIN";
 
-/// The `posthaste` program: the one that [`BINARY_VARIABLE`] names, or else it is built, once per
-/// test process, as the tests were.
+/// The `posthaste` program: the one that [`BINARY_VARIABLE`] names. Without the variable it is built,
+/// once per process: for tests as the tests were, for benches with the profile `dist`.
 pub fn posthaste() -> &'static PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| env::var_os(BINARY_VARIABLE).map_or_else(build, PathBuf::from))
@@ -28,7 +28,7 @@ fn build() -> PathBuf {
         "json-render-diagnostics",
     ]);
     if !cfg!(debug_assertions) {
-        cargo.arg("--release");
+        cargo.args(["--profile", "dist"]);
     }
     let output = cargo
         .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -4,4 +4,5 @@ mod circles;
 mod examples;
 mod modules;
 mod needs;
+mod profiles;
 mod workspace;

@@ -35,16 +35,24 @@ def each_function_is_built_from_its_program(stack):
         yield f"code is built in {folder}"
 
 
+def measured_profile():
+    """The profile `lambda` with what it inherits from `dist`."""
+    profiles = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]
+    profile = {**profiles["dist"], **profiles["lambda"]}
+    # `release` is the name that SAM gives it, so that is where these settings are written.
+    del profile["inherits"]
+    return profile
+
+
 @rule
 def what_sam_builds_is_what_was_measured(stack):
-    """`sam build` knows the profile `release` alone, so its settings are written twice."""
+    """`sam build` knows the profile `release` alone, so its settings are written twice. What one profile
+    inherits from another is part of both."""
     build = tomllib.loads(CARGO_LAMBDA.read_text())["build"]
     if build.get("disable_optimizations") is not True:
         yield f"{CARGO_LAMBDA.name}: cargo-lambda adds settings of its own"
     sam = tomllib.loads("\n".join(build.get("config", [])))["profile"]["release"]
-    profile = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["lambda"]
-    expected = {**profile, "panic": "unwind"}
-    expected.pop("inherits", None)
+    expected = {**measured_profile(), "panic": "unwind"}
     if sam != expected:
         yield f"{CARGO_LAMBDA.name} says {sam}, the profile `lambda` of Cargo.toml {expected}"
 

@@ -1,7 +1,7 @@
 //! An endpoint that refuses connections for a day, in which a hundred thousand events are published
 //! for it: what it is asked, what that costs, what expires, and how it gets the rest.
 //!
-//! The measured numbers: `cargo test -p posthaste-simulation outage_of_a_day:: -- --nocapture`.
+//! The measured numbers: `cargo test -p posthaste-simulation-long outage_of_a_day:: -- --nocapture`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
