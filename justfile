@@ -7,12 +7,9 @@ export PATH := target / "tools/kit/bin" + ":" + env("PATH")
 # The program that the suites start. It is built with the tests, with the same features.
 export POSTHASTE_BIN := env("POSTHASTE_BIN", target / "debug/posthaste")
 
-# Every command builds the whole workspace, whichever tests it runs: other packages would mean other features of
-# what they share, and everything built again.
+# Builds the whole workspace, whichever tests it runs: other packages would mean other features of what they
+# share, and everything built again. The packages of a bare `cargo test` happen to have the same features.
 nextest := "cargo nextest run --workspace --locked"
-
-# What needs no other program than its own and, together, no three minutes: the packages of a bare `cargo test`.
-quick := "not (package(/^posthaste-tests/) + package(posthaste-simulation-long))"
 slow := "(package(/^posthaste-tests/) + package(posthaste-simulation-long)) - package(posthaste-tests-aws)"
 
 [private]
@@ -30,7 +27,7 @@ test suite="quick" *args: kit
 
 [private]
 test-quick *args:
-    {{ nextest }} -E '{{ quick }}' {{ args }}
+    cargo nextest run --locked {{ args }}
 
 [private]
 test-suite suite *args: programs

@@ -1,5 +1,5 @@
-"""Runs the tests of the documents. Run by tests/run with the packages of tests/python, the program as
-POSTHASTE_BIN and the packages of tests/node in POSTHASTE_NODE. Arguments name modules."""
+"""Runs the tests of the documents. Run by tests/run with the packages of tests/requirements/clients.txt, the
+program as POSTHASTE_BIN and the packages of tests/node in POSTHASTE_NODE. Arguments name modules."""
 
 import pathlib
 import sys

@@ -13,7 +13,7 @@ PROGRAM = "posthaste-delivery"
 def built():
     """Builds it, which takes minutes the first time, and answers where it is."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
-    tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"], "sam", "bin")
+    tools = pathlib.Path(os.environ["POSTHASTE_TOOLS"], "sam", "bin")
     folder = target / "panic-probe"
     subprocess.run(
         [

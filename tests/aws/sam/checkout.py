@@ -32,7 +32,7 @@ class Checkout:
     def run(self, commands, **environment):
         """Runs lines of shell, the last of which must succeed as well as every other, and answers what they
         print."""
-        tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"])
+        tools = pathlib.Path(os.environ["POSTHASTE_TOOLS"])
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands], cwd=self.path, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SHELL_SECS_MAX,

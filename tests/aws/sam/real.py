@@ -52,7 +52,7 @@ def clone(folder):
 
 def shell(lines, folder, environment):
     """Runs lines of shell as a user would: with the tools, and without what this process was told."""
-    tools = pathlib.Path(os.environ["POSTHASTE_AWS_TOOLS"], "sam", "bin")
+    tools = pathlib.Path(os.environ["POSTHASTE_TOOLS"], "sam", "bin")
     stubs = folder.parent / "stubs"
     home = pathlib.Path.home()
     subprocess.run(

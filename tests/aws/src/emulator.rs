@@ -1,8 +1,8 @@
 //! Emulators of AWS that others have made, each as a process of its own on 127.0.0.1 for the length
 //! of a test.
 //!
-//! `tests/aws/install` puts them into the folder that `POSTHASTE_AWS_TOOLS` names. One that is
-//! missing fails the test: nothing is skipped.
+//! `tests/install` puts them into the folder that `POSTHASTE_TOOLS` names. One that is missing fails
+//! the test: nothing is skipped.
 
 mod patience;
 mod ready;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub use tool::{ACCESS_KEY, REGION, Tool};
 
 /// The variable that names the folder of the installed tools.
-pub const TOOLS: &str = "POSTHASTE_AWS_TOOLS";
+pub const TOOLS: &str = "POSTHASTE_TOOLS";
 
 /// Runs a program, and kills it with all that it started once standard input ends. That is a pipe
 /// from the test, so an interrupted or killed test leaves nothing behind. The watcher reads a copy
@@ -126,7 +126,7 @@ impl Drop for Emulator {
 
 /// The program of a tool, or a panic that says how to get it.
 fn installed(tool: Tool) -> PathBuf {
-    let advice = format!("run tests/run, or tests/aws/install {tool}");
+    let advice = format!("run tests/run, or tests/install {tool}");
     let tools = std::env::var_os(TOOLS)
         .unwrap_or_else(|| panic!("{TOOLS} is not set: {advice}, and set it"));
     let program = PathBuf::from(tools)

@@ -9,7 +9,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 from stack import PSEUDO, ROOT
 
-TOOLS = pathlib.Path(os.environ.get("POSTHASTE_AWS_TOOLS", ROOT / "target/aws-tools"))
+TOOLS = pathlib.Path(os.environ.get("POSTHASTE_TOOLS", ROOT / "target/tools"))
 
 CHECKOV = pathlib.Path(__file__).resolve().parent / "checkov.yaml"
 

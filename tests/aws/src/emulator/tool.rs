@@ -1,4 +1,4 @@
-//! The emulators there are, and how each is started. The versions are in `tests/aws/requirements`.
+//! The emulators there are, and how each is started. The versions are in `tests/requirements`.
 
 use std::fmt;
 use std::path::Path;
