@@ -8,7 +8,6 @@ import json
 import unittest
 
 import case
-import panic_probe
 from case import cloud_event, delivery
 from rie import Rie
 from stack import ROOT
@@ -17,8 +16,6 @@ ADMIN_KEY = "an-admin-key-for-the-tests-of-one-binary"
 ADMIN_KEY_SHA256 = hashlib.sha256(ADMIN_KEY.encode()).hexdigest()
 ACCOUNT = "000000000000"
 LINK_SETTINGS = '{"glitches":4}'
-# A start of Lambda reads the whole program.
-DELIVERY_BYTES_MAX = 11 * 1024 * 1024
 
 # The other functions are in posthaste-delivery.
 IN_LOG = ("record", "manage", "wake")
@@ -41,7 +38,7 @@ class Binaries(unittest.TestCase):
         for bucket in (self.state, self.dead, self.log):
             self.s3.create_bucket(Bucket=bucket)
 
-    def run_function(self, function, timeout_secs=120, program=None, **variables):
+    def run_function(self, function, timeout_secs=120, **variables):
         credentials = {
             name: value for name, value in case.STACK.environment.items() if name.startswith("AWS_")
         }
@@ -53,8 +50,8 @@ class Binaries(unittest.TestCase):
             **credentials,
             **variables,
         }
-        usual = "posthaste-log" if function in IN_LOG else "posthaste-delivery"
-        return Rie(program or usual, function, environment, timeout_secs)
+        program = "posthaste-log" if function in IN_LOG else "posthaste-delivery"
+        return Rie(program, function, environment, timeout_secs)
 
     def manage(self):
         return self.run_function(
@@ -67,10 +64,9 @@ class Binaries(unittest.TestCase):
     def publish(self):
         return self.run_function("publish", DELIVERIES_QUEUE_URL=self.urls["deliveries"])
 
-    def deliver(self, program=None):
+    def deliver(self):
         return self.run_function(
             "deliver",
-            program=program,
             DELIVERIES_QUEUE_URL=self.urls["deliveries"],
             DEADLETTERS_QUEUE_URL=self.urls["deadletters"],
             RECORDS_QUEUE_URL=self.urls["records"],
@@ -199,18 +195,13 @@ class Binaries(unittest.TestCase):
         panicking = [
             one["messageId"] for one in batch["Records"] if json.loads(one["body"])["subscription"] == "bad"
         ]
-        with self.deliver(panic_probe.built()) as deliver:
+        with self.deliver() as deliver:
             answer = deliver.invoke(batch)
             self.assertIn("the endpoint asks for a panic", deliver.logged())
         self.assertEqual(answer, {"batchItemFailures": [{"itemIdentifier": name} for name in panicking]})
         self.assertEqual(
             (len(panicking), case.SINK.left("/rie-neighbours"), case.SINK.left("/panic-probe")), (1, 2, 0)
         )
-
-    def test_the_program_of_deliver_as_sam_builds_it_has_no_parquet_and_stays_small(self):
-        program = panic_probe.built().read_bytes()
-        self.assertNotIn(b"/parquet-", program)
-        self.assertLess(len(program), DELIVERY_BYTES_MAX)
 
     def test_deadletter_answers_both_its_queues(self):
         self.sqs.send_message(QueueUrl=self.urls["deadletters"], MessageBody="garbage")

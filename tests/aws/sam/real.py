@@ -27,6 +27,9 @@ STACK = "posthaste"
 # A build of both programs takes some ten minutes of two idle cores.
 BUILD_SECS_MAX = 3600
 
+# A start of Lambda reads the whole program, and deliver starts for every delivery.
+DELIVERY, DELIVERY_BYTES_MAX = "posthaste-delivery", 11 * 1024 * 1024
+
 # What the page says about another processor, and what an endpoint on this machine needs.
 X86_64 = "Architecture=x86_64"
 HERE = "AllowEndpoints=127.0.0.0/8"
@@ -74,8 +77,8 @@ def timed(what, work):
     return result
 
 
-def sizes(folder):
-    """Prints the size of each program that was built, and of its zip."""
+def check_sizes(folder):
+    """Prints the size of each program that was built, and of its zip. That of deliver stays small."""
     built = folder / ".aws-sam" / "build"
     resources = yaml_parse((built / "template.yaml").read_text())["Resources"].values()
     functions = [one for one in resources if one["Type"] == "AWS::Serverless::Function"]
@@ -87,6 +90,9 @@ def sizes(folder):
             packed.write(program, "bootstrap")
         megabytes = [path.stat().st_size / 1_000_000 for path in (program, archive)]
         print(f"{name}: {megabytes[0]:.1f} MB, its zip {megabytes[1]:.1f} MB", flush=True)
+    delivery = (built / codes[DELIVERY] / "bootstrap").read_bytes()
+    assert b"/parquet-" not in delivery, f"{DELIVERY} has the files of the delivery log"
+    assert len(delivery) < DELIVERY_BYTES_MAX, len(delivery)
 
 
 class Delivery(case.Case):
@@ -138,7 +144,7 @@ def main():
         timed("git clone", lambda: clone(folder))
         before, build, deploy = commands()
         timed("sam build", lambda: shell(build, folder, {}))
-        sizes(folder)
+        check_sizes(folder)
         with emulated.environment() as environment:
             remember = f'printf %s "$POSTHASTE_KEY" > {base}/key'
             timed("sam deploy", lambda: shell(f"{before}\n{deploy}\n{remember}", folder, environment))
