@@ -1,11 +1,14 @@
 # The commands of the project. `tests/install kit` brings `just` and what these call; `just` lists them.
 
+set positional-arguments
+
 target := env("CARGO_TARGET_DIR", justfile_directory() / "target")
+tools := env("POSTHASTE_TOOLS", target / "tools")
 
-export PATH := target / "tools/kit/bin" + ":" + env("PATH")
+export PATH := tools / "kit/bin" + ":" + env("PATH")
 
-# The program that the suites start. It is built with the tests, with the same features.
-export POSTHASTE_BIN := env("POSTHASTE_BIN", target / "debug/posthaste")
+# The program that the suites start: one that is given, or that of the tests, which is built with the same features.
+program := env("POSTHASTE_BIN", target / "debug/posthaste")
 
 # Builds the whole workspace, whichever tests it runs: other packages would mean other features of what they
 # share, and everything built again. The packages of a bare `cargo test` happen to have the same features.
@@ -16,40 +19,41 @@ slow := "(package(/^posthaste-tests/) + package(posthaste-simulation-long)) - pa
 default:
     @just --list --unsorted
 
-# Format, spelling, workflows, and the lints of what changed since they last ran
+# Format, spelling, workflows, dependencies, and the lints of what changed since they last ran
 check: kit
     prek run --all-files
+    cargo deny --locked check licenses bans sources
     cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # Unit tests and the quick simulation (no network), or a SUITE: aws, docs, console, clients (and those of tests/suite)
 test suite="quick" *args: kit
-    @just test-{{ if suite == "quick" { "quick" } else { "suite " + suite } }} {{ args }}
+    @if [ "$#" -gt 0 ]; then shift; fi; {{ if suite == "quick" { "just test-quick" } else { "just test-suite " + suite } }} "$@"
 
 [private]
 test-quick *args:
-    cargo nextest run --locked {{ args }}
+    cargo nextest run --locked "$@"
 
 [private]
 test-suite suite *args: programs
-    tests/suite {{ suite }} {{ args }}
+    POSTHASTE_BIN={{ program }} tests/suite "$@"
 
-# Long simulations, end to end, kill -9, counts, conformance; or those whose own or program's name has NAME in it
+# Long simulations, end to end, kill -9, counts, conformance; or those with NAME in their own, their program's or their package's name
 test-slow name="" *args: programs
     tests/counts/strace
-    {{ nextest }} -E '({{ slow }}) & {{ if name == "" { "all()" } else { "(test(~" + name + ") | binary(~" + name + "))" } }}' {{ args }}
+    @if [ "$#" -gt 0 ]; then shift; fi; POSTHASTE_BIN={{ program }} {{ nextest }} -E '({{ slow }}) & {{ if name == "" { "all()" } else { "(test(~" + name + ") | binary(~" + name + ") | package(~" + name + "))" } }}' "$@"
 
 # Everything that must pass, as CI runs it
 ci:
     tests/run
 
-# Repeat the tests whose own or program's name has NAME in it, each time in a process of its own
+# Repeat tests, each time in a process of its own; NAME as above
 stress name="" count="30": programs
     tests/counts/strace
-    {{ nextest }} --profile stress --stress-count {{ count }} -E 'not package(posthaste-tests-aws) & {{ if name == "" { "all()" } else { "(test(~" + name + ") | binary(~" + name + "))" } }}'
+    POSTHASTE_BIN={{ program }} {{ nextest }} --profile stress --stress-count {{ count }} -E 'not package(posthaste-tests-aws) & {{ if name == "" { "all()" } else { "(test(~" + name + ") | binary(~" + name + ") | package(~" + name + "))" } }}'
 
-# A bench by its name, of the program as it is given to others
+# A bench by its name, of the program as it is given to others, unless POSTHASTE_BIN names another
 bench name *args:
-    cargo bench -p posthaste-tests --bench {{ name }} -- {{ args }}
+    @shift; cargo bench -p posthaste-tests --bench {{ name }} -- "$@"
 
 [private]
 kit:

@@ -53,7 +53,7 @@ def arguments():
 
 NEXT_STEPS = """
 next, in {repository}:
-  cargo build --release && export PATH="$PWD/target/release:$PATH"    # the command `posthaste`
+  cargo build --release --bin posthaste && export PATH="$PWD/target/release:$PATH"    # the command `posthaste`
   posthaste apply -f samples/orders.yaml                  # the topic `orders`; its endpoint is 127.0.0.1:9000
   posthaste publish orders --file samples/cloudevents/order-paid.json"""
 

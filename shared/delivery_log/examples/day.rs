@@ -2,7 +2,7 @@
 //! read. Run by hand:
 //!
 //! ```sh
-//! cargo run --release -p posthaste-delivery-log --example day -- FOLDER RECORDS PAYLOAD_BYTES
+//! cargo run --profile dist -p posthaste-delivery-log --example day -- FOLDER RECORDS PAYLOAD_BYTES
 //! ```
 //!
 //! With 0 records, it asks the day that lies in the folder.

@@ -26,7 +26,10 @@ class LocalStack(Case):
         repository, build, apply, publish = said
         self.assertEqual(pathlib.Path(repository.rstrip(":")), ROOT)
         self.assertTrue(
-            build.startswith('cargo build --release && export PATH="$PWD/target/release:$PATH"'), build
+            build.startswith(
+                'cargo build --release --bin posthaste && export PATH="$PWD/target/release:$PATH"'
+            ),
+            build,
         )
         for line, program, file in (
             (apply, "posthaste apply -f", "samples/orders.yaml"),

@@ -10,6 +10,7 @@ mod tool;
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -141,9 +142,16 @@ fn installed(tool: Tool) -> PathBuf {
     program
 }
 
-/// A port that is free now. Another process may take it before the emulator does, which then ends
-/// at once.
+/// Ports for emulators: below those that the system gives to whoever asks for any, and those of
+/// `tests/docs`. An emulator listens seconds after its port was found to be free.
+const PORTS: Range<u16> = 12_000..20_000;
+
+/// A port that is free now. Processes that look at the same moment begin at different ones.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port on 127.0.0.1");
-    listener.local_addr().expect("the listener is bound").port()
+    let ids = std::process::id() % u32::from(PORTS.end - PORTS.start);
+    let first = PORTS.start + u16::try_from(ids).expect("it is smaller than the range");
+    (first..PORTS.end)
+        .chain(PORTS.start..first)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("a free port on 127.0.0.1")
 }

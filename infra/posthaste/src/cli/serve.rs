@@ -128,19 +128,26 @@ struct OutOfBounds {
     greatest: i64,
 }
 
-/// The same filter, if every word in it is a level or has one. `tracing` takes any other word for
+/// The same filter without spaces, if every word in it is a level or has one. `tracing` takes any other word for
 /// the name of a target, so that a mistyped level would silence everything else.
 fn check_log_filter(text: &str) -> Result<String, LogFilterError> {
-    text.parse::<Targets>()?;
-    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
-    let mut words = text
+    let words: Vec<_> = text
         .split(',')
         .map(str::trim)
-        .filter(|word| !word.is_empty() && !word.contains('='));
-    match words.find(|word| !is_level(word)) {
-        Some(word) => Err(LogFilterError::NotALevel(word.to_owned())),
-        None => Ok(text.to_owned()),
+        .filter(|word| !word.is_empty())
+        .collect();
+    for word in &words {
+        if word.contains('[') {
+            return Err(LogFilterError::Span((*word).to_owned()));
+        }
+        if !word.contains('=') && word.parse::<LevelFilter>().is_err() {
+            return Err(LogFilterError::NotALevel((*word).to_owned()));
+        }
     }
+    // `Targets` takes spaces for a part of a name, and an empty word for a level.
+    let filter = words.join(",");
+    filter.parse::<Targets>()?;
+    Ok(filter)
 }
 
 /// Error of a text that is no log filter.
@@ -152,4 +159,8 @@ enum LogFilterError {
         "{0:?} is not one of off, error, warn, info, debug, trace; of one target it is written as {0}=debug"
     )]
     NotALevel(String),
+    #[error(
+        "{0:?} asks for a span, and serve has none; a target and its level are written as posthaste_deliver=debug"
+    )]
+    Span(String),
 }

@@ -68,7 +68,8 @@ fn a_log_filter_that_would_silence_the_server_is_2() {
         ("verbose", "\"verbose\""),
         ("info,posthaste_deliver", "posthaste_deliver=debug"),
         ("posthaste=loud", "--log-filter"),
-        ("info,[delivery{topic=orders}]=trace", "--log-filter"),
+        ("info,[delivery{topic=orders}]=trace", "asks for a span"),
+        ("info,posthaste_deliver[span]=debug", "asks for a span"),
     ] {
         // The file is not there: a server whose filter is accepted ends with 1.
         check(
@@ -83,7 +84,12 @@ fn a_log_filter_that_would_silence_the_server_is_2() {
             &["--log-filter", word],
         );
     }
-    for good in ["debug", "off", "WARN,posthaste_deliver=debug"] {
+    for good in [
+        "debug",
+        "off",
+        "WARN,posthaste_deliver=debug",
+        " info, posthaste_deliver=debug,",
+    ] {
         check(
             &["serve", "--config", "/does/not/exist", "--log-filter", good],
             1,
