@@ -30,10 +30,11 @@ class Sink:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
                 status = sink.next_status(self.path)
+                # Before the answer: whoever has it may ask at once what was received.
+                sink.requests[self.path].put(Received(self.path, dict(self.headers), body))
                 self.send_response(status)
                 self.send_header("content-length", "0")
                 self.end_headers()
-                sink.requests[self.path].put(Received(self.path, dict(self.headers), body))
 
             def log_message(self, *_):
                 pass
