@@ -10,10 +10,12 @@ export PATH := tools / "kit/bin" + ":" + env("PATH")
 # The program that the suites start: one that is given, or that of the tests, which is built with the same features.
 program := env("POSTHASTE_BIN", target / "debug/posthaste")
 
+# How often `just stress` repeats: `just count=3 stress NAME`.
+count := "30"
+
 # Builds the whole workspace, whichever tests it runs: other packages would mean other features of what they
 # share, and everything built again. The packages of a bare `cargo test` happen to have the same features.
 nextest := "cargo nextest run --workspace --locked"
-slow := "(package(/^posthaste-tests/) + package(posthaste-simulation-long)) - package(posthaste-tests-aws)"
 
 [private]
 default:
@@ -37,19 +39,19 @@ test-quick *args:
 test-suite suite *args: programs
     POSTHASTE_BIN={{ program }} tests/suite "$@"
 
-# Long simulations, end to end, kill -9, counts, conformance; or those with NAME in their own, their program's or their package's name
-test-slow name="" *args: programs
+# Long simulations, end to end, kill -9, counts, conformance; or some: a part of a name, or -E 'binary(kill_nine)'
+test-slow *args: programs
     tests/counts/strace
-    @if [ "$#" -gt 0 ]; then shift; fi; POSTHASTE_BIN={{ program }} {{ nextest }} -E '({{ slow }}) & {{ if name == "" { "all()" } else { "(test(~" + name + ") | binary(~" + name + ") | package(~" + name + "))" } }}' "$@"
+    POSTHASTE_BIN={{ program }} {{ nextest }} --profile slow "$@"
 
 # Everything that must pass, as CI runs it
 ci:
     tests/run
 
-# Repeat tests, each time in a process of its own; NAME as above
-stress name="" count="30": programs
+# Repeat tests, each time in a process of its own: a part of a name, or -E 'binary(kill_nine)'; without, all
+stress *args: programs
     tests/counts/strace
-    POSTHASTE_BIN={{ program }} {{ nextest }} --profile stress --stress-count {{ count }} -E 'not package(posthaste-tests-aws) & {{ if name == "" { "all()" } else { "(test(~" + name + ") | binary(~" + name + ") | package(~" + name + "))" } }}'
+    POSTHASTE_BIN={{ program }} {{ nextest }} --profile stress --stress-count {{ count }} "$@"
 
 # A bench by its name, of the program as it is given to others, unless POSTHASTE_BIN names another
 bench name *args:
