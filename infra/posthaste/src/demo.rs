@@ -24,7 +24,7 @@ use posthaste_settings::LogFormat;
 use posthaste_system::SystemClock;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use ureq::http::Method;
 
@@ -39,6 +39,7 @@ use crate::commands::{Applied, Session, put};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 use crate::serve::{App, ServeSettings, log};
+use crate::threads::server_runtime;
 
 /// The data folder, if no other is named.
 const DATA_DIR: &str = "./posthaste-data/demo";
@@ -92,10 +93,7 @@ pub fn run(global: &Global) -> Result<Reply, CommandError> {
         .unwrap_or_else(|| PathBuf::from(DATA_DIR));
     folder::prepare(&data_dir).map_err(DemoError::Folder)?;
     log::start(Some(LogFormat::Pretty), LOG_FILTER);
-    let runtime = runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(DemoError::Start)?;
+    let runtime = server_runtime().map_err(DemoError::Start)?;
     let addresses = AddressPolicy {
         allowed: vec![loopback()],
         ..AddressPolicy::default()

@@ -10,6 +10,7 @@ pub mod output;
 pub mod serve;
 mod signals;
 mod signature;
+mod threads;
 pub mod yaml;
 
 use std::ffi::OsString;

@@ -18,7 +18,6 @@ use posthaste_ports::Clock;
 use posthaste_system::SystemClock;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::runtime;
 
 use self::received::{Received, Verdict};
 use crate::cli::{Global, ListenArgs};
@@ -26,6 +25,7 @@ use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 use crate::signals::Signals;
 use crate::signature::verify;
+use crate::threads::server_runtime;
 
 /// Largest body that is read: a batch has 1 MB, or one event of 1,000,000 bytes and its envelope.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -83,10 +83,7 @@ pub(crate) fn run(global: &Global, arguments: &ListenArgs) -> Result<Reply, Comm
         delay: arguments.delay,
         is_json: global.json,
     };
-    let runtime = runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(ListenError::Process)?;
+    let runtime = server_runtime().map_err(ListenError::Process)?;
     runtime.block_on(listen(arguments.port, receiver))?;
     Ok(Reply::silent())
 }

@@ -1,13 +1,10 @@
 //! The process around a server: its log, its signals, its end.
 
-use std::env;
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
 use posthaste_settings::{Values, table};
-use tokio::runtime;
 
 use super::app::App;
 use super::error::ServeError;
@@ -17,13 +14,11 @@ use crate::cli::{Global, ServeArgs};
 use crate::commands::{ADMIN_KEY_FILE, Checked, check_files};
 use crate::error::CommandError;
 use crate::signals::Signals;
+use crate::threads::server_runtime;
 
 /// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which
 /// leaves nothing behind if it is cut short.
 const BLOCKING_AT_END_MAX: Duration = Duration::from_secs(1);
-
-/// The variable by which tokio itself takes the number of threads.
-const WORKERS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
 /// Serves until a signal comes.
 pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
@@ -44,24 +39,11 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     let files_max = descriptors::raise_limit();
     let requests = &mut settings.connections.requests_max;
     *requests = descriptors::requests_max(*requests, files_max);
-    let mut runtime = runtime::Builder::new_multi_thread();
-    if env::var_os(WORKERS_VARIABLE).is_none() {
-        runtime.worker_threads(workers());
-    }
-    let runtime = runtime.enable_all().build().map_err(ServeError::Process)?;
+    let runtime = server_runtime().map_err(ServeError::Process)?;
     let ended = runtime.block_on(serve(&settings, files));
     runtime.shutdown_timeout(BLOCKING_AT_END_MAX);
     ended?;
     Ok(())
-}
-
-/// The number of threads for connections and deliveries: one core is left to the thread that
-/// commits, and to the kernel. Threads wake each other whenever there is work for one, so one too
-/// many costs up to a fifth of the processor time (decision 0163).
-fn workers() -> usize {
-    available_parallelism()
-        .map_or(1, |cores| cores.get() - 1)
-        .max(1)
 }
 
 async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), ServeError> {

@@ -1,9 +1,11 @@
 //! A server as a process: its life, and the commands against it. Delivery itself is tested end to
 //! end in `tests/`.
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{Server, failure, run};
@@ -335,16 +337,16 @@ fn the_admin_key_is_made_once_and_opens_the_next_run_too() {
     let folder = folder();
     let server = Server::start(folder.path(), &[]);
     let path = folder.path().join("admin.key");
-    let key = std::fs::read_to_string(&path).unwrap();
+    let key = fs::read_to_string(&path).unwrap();
     assert_eq!(
-        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
     );
     server.json(&["apply", "-f", "-"], &topics("https://a.example/", "a"));
     server.signal("TERM");
     assert_eq!(server.end(), Some(0));
     let server = Server::start(folder.path(), &[]);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), key);
+    assert_eq!(fs::read_to_string(&path).unwrap(), key);
     let output = run(&[
         "topics",
         "--json",
@@ -428,12 +430,12 @@ fn an_address_that_is_taken_is_refused() {
 fn a_configuration_is_applied_at_the_start_and_a_typo_in_it_prevents_the_start() {
     let (folder, files) = (folder(), folder());
     let good = files.path().join("good.yaml");
-    std::fs::write(&good, topics("https://a.example/", "a")).unwrap();
+    fs::write(&good, topics("https://a.example/", "a")).unwrap();
     let mut server = Server::start(folder.path(), &["--config", good.to_str().unwrap()]);
     assert_eq!(server.wait_for_log("change"), "created");
     assert_eq!(server.json(&["topics"], "")["topics"][0]["name"], "orders");
     let bad = files.path().join("bad.yaml");
-    std::fs::write(&bad, "topics:\n  orders: { bogus: 1 }\n").unwrap();
+    fs::write(&bad, "topics:\n  orders: { bogus: 1 }\n").unwrap();
     let (code, text) = failure(&run(&["serve", "--config", bad.to_str().unwrap()]));
     assert!(code == 3 && text.contains("bad.yaml:2:13"), "{code} {text}");
 }
@@ -545,7 +547,7 @@ SMTPMaxThrottlingDelayInterval: 00:00:00.500
 fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
     let (folder, files) = (folder(), folder());
     let settings = files.path().join("pressure.yaml");
-    std::fs::write(&settings, SMALL_QUEUE).unwrap();
+    fs::write(&settings, SMALL_QUEUE).unwrap();
     let arguments = [
         "--pressure-profile",
         "exchange-2013",
@@ -624,4 +626,59 @@ fn no_more_requests_are_answered_at_once_than_open_files_allow() {
         .filter(|line| line.contains(r#""requests_max":128"#))
         .count();
     assert_eq!(said, 1, "{until_listening:?}");
+}
+
+/// The system gives the process too few threads: that says nothing of the folder, which is whole.
+#[test]
+fn too_few_threads_are_a_sentence_and_the_folder_stays_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    let server = Server::start(&dir, &[]);
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(0));
+    // Another user may not reach the program where it was built.
+    let (built, program) = (
+        env!("CARGO_BIN_EXE_posthaste"),
+        folder.path().join("program"),
+    );
+    if fs::hard_link(built, &program).is_err() {
+        fs::copy(built, &program).unwrap();
+    }
+    let user = 54_321;
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        give(&dir, user);
+    }
+    let before = fs::read(dir.join("posthaste.redb")).unwrap();
+    for limit in ["1", "2", "3"] {
+        // The limit counts the threads of a user, and does not bind root.
+        let mut command = if is_root {
+            let mut command = Command::new("setpriv");
+            command.args([&format!("--reuid={user}"), "--clear-groups", "prlimit"]);
+            command
+        } else {
+            Command::new("prlimit")
+        };
+        command.env("TOKIO_WORKER_THREADS", "1");
+        command.arg(format!("--nproc={limit}")).arg(&program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
+        let ended = command.arg(&dir).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{limit}: {said}");
+        assert!(said.contains("ulimit -u"), "{limit}: {said}");
+        assert!(!said.contains("panicked"), "{limit}: {said}");
+        assert!(!said.contains("move the file away"), "{limit}: {said}");
+    }
+    assert!(fs::read(dir.join("posthaste.redb")).unwrap() == before);
+}
+
+/// Gives a folder and what is in it to another user.
+fn give(path: &Path, user: u32) {
+    chown(path, Some(user), None).unwrap();
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path(), user);
+        }
+    }
 }

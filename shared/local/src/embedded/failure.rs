@@ -56,30 +56,37 @@ impl EngineError {
         }
     }
 
-    /// Advice for an operator whose folder cannot be opened.
+    /// Advice for an operator whose folder cannot be opened. Only where the file's own bytes are
+    /// wrong does it say how to go on without them: whoever follows that gives up what they held.
     pub(super) fn advice(&self) -> &'static str {
-        let io = match self {
-            Self::NewerFormat(_) => {
-                return "start the version of posthaste that wrote it, or a newer one";
+        match self {
+            Self::NewerFormat(_) => START_NEWER,
+            Self::Thread(_) => {
+                "raise the limit of processes and threads (ulimit -u, TasksMax of systemd, the container's \
+                 limit of PIDs), then start again"
             }
-            Self::Disk(io) => Some(io),
+            Self::Disk(io) => advice_on_io(io),
             Self::Redb(error) => match &**error {
-                redb::Error::Io(io) => Some(io),
-                _ => None,
+                redb::Error::Io(io) => advice_on_io(io),
+                redb::Error::DatabaseAlreadyOpen => {
+                    "end the process that has it open, then start again"
+                }
+                // What a file holds whose tables are others than ours.
+                redb::Error::TableTypeMismatch { .. }
+                | redb::Error::TableIsMultimap(_)
+                | redb::Error::TableDoesNotExist(_)
+                | redb::Error::UpgradeRequired(_)
+                | redb::Error::TypeDefinitionChanged { .. } => BEGIN_EMPTY,
+                _ if self.is_damage() => BEGIN_EMPTY,
+                _ => START_AGAIN,
             },
-            _ => None,
-        };
-        let is_of_content = |kind| {
-            matches!(
-                kind,
-                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
-            )
-        };
-        if io.is_some_and(|io| !is_of_content(io.kind())) {
-            return "see to the disk and its permissions, then start again";
+            Self::Foreign(_)
+            | Self::Object(_)
+            | Self::Panicked(_)
+            | Self::Lost { .. }
+            | Self::Misplaced { .. } => BEGIN_EMPTY,
+            Self::Closed => START_AGAIN,
         }
-        "it is damaged or was not written by posthaste; restore the data folder from a backup, or move the \
-         file away to begin with an empty store (`posthaste check` says what can still be read)"
     }
 
     pub(super) fn kind(&self) -> ErrorKind {
@@ -101,6 +108,22 @@ impl EngineError {
         } else {
             ErrorKind::Other
         }
+    }
+}
+
+const START_NEWER: &str = "start the version of posthaste that wrote it, or a newer one";
+
+const START_AGAIN: &str = "see to the cause, then start again";
+
+const BEGIN_EMPTY: &str = "it is damaged or was not written by posthaste; restore the data folder from a \
+     backup, or move the file away to begin with an empty store (`posthaste check` says what can still be \
+     read)";
+
+/// Advice on an error of the system. Of some the file's own bytes are the cause.
+fn advice_on_io(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => BEGIN_EMPTY,
+        _ => "see to the disk, its permissions and the limits of the process, then start again",
     }
 }
 
@@ -156,4 +179,65 @@ impl OpenError {
 fn in_process(pid: Option<u32>) -> String {
     pid.map(|pid| format!(" (process {pid})"))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redb(error: redb::Error) -> EngineError {
+        EngineError::Redb(Box::new(error))
+    }
+
+    fn io(kind: io::ErrorKind) -> io::Error {
+        kind.into()
+    }
+
+    /// Whoever follows the advice for a damaged file gives up what is in it.
+    #[test]
+    fn advice_gives_data_up_for_damage_alone() {
+        let whole = [
+            EngineError::Thread(io(io::ErrorKind::WouldBlock)),
+            EngineError::Closed,
+            EngineError::NewerFormat(99),
+            EngineError::Disk(io(io::ErrorKind::PermissionDenied)),
+            EngineError::Disk(io(io::ErrorKind::OutOfMemory)),
+            EngineError::Disk(io(io::ErrorKind::StorageFull)),
+            EngineError::Disk(io::Error::from_raw_os_error(24)),
+            redb(redb::Error::Io(io(io::ErrorKind::ReadOnlyFilesystem))),
+            redb(redb::Error::Io(io(io::ErrorKind::NotFound))),
+            redb(redb::Error::DatabaseAlreadyOpen),
+            redb(redb::Error::DatabaseClosed),
+            redb(redb::Error::PreviousIo),
+            redb(redb::Error::RepairAborted),
+            redb(redb::Error::TransactionPoisoned),
+            redb(redb::Error::Unsupported),
+        ];
+        for error in whole {
+            assert!(!error.advice().contains("move the file"), "{error:?}");
+            assert!(error.advice().contains("start"), "{error:?}");
+        }
+        let damaged = [
+            EngineError::Panicked("an index".to_owned()),
+            EngineError::Lost {
+                table: "messages",
+                expected: 2,
+                found: 1,
+            },
+            EngineError::Misplaced {
+                table: "messages",
+                row: "1".to_owned(),
+            },
+            EngineError::Foreign("folder"),
+            EngineError::Disk(io(io::ErrorKind::UnexpectedEof)),
+            redb(redb::Error::Io(io(io::ErrorKind::InvalidData))),
+            redb(redb::Error::Corrupted("a page".to_owned())),
+            redb(redb::Error::UnorderedKey),
+            redb(redb::Error::UpgradeRequired(1)),
+            redb(redb::Error::TableDoesNotExist("messages".to_owned())),
+        ];
+        for error in damaged {
+            assert!(error.advice().contains("move the file"), "{error:?}");
+        }
+    }
 }
