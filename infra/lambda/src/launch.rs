@@ -100,7 +100,7 @@ fn start<E: Environment>() -> Result<(E, Clients, S3Store), Error> {
     telemetry::start(&telemetry);
     let aws = AwsSettings::from_env(|name| env::var(name).ok());
     let (common, environment) = environment?;
-    let clients = Clients::new(&aws?);
+    let clients = Clients::new(&aws?).with_message_groups(common.sends_message_groups);
     let state = clients.store(&common.state_bucket);
     Ok((environment, clients, state))
 }

@@ -48,6 +48,10 @@ const LAMBDA_WAITING: Form = Form::Number(1, 1000);
 /// At most five minutes, because a deleted key still opens its topic until then.
 const MAX_AGE_SECS: Form = Form::Number(0, 300);
 
+/// The sizes of a batch that an event source mapping takes.
+/// <https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html>
+const BATCH_SIZE: Form = Form::Number(1, 10_000);
+
 /// The schedule starts monitor once a minute.
 const INTERVAL_SECS: Form = Form::Number(1, 60);
 
@@ -322,6 +326,9 @@ table! {
     DELIVERY_LOG_RETENTION_DAYS: u16 = parsed, None,
         Some(Variable::new("DELIVERY_LOG_RETENTION_DAYS", Form::Number(1, 3650), &[Manage])
             .default("7").parameter("DeliveryLogRetentionDays"));
+    DELIVER_BATCH_SIZE: u16 = parsed, None,
+        Some(Variable::new("DELIVER_BATCH_SIZE", BATCH_SIZE, &Function::ALL).default("10")
+            .parameter("DeliverBatchSize"));
     REQUESTS_MAX: u16 = parsed, None,
         Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256")
             .parameter("RequestsMax"));

@@ -26,7 +26,7 @@ use aws_smithy_runtime_api::client::interceptors::SharedInterceptor;
 use aws_types::SdkConfig;
 use posthaste_ports::{Clock, QueueName};
 
-use crate::queue::{QueueUrls, SqsQueue};
+use crate::queue::{QueueUrls, SqsCalls, SqsQueue};
 use crate::store::S3Store;
 pub use answers::StackAnswers;
 use connector::LazyClient;
@@ -51,6 +51,7 @@ struct Shared {
     config: SdkConfig,
     sleep: SharedAsyncSleep,
     is_traced: bool,
+    sends_groups: bool,
     sqs: OnceLock<aws_sdk_sqs::Client>,
     s3: OnceLock<aws_sdk_s3::Client>,
 }
@@ -65,6 +66,7 @@ impl Clients {
             config: config(settings, &sleep),
             sleep,
             is_traced: true,
+            sends_groups: false,
             sqs: OnceLock::new(),
             s3: OnceLock::new(),
         };
@@ -88,10 +90,29 @@ impl Clients {
         }
     }
 
+    /// Clients whose messages carry their `MessageGroupId`, or carry none, as at the start. SQS
+    /// serves groups fairly, and bills each request as one to a fair queue.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
+    pub fn with_message_groups(&self, sends_groups: bool) -> Self {
+        let shared = Shared {
+            sends_groups,
+            ..Shared::clone(&self.shared)
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
     /// The queue `name`, whose successors may go to the queues that `urls` knows.
     pub fn queue<C: Clock>(&self, name: QueueName, urls: QueueUrls, clock: C) -> SqsQueue<C> {
         let client = self.shared.sqs.get_or_init(|| self.shared.sqs_client());
-        SqsQueue::new(client.clone(), name, urls, clock)
+        let calls = SqsCalls {
+            client: client.clone(),
+            name,
+            urls: Arc::new(urls),
+            sends_groups: self.shared.sends_groups,
+        };
+        SqsQueue::new(calls, clock)
     }
 
     /// The object store in `bucket`.

@@ -11,16 +11,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use posthaste_ports::{
-    Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName, QueueReceiver,
+    Clock, ErrorKind, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
 };
 
 use crate::clients::failure::failure;
 pub use calls::QueueUrls;
-use calls::{BatchCalls, SENDING, SqsCalls};
+pub(crate) use calls::SqsCalls;
+use calls::{BatchCalls, SENDING};
 use receive::whole_secs;
 use replace::Replacer;
 
@@ -39,8 +39,7 @@ pub struct SqsQueue<C> {
 }
 
 impl<C: Clock> SqsQueue<C> {
-    pub(crate) fn new(client: Client, name: QueueName, urls: QueueUrls, clock: C) -> Self {
-        let calls = SqsCalls::new(client, name, urls);
+    pub(crate) fn new(calls: SqsCalls, clock: C) -> Self {
         Self {
             replacer: Arc::new(Replacer::new(calls.clone(), clock)),
             calls,

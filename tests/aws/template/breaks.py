@@ -104,6 +104,11 @@ BREAKS = {
         without("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3"),
         property_of("RedriveQueue", "RedriveAllowPolicy sourceQueueArns 3 Fn::Sub 1 Id", "any"),
     ],
+    "queues-take-the-largest-message": [
+        property_of("DeliveriesQueue", "MaximumMessageSize", 262_144),
+        property_of("RecordsQueue", "MaximumMessageSize", 1_048_575),
+        without("RedriveQueue", "MaximumMessageSize"),
+    ],
     "the-redrive-queue-keeps-as-long-as-its-sources": [
         property_of("RedriveQueue", "MessageRetentionPeriod", 345_600),
         property_of("DeliveriesQueue", "MessageRetentionPeriod", 345_600),

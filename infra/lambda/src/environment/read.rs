@@ -15,6 +15,11 @@ use super::variables::{EnvironmentError, Variables};
 pub struct CommonEnvironment {
     /// The state bucket.
     pub state_bucket: String,
+    /// Whether messages name their subscription as `MessageGroupId`, so that SQS serves
+    /// subscriptions fairly. That is of use only where an invocation of deliver takes one message:
+    /// a message stays in flight until its invocation ends, so that in a larger batch those of
+    /// quick subscriptions look as slow as their neighbours.
+    pub sends_message_groups: bool,
     /// Log level, and names of metrics.
     pub telemetry: TelemetrySettings,
 }
@@ -30,8 +35,10 @@ impl CommonEnvironment {
             .get(&table::METRICS_BY)
             .and_then(|by| MetricsBy::named(&by));
         let metrics_by = metrics_by.unwrap_or_default();
+        let batch_size = variables.get(&table::DELIVER_BATCH_SIZE);
         Self {
             state_bucket,
+            sends_message_groups: batch_size == Some(1),
             telemetry: TelemetrySettings {
                 log_level,
                 metrics_namespace,

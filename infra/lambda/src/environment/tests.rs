@@ -109,6 +109,16 @@ fn each_function_reads_the_variables_that_the_table_gives_it_and_no_others() {
     check::<RecordEnvironment>(Function::Record);
 }
 
+/// SQS tells slow subscriptions from quick ones only while each message has an invocation of its
+/// own, and asks more for messages with a group.
+#[test]
+fn messages_have_a_group_in_batches_of_one_alone() {
+    for (size, expected) in [("1", true), ("2", false), ("10", false), ("10000", false)] {
+        let read = read_all::<PublishEnvironment>(&[("DELIVER_BATCH_SIZE", size)]);
+        assert_eq!(read.unwrap().0.sends_message_groups, expected, "{size}");
+    }
+}
+
 #[test]
 fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let (common, publish): (_, PublishEnvironment) = read_all(&[]).unwrap();
@@ -118,10 +128,11 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
     assert!(publish.settings.stores_for_log);
     let CommonEnvironment {
         state_bucket,
+        sends_message_groups,
         telemetry,
-        ..
     } = common;
     assert_eq!(state_bucket, "state");
+    assert!(!sends_message_groups);
     assert_eq!(telemetry.log_level, LevelFilter::INFO);
     assert_eq!(telemetry.metrics_namespace, "posthaste");
     assert_eq!(telemetry.metrics_by, MetricsBy::Stack);

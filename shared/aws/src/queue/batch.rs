@@ -27,27 +27,29 @@ pub(super) enum EntryError {
     Incomplete(#[from] BuildError),
 }
 
-/// Entries whose ids are their places.
+/// Entries whose ids are their places, with the messages' groups or without.
 pub(super) fn send_entries(
     messages: Vec<OutgoingMessage>,
+    sends_groups: bool,
 ) -> Result<Vec<SendMessageBatchRequestEntry>, EntryError> {
     messages
         .into_iter()
         .enumerate()
-        .map(|(place, message)| send_entry(place, message))
+        .map(|(place, message)| send_entry(place, message, sends_groups))
         .collect()
 }
 
 fn send_entry(
     place: usize,
     message: OutgoingMessage,
+    sends_groups: bool,
 ) -> Result<SendMessageBatchRequestEntry, EntryError> {
     // A body with a single owner is not copied.
     let body = String::from_utf8(message.body.into())?;
     let entry = SendMessageBatchRequestEntry::builder()
         .id(place.to_string())
         .message_body(body)
-        .set_message_group_id(message.group)
+        .set_message_group_id(message.group.filter(|_| sends_groups))
         // Always set, because a queue may have a delay of its own.
         .delay_seconds(message.delay_secs.into());
     Ok(entry.build()?)
@@ -262,18 +264,22 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_says_body_group_and_delay() {
+    fn an_entry_says_body_and_delay_and_the_group_if_groups_are_sent() {
         let message = OutgoingMessage {
             body: Bytes::from("b\u{fc}"),
             group: Some("g".to_owned()),
             delay_secs: 900,
         };
-        let entry = send_entries(vec![message]).unwrap().remove(0);
-        assert_eq!((entry.id(), entry.message_body()), ("0", "b\u{fc}"));
-        assert_eq!(
-            (entry.message_group_id(), entry.delay_seconds()),
-            (Some("g"), Some(900))
-        );
+        for (sends_groups, group) in [(true, Some("g")), (false, None)] {
+            let entry = send_entries(vec![message.clone()], sends_groups)
+                .unwrap()
+                .remove(0);
+            assert_eq!((entry.id(), entry.message_body()), ("0", "b\u{fc}"));
+            assert_eq!(
+                (entry.message_group_id(), entry.delay_seconds()),
+                (group, Some(900))
+            );
+        }
     }
 
     #[test]
@@ -284,7 +290,7 @@ mod tests {
             delay_secs: 0,
         };
         assert!(matches!(
-            send_entries(vec![message]),
+            send_entries(vec![message], false),
             Err(EntryError::Text(_))
         ));
     }

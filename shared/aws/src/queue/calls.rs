@@ -36,21 +36,15 @@ pub(super) trait BatchCalls: Send + Sync + 'static {
 
 /// SQS itself.
 #[derive(Debug, Clone)]
-pub(super) struct SqsCalls {
-    pub(super) client: Client,
-    pub(super) name: QueueName,
-    urls: Arc<QueueUrls>,
+pub(crate) struct SqsCalls {
+    pub(crate) client: Client,
+    pub(crate) name: QueueName,
+    pub(crate) urls: Arc<QueueUrls>,
+    /// Whether messages carry their `MessageGroupId`.
+    pub(crate) sends_groups: bool,
 }
 
 impl SqsCalls {
-    pub(super) fn new(client: Client, name: QueueName, urls: QueueUrls) -> Self {
-        Self {
-            client,
-            name,
-            urls: Arc::new(urls),
-        }
-    }
-
     /// The URL of a queue. A queue that this function may not reach is refused before anything is
     /// sent.
     pub(super) fn url(&self, doing: &'static str, queue: QueueName) -> Result<&str, PortError> {
@@ -76,7 +70,8 @@ impl BatchCalls for SqsCalls {
         messages: Vec<OutgoingMessage>,
     ) -> Result<Vec<ItemResult<MessageId>>, PortError> {
         let count = messages.len();
-        let entries = batch::send_entries(messages).map_err(|e| invalid(SENDING, e))?;
+        let entries =
+            batch::send_entries(messages, self.sends_groups).map_err(|e| invalid(SENDING, e))?;
         let request = self
             .client
             .send_message_batch()

@@ -93,6 +93,19 @@ def the_redrive_queue_keeps_as_long_as_its_sources(stack):
 
 
 @rule
+def queues_take_the_largest_message(stack):
+    # The default has changed once: a queue that does not say its size has that of the day it was made.
+    size = re.search(
+        r"SQS_MESSAGE_BYTES_MAX: usize = ([\d_]+);",
+        (ROOT / "shared/core/src/model/limits.rs").read_text(),
+    )
+    largest = int(size[1].replace("_", ""))
+    for name, queue in stack.of("AWS::SQS::Queue").items():
+        if queue.get("MaximumMessageSize") != largest:
+            yield f"{name}: takes messages of {queue.get('MaximumMessageSize')} bytes, but {largest} are sent"
+
+
+@rule
 def queues_outlive_the_stack(stack):
     for name, one in stack.resources.items():
         if one["Type"] == "AWS::SQS::Queue" and not outlives(one):

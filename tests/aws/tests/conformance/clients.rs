@@ -6,7 +6,8 @@ use aws_smithy_types::retry::RetryConfig;
 use posthaste_aws::{AwsSettings, Clients};
 use posthaste_tests_aws::emulator::{ACCESS_KEY, REGION};
 
-/// The clients that a function would have, if its environment named this endpoint.
+/// The clients that a function would have, if its environment named this endpoint and batches of
+/// one message.
 pub(crate) fn clients(endpoint: &str) -> Clients {
     let variable = |name: &str| match name {
         "AWS_REGION" => Some(REGION),
@@ -15,7 +16,8 @@ pub(crate) fn clients(endpoint: &str) -> Clients {
         _ => None,
     };
     let settings = AwsSettings::from_env(|name| variable(name).map(str::to_owned));
-    Clients::new(&settings.expect("settings that a function would have"))
+    let clients = Clients::new(&settings.expect("settings that a function would have"));
+    clients.with_message_groups(true)
 }
 
 /// Plain clients of the SDK, for work that the adapters do not do: they make queues and buckets,

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use case::{Case, Measured};
-use loads::{FAILING, HEALTHY, LIMITED, RATE, SLOW, SUSTAINED};
+use loads::{FAILING, HEALTHY, LIMITED, LONGER, RATE, SLOW, SUSTAINED};
 
 use crate::world::BATCH_MAX;
 
@@ -108,6 +108,13 @@ fn a_slow_endpoint_delays_healthy_ones_unless_its_rate_or_the_batches_are_bounde
     );
     assert!([slow, plain].iter().all(|wait| *wait > BOUNDED_WAIT_MAX));
     assert_shown(&tables::slow(&SLOW, &measured));
+}
+
+/// The waits grow with the load's length: there is no end to them while it lasts.
+#[test]
+fn healthy_waits_beside_a_slow_endpoint_grow_with_the_load() {
+    let measured = run(&LONGER);
+    assert_shown(&tables::longer(&LONGER, &measured));
 }
 
 #[test]

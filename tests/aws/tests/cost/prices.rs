@@ -9,6 +9,10 @@ use crate::world::{WAKE_LOOK, WAKE_REST};
 /// One SQS request of up to 64 KB, standard queues. <https://aws.amazon.com/sqs/pricing/>
 pub(crate) const SQS_REQUEST: f64 = 0.40 / MILLION;
 
+/// The same for a message with a `MessageGroupId`. AWS asks $0.10 a million more for fair queues; every
+/// request for such a message is taken for one. <https://aws.amazon.com/sqs/pricing/>
+pub(crate) const SQS_FAIR_REQUEST: f64 = 0.50 / MILLION;
+
 /// One PUT or LIST of S3 Standard. <https://aws.amazon.com/s3/pricing/>
 const S3_PUT: f64 = 5.0 / MILLION;
 

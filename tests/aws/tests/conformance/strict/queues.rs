@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
+use aws_sdk_sqs::types::{
+    MessageSystemAttributeName, QueueAttributeName, SendMessageBatchRequestEntry,
+};
+use bytes::Bytes;
+use posthaste_aws::QueueUrls;
 use posthaste_core::model::Timestamp;
+use posthaste_ports::{OutgoingMessage, QueueName, QueueReceiver, QueueSender, Successor};
+use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use posthaste_tests_aws::double::Double;
 use posthaste_tests_aws::emulator::{Emulator, Tool};
 
 use super::{Outcome, accepted, outcome, refused};
-use crate::clients::Sdk;
+use crate::clients::{Sdk, clients};
 
 const MEBIBYTE: usize = 1_048_576;
 
@@ -344,4 +350,63 @@ async fn another_url_is_another_queue() {
             .await;
         assert_eq!(outcome(sent), refused(400, "NonExistentQueue"), "{url}");
     }
+}
+
+/// A request with a group costs more than one without, and so does each request for its message.
+#[tokio::test]
+async fn message_groups_are_sent_only_where_they_are_asked_for() {
+    let double = Double::start(ManualClock::new(Timestamp::EPOCH)).await;
+    let url = double.queue("deliveries", None);
+    let sqs = Sdk::new(&double.endpoint()).sqs;
+    let message = |body: &'static [u8]| OutgoingMessage {
+        body: Bytes::from_static(body),
+        group: Some("orders.billing".to_owned()),
+        delay_secs: 0,
+    };
+    for (sends_groups, expected) in [(false, None), (true, Some("orders.billing"))] {
+        let urls = QueueUrls::from([(QueueName::Deliveries, url.clone())]);
+        let clients = clients(&double.endpoint()).with_message_groups(sends_groups);
+        let queue = clients.queue(QueueName::Deliveries, urls, SystemClock);
+        queue.send_batch(vec![message(b"first")]).await.unwrap();
+        assert_eq!(
+            received(&sqs, &url).await,
+            (Some("first".to_owned()), expected.map(str::to_owned))
+        );
+
+        queue.send_batch(vec![message(b"replaced")]).await.unwrap();
+        let request = posthaste_ports::ReceiveRequest {
+            max: 1,
+            wait: std::time::Duration::ZERO,
+            visibility: std::time::Duration::from_mins(1),
+        };
+        let replaced = queue.receive(request).await.unwrap().remove(0);
+        let successor = Successor {
+            to: QueueName::Deliveries,
+            message: message(b"successor"),
+        };
+        queue
+            .replace(&replaced.receipt, vec![successor])
+            .await
+            .unwrap();
+        assert_eq!(
+            received(&sqs, &url).await,
+            (Some("successor".to_owned()), expected.map(str::to_owned))
+        );
+    }
+}
+
+/// The body and the group of the queue's next message.
+async fn received(sqs: &Client, url: &str) -> (Option<String>, Option<String>) {
+    let answer = sqs
+        .receive_message()
+        .queue_url(url)
+        .visibility_timeout(600)
+        .message_system_attribute_names(MessageSystemAttributeName::MessageGroupId)
+        .send()
+        .await;
+    let message = answer.unwrap().messages.unwrap().remove(0);
+    let group = message
+        .attributes
+        .and_then(|mut all| all.remove(&MessageSystemAttributeName::MessageGroupId));
+    (message.body, group)
 }

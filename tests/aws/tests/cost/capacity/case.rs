@@ -64,7 +64,7 @@ pub(super) const BACKLOG: Case = Case {
     pace: Duration::ZERO,
     is_batching: false,
     rate: None,
-    order: Order::Fair,
+    order: Order::Plain,
     answer_time: |_, _| QUICK,
 };
 

@@ -2,8 +2,10 @@
 
 use super::case::{Case, Measured};
 use super::lambda::QUICK;
+use super::queue::Order;
 use crate::prices::{
-    DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, SQS_REQUEST, invocation,
+    DELIVER_GB, DELIVER_SECONDS, PUBLISH_GB, PUBLISH_SECONDS, SQS_FAIR_REQUEST, SQS_REQUEST,
+    invocation,
 };
 
 /// `RequestsPerLinkStart` and `WaitingPerConnection`, and the most of one subscription: three
@@ -76,7 +78,11 @@ impl Needs {
         let publishes = 1.0 / case.per_request as f64;
         let publish = concurrency(EVENTS_PER_SECOND * publishes, PUBLISH_SECONDS);
         let deliver = (EVENTS_PER_SECOND * invocations * measured.seconds()).ceil();
-        let dollars = per_event(measured.queue.requests as f64) * SQS_REQUEST
+        let request = match case.order {
+            Order::Plain => SQS_REQUEST,
+            Order::Fair => SQS_FAIR_REQUEST,
+        };
+        let dollars = per_event(measured.queue.requests as f64) * request
             + publishes * invocation(PUBLISH_GB, PUBLISH_SECONDS)
             + invocations * invocation(DELIVER_GB, measured.seconds());
         Self {

@@ -89,6 +89,7 @@ pub(super) const SUSTAINED: [Case; 4] = [
         name: "the same with `DeliverBatchSize=1`",
         events: 500,
         batch: 1,
+        order: Order::Fair,
         ..ONE
     },
     Case {
@@ -143,12 +144,29 @@ pub(super) const SLOW: [Case; 6] = [
     Case {
         name: "the same with `DeliverBatchSize=1`",
         batch: 1,
+        order: Order::Fair,
         ..ONE_SLOW
     },
     Case {
         name: "the last, in a queue that is not fair",
         batch: 1,
-        order: Order::Plain,
+        ..ONE_SLOW
+    },
+];
+
+/// The same load beside the slow endpoint, for longer.
+pub(super) const LONGER: [Case; 4] = [
+    ONE_SLOW,
+    Case {
+        events: 600,
+        ..ONE_SLOW
+    },
+    Case {
+        events: 1_200,
+        ..ONE_SLOW
+    },
+    Case {
+        events: 2_400,
         ..ONE_SLOW
     },
 ];

@@ -1,7 +1,7 @@
 //! A model of an SQS standard queue in memory, on the manual clock: fair as AWS documents it, or
 //! plain.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +14,16 @@ use posthaste_ports::{
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
-/// A group is noisy with more than one in so many of the messages in flight.
+/// A group is noisy with more than one in so many of the messages in flight, or of the seconds that
+/// messages were in flight lately.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
-const NOISY_ONE_IN: usize = 10;
+const NOISY_ONE_IN: u32 = 10;
 
-/// A group with fewer messages in flight is never noisy (the same page).
-const NOISY_MIN: usize = 30;
+/// A group with fewer messages in flight is not noisy by their number (the same page).
+const NOISY_MIN: u32 = 30;
+
+/// The time that is lately. AWS names none; this is assumed.
+const LATELY: Duration = Duration::from_mins(1);
 
 /// Bytes that are billed as one request.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -27,10 +31,10 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// The order in which messages are given out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As they became due.
+    /// As they became due: messages are sent without a group.
+    #[default]
     Plain,
     /// The same, but those of noisy groups last.
-    #[default]
     Fair,
 }
 
@@ -49,7 +53,7 @@ struct Shared {
     numbers: u64,
     messages: BTreeMap<u64, Stored>,
     groups: BTreeMap<Option<String>, Group>,
-    in_flight: usize,
+    in_flight: u32,
     counts: Counts,
 }
 
@@ -58,7 +62,19 @@ struct Shared {
 struct Group {
     /// All of them by the time from which they are visible.
     by_time: BTreeSet<(Duration, u64)>,
-    in_flight: usize,
+    in_flight: u32,
+    processing: Processing,
+}
+
+/// The time for which a group's messages are and were in flight.
+#[derive(Debug, Default)]
+struct Processing {
+    /// The sum of the times at which those in flight were received.
+    received_at: Duration,
+    /// The end and the length of each that ended lately.
+    ended: VecDeque<(Duration, Duration)>,
+    /// The sum of their lengths.
+    lately: Duration,
 }
 
 #[derive(Debug)]
@@ -67,7 +83,8 @@ struct Stored {
     visible_from: Duration,
     receives: u32,
     sent_at: Timestamp,
-    is_in_flight: bool,
+    /// The time of the receive, while it is in flight.
+    in_flight_from: Option<Duration>,
 }
 
 /// Totals of a run.
@@ -102,7 +119,7 @@ impl Sqs {
         while taken.len() < max
             && let Some(number) = shared.next(now)
         {
-            let stored = shared.receive(number, now + visibility);
+            let stored = shared.receive(number, now, now + visibility);
             taken.push(ReceivedMessage {
                 id: MessageId(number.to_string().into()),
                 receipt: Receipt(format!("{number} {}", stored.receives).into()),
@@ -123,7 +140,7 @@ impl Sqs {
         receipts
             .iter()
             .filter_map(held)
-            .for_each(|held| shared.remove(held));
+            .for_each(|held| shared.remove(held, self.clock.monotonic()));
         shared.counts.requests += u64::from(!receipts.is_empty());
     }
 
@@ -151,7 +168,7 @@ impl Sqs {
 
     /// The number of messages in flight.
     pub(super) fn in_flight(&self) -> usize {
-        self.lock().in_flight
+        self.lock().in_flight as usize
     }
 
     /// The messages that are in the queue, in flight or not.
@@ -209,6 +226,38 @@ impl Group {
             .next()
             .map(|(from, _)| *from)
     }
+
+    /// The time for which its messages were in flight lately.
+    fn processing(&mut self, now: Duration) -> Duration {
+        self.processing.forget(now);
+        let under_way = now * self.in_flight;
+        self.processing.lately + under_way.saturating_sub(self.processing.received_at)
+    }
+
+    /// Whether its share of the messages in flight, or of the processing time of all, is too large.
+    fn is_noisy(&mut self, in_flight: u32, processing: Duration, now: Duration) -> bool {
+        let by_number = self.in_flight >= NOISY_MIN && self.in_flight * NOISY_ONE_IN > in_flight;
+        by_number || self.processing(now) * NOISY_ONE_IN > processing
+    }
+}
+
+impl Processing {
+    /// A message is no longer in flight.
+    fn end(&mut self, from: Duration, now: Duration) {
+        let length = now.saturating_sub(from);
+        self.received_at -= from;
+        self.ended.push_back((now, length));
+        self.lately += length;
+    }
+
+    fn forget(&mut self, now: Duration) {
+        while let Some((end, length)) = self.ended.front().copied()
+            && end + LATELY < now
+        {
+            self.ended.pop_front();
+            self.lately -= length;
+        }
+    }
 }
 
 impl Shared {
@@ -226,7 +275,7 @@ impl Shared {
             visible_from,
             receives: 0,
             sent_at,
-            is_in_flight: false,
+            in_flight_from: None,
         };
         self.messages.insert(self.numbers, stored);
         MessageId(self.numbers.to_string().into())
@@ -234,32 +283,32 @@ impl Shared {
 
     /// The message that is given out next: the first of a quiet group, or else of the noisy group
     /// with the fewest in flight.
-    fn next(&self, now: Duration) -> Option<u64> {
+    fn next(&mut self, now: Duration) -> Option<u64> {
+        let processing = |group: &mut Group| group.processing(now);
+        let processing: Duration = self.groups.values_mut().map(processing).sum();
         let due = self
             .groups
-            .values()
-            .filter_map(|group| Some((group, group.first_due(now)?)));
-        let rank = |(group, first): (&Group, (Duration, u64))| {
-            let is_noisy =
-                group.in_flight >= NOISY_MIN && group.in_flight * NOISY_ONE_IN > self.in_flight;
+            .values_mut()
+            .filter_map(|group| Some((group.first_due(now)?, group)));
+        let rank = |(first, group): ((Duration, u64), &mut Group)| {
+            let is_noisy = group.is_noisy(self.in_flight, processing, now);
             let is_last = is_noisy && self.order == Order::Fair;
             (is_last.then_some(group.in_flight), first)
         };
         due.map(rank).min().map(|(_, (_, number))| number)
     }
 
-    fn receive(&mut self, number: u64, hidden_until: Duration) -> &Stored {
-        self.land(number);
+    fn receive(&mut self, number: u64, now: Duration, hidden_until: Duration) -> &Stored {
+        self.land(number, now);
         self.show_from(number, hidden_until);
         let stored = self.messages.get_mut(&number).expect("a message");
         stored.receives += 1;
-        stored.is_in_flight = true;
-        self.groups
-            .get_mut(&stored.message.group)
-            .expect("a group")
-            .in_flight += 1;
+        stored.in_flight_from = Some(now);
+        let group = self.groups.get_mut(&stored.message.group).expect("a group");
+        group.in_flight += 1;
+        group.processing.received_at += now;
         self.in_flight += 1;
-        self.counts.in_flight_most = self.counts.in_flight_most.max(self.in_flight);
+        self.counts.in_flight_most = self.counts.in_flight_most.max(self.in_flight as usize);
         stored
     }
 
@@ -273,24 +322,23 @@ impl Shared {
     }
 
     /// The message is no longer in flight.
-    fn land(&mut self, number: u64) {
+    fn land(&mut self, number: u64, now: Duration) {
         let stored = self.messages.get_mut(&number).expect("a message");
-        if std::mem::take(&mut stored.is_in_flight) {
+        if let Some(from) = stored.in_flight_from.take() {
             self.in_flight -= 1;
-            self.groups
-                .get_mut(&stored.message.group)
-                .expect("a group")
-                .in_flight -= 1;
+            let group = self.groups.get_mut(&stored.message.group).expect("a group");
+            group.in_flight -= 1;
+            group.processing.end(from, now);
         }
     }
 
-    fn remove(&mut self, (number, receives): (u64, u32)) {
+    fn remove(&mut self, (number, receives): (u64, u32), now: Duration) {
         if self
             .messages
             .get(&number)
             .is_some_and(|stored| stored.receives == receives)
         {
-            self.land(number);
+            self.land(number, now);
             let stored = self.messages.remove(&number).expect("a message");
             let group = self.groups.get_mut(&stored.message.group).expect("a group");
             group.by_time.remove(&(stored.visible_from, number));
@@ -358,7 +406,7 @@ impl QueueReceiver for Sqs {
             .values()
             .filter(|stored| stored.visible_from <= now)
             .count() as u64;
-        let in_flight = shared.in_flight as u64;
+        let in_flight = u64::from(shared.in_flight);
         let delayed = (shared.messages.len() as u64).saturating_sub(visible + in_flight);
         Ok(QueueCounts {
             visible,

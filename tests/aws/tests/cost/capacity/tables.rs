@@ -83,16 +83,31 @@ pub(super) fn slow(cases: &[Case], measured: &[Measured]) -> String {
 "
     .to_owned();
     for (case, run) in cases.iter().zip(measured) {
-        let waits = run.healthy_waits(case);
-        let [half, longest] = [waits.len() / 2, waits.len() - 1].map(|n| waits[n].as_secs_f64());
-        let end = run.invocations.end.as_secs();
-        let _ = writeln!(
-            table,
-            "| {} | {half:.1} s | {longest:.1} s | {end} s |",
-            case.name
-        );
+        waits_row(&mut table, case.name, case, run);
     }
     table
+}
+
+/// The slow endpoint beside healthy ones, for longer.
+pub(super) fn longer(cases: &[Case], measured: &[Measured]) -> String {
+    let mut table = "\
+| one of ten answers in 10 s, for | half of the healthy ones' events wait | the longest wait \
+| everything delivered after |
+|---|---|---|---|
+"
+    .to_owned();
+    for (case, run) in cases.iter().zip(measured) {
+        let load = case.pace.as_secs_f64() * case.events as f64;
+        waits_row(&mut table, &format!("{load} s"), case, run);
+    }
+    table
+}
+
+fn waits_row(table: &mut String, name: &str, case: &Case, run: &Measured) {
+    let waits = run.healthy_waits(case);
+    let [half, longest] = [waits.len() / 2, waits.len() - 1].map(|n| waits[n].as_secs_f64());
+    let end = run.invocations.end.as_secs();
+    let _ = writeln!(table, "| {name} | {half:.1} s | {longest:.1} s | {end} s |");
 }
 
 /// A rate.
