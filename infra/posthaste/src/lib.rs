@@ -36,7 +36,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let style = Style::of_stdout(cli.global.json);
-    finish(execute(cli), style)
+    let code = finish(execute(cli), style);
+    serve::log::flush();
+    code
 }
 
 /// Runs a command to its end.
@@ -83,7 +85,7 @@ fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
         error.report()
     };
     // With standard error closed, only the exit code is left to say it.
-    let _ = writeln!(io::stderr(), "{text}");
+    serve::log::say(&text);
     ExitCode::from(error.exit_code())
 }
 

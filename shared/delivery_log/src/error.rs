@@ -2,9 +2,9 @@
 
 use std::error::Error;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parquet::errors::ParquetError;
+use posthaste_ports::caught::catching;
 use posthaste_ports::{ErrorKind, PortError};
 
 /// Why the log could not be written, read or merged.
@@ -88,13 +88,13 @@ fn is_of_system(error: &(dyn Error + 'static)) -> bool {
         .is_some_and(|error| error.raw_os_error().is_some())
 }
 
-/// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes; the panic
-/// hook has logged where, and the file counts as damaged.
+/// Decodes bytes of a file. The Parquet crate panics on some bytes that no writer makes: then the
+/// file counts as damaged.
 pub(crate) fn decode<T>(
     file: &str,
     decode: impl FnOnce() -> Result<T, ParquetError>,
 ) -> Result<T, LogError> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
+    match catching(decode) {
         Ok(decoded) => decoded.map_err(|error| LogError::of_parquet(file, error)),
         Err(_) => Err(LogError::damaged(file, "its bytes make no sense")),
     }

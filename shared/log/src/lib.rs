@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod background;
+
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
@@ -11,6 +13,8 @@ use tracing_subscriber::fmt::format::{JsonFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
+
+pub use background::{Background, LineWriter};
 
 /// Most causes of one error that are written. It ends a chain with a loop.
 const CAUSES_MAX: usize = 16;
@@ -151,14 +155,22 @@ impl<W: Write> Write for Lossy<W> {
 }
 
 /// Writes panics to the log from now on, instead of as text that no reader of JSON lines
-/// understands.
-pub fn log_panics() {
-    std::panic::set_hook(Box::new(|panic| {
+/// understands. One that `is_caught` and becomes an error, which is logged, is no fault of the
+/// program: where it happened is for those who look closely.
+pub fn log_panics(is_caught: fn() -> bool) {
+    std::panic::set_hook(Box::new(move |panic| {
         let location = panic.location().map(ToString::to_string);
         let said = panic
             .payload_as_str()
             .unwrap_or("something that is not text");
-        tracing::error!(location, "panicked: {said}");
+        if is_caught() {
+            tracing::debug!(
+                location,
+                "what a damaged file did to its reader was caught: {said}"
+            );
+        } else {
+            tracing::error!(location, "panicked: {said}");
+        }
     }));
 }
 

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod bundle;
+pub mod caught;
 pub mod clock;
 pub mod drain;
 pub mod entropy;

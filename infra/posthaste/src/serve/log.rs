@@ -1,15 +1,46 @@
-//! The log: JSON lines for machines, or readable ones for people, on standard error.
+//! The log: JSON lines for machines, or readable ones for people, on standard error. A thread of its
+//! own writes them, so that nobody waits for a reader.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+use std::time::Duration;
 
-use posthaste_log::{JsonLines, Lossy, log_panics};
+use posthaste_log::{Background, JsonLines, Lossy, log_panics};
+use posthaste_ports::caught::is_caught;
 use posthaste_settings::LogFormat;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
+
+/// Longest wait for the last lines to be read, at the end of the process.
+const LAST_LINES_WAIT: Duration = Duration::from_secs(1);
+
+/// The log of this process, once it has been started.
+static LOG: OnceLock<Background> = OnceLock::new();
+
+/// Waits for the last lines to be written, for as long as anybody reads them.
+pub fn flush() {
+    if let Some(log) = LOG.get() {
+        log.flush(LAST_LINES_WAIT);
+    }
+}
+
+/// Says something on standard error behind all lines of the log, and without waiting for a reader
+/// for ever.
+pub fn say(text: &str) {
+    match LOG.get() {
+        Some(log) => {
+            log.write_line(text);
+            flush();
+        }
+        // With standard error closed, nobody reads it.
+        None => drop(writeln!(io::stderr(), "{text}")),
+    }
+}
 
 /// Starts the log of this process, by a filter that the command line has checked, with panics in
 /// it. A second start, in tests, changes nothing.
@@ -25,7 +56,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     });
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(max_level)
-        .with_writer(|| Lossy(io::stderr()))
+        .with_writer(writer())
         // Otherwise a line about a failed write to standard error would be written to standard
         // error, which panics.
         .log_internal_errors(false);
@@ -45,6 +76,14 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     };
     // An error means that there is a log already.
     if started.is_ok() {
-        log_panics();
+        log_panics(is_caught);
+    }
+}
+
+/// The writer of lines. Where there is no thread for it, each line is written by who logs it.
+fn writer() -> BoxMakeWriter {
+    match Background::start(io::stderr()) {
+        Ok(log) => BoxMakeWriter::new(LOG.get_or_init(|| log).clone()),
+        Err(_) => BoxMakeWriter::new(|| Lossy(io::stderr())),
     }
 }

@@ -65,6 +65,7 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
         drained = app.drain(settings.drain_timeout) => outcome.and(drained),
         code = signals.next() => {
             tracing::warn!(exit_code = code, "ended at once");
+            log::flush();
             std::process::exit(code)
         }
     }

@@ -3,6 +3,7 @@
 use std::io;
 
 use posthaste_log::{JsonLines, Lossy, log_panics};
+use posthaste_ports::caught::is_caught;
 use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::filter_fn;
@@ -23,7 +24,7 @@ const LIBRARIES: LevelFilter = LevelFilter::INFO;
 pub(super) fn start(level: LevelFilter) {
     // An error means that there is a log already.
     if subscriber(level, || Lossy(io::stdout())).try_init().is_ok() {
-        log_panics();
+        log_panics(is_caught);
     }
 }
 

@@ -2,11 +2,11 @@
 //! altered is kept apart.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
+use posthaste_ports::caught::catching;
 
 use super::failure::EngineError;
 use super::queue_state::QueueState;
@@ -22,8 +22,7 @@ const NOTE: &str =
 pub(super) fn catch_panic<T>(
     work: impl FnOnce() -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
+    catching(work).unwrap_or_else(|panic| Err(EngineError::Panicked(text_of(&*panic))))
 }
 
 fn text_of(panic: &(dyn Any + Send)) -> String {

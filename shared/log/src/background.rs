@@ -1,0 +1,295 @@
+//! A stream of log lines that never stops the program: a thread writes them, and a reader that
+//! keeps its pipe open and reads nothing costs lines and no more.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::{FAIL_COUNT, Lossy};
+
+/// Most bytes of lines that wait to be written. More are dropped, and counted as lost.
+const WAITING_BYTES_MAX: usize = 4 << 20;
+
+/// Longest wait for a line of the level ERROR to be written: the process may be about to end.
+const ERROR_WAIT: Duration = Duration::from_millis(200);
+
+/// A stream that a thread of its own writes; clones share it.
+#[derive(Debug, Clone)]
+pub struct Background(Arc<Queue>);
+
+#[derive(Debug)]
+struct Queue {
+    /// Longest wait for a line of the level ERROR.
+    error_wait: Duration,
+    waiting: Mutex<Waiting>,
+    /// A line was added.
+    added: Condvar,
+    /// A line was written.
+    written: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: VecDeque<Vec<u8>>,
+    /// Bytes of the lines that wait or are being written.
+    bytes: usize,
+    /// Number of lines that were ever added.
+    added: u64,
+    /// Number of lines that were ever written.
+    written: u64,
+    /// Number of lines that were dropped since the last word about it.
+    dropped: u64,
+    /// True since a wait for the reader took too long, until a line is written.
+    is_stuck: bool,
+}
+
+impl Background {
+    /// Starts the thread that writes to `stream`.
+    pub fn start(stream: impl Write + Send + 'static) -> io::Result<Self> {
+        Self::start_waiting(ERROR_WAIT, stream)
+    }
+
+    fn start_waiting(
+        error_wait: Duration,
+        stream: impl Write + Send + 'static,
+    ) -> io::Result<Self> {
+        let queue = Arc::new(Queue::new(error_wait));
+        let written = Arc::clone(&queue);
+        std::thread::Builder::new()
+            .name("posthaste-log".to_owned())
+            .spawn(move || written.write_all(Lossy(stream)))?;
+        Ok(Self(queue))
+    }
+
+    /// Writes a line of its own format, such as the last words of a command.
+    pub fn write_line(&self, text: &str) {
+        self.0.add(format!("{text}\n").as_bytes());
+    }
+
+    /// Waits until all lines are written, or for so long. False if not all are.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.0.wait(timeout)
+    }
+}
+
+impl Queue {
+    fn new(error_wait: Duration) -> Self {
+        Self {
+            error_wait,
+            waiting: Mutex::default(),
+            added: Condvar::new(),
+            written: Condvar::new(),
+        }
+    }
+
+    /// The state is plain data, right even if a holder panicked.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, line: &[u8]) {
+        let mut waiting = self.waiting();
+        if waiting.bytes + line.len() > WAITING_BYTES_MAX {
+            waiting.dropped += 1;
+            drop(waiting);
+            metrics::counter!(FAIL_COUNT).increment(1);
+            return;
+        }
+        waiting.bytes += line.len();
+        waiting.added += 1;
+        waiting.lines.push_back(line.to_vec());
+        drop(waiting);
+        self.added.notify_one();
+    }
+
+    fn wait(&self, timeout: Duration) -> bool {
+        let waiting = self.waiting();
+        let last = waiting.added;
+        let is_due = |waiting: &mut Waiting| waiting.written < last;
+        let ended = self.written.wait_timeout_while(waiting, timeout, is_due);
+        let (mut waiting, ended) = ended.unwrap_or_else(PoisonError::into_inner);
+        waiting.is_stuck |= ended.timed_out();
+        !ended.timed_out()
+    }
+
+    /// Waits for a line that may be the last one, unless the reader is known to be stuck.
+    fn wait_for_error(&self) {
+        let is_stuck = self.waiting().is_stuck;
+        if !is_stuck {
+            self.wait(self.error_wait);
+        }
+    }
+
+    /// Writes for as long as the process lives.
+    fn write_all(&self, mut stream: impl Write) {
+        loop {
+            let line = self.next();
+            // A line that cannot be written is counted there.
+            let _ = stream.write(&line).and_then(|_| stream.flush());
+            let dropped = self.wrote(line.len());
+            if dropped > 0 {
+                tracing::warn!(
+                    lines = dropped,
+                    "log lines were dropped, because nobody read the log"
+                );
+            }
+        }
+    }
+
+    fn next(&self) -> Vec<u8> {
+        let mut waiting = self.waiting();
+        loop {
+            if let Some(line) = waiting.lines.pop_front() {
+                return line;
+            }
+            let woken = self.added.wait(waiting);
+            waiting = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Notes that a line was written. Returns how many were dropped, once there is room to say it.
+    fn wrote(&self, bytes: usize) -> u64 {
+        let mut waiting = self.waiting();
+        waiting.bytes -= bytes;
+        waiting.written += 1;
+        waiting.is_stuck = false;
+        let has_room = waiting.bytes < WAITING_BYTES_MAX / 2;
+        let dropped = if has_room {
+            std::mem::take(&mut waiting.dropped)
+        } else {
+            0
+        };
+        drop(waiting);
+        self.written.notify_all();
+        dropped
+    }
+}
+
+/// A writer of one line.
+#[derive(Debug)]
+pub struct LineWriter<'a> {
+    queue: &'a Queue,
+    is_error: bool,
+}
+
+impl<'a> MakeWriter<'a> for Background {
+    type Writer = LineWriter<'a>;
+
+    fn make_writer(&'a self) -> LineWriter<'a> {
+        let (queue, is_error) = (&*self.0, false);
+        LineWriter { queue, is_error }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
+        let (queue, is_error) = (&*self.0, *metadata.level() == Level::ERROR);
+        LineWriter { queue, is_error }
+    }
+}
+
+impl Write for LineWriter<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.queue.add(line);
+        if self.is_error {
+            self.queue.wait_for_error();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// Longest wait for what must happen. It only ends a test that fails.
+    const PATIENCE: Duration = Duration::from_mins(1);
+
+    /// A reader that takes a line whenever it is allowed to.
+    struct Reader {
+        allowed: Receiver<()>,
+        lines: Sender<Vec<u8>>,
+    }
+
+    impl Write for Reader {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            // Once the test has dropped the other end, everything may be read.
+            let _ = self.allowed.recv();
+            let _ = self.lines.send(line.to_vec());
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A stream whose reader reads nothing, the way to let it read on, and the lines it has read.
+    fn stuck() -> (Background, Sender<()>, Receiver<Vec<u8>>) {
+        let (allow, allowed) = channel();
+        let (lines, read) = channel();
+        (
+            Background::start_waiting(PATIENCE, Reader { allowed, lines }).unwrap(),
+            allow,
+            read,
+        )
+    }
+
+    const LINE: &str = "a line of the log";
+
+    #[test]
+    fn reader_that_reads_nothing_costs_lines_and_no_time() {
+        let (log, allow, read) = stuck();
+        let line_bytes = LINE.len() + 1;
+        let fitting = WAITING_BYTES_MAX / line_bytes;
+        for _ in 0..fitting + 7 {
+            log.write_line(LINE);
+        }
+        assert_eq!(log.0.waiting().dropped, 7);
+        assert!(!log.flush(Duration::ZERO));
+        // Known to be stuck: even errors wait no more.
+        let mut writer = LineWriter {
+            queue: &log.0,
+            is_error: true,
+        };
+        writer.write_all(LINE.as_bytes()).unwrap();
+        assert_eq!(log.0.waiting().dropped, 8);
+        drop(allow);
+        assert!(log.flush(PATIENCE));
+        assert_eq!(read.try_iter().count(), fitting);
+        assert_eq!(log.0.waiting().dropped, 0);
+        log.write_line("again");
+        assert!(log.flush(PATIENCE));
+        assert_eq!(read.try_iter().collect::<Vec<_>>(), [b"again\n"]);
+    }
+
+    #[test]
+    fn error_is_written_when_its_call_returns() {
+        let (log, allow, read) = stuck();
+        allow.send(()).unwrap();
+        let mut writer = LineWriter {
+            queue: &log.0,
+            is_error: true,
+        };
+        writer.write_all(b"error\n").unwrap();
+        assert_eq!(read.try_recv().unwrap(), b"error\n");
+    }
+
+    #[test]
+    fn dropped_lines_are_told_once_there_is_room() {
+        let queue = Queue::new(ERROR_WAIT);
+        for _ in 0..5 {
+            queue.add(&vec![b'x'; WAITING_BYTES_MAX / 3]);
+        }
+        let told = |_| queue.wrote(queue.next().len());
+        assert_eq!([0; 3].map(told), [0, 2, 0]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Panics that an adapter expects of a library on damaged bytes, and turns into errors. They are no
+//! faults of posthaste, and the log does not call them that.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    /// How many works of this thread, one inside of the other, catch their panics.
+    static CATCHING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One more work that catches, until it is dropped.
+struct Catching;
+
+impl Catching {
+    fn begin() -> Self {
+        CATCHING.set(CATCHING.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Catching {
+    fn drop(&mut self) {
+        CATCHING.set(CATCHING.get() - 1);
+    }
+}
+
+/// Runs work on bytes that may be damaged, and returns what it panicked with. What the work shares
+/// with others must stay usable.
+pub fn catching<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    let _catching = Catching::begin();
+    catch_unwind(AssertUnwindSafe(work))
+}
+
+/// Whether a panic of this thread is caught by [`catching`]. For the panic hook.
+pub fn is_caught() -> bool {
+    CATCHING.get() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_is_caught_inside_alone() {
+        assert!(!is_caught());
+        let caught = catching(|| {
+            assert!(catching(is_caught).is_ok_and(|is_caught| is_caught));
+            assert!(is_caught());
+            std::panic::resume_unwind(Box::new("damaged"));
+        });
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"damaged"));
+        assert!(!is_caught());
+    }
+}
