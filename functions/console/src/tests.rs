@@ -86,6 +86,7 @@ impl World {
             clock: clock.clone(),
             entropy: entropy.clone(),
             admin_key: admin_key.clone(),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default(),

@@ -36,7 +36,7 @@ pub(crate) struct EventPath {
     /// The topic's name, in any case.
     #[param(value_type = String)]
     topic: TopicName,
-    /// The event's id, percent-encoded.
+    /// The event's id, percent-encoded. Any text where the query has the id.
     id: String,
 }
 
@@ -54,6 +54,7 @@ pub(crate) async fn show_event<P: Ports>(
     Path(EventPath { topic, id }): Path<EventPath>,
     Query(query): Query<EventQuery>,
 ) -> Answer<EventView> {
+    let id = query.id.clone().unwrap_or(id);
     let complete_until = manage.log_complete_until();
     let record = manage.load(&topic).await?;
     let found = manage.log_event(query.look_up(&topic, &id)).await?;

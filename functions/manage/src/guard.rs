@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::timeout;
+use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
+use posthaste_services::{WrongKeyAnswer, timeout};
 
 use crate::answer::{ApiError, unavailable};
 use crate::manage::{Manage, Managed};
@@ -31,8 +32,18 @@ pub(crate) async fn require_admin_key<P: Ports>(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    if bearer(request.headers()).is_some_and(|offered| opens(&manage.admin_key, offered)) {
+    let offered = bearer(request.headers());
+    if offered.is_some_and(|offered| opens(&manage.admin_key, offered)) {
         return Ok(next.run(request).await);
+    }
+    let is_guess = offered.is_some();
+    // The body is dropped first: nobody reads it while the answer waits.
+    drop(request);
+    if is_guess {
+        let answer = manage.wrong_keys.refuse("manage", &manage.clock).await;
+        if answer == WrongKeyAnswer::TooMany {
+            return Err(too_many_keys().into());
+        }
     }
     let detail = format!(
         "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or \
@@ -41,6 +52,13 @@ pub(crate) async fn require_admin_key<P: Ports>(
     Err(Problem::new(ProblemKind::Unauthorized)
         .detail(detail)
         .into())
+}
+
+fn too_many_keys() -> Problem {
+    Problem::new(ProblemKind::Unauthorized)
+        .status(StatusCode::TOO_MANY_REQUESTS)
+        .detail("too many wrong keys are being answered")
+        .retry_after(TOO_MANY_RETRY_AFTER)
 }
 
 /// Whether `offered` is the admin key. On AWS only the digest is known when a stack is made, so a

@@ -8,7 +8,7 @@ use axum::http::HeaderValue;
 use bytes::Bytes;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::{Activity, LinkHealth, Outbound, signal_wake};
+use posthaste_services::{Activity, LinkHealth, Outbound, WrongKeys, signal_wake};
 use url::Url;
 
 use posthaste_delivery_log::DeliveryLog;
@@ -36,6 +36,8 @@ pub struct Manage<P: Ports> {
     pub entropy: P::Entropy,
     /// The digest of the key that opens the API.
     pub admin_key: KeyDigest,
+    /// Other keys that were shown.
+    pub wrong_keys: WrongKeys,
     /// The addresses that endpoints may have.
     pub address_policy: AddressPolicy,
     /// The URLs that no endpoint may have, because this installation publishes there.

@@ -11,7 +11,9 @@ use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
     DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
 };
-use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{
+    Status, Subscription, SubscriptionName, Timestamp, TopicName, has_steps,
+};
 use posthaste_core::release::{ReplayMessage, Resend};
 use posthaste_delivery_log::LookedUp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, Ports, PutCondition};
@@ -22,7 +24,7 @@ use url::form_urlencoded;
 use self::payload::{Found, unknown};
 use crate::answer::{ApiError, JsonResponse, unavailable, unusable_record};
 use crate::document::{BadRequests, NoEvent, Problems, WrongStates};
-use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
+use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
 use crate::manage::{Manage, Managed};
 
 /// The note of every answer.
@@ -59,8 +61,18 @@ pub(crate) struct DeliveryPath {
     /// The subscription's name, in any case.
     #[param(value_type = String)]
     name: SubscriptionName,
-    /// The event's id, percent-encoded.
+    /// The event's id, percent-encoded. Any text where the query has the id.
     id: String,
+}
+
+/// The query of an event that is sent again.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResendQuery {
+    /// The event's id, in place of that of the path. For one with a segment `.` or `..`, which is
+    /// a step in a path.
+    id: Option<String>,
 }
 
 /// The event that is sent, and what the note says of it.
@@ -79,15 +91,17 @@ struct Again {
 /// link and the rate limit hold for it as for any other. Two requests make two deliveries. With
 /// `deadLetter`, that dead letter is sent.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
-    params(DeliveryPath), request_body(content = Option<ResendRequest>),
+    params(DeliveryPath, ResendQuery), request_body(content = Option<ResendRequest>),
     responses((status = 202, description = "The new delivery is queued", body = ResendView,
             headers(("Location" = String, description = "The path that shows what becomes of the event"))),
         BadRequests, NoEvent, WrongStates, Problems))]
 pub(crate) async fn resend<P: Ports>(
     State(manage): Managed<P>,
     Path(DeliveryPath { topic, name, id }): Path<DeliveryPath>,
+    Query(query): Query<ResendQuery>,
     OptionalJsonBody(request): OptionalJsonBody<ResendRequest>,
 ) -> Result<Response, ApiError> {
+    let id = query.id.unwrap_or(id);
     let path = SubscriptionPath { topic, name };
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
@@ -249,15 +263,12 @@ fn note(is_waiting: bool, new_id: &str, searched_from: Option<Timestamp>) -> Str
 
 /// The path that shows what becomes of the event.
 fn location(topic: &TopicName, id: &str) -> String {
-    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    // A plus sign is a space in a query only, and a segment of dots is a step in the path.
-    let id = id.replace('+', "%20");
-    let id = if matches!(&*id, "." | "..") {
-        id.replace('.', "%2E")
-    } else {
-        id
-    };
-    format!("/topics/{topic}/events/{id}")
+    let escaped: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    if has_steps(id) {
+        return format!("/topics/{topic}/events/-?id={escaped}");
+    }
+    // A plus sign is a space in a query only.
+    format!("/topics/{topic}/events/{}", escaped.replace('+', "%20"))
 }
 
 fn former(to: &Subscription) -> Problem {

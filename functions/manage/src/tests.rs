@@ -135,6 +135,7 @@ impl Api {
             clock: clock.clone(),
             entropy: Numbers::default(),
             admin_key: KeyDigest::of(admin_key),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(publish_url.clone()),

@@ -39,6 +39,13 @@ pub(crate) fn authorize(
     tier(topic, headers, now).ok_or_else(why)
 }
 
+/// Tells whether one of the headers carries anything that may be a key or a token.
+pub(crate) fn shows_key(headers: &HeaderMap) -> bool {
+    [AEG_SAS_KEY, AEG_SAS_TOKEN, AUTHORIZATION.as_str()]
+        .iter()
+        .any(|name| headers.get(*name).is_some_and(|value| !value.is_empty()))
+}
+
 /// The tier that a producer declares, written in any case. An unknown one is refused: a producer
 /// that meant to step back would publish like the others, and never learn it.
 pub(crate) fn declared_tier(headers: &HeaderMap) -> Result<Option<Tier>, PublishError> {

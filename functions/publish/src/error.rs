@@ -10,6 +10,7 @@ use posthaste_core::model::{HOPS_HEADER, HopsError};
 use posthaste_core::pressure::{ResourceState, explain};
 use posthaste_core::stored::IdempotencyKeyError;
 use posthaste_ports::{ErrorKind, PortError};
+use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
 use posthaste_services::{FanOutError, RegistryError};
 
 use crate::body::BodyError;
@@ -37,9 +38,15 @@ pub enum PublishError {
     /// There is no such topic.
     #[error("there is no such topic")]
     UnknownTopic,
-    /// No key of the topic, or a wrong one.
-    #[error("the publish key is missing or wrong")]
+    /// No key at all.
+    #[error("the publish key is missing")]
+    NoKey,
+    /// A key that is none of the topic's.
+    #[error("the publish key is wrong")]
     Unauthorized,
+    /// A wrong key, while too many others wait for their answers.
+    #[error("too many wrong keys are being answered")]
+    TooManyKeys,
     /// A token that a key of the topic signed, and whose time is over.
     #[error("the token has expired")]
     Expired,
@@ -59,6 +66,9 @@ pub enum PublishError {
     /// The request does not carry valid events.
     #[error("the request is not valid")]
     Input(#[source] PublishInputError),
+    /// The client closed its side of the connection while its acknowledgement waited.
+    #[error("the client closed its side while its acknowledgement waited")]
+    Closed,
     /// The hops are no number, or say that the endpoints form a loop.
     #[error("the hops are refused")]
     Hops(#[source] HopsError),
@@ -95,14 +105,25 @@ impl PublishError {
         matches!(self, Self::Registry(_) | Self::Claim(_) | Self::Write(_))
     }
 
+    /// Tells whether a key was tried that opens nothing.
+    pub(crate) fn is_guess(&self) -> bool {
+        matches!(self, Self::UnknownTopic | Self::Unauthorized)
+    }
+
     /// The problem that the producer gets as its answer.
     pub fn problem(&self) -> Problem {
         match self {
-            Self::UnknownTopic => Problem::new(ProblemKind::UnknownTopic),
-            Self::Unauthorized => Problem::new(ProblemKind::Unauthorized).detail(
-                "expected a key of this topic in aeg-sas-key or as Authorization: Bearer, \
-                 or a token signed with one in aeg-sas-token",
-            ),
+            // All alike: whoever has no key of a topic does not learn whether there is one.
+            Self::UnknownTopic | Self::NoKey | Self::Unauthorized => {
+                Problem::new(ProblemKind::Unauthorized).detail(
+                    "expected a topic that exists, and a key of it in aeg-sas-key or as \
+                     Authorization: Bearer, or a token signed with one in aeg-sas-token",
+                )
+            }
+            Self::TooManyKeys => Problem::new(ProblemKind::Unauthorized)
+                .status(StatusCode::TOO_MANY_REQUESTS)
+                .detail("too many wrong keys are being answered")
+                .retry_after(TOO_MANY_RETRY_AFTER),
             Self::Expired => Problem::new(ProblemKind::Unauthorized)
                 .detail("the token is signed with a key of this topic, and its time is over: make a new one"),
             Self::Registry(_) => Problem::new(ProblemKind::Unavailable)
@@ -112,6 +133,12 @@ impl PublishError {
             Self::Advised(away) => away
                 .problem("nothing was accepted, publish the request again after the wait")
                 .status(StatusCode::TOO_MANY_REQUESTS),
+            Self::Closed => Problem::new(ProblemKind::BackPressure)
+                .detail(
+                    "the connection was closed for sending while its acknowledgement waited, as by a client \
+                     that is gone; nothing was accepted",
+                )
+                .retry_after(RETRY_AFTER_DEFAULT),
             Self::Body(error) => body_problem(error),
             Self::Input(error) => input_problem(error),
             Self::Key(error) => {

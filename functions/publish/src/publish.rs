@@ -10,11 +10,13 @@ use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::model::{Hops, Schema, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
-use posthaste_services::{Activity, FanOut, Inline, Origin, PressureReader, Registry};
+use posthaste_services::{
+    Activity, FanOut, Inline, Origin, PressureReader, Registry, WrongKeyAnswer, WrongKeys, client,
+};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admission::{Admission, Advice, Entered};
-use crate::authorize::{authorize, declared_tier};
+use crate::authorize::{authorize, declared_tier, shows_key};
 use crate::body::{self, BodyBudget};
 use crate::completing::Completing;
 use crate::error::PublishError;
@@ -44,6 +46,8 @@ pub struct Publish<P: Ports> {
     pub bodies: BodyBudget,
     /// The turns of topics where the tarpit advises.
     pub advice: Advice,
+    /// Keys that were shown and opened nothing.
+    pub wrong_keys: WrongKeys,
     /// The treatment of producers.
     pub settings: PublishSettings,
 }
@@ -85,12 +89,17 @@ impl<P: Ports> Publish<P> {
     ) -> Result<Published, PublishError> {
         let (head, mut body) = request.into_parts();
         let started = self.clock.monotonic();
-        let topic = self
-            .topic(topic)
-            .await
-            .inspect_err(|error| log(topic, error))?;
-        let received = self.receive(&topic, &head.headers, &mut body).await;
-        let received = received.map_err(|error| failed(&topic.name, 1, error))?;
+        let topic = match self.topic(topic, &head.headers).await {
+            Ok(topic) => topic,
+            Err(error) => {
+                log(topic, &error);
+                return Err(self.slow_guess(error).await);
+            }
+        };
+        let received = match self.receive(&topic, &head.headers, &mut body).await {
+            Ok(received) => received,
+            Err(error) => return Err(self.slow_guess(failed(&topic.name, 1, error)).await),
+        };
         let this = Arc::clone(self);
         Completing::new(async move { this.write(&topic, received, started).await }).await
     }
@@ -189,7 +198,23 @@ impl<P: Ports> Publish<P> {
         }
     }
 
-    async fn topic(&self, name: &str) -> Result<Arc<Topic>, PublishError> {
+    /// Waits before the answer to a wrong key. A topic that does not exist has none, and is answered
+    /// in the same way, so that nobody learns which topics there are.
+    async fn slow_guess(&self, error: PublishError) -> PublishError {
+        if !error.is_guess() {
+            return error;
+        }
+        match self.wrong_keys.refuse("publish", &self.clock).await {
+            WrongKeyAnswer::Wrong => error,
+            WrongKeyAnswer::TooMany => PublishError::TooManyKeys,
+        }
+    }
+
+    /// The topic of this name, which is looked up for those who show a key alone.
+    async fn topic(&self, name: &str, headers: &HeaderMap) -> Result<Arc<Topic>, PublishError> {
+        if !shows_key(headers) {
+            return Err(PublishError::NoKey);
+        }
         let name = TopicName::parse(name).map_err(|_| PublishError::UnknownTopic)?;
         let topic = self
             .registry
@@ -201,7 +226,8 @@ impl<P: Ports> Publish<P> {
 
     /// The key, back pressure, the body, the wait, the events. The body is read before the wait,
     /// because only a connection that has nothing left to read shows that its client is gone;
-    /// it is looked at after the wait.
+    /// it is looked at after the wait. A client that closed its side may be gone or not: it is
+    /// answered, and nothing is published.
     async fn receive(
         &self,
         topic: &Topic,
@@ -224,7 +250,11 @@ impl<P: Ports> Publish<P> {
         let body = body::read(body, &self.clock, self.settings.body_timeout);
         let body = body.await.map_err(PublishError::Body)?;
         if wait > Duration::ZERO {
-            self.clock.sleep(wait).await;
+            tokio::select! {
+                () = self.clock.sleep(wait) => {}
+                // It may be gone, and nothing is published for one that is.
+                () = client::closed() => return Err(PublishError::Closed),
+            }
         }
         let request = PublishRequest {
             topic: &topic.name,

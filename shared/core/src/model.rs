@@ -16,6 +16,7 @@ mod matched;
 mod name;
 pub mod origin;
 mod ownership;
+mod path_steps;
 mod payload;
 mod publish_url;
 mod sas_token;
@@ -40,6 +41,7 @@ pub use mapping::{EVENT_TYPE_DEFAULT, InputMapping, Mapped, SourceField, SourceF
 pub use matched::Matched;
 pub use name::{NameError, SubscriptionName, TopicName};
 pub use ownership::{Claim, LivingOwner, StateOwner};
+pub use path_steps::has_steps;
 pub use payload::{Payload, PayloadDigest};
 pub use publish_url::{API_EVENTS_PATH, EVENTS_PATH, PublishUrls};
 pub use sas_token::SasToken;

@@ -45,9 +45,9 @@ class Answers(Case):
         counts = {"acceptedEvents": 1, "matchedSubscriptions": 1, "unmatchedEvents": 0}
         self.assertEqual((answer.status, answer.json()), (200, counts))
 
-    def test_an_unknown_topic_is_404(self):
+    def test_an_unknown_topic_is_401(self):
         answer = self.published(json.dumps(cloud_event("1")).encode(), topic="nowhere")
-        self.assertEqual((answer.status, answer.json()["type"]), (404, "urn:posthaste:problem:unknown-topic"))
+        self.assertEqual((answer.status, answer.json()["type"]), (401, "urn:posthaste:problem:unauthorized"))
 
     def test_a_wrong_key_is_401(self):
         answer = self.published(json.dumps(cloud_event("1")).encode(), **{"aeg-sas-key": "wrong"})

@@ -159,8 +159,8 @@ class Binaries(unittest.TestCase):
         counts = {"acceptedEvents": 1, "matchedSubscriptions": 1, "unmatchedEvents": 0}
         self.assertEqual((accepted["statusCode"], json.loads(text_of(accepted))), (200, counts))
         self.assertEqual(accepted["headers"]["content-type"], "application/json")
-        self.assertEqual(unknown["statusCode"], 404)
-        self.assertEqual(json.loads(text_of(unknown))["type"], "urn:posthaste:problem:unknown-topic")
+        self.assertEqual(unknown["statusCode"], 401)
+        self.assertEqual(json.loads(text_of(unknown))["type"], "urn:posthaste:problem:unauthorized")
         [record] = self.received("deliveries", 1)["Records"]
         self.assertEqual(json.loads(record["body"])["events"][0]["event"], event)
 

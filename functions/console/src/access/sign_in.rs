@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
+use posthaste_services::WrongKeyAnswer;
 
 use super::visitors::Access;
 use crate::asked::{Fields, Query};
@@ -19,9 +19,6 @@ use crate::visit::{Mistake, Visit};
 
 /// Metric: sign-ins with a wrong key.
 const SIGN_IN_FAILED_COUNT: &str = "ConsoleSignInFailedCount";
-
-/// The time that the answer to a wrong key waits in `serve`.
-const WRONG_KEY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The sign-in page.
 pub(crate) async fn show_sign_in(visit: Visit, Query(query): Query<SignInQuery>) -> Response {
@@ -66,13 +63,10 @@ where
 impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     /// Waits before the answer to a wrong key, if there is a place to wait.
     async fn slow_down(&self) -> Mistake {
-        if let Some(places) = &self.wrong_keys {
-            let Ok(_place) = places.try_acquire() else {
-                return Mistake::TooMany;
-            };
-            self.clock.sleep(WRONG_KEY_PAUSE).await;
+        match self.wrong_keys.slow_down(&self.clock).await {
+            WrongKeyAnswer::Wrong => Mistake::WrongKey,
+            WrongKeyAnswer::TooMany => Mistake::TooMany,
         }
-        Mistake::WrongKey
     }
 }
 

@@ -3,15 +3,12 @@
 use axum::http::HeaderMap;
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest, Timestamp};
 use posthaste_ports::{Clock, Entropy, ObjectStore};
+use posthaste_services::WrongKeys;
 use tokio::sync::Semaphore;
 
 use crate::cookie;
 use crate::session::{Session, SessionKey};
 use crate::session_key::{KeyPorts, KnownKey, SessionKeyError};
-
-/// Most wrong keys whose answers wait at once. More of them are refused at once; the right key
-/// never waits.
-const WRONG_KEYS_MAX: usize = 8;
 
 /// Most forms of sessions that have ended which are read at once. Anybody can send one.
 const LOST_FORMS_MAX: usize = 16;
@@ -25,8 +22,7 @@ pub struct Access<S, C, E> {
     pub(super) entropy: E,
     pub(super) admin_key: KeyDigest,
     pub(super) session_key: KnownKey,
-    /// The answers to wrong keys that may wait at once. `None` where none waits.
-    pub(super) wrong_keys: Option<Semaphore>,
+    pub(super) wrong_keys: WrongKeys,
     /// The forms of sessions that have ended which may be read at once.
     pub(super) lost_forms: Semaphore,
 }
@@ -42,7 +38,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
             entropy,
             admin_key,
             session_key,
-            wrong_keys: None,
+            wrong_keys: WrongKeys::default(),
             lost_forms,
         }
     }
@@ -52,7 +48,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     #[must_use]
     pub fn slowing_wrong_keys(self) -> Self {
         Self {
-            wrong_keys: Some(Semaphore::new(WRONG_KEYS_MAX)),
+            wrong_keys: WrongKeys::slowed(),
             ..self
         }
     }

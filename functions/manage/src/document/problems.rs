@@ -45,6 +45,7 @@ problems! {
     /// Problems of every route that needs the admin key.
     Problems:
         401 "The admin key is missing or wrong",
+        429 "`posthaste serve`: too many wrong keys are being answered; try again after `Retry-After`",
         500 "A stored object cannot be used",
         503 "A store does not answer; try again after `Retry-After`";
     /// Problems of every route with a path or query to parse.
@@ -100,8 +101,7 @@ problems! {
     PublishProblems:
         400 "An event is not as its schema says, and its index and member are named; or `Posthaste-Hops` \
             says that the events went round a loop (`loop-detected`). Nothing was accepted",
-        401 "The publish key is missing or wrong",
-        404 "There is no such topic",
+        401 "The publish key is missing or wrong, or there is no such topic",
         408 "The body took longer than a minute",
         409 "A request with the same `Idempotency-Key` is still being published; ask again after \
             `Retry-After`",
@@ -109,7 +109,8 @@ problems! {
         414 "`posthaste serve`: the path and query have more than 2,048 bytes",
         415 "The topic does not take this content type",
         422 "The `Idempotency-Key` came with another request before",
-        429 "Back pressure advises to wait for `Retry-After`",
+        429 "Back pressure advises to wait for `Retry-After`; or, `posthaste serve`, too many wrong keys \
+            are being answered",
         503 "Back pressure refuses, too many requests are being answered, or a store does not answer; try \
             again after `Retry-After`",
         507 "No room is left on the device";

@@ -163,12 +163,13 @@ async fn an_event_of_another_schema_and_an_id_with_slashes_are_sent_again() {
 #[tokio::test]
 async fn an_id_of_dots_has_a_path_that_is_no_step() {
     let api = Api::with_billing().await;
-    write(&api, &[with_payload(delivered("..", 30))]);
-    let answer = resend(&api, "%2E%2E", json!({})).await;
-    assert_eq!(
-        (answer.status, answer.header("location")),
-        (202, "/topics/Orders/events/%2E%2E")
-    );
+    let location = "/topics/Orders/events/-?id=a%2F..%2Fb+c";
+    write(&api, &[with_payload(delivered("a/../b c", 30))]);
+    let path = format!("{PATH}/-/resend?id=a/../b%20c");
+    let answer = api.call("POST", &path, &[], String::new()).await;
+    assert_eq!((answer.status, answer.header("location")), (202, location));
+    let shown = api.get(location).await;
+    assert_eq!(shown.json()["id"], "a/../b c");
 }
 
 /// Another subscription has more records of the id than a look-up answers, all of them newer.

@@ -190,6 +190,7 @@ fn debug_shows_no_admin_key() {
         clock: FixedClock::default(),
         entropy: Numbers::default(),
         admin_key: KeyDigest::of(super::ADMIN_KEY),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         activity: Activity::default(),
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),

@@ -138,5 +138,10 @@ fn a_refused_request_counts_as_one_event_of_a_topic_that_is_there() {
         ("/topics/nope/events", KEY.1, events(1)),
         ("/topics/orders/events", "wrong", events(1)),
     ];
-    assert_eq!(counted(&posts), ["PublishFailCount{topic=\"Orders\"} 2"]);
+    let expected = [
+        "PublishFailCount{topic=\"Orders\"} 2",
+        // Of a topic that is not there every key is a wrong one.
+        "WrongKeyCount{function=\"publish\"} 2",
+    ];
+    assert_eq!(counted(&posts), expected);
 }

@@ -121,6 +121,7 @@ impl World {
             activity: Activity::default(),
             bodies: BodyBudget::new(16_000_000),
             advice: Advice::default(),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             settings: self.settings,
         }
     }

@@ -3,6 +3,7 @@
 mod shown;
 
 use posthaste_core::api::events::{EventView, RecordPage, RecordView};
+use posthaste_core::model::has_steps;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -45,14 +46,26 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
         to,
         payload,
     } = arguments;
-    let path = ["topics", topic, "events", id];
+    let (segment, id) = id_in_url(id);
+    let path = ["topics", topic, "events", segment];
     let call = session
         .call(Method::GET, &path)
+        .query("id", id)
         .query("from", from.as_ref())
         .query("to", to.as_ref());
     let call = call.query("payload", payload.then_some(true));
     let (view, text): (EventView, String) = session.client.json_and_text(call)?;
     Ok(shown::event(Reply::exact(&text), topic, &view))
+}
+
+/// The segment of a path for an id, and the id for the query where a segment of its own is a step in
+/// a path.
+fn id_in_url(id: &str) -> (&str, Option<&str>) {
+    if has_steps(id) {
+        ("-", Some(id))
+    } else {
+        (id, None)
+    }
 }
 
 fn list(session: &Session, arguments: &EventsListArgs) -> Result<Reply, CommandError> {
@@ -110,13 +123,14 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         id,
         delivery,
     } = arguments;
+    let (segment, id) = id_in_url(id);
     let path = [
         "topics",
         topic,
         "subscriptions",
         subscription,
         "events",
-        id,
+        segment,
         "resend",
     ];
     let body = delivery
@@ -124,6 +138,7 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         .map_or_else(|| json!({}), |key| json!({ "key": key }));
     let call = session
         .call(Method::POST, &path)
+        .query("id", id)
         .body("application/json", body.to_string().into_bytes());
     let answer: Value = session.client.json(call)?;
     Ok(resent(&answer, arguments))

@@ -161,6 +161,7 @@ impl Wiring {
             activity: Activity::default(),
             bodies: BodyBudget::new(6 << 20),
             advice: Advice::default(),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             settings: PublishSettings::default(),
         }
     }

@@ -68,6 +68,7 @@ impl Host {
             activity: Activity::default(),
             bodies: BodyBudget::new(1_000_000),
             advice: Advice::default(),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             settings: PublishSettings::default(),
         };
         let ports = MonitorPorts {

@@ -140,6 +140,7 @@ impl Process {
             activity: Activity::default(),
             bodies: BodyBudget::new(1_000_000),
             advice: Advice::default(),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             settings: PublishSettings::default(),
         };
         // Nothing takes records out of their queue here.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::http::request::Parts;
 use ::http::{Version, header};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::URL_BYTES_MAX;
+use posthaste_core::model::{self, URL_BYTES_MAX};
 
 /// Wait that is asked of a request that found no place.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -21,6 +21,11 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
             format!("the path and query have {url_bytes} bytes; expected at most {URL_BYTES_MAX}");
         return Some(Problem::new(ProblemKind::UriTooLong).detail(detail));
     }
+    if has_steps(head.uri.path()) {
+        let detail = "a segment of the path is a step (`.` or `..`), also as `%2e`, or behind `%2f` or \
+                      `%5c`; an id with such a segment goes into the query, as `id`";
+        return Some(Problem::new(ProblemKind::BadRequest).detail(detail));
+    }
     // RFC 9112, section 3.2. One that is empty is one.
     let hosts = head.headers.get_all(header::HOST).iter().count();
     if head.version >= Version::HTTP_11 && hosts != 1 {
@@ -32,6 +37,36 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
         );
     }
     None
+}
+
+/// Whether a path leads to another one for a reader that decodes it and takes its steps, as proxies
+/// do. What is a path of the public for them would be one of operators here.
+fn has_steps(path: &str) -> bool {
+    if !path.contains('.') && !path.contains('%') {
+        return false;
+    }
+    model::has_steps(&decode_steps(path))
+}
+
+/// The path with its encoded dots and slashes as themselves, and the rest as it is.
+fn decode_steps(path: &str) -> String {
+    const ENCODED: [(&str, char); 3] = [("2e", '.'), ("2f", '/'), ("5c", '\\')];
+    let mut parts = path.split('%');
+    let mut decoded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let known = part.get(..2).and_then(|digits| {
+            let is_of = |(encoded, _): &&(&str, char)| digits.eq_ignore_ascii_case(encoded);
+            ENCODED.iter().find(is_of)
+        });
+        if let Some((_, character)) = known {
+            decoded.push(*character);
+            decoded.push_str(&part[2..]);
+        } else {
+            decoded.push('%');
+            decoded.push_str(part);
+        }
+    }
+    decoded
 }
 
 /// The answer where every place for requests is taken.
@@ -69,6 +104,45 @@ mod tests {
         check(URL_BYTES_MAX, None);
         check(URL_BYTES_MAX + 1, Some(414));
         check(60_000, Some(414));
+    }
+
+    #[test]
+    fn path_with_encoded_steps_is_refused() {
+        let check = |path: &str, expected| {
+            let problem = check(&head(path, Version::HTTP_11, &[("host", "h")]));
+            let status = problem.map(|problem| problem.status.as_u16());
+            assert_eq!(status, expected, "{path}");
+        };
+        for path in [
+            "/topics/t/events/..%2f..%2f..%2ftopics",
+            "/topics/t/events/%2e%2e",
+            "/topics/t/events/%2E%2e/%2e%2E",
+            "/topics/t/events/.%2e",
+            "/topics/t/events/%2e",
+            "/topics/t/events/a%2F%2e%2E%2fb",
+            "/topics/t/events/a%5c..%5Cb",
+            "/topics/t/events/a\\..\\b",
+            "/topics/t/events/..",
+            "/topics/./t",
+            "/../topics",
+            "/validate/a/b/..%2f..?x",
+        ] {
+            check(path, Some(400));
+        }
+        for path in [
+            "/",
+            "/topics/t/events/a%2Fb",
+            "/topics/t/events/a..b",
+            "/topics/t/events/...",
+            "/topics/t/events/a.%2e",
+            "/topics/t/events/%252e%252e",
+            "/topics/t/events/100%",
+            "/topics/t/events/%2",
+            "/topics/t/events/a?id=..%2f..",
+            "/.well-known/webhook-keys",
+        ] {
+            check(path, None);
+        }
     }
 
     #[test]

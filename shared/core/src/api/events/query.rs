@@ -10,7 +10,7 @@ use crate::delivery_log::{LogResult, LookUp, RecordFilter, StatusRange, log_text
 use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The query of one event.
-#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
@@ -22,6 +22,9 @@ pub struct EventQuery {
     pub to: Option<IsoTimestamp>,
     /// Whether the answer has the event itself, where the log does. `false` when left out.
     pub payload: Option<bool>,
+    /// The event's id, in place of that of the path. For one with a segment `.` or `..`, which is
+    /// a step in a path.
+    pub id: Option<String>,
 }
 
 /// The query of a list of records. Everything in it is text, so that every mistake can be named at

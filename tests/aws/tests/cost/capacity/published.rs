@@ -57,6 +57,7 @@ fn function(
         activity: Activity::default(),
         bodies: BodyBudget::new(6 << 20),
         advice: Advice::default(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         settings: PublishSettings::default(),
     }
 }

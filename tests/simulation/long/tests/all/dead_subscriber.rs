@@ -178,6 +178,7 @@ fn publish(world: &World) -> Neighbour {
         activity: Activity::default(),
         bodies: BodyBudget::new(16_000_000),
         advice: Advice::default(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         settings: PublishSettings::default(),
     }
 }

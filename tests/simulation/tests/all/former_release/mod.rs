@@ -249,6 +249,7 @@ fn publisher(world: &World) -> Arc<Publisher> {
         activity: Activity::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         settings: PublishSettings::default(),
     })
 }

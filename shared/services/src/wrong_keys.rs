@@ -1,0 +1,103 @@
+//! Guesses at keys: each is counted, the log speaks of them once a minute, and where waiting costs
+//! nothing their answers wait. The right key never waits, and nothing is locked.
+
+use std::time::Duration;
+
+use posthaste_ports::Clock;
+use tokio::sync::Semaphore;
+
+use crate::Tally;
+
+/// Most wrong keys of one door whose answers wait at once. More of them are refused at once.
+const WAITING_MAX: usize = 8;
+
+/// The wait of the answer to a wrong key.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Wait that is asked of a client whose wrong key found no place to wait.
+pub const TOO_MANY_RETRY_AFTER: Duration = PAUSE;
+
+/// Metric: keys that opened nothing.
+const WRONG_KEY_COUNT: &str = "WrongKeyCount";
+
+/// The wrong keys of one door.
+#[derive(Debug, Default)]
+pub struct WrongKeys {
+    /// `None` where no answer waits.
+    places: Option<Semaphore>,
+    tally: Tally,
+}
+
+/// The answer that a wrong key gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum WrongKeyAnswer {
+    /// The key is wrong.
+    Wrong,
+    /// Too many wrong keys wait for their answers.
+    TooMany,
+}
+
+impl WrongKeys {
+    /// A door at which the answer to a wrong key waits for a second. On Lambda that would be paid
+    /// for.
+    pub fn slowed() -> Self {
+        Self {
+            places: Some(Semaphore::new(WAITING_MAX)),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Notes a wrong key at the door of this function, and waits before its answer.
+    pub async fn refuse(&self, function: &'static str, clock: &impl Clock) -> WrongKeyAnswer {
+        metrics::counter!(WRONG_KEY_COUNT, "function" => function).increment(1);
+        if let Some(keys) = self.tally.add(1, clock.monotonic()) {
+            tracing::warn!(function, keys, "wrong keys were shown");
+        }
+        self.slow_down(clock).await
+    }
+
+    /// Waits before the answer to a wrong key, if there is a place to wait.
+    pub async fn slow_down(&self, clock: &impl Clock) -> WrongKeyAnswer {
+        if let Some(places) = &self.places {
+            let Ok(_place) = places.try_acquire() else {
+                return WrongKeyAnswer::TooMany;
+            };
+            clock.sleep(PAUSE).await;
+        }
+        WrongKeyAnswer::Wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use posthaste_core::model::Timestamp;
+    use posthaste_testkit::ManualClock;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_to_wrong_keys_wait_and_too_many_do_not() {
+        let (keys, clock) = (WrongKeys::slowed(), ManualClock::new(Timestamp::EPOCH));
+        let mut waiting: Vec<_> = (0..WAITING_MAX)
+            .map(|_| Box::pin(keys.refuse("publish", &clock)))
+            .collect();
+        for one in &mut waiting {
+            assert_eq!(one.as_mut().now_or_never(), None);
+        }
+        let more = keys.refuse("publish", &clock).now_or_never();
+        assert_eq!(more, Some(WrongKeyAnswer::TooMany));
+        clock.advance(PAUSE);
+        for one in waiting {
+            assert_eq!(one.await, WrongKeyAnswer::Wrong);
+        }
+    }
+
+    #[tokio::test]
+    async fn no_answer_waits_where_waiting_is_paid_for() {
+        let (keys, clock) = (WrongKeys::default(), ManualClock::new(Timestamp::EPOCH));
+        let answer = keys.refuse("publish", &clock).now_or_never();
+        assert_eq!(answer, Some(WrongKeyAnswer::Wrong));
+    }
+}

@@ -1,0 +1,124 @@
+//! Guesses at keys: they leave a trace, take their time, and lock nobody out.
+
+use std::thread;
+
+use posthaste_tests::api::{Api, CLOUD_EVENT};
+use posthaste_tests::events::cloud_event;
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
+use posthaste_tests::server::Server;
+use serde_json::{Value, json};
+
+/// More than may wait for their answers at one door.
+const AT_ONCE: usize = 24;
+
+fn guess(api: &Api, door: &str) -> u16 {
+    let wrong = [("authorization", "Bearer a-key-of-nobody-at-all")];
+    let (method, path) = match door {
+        "publish" => ("POST", "/topics/orders/events"),
+        _ => ("GET", "/topics/orders"),
+    };
+    let answer = api.send(method, path, &wrong, b"");
+    answer.expect("the server answers").status
+}
+
+fn lines(server: &Server) -> Vec<Value> {
+    let parsed = server
+        .log()
+        .into_iter()
+        .filter_map(|line| serde_json::from_str(&line).ok());
+    parsed
+        .filter(|line: &Value| line["message"] == "wrong keys were shown")
+        .collect()
+}
+
+#[test]
+fn guesses_are_counted_logged_and_slowed_at_both_doors() {
+    let home = Home::new();
+    let server = home.serve();
+    let topic = server.api().create_topic("orders", &json!({}));
+    for door in ["manage", "publish"] {
+        let guesses: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                let api = server.api().clone();
+                thread::spawn(move || guess(&api, door))
+            })
+            .collect();
+        // The right keys wait for nobody.
+        topic.publish(&cloud_event(door));
+        server.api().show("/topics/orders");
+        let answers: Vec<_> = guesses.into_iter().map(|it| it.join().unwrap()).collect();
+        let of = |status| answers.iter().filter(|it| **it == status).count();
+        assert_eq!(of(401) + of(429), AT_ONCE, "{answers:?}");
+        // Eight wait for a second, and the others come meanwhile.
+        assert!(of(401) >= 8 && of(429) >= 1, "{answers:?}");
+    }
+    let counted = server.api().metric("WrongKeyCount");
+    assert_eq!(counted.to_string(), (2 * AT_ONCE).to_string());
+    let told = wait_until("a line of each door", || {
+        Some(lines(&server)).filter(|it| it.len() == 2)
+    });
+    let functions: Vec<_> = told.iter().map(|line| line["function"].clone()).collect();
+    assert_eq!(functions, ["manage", "publish"]);
+}
+
+/// Whoever has no right key learns nothing of topics and subscriptions.
+#[test]
+fn what_is_there_is_answered_like_what_is_not() {
+    let home = Home::new();
+    let server = home.serve();
+    let settings = json!({ "subscriptions": { "billing": {
+        "endpoint": { "url": "http://127.0.0.1:9/" },
+    } } });
+    server.api().create_topic("orders", &settings);
+    let event = cloud_event("1").to_string();
+    let kind = ("content-type", CLOUD_EVENT);
+    let ask = |method, path: &str, headers: &[(&str, &str)]| {
+        let answer = server.api().send(method, path, headers, event.as_bytes());
+        let answer = answer.expect("the server answers");
+        let mut names: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+        names.sort();
+        (answer.status, names, answer.body)
+    };
+    let wrong = ("authorization", "Bearer wrong");
+    for headers in [
+        &[kind][..],
+        &[kind, ("aeg-sas-key", "wrong")],
+        &[kind, wrong],
+    ] {
+        let there = ask("POST", "/topics/orders/events", headers);
+        assert_eq!(there.0, 401);
+        for path in [
+            "/topics/nowhere/events",
+            "/topics/a%2Fb/events",
+            "/topics/nowhere/api/events",
+        ] {
+            assert_eq!(ask("POST", path, headers), there, "{path}");
+        }
+    }
+    for (there, missing) in [
+        ("/topics/orders", "/topics/nowhere"),
+        (
+            "/topics/orders/subscriptions/billing",
+            "/topics/orders/subscriptions/none",
+        ),
+        (
+            "/topics/orders/subscriptions/billing/dead-letters",
+            "/topics/nowhere/subscriptions/billing/dead-letters",
+        ),
+        ("/topics/orders/events/1", "/topics/nowhere/events/1"),
+    ] {
+        for headers in [&[][..], &[wrong]] {
+            let answer = ask("GET", there, headers);
+            assert_eq!(answer.0, 401);
+            assert_eq!(ask("GET", missing, headers), answer, "{missing}");
+        }
+    }
+    for code in [
+        "orders/billing/wrong",
+        "orders/none/wrong",
+        "nowhere/billing/wrong",
+    ] {
+        assert_eq!(ask("GET", &format!("/validate/{code}"), &[]).0, 404);
+    }
+}
