@@ -111,6 +111,7 @@ pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Sto
         // Lambda gives an instance one request at a time.
         bodies: BodyBudget::new(REQUEST_BYTES_MAX),
         advice: Advice::default(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         settings: environment.settings,
     };
     posthaste_publish::router(Arc::new(publish)).fallback(not_found)
@@ -143,6 +144,7 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         clock: SystemClock,
         entropy: SystemEntropy,
         admin_key: environment.admin_key.clone(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         activity: Activity::default(),
         address_policy: environment.client.addresses.clone(),
         own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),

@@ -12,6 +12,7 @@ mod adapters;
 mod app;
 mod config;
 mod console;
+pub mod data_folder;
 mod descriptors;
 mod error;
 mod functions;

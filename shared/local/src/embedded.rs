@@ -18,6 +18,7 @@ mod index;
 mod live;
 mod lock;
 mod options;
+mod place;
 mod queue;
 mod queue_state;
 mod record;
@@ -46,6 +47,7 @@ pub use gauges::Gauges;
 use inbox::Inbox;
 use lock::FolderLock;
 pub use options::LocalOptions;
+pub use place::{Place, PlacedFile};
 pub use queue::LocalQueue;
 use queue_state::QueueState;
 use record::QUEUES;
@@ -63,6 +65,8 @@ use crate::private;
 pub struct Local<C> {
     handle: Arc<Handle>,
     clock: C,
+    /// `None` over a disk of a test.
+    place: Option<Arc<Place>>,
 }
 
 impl<C: Clock> Local<C> {
@@ -86,13 +90,19 @@ impl<C: Clock> Local<C> {
             .and_then(|()| private::narrow(dir))
             .map_err(folder)?;
         let mut lock = FolderLock::take(dir)?;
-        let disk = FolderDisk(dir.to_owned());
+        let disk = FolderDisk::new(dir);
         let engine = |source| OpenError::of(dir, source);
         if !disk.exists().map_err(folder)? {
             Engine::make(&disk, new_folder_id(&entropy)).map_err(engine)?;
         }
-        lock.take_engine(dir)?;
-        Self::open_disk(Box::new(disk), lock, &options, clock, &entropy).map_err(engine)
+        let place = lock.take_engine(dir)?;
+        disk.keep_to(place.engine.identity());
+        let local =
+            Self::open_disk(Box::new(disk), lock, &options, clock, &entropy).map_err(engine)?;
+        Ok(Self {
+            place: Some(Arc::new(place)),
+            ..local
+        })
     }
 
     /// The seam for tests: the same over any disk.
@@ -136,6 +146,7 @@ impl<C: Clock> Local<C> {
         Ok(Self {
             handle: Arc::new(Handle { shared, ended }),
             clock,
+            place: None,
         })
     }
 
@@ -153,6 +164,11 @@ impl<C: Clock> Local<C> {
         StateStore {
             handle: self.handle.clone(),
         }
+    }
+
+    /// The files that are kept open, and their paths.
+    pub fn place(&self) -> Option<&Arc<Place>> {
+        self.place.as_ref()
     }
 
     /// Measurements for the monitor.

@@ -26,6 +26,7 @@ use sha2::{Digest, Sha256};
 use self::disk::{Part, Temporary};
 use self::folders::Folders;
 use self::listing::HIDDEN_PREFIX;
+use crate::identity::Displaced;
 use crate::private;
 
 /// The folder in which objects are written before they are moved into place; on the same file
@@ -74,6 +75,7 @@ impl FileStore {
         disk::absent_is_fine(std::fs::remove_dir_all(&temporary))
             .and_then(|()| folders.ensure(&temporary))
             .and_then(|()| private::narrow_all(&root))
+            .and_then(|()| Ok(folders.look()?))
             .map_err(|e| disk::error(doing, e))?;
         let (temporaries_ever, folders) = (AtomicU64::new(0), Mutex::new(folders));
         let shared = Shared {
@@ -85,6 +87,17 @@ impl FileStore {
         Ok(Self {
             shared: Arc::new(shared),
         })
+    }
+
+    /// The folder, from the root.
+    pub fn root(&self) -> &Path {
+        &self.shared.root
+    }
+
+    /// An error if the path of the folder names nothing, or another folder than at the last look,
+    /// of which it is told once: from then on the new one is the store's. Blocks.
+    pub fn look(&self) -> Result<(), Displaced> {
+        self.shared.folders.lock().look()
     }
 
     /// File calls block, so they run on the runtime's blocking threads. Dropping the future does

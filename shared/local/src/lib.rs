@@ -2,11 +2,14 @@
 
 pub mod embedded;
 pub mod files;
+mod identity;
 pub mod private;
 pub mod probe;
 
 pub use embedded::{
-    CheckReport, Gauges, Local, LocalOptions, LocalQueue, OpenError, StateStore, check,
+    CheckReport, Gauges, Local, LocalOptions, LocalQueue, OpenError, Place, PlacedFile, StateStore,
+    check,
 };
 pub use files::FileStore;
+pub use identity::Displaced;
 pub use probe::LocalProbe;

@@ -3,6 +3,7 @@
 
 pub mod activity;
 pub mod catch_panic;
+pub mod client;
 pub mod delivery_log;
 pub mod drain;
 pub mod fan_out;
@@ -25,6 +26,7 @@ pub mod timeout_at;
 pub mod topics;
 pub mod update;
 pub mod wake_signal;
+pub mod wrong_keys;
 
 pub use activity::Activity;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports};
@@ -44,3 +46,4 @@ pub use timeout_at::{stop_at, timeout, timeout_at};
 pub use topics::{Registry, RegistryError};
 pub use update::{Edit, UpdateError, Updated, get_newer, update, update_with};
 pub use wake_signal::{WakeSignaller, signal_wake};
+pub use wrong_keys::{WrongKeyAnswer, WrongKeys};

@@ -2,7 +2,7 @@
 //! answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use posthaste_tests::home::Home;
@@ -150,7 +150,7 @@ impl World {
         vec![
             ("POST /topics/orders/events", publish(&self.key), 413),
             ("POST /topics/orders/events", publish("wrong"), 401),
-            ("POST /topics/nowhere/events", publish(&self.key), 404),
+            ("POST /topics/nowhere/events", publish(&self.key), 401),
             ("PUT /topics/orders/events", String::new(), 405),
             ("POST /nowhere", String::new(), 404),
             (
@@ -392,4 +392,48 @@ fn an_endpoint_s_url_has_a_limit() {
         "endpoint.fallbackUrl"
     );
     put(&settings(URL_BYTES_MAX)).expect(201);
+}
+
+/// The client has nothing more to send, and says so; then it reads.
+#[test]
+fn client_that_closed_its_side_reads_its_answer() {
+    let world = world();
+    let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
+    let publish = format!(
+        "aeg-sas-key: {}\r\ncontent-type: application/cloudevents+json\r\ncontent-length: {}\r\n",
+        world.key,
+        event.len()
+    );
+    let admin = format!("authorization: Bearer {}\r\n", world.admin_key);
+    for (request, headers, body, status) in [
+        ("GET /health", "", "", 200),
+        ("GET /metrics", "", "", 200),
+        ("GET /topics", &admin, "", 200),
+        ("GET /console/sign-in", "", "", 200),
+        ("POST /topics/orders/events", &publish, event, 200),
+        (
+            "PUT /topics/more",
+            &format!("{admin}content-type: application/json\r\ncontent-length: 2\r\n"),
+            "{}",
+            201,
+        ),
+    ] {
+        for last in ["", "connection: close\r\n"] {
+            let mut client = Plain::connect(&world.server);
+            client.head(request, &format!("{headers}{last}"));
+            client.send(body.as_bytes());
+            let stream = client.0.get_ref();
+            stream
+                .shutdown(Shutdown::Write)
+                .expect("the connection is there");
+            let answer = client.read();
+            let put_again = status == 201 && answer.status == 200;
+            assert!(
+                answer.status == status || put_again,
+                "{request} {}",
+                answer.status
+            );
+            assert!(client.is_closed(), "{request}");
+        }
+    }
 }

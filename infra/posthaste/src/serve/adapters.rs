@@ -14,12 +14,15 @@ use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
+    WrongKeys,
 };
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
+use super::data_folder::{DataFolder, KeyFile};
 use super::error::ServeError;
 use super::settings::ServeSettings;
+use crate::commands::ADMIN_KEY_FILE;
 
 /// The folder of dead letters in the data folder.
 const DEAD_LETTERS_DIR: &str = "dead-letters";
@@ -82,6 +85,17 @@ impl<'a> Adapters<'a> {
         })
     }
 
+    /// The files of the data folder, to be looked at from time to time. The key of a file that is
+    /// not the server's is the operator's own.
+    pub(super) fn data_folder(&self, settings: &ServeSettings, admin_key: &Secret) -> DataFolder {
+        let key = settings.admin_key.is_none().then(|| KeyFile {
+            path: settings.data_dir.join(ADMIN_KEY_FILE),
+            key: admin_key.clone(),
+        });
+        let folders = vec![self.bucket.clone(), self.log.clone()];
+        DataFolder::new(self.local.place().cloned(), folders, key)
+    }
+
     /// Caches that can be trimmed under memory pressure. Notes of activity and slices of rate
     /// limits stay: they are small, and learning them again costs writes.
     pub(super) fn reliever(&self) -> Reliever<SystemClock> {
@@ -103,6 +117,7 @@ impl<'a> Adapters<'a> {
             activity: Activity::default(),
             bodies: BodyBudget::new(BODIES_BYTES_MAX),
             advice: Advice::default(),
+            wrong_keys: WrongKeys::slowed(),
             settings: settings.publish,
         }
     }
@@ -124,6 +139,7 @@ impl<'a> Adapters<'a> {
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: KeyDigest::of(admin_key.expose()),
+            wrong_keys: WrongKeys::slowed(),
             activity: Activity::default(),
             address_policy: settings.client.addresses.clone(),
             own_publish_urls: PublishUrls::default()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, Secret};
-use posthaste_local::private;
+use posthaste_local::{Displaced, private};
 use posthaste_ports::Entropy;
 
 use crate::commands::ADMIN_KEY_FILE;
@@ -105,6 +105,16 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
     }
 }
 
+/// An error if a file does not hold this key.
+pub fn still_holds(path: &Path, key: &Secret) -> Result<(), Displaced> {
+    match fs::read_to_string(path) {
+        Ok(text) if parse(&text).is_some_and(|held| held.expose() == key.expose()) => Ok(()),
+        Ok(_) => Err(Displaced::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Displaced::Missing),
+        Err(error) => Err(Displaced::Unknown(error)),
+    }
+}
+
 fn parse(text: &str) -> Option<Secret> {
     let key = text.trim_end_matches(LINE_ENDS);
     is_key(key).then(|| Secret::new(key))
@@ -170,6 +180,19 @@ mod tests {
         }
         fs::write(&path, "a-key-of-my-own-choice\n").unwrap();
         assert_eq!(key(folder.path(), 1).unwrap(), "a-key-of-my-own-choice");
+    }
+
+    #[test]
+    fn file_holds_the_key_of_the_start_until_it_is_changed_or_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(ADMIN_KEY_FILE);
+        let key = Secret::new(key(folder.path(), 1).unwrap());
+        let seen = || still_holds(&path, &key).map_err(|error| error.to_string());
+        assert_eq!(seen(), Ok(()));
+        fs::write(&path, "another-key-of-this-folder\n").unwrap();
+        assert_eq!(seen(), Err("another file has its name".to_owned()));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(seen(), Err("nothing has its name".to_owned()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::records_waiting_bytes_max;
@@ -51,14 +52,13 @@ impl App {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         functions.spawn_work(&mut tasks, &stop);
-        let upkeep = metrics.clone();
+        let pages = Arc::new(functions.metrics(metrics));
+        let upkeep = Arc::clone(&pages);
         let upkeep = move || {
-            upkeep.run_upkeep();
-            std::future::ready(())
+            let pages = Arc::clone(&upkeep);
+            async move { pages.run_upkeep().await }
         };
-        let router = functions
-            .router()
-            .merge(http::metrics_route(metrics, local.state()));
+        let router = functions.router().merge(http::metrics_route(pages));
         let console = functions.console_access();
         if let Some(console) = &console {
             console.read_session_key().await;
@@ -67,6 +67,7 @@ impl App {
         let front = http::Front {
             router,
             operators,
+            data_folder: functions.data_folder(),
             limits: settings.connections.clone(),
         };
         tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));

@@ -8,7 +8,7 @@ use axum::Router;
 use posthaste_core::model::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
-use posthaste_local::Local;
+use posthaste_local::{Local, StateStore};
 use posthaste_manage::Manage;
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
@@ -21,9 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapters::{Adapters, Embedded};
 use super::console::{Console, ConsoleAccess};
+use super::data_folder::DataFolder;
 use super::error::ServeError;
 use super::log_upkeep::LogUpkeep;
-use super::metrics::Totals;
+use super::metrics::{Pages, Series, Totals};
 use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
@@ -88,6 +89,7 @@ pub(super) struct Functions {
     record: Arc<Record<Embedded>>,
     log_upkeep: LogUpkeep,
     monitor: monitor::Embedded,
+    data_folder: Arc<DataFolder>,
 }
 
 impl Functions {
@@ -118,6 +120,7 @@ impl Functions {
             log_upkeep: LogUpkeep::new(&record, settings),
             record,
             monitor: monitor::wire(settings, local, &adapters)?,
+            data_folder: Arc::new(adapters.data_folder(settings, admin_key)),
         })
     }
 
@@ -134,6 +137,16 @@ impl Functions {
         self.console
             .as_ref()
             .map(|console| Arc::clone(&console.access))
+    }
+
+    /// The page of metrics.
+    pub(super) fn metrics(&self, series: Series) -> Pages<StateStore, SystemClock> {
+        Pages::new(series, self.publish.registry.clone(), SystemClock)
+    }
+
+    /// The files of the data folder.
+    pub(super) fn data_folder(&self) -> Arc<DataFolder> {
+        Arc::clone(&self.data_folder)
     }
 
     /// Starts the pollers and the schedules.
@@ -179,6 +192,7 @@ impl Functions {
             wake.stop();
         });
         self.monitor.spawn(tasks, stop);
+        self.data_folder.spawn(tasks, stop);
         if let Some(console) = &self.console {
             console.spawn(tasks, stop);
         }

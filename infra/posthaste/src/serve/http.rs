@@ -2,6 +2,7 @@
 
 mod answering;
 mod body_rest;
+mod client_stream;
 mod head;
 pub mod limits;
 mod operators;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use ::http::{Request, Response, header};
 use axum::Router;
 use axum::body::Body;
+use axum::response::IntoResponse;
 use axum::routing::get;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,6 +24,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, ObjectStore};
+use posthaste_services::client;
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
@@ -29,10 +32,12 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use self::body_rest::LentBody;
+use self::client_stream::ClientStream;
 use self::limits::ConnectionLimits;
 use self::places::{Place, Places};
 use self::stalling::Writing;
-use super::metrics::{self, Series};
+use super::data_folder::{DataFolder, must_be_kept};
+use super::metrics::Pages;
 
 pub use operators::Operators;
 
@@ -55,21 +60,40 @@ const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 /// that ends.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// `GET /metrics`, to be merged with the functions' routes. `state` holds the topics.
-pub fn metrics_route(series: Series, state: impl ObjectStore + Clone + 'static) -> Router {
-    let text = move || async move {
-        (
-            [(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)],
-            metrics::text(&series, &state).await,
-        )
+/// Wait that is asked of a request for metrics where too many pages are being read.
+const METRICS_RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// `GET /metrics`, to be merged with the functions' routes.
+pub fn metrics_route<S, C>(pages: Arc<Pages<S, C>>) -> Router
+where
+    S: ObjectStore + 'static,
+    C: Clock,
+{
+    let show = move || async move {
+        match pages.page().await {
+            Some(page) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response(),
+            None => answered(metrics_crowded()),
+        }
     };
-    Router::new().route("/metrics", get(text).fallback(method_not_allowed))
+    Router::new().route("/metrics", get(show).fallback(method_not_allowed))
+}
+
+fn metrics_crowded() -> Problem {
+    Problem::new(ProblemKind::BackPressure)
+        .detail(
+            "too many pages of metrics are being read; all who ask in the same second share one",
+        )
+        .retry_after(METRICS_RETRY_AFTER)
 }
 
 async fn method_not_allowed() -> Response<Body> {
     let mut problem = Problem::new(ProblemKind::MethodNotAllowed);
     problem.allow = Some("GET, HEAD");
     answered(problem)
+}
+
+fn is_refusal(response: &Response<Body>) -> bool {
+    response.status().is_client_error() || response.status().is_server_error()
 }
 
 fn answered(problem: Problem) -> Response<Body> {
@@ -83,6 +107,8 @@ pub struct Front {
     pub router: Router,
     /// Whose requests are answered even if all other places are taken.
     pub operators: Operators,
+    /// The files in which answers are kept.
+    pub data_folder: Arc<DataFolder>,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
 }
@@ -98,6 +124,10 @@ impl Front {
         if let Some(problem) = head::check(&head) {
             return answered(problem);
         }
+        let must_be_kept = must_be_kept(&head.method, head.uri.path());
+        if let Some(problem) = self.data_folder.refuse_if(must_be_kept) {
+            return answered(problem);
+        }
         let request = Request::from_parts(head, Body::new(body));
         let response = self
             .router
@@ -105,6 +135,11 @@ impl Front {
             .oneshot(request)
             .await
             .unwrap_or_else(|never| match never {});
+        // What was written meanwhile may be in a file that ends with this process.
+        let is_promise = must_be_kept && !is_refusal(&response);
+        if let Some(problem) = self.data_folder.refuse_if(is_promise) {
+            return answered(problem);
+        }
         response.map(|body| answering::until_sent(body, answering))
     }
 }
@@ -173,9 +208,15 @@ async fn connection<C: Clock>(
         return;
     }
     let place = Arc::new(place);
+    let stream = ClientStream::new(stream);
+    let at_other_end: Arc<dyn client::Client> = Arc::new(stream.clone());
     let service = service_fn(|request| {
         let (front, place, clock) = (Arc::clone(&front), Arc::clone(&place), clock.clone());
-        async move { Ok::<_, Infallible>(answer(&front, &place, &clock, request).await) }
+        let client = Arc::clone(&at_other_end);
+        async move {
+            let answer = answer(&front, &place, &clock, request);
+            Ok::<_, Infallible>(client::answering(client, answer).await)
+        }
     });
     let stream = Writing::new(stream, Arc::clone(&place), clock.clone());
     let connection = http1::Builder::new()
@@ -183,6 +224,8 @@ async fn connection<C: Clock>(
         .header_read_timeout(NEXT_HEAD_TIMEOUT)
         .max_buf_size(REQUEST_HEAD_BYTES_MAX)
         .max_headers(REQUEST_HEADERS_MAX)
+        // A client that has nothing more to send still reads its answer.
+        .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut cut = std::pin::pin!(place.cut(&clock));

@@ -1,15 +1,16 @@
 //! The metrics of the process, as Prometheus text. The functions name them.
 
 mod exposition;
+mod owner;
+mod page;
 mod series;
 mod totals;
 
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::BuildError;
-use posthaste_ports::ObjectStore;
-use posthaste_services::topics::topic_names;
 
+pub use page::Pages;
 pub use series::{SERIES_MAX, Series};
 pub use totals::{Totaled, Totals};
 
@@ -30,25 +31,10 @@ pub fn install() -> Result<Series, BuildError> {
     Ok(SERIES.get().cloned().unwrap_or(series))
 }
 
-/// The text of all series. Series of topics that are no longer in the state store are forgotten;
-/// while the store does not answer, none are.
-pub async fn text(series: &Series, state: &impl ObjectStore) -> String {
-    let topics = topic_names(state).await;
-    if let Err(error) = &topics {
-        tracing::warn!(
-            error = error as &dyn std::error::Error,
-            "topics not listed, no metrics forgotten"
-        );
-    }
-    series.render(|topic| {
-        topics
-            .as_ref()
-            .map_or(true, |topics| topics.contains(topic))
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use metrics_exporter_prometheus::PrometheusHandle;
+
     use super::*;
 
     #[test]
@@ -56,7 +42,8 @@ mod tests {
         let series = install().unwrap();
         metrics::counter!("DeliverySuccessCount", "topic" => "orders").increment(3);
         metrics::histogram!("DestinationProcessingDurationInMs").record(3.0);
-        let text = install().unwrap().render(|_| true);
+        let shown = install().unwrap().to_show();
+        let text: String = shown.iter().map(PrometheusHandle::render).collect();
         assert!(
             text.contains("DeliverySuccessCount{topic=\"orders\"} 3"),
             "{text}"

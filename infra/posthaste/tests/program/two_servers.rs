@@ -63,6 +63,7 @@ impl Deployed {
             clock: SystemClock,
             entropy: SystemEntropy,
             admin_key: KeyDigest::of(ADMIN_KEY),
+            wrong_keys: posthaste_services::WrongKeys::default(),
             activity: Activity::default(),
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default().under(Some(publish_url.parse().unwrap())),
@@ -134,6 +135,7 @@ fn publish(local: &Local<SystemClock>) -> Router {
         activity: Activity::default(),
         bodies: BodyBudget::new(16_000_000),
         advice: Advice::default(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         settings: PublishSettings::default(),
     }))
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
+use crate::identity::FileIdentity;
 use crate::private;
 
 /// The engine's file.
@@ -59,12 +60,34 @@ fn sync_folder(dir: &Path) -> io::Result<()> {
 
 /// The file in the data folder.
 #[derive(Debug)]
-pub(super) struct FolderDisk(pub(super) PathBuf);
+pub(super) struct FolderDisk {
+    folder: PathBuf,
+    /// The file whose lock this process has. No other is opened.
+    locked: OnceLock<FileIdentity>,
+}
 
 impl FolderDisk {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            locked: OnceLock::new(),
+        }
+    }
+
+    /// Opens this file alone from now on. A commit that failed opens the path again, and whoever
+    /// put another file there would get the events of a store that this process has not read.
+    pub(super) fn keep_to(&self, locked: FileIdentity) {
+        // An error means that a file is kept to already.
+        let _ = self.locked.set(locked);
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(ENGINE_FILE)
+    }
+
     /// True if there is a file.
     pub(super) fn exists(&self) -> io::Result<bool> {
-        self.0.join(ENGINE_FILE).try_exists()
+        self.path().try_exists()
     }
 
     /// Begins the file of a new folder under another name. A file gets the right name only when it
@@ -76,13 +99,13 @@ impl FolderDisk {
             .write(true)
             .truncate(true)
             .clone();
-        backend(private::open(&options, &self.0.join(NEW_ENGINE_FILE))?)
+        backend(private::open(&options, &self.folder.join(NEW_ENGINE_FILE))?)
     }
 
     /// Gives the new file its name, which survives a power cut like the bytes.
     pub(super) fn finish(&self) -> io::Result<()> {
-        std::fs::rename(self.0.join(NEW_ENGINE_FILE), self.0.join(ENGINE_FILE))?;
-        sync_folder(&self.0)
+        std::fs::rename(self.folder.join(NEW_ENGINE_FILE), self.path())?;
+        sync_folder(&self.folder)
     }
 }
 
@@ -94,10 +117,10 @@ fn backend(file: File) -> io::Result<Box<dyn StorageBackend>> {
 
 impl Disk for FolderDisk {
     fn open(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let file = private::open(
-            OpenOptions::new().read(true).write(true),
-            &self.0.join(ENGINE_FILE),
-        )?;
+        let file = private::open(OpenOptions::new().read(true).write(true), &self.path())?;
+        if let Some(locked) = self.locked.get() {
+            locked.expect(FileIdentity::of(&file)?)?;
+        }
         if file.metadata()?.len() == 0 {
             // The engine would take it for a new one.
             return Err(io::Error::new(
@@ -109,14 +132,14 @@ impl Disk for FolderDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(&self.0)?;
+        let stat = rustix::fs::statvfs(&self.folder)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn used_bytes(&self) -> io::Result<u64> {
         /// The unit in which `stat` counts a file's room, for every block size of the file system.
         const BLOCK_BYTES: u64 = 512;
-        let stat = rustix::fs::stat(self.0.join(ENGINE_FILE))?;
+        let stat = rustix::fs::stat(self.path())?;
         Ok(u64::try_from(stat.st_blocks)
             .unwrap_or(0)
             .saturating_mul(BLOCK_BYTES))
@@ -181,7 +204,7 @@ mod tests {
     #[test]
     fn a_device_tells_its_free_bytes_and_those_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = FolderDisk(folder.path().to_owned());
+        let disk = FolderDisk::new(folder.path());
         assert!(disk.free_bytes().unwrap() > 0);
         assert_eq!(
             disk.used_bytes().unwrap_err().kind(),
@@ -193,5 +216,22 @@ mod tests {
             .sync_all()
             .unwrap();
         assert!((10_000..100_000).contains(&disk.used_bytes().unwrap()));
+    }
+
+    #[test]
+    fn file_that_is_not_the_locked_one_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (folder.path().join(ENGINE_FILE), folder.path().join("aside"));
+        std::fs::write(&path, "x").unwrap();
+        let disk = FolderDisk::new(folder.path());
+        disk.keep_to(FileIdentity::of(&File::open(&path).unwrap()).unwrap());
+        disk.open().unwrap();
+        std::fs::rename(&path, &aside).unwrap();
+        assert_eq!(disk.open().unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::copy(&aside, &path).unwrap();
+        let error = disk.open().unwrap_err();
+        assert_eq!(error.to_string(), "another file has its name");
+        std::fs::rename(&aside, &path).unwrap();
+        disk.open().unwrap();
     }
 }

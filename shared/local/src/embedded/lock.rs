@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::disk::ENGINE_FILE;
 use super::failure::OpenError;
+use super::place::{Place, PlacedFile};
 use crate::private;
 
 /// The lock file.
@@ -44,7 +45,8 @@ impl FolderLock {
     }
 
     /// Takes the lock of the engine's file, which exists, and writes down which process has both.
-    pub(super) fn take_engine(&mut self, dir: &Path) -> Result<(), OpenError> {
+    /// Returns where both files are.
+    pub(super) fn take_engine(&mut self, dir: &Path) -> Result<Place, OpenError> {
         // Opened for writing too: NFS turns this into a lock on its server, which requires that.
         let options = OpenOptions::new().read(true).write(true).clone();
         let engine = options
@@ -56,13 +58,24 @@ impl FolderLock {
                 pid: None,
             });
         }
+        let placed = |file: &File, name: &str| {
+            PlacedFile::of(file, &dir.join(name)).map_err(|error| folder(dir, error))
+        };
+        let place = Place {
+            engine: placed(&engine, ENGINE_FILE)?,
+            lock: self
+                .lock
+                .as_ref()
+                .map(|lock| placed(lock, LOCK_FILE))
+                .transpose()?,
+        };
         self.engine = Some(engine);
         if let Some(lock) = &mut self.lock {
             // Only the error message of the next process needs it, so a failure to write it is no
             // error.
             let _ = write_pid(lock);
         }
-        Ok(())
+        Ok(place)
     }
 
     /// A lock of nothing, for disks that are not folders.

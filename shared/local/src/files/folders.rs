@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk;
+use crate::identity::{Displaced, FileIdentity};
 use crate::private;
 
 /// Most folders remembered as durable; past it the memory is cleared, which costs a sync per folder
@@ -19,6 +20,8 @@ const REMEMBERED_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct Folders {
     root: PathBuf,
+    /// The root, once it was opened or made.
+    opened: Option<FileIdentity>,
     durable: HashSet<PathBuf>,
 }
 
@@ -27,8 +30,19 @@ impl Folders {
     pub(super) fn new(root: PathBuf) -> Self {
         Self {
             root,
+            opened: None,
             durable: HashSet::new(),
         }
+    }
+
+    /// Remembers the folder that the path of the root names, and forgets all that is known of
+    /// another one. An error if it is not the one that was opened or made before.
+    pub(super) fn look(&mut self) -> Result<(), Displaced> {
+        let found = FileIdentity::at(&self.root)?;
+        let Some(opened) = self.opened.replace(found) else {
+            return Ok(());
+        };
+        opened.expect(found).inspect_err(|_| self.durable.clear())
     }
 
     /// Makes a folder at or below the root, and those above it, durably.
@@ -47,8 +61,12 @@ impl Folders {
     }
 
     /// Makes the root durable. Folders above it belong to others, and may be unreadable: those that
-    /// exist stay as they are.
+    /// exist stay as they are. Those that are missing are made at the start alone: whoever moved
+    /// them away may move them back, and finds their place free.
     fn ensure_root(&mut self) -> io::Result<()> {
+        if self.opened.is_some() && self.root.parent().is_some_and(|above| !above.is_dir()) {
+            return Err(Displaced::Missing.into());
+        }
         let missing: Vec<PathBuf> = self
             .root
             .ancestors()
@@ -68,6 +86,8 @@ impl Folders {
                 return parent;
             }
             self.durable.insert(self.root.clone());
+        } else if self.opened.is_some() {
+            self.opened = FileIdentity::at(&self.root).ok();
         }
         Ok(())
     }

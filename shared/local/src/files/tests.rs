@@ -185,6 +185,46 @@ async fn a_folder_that_a_person_removed_is_made_again() {
 }
 
 #[tokio::test]
+async fn folder_of_another_is_told_once_and_used_from_then_on() {
+    let (folder, store) = store();
+    let look = || store.look().map_err(|displaced| displaced.to_string());
+    let root = folder.path().join("dead-letters");
+    put(&store, "a/b", "x").await.unwrap();
+    assert_eq!(look(), Ok(()));
+    std::fs::rename(&root, folder.path().join("aside")).unwrap();
+    assert_eq!(look(), Err("nothing has its name".to_owned()));
+    // What the store makes itself is its own.
+    put(&store, "a/c", "y").await.unwrap();
+    assert_eq!(
+        (look(), keys(&store, "").await),
+        (Ok(()), vec!["a/c".to_owned()])
+    );
+    std::fs::remove_dir_all(&root).unwrap();
+    std::fs::rename(folder.path().join("aside"), &root).unwrap();
+    assert_eq!(look(), Err("another file has its name".to_owned()));
+    assert_eq!(
+        (look(), keys(&store, "").await),
+        (Ok(()), vec!["a/b".to_owned()])
+    );
+}
+
+/// Whoever moved the data folder away can move it back: nothing has taken its place.
+#[tokio::test]
+async fn folder_above_is_not_made_again() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FileStore::open(&root.path().join("data/dead-letters")).unwrap();
+    put(&store, "a/b", "x").await.unwrap();
+    std::fs::rename(root.path().join("data"), root.path().join("aside")).unwrap();
+    for key in ["a/b", "c"] {
+        assert_eq!(put(&store, key, "y").await, Err(ErrorKind::NotFound));
+    }
+    assert!(!root.path().join("data").exists());
+    std::fs::rename(root.path().join("aside"), root.path().join("data")).unwrap();
+    put(&store, "c", "y").await.unwrap();
+    assert_eq!(keys(&store, "").await, ["a/b", "c"]);
+}
+
+#[tokio::test]
 async fn links_and_names_that_are_no_text_are_not_listed() {
     use std::os::unix::ffi::OsStrExt;
     let (folder, store) = store();

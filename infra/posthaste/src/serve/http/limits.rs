@@ -5,8 +5,8 @@ use ipnet::IpNet;
 /// Most ordinary requests at once, by default.
 const REQUESTS_MAX: usize = 4096;
 
-/// Places beyond those of ordinary requests: for health checks, metrics, and requests with the
-/// admin key.
+/// Places beyond those of ordinary requests: for health checks, and requests with the admin
+/// key.
 pub const OPERATORS_MAX: usize = 64;
 
 /// Bounds of connections.

@@ -36,11 +36,16 @@ struct World {
 impl World {
     /// A server under the tarpit.
     async fn tarpitted() -> Self {
+        Self::under(10_000).await
+    }
+
+    /// A server whose acknowledgements wait for so long.
+    async fn under(tarpit_ms: u64) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(START));
         let (options, entropy) = (LocalOptions::default(), SeededEntropy::new(1));
         let local = Local::open(folder.path(), options, clock.clone(), entropy).unwrap();
         let mut state = PressureState::normal(START);
-        (state.tarpit_ms, state.first_step_ms) = (10_000, 10_000);
+        (state.tarpit_ms, state.first_step_ms) = (tarpit_ms, tarpit_ms);
         let put = async |key, bytes: Vec<u8>| {
             local
                 .state()
@@ -56,6 +61,7 @@ impl World {
         let front = Front {
             router,
             operators: operators(),
+            data_folder: Arc::default(),
             limits: ConnectionLimits::default(),
         };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
@@ -73,6 +79,16 @@ impl World {
             at_rest,
             _folder: folder,
         }
+    }
+
+    /// The answers to a client that sends this and then closes its side.
+    async fn answers(&self, sent: &str) -> String {
+        let mut client = TcpStream::connect(self.address).await.unwrap();
+        client.write_all(sent.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answers = String::new();
+        client.read_to_string(&mut answers).await.unwrap();
+        answers
     }
 
     /// A client that has sent its request.
@@ -127,6 +143,7 @@ fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
         activity: Activity::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
+        wrong_keys: posthaste_services::WrongKeys::default(),
         settings: PublishSettings::default(),
     }
 }
@@ -146,6 +163,84 @@ async fn who_leaves_while_its_acknowledgement_waits_has_published_nothing_and_wh
     staying.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(world.published().await, 1);
+}
+
+/// The client may have nothing more to send, or be gone: it is answered, and nothing is published.
+#[tokio::test]
+async fn half_closed_client_is_answered_at_once_in_the_tarpit() {
+    let world = World::tarpitted().await;
+    let mut closing = world.client().await;
+    world.until_waiting(1).await;
+    closing.shutdown().await.unwrap();
+    let mut answer = String::new();
+    closing.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("retry-after: 5"), "{answer}");
+    world.until_waiting(0).await;
+    assert_eq!(world.published().await, 0);
+}
+
+fn publish_request(body: &str, length: usize) -> String {
+    let headers = "host: x\r\naeg-sas-key: one\r\ncontent-type: application/cloudevents+json";
+    format!(
+        "POST /topics/orders/events HTTP/1.1\r\n{headers}\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[tokio::test]
+async fn half_closed_client_gets_the_answers_to_whole_requests() {
+    let world = World::under(0).await;
+    let request = publish_request(EVENT, EVENT.len());
+    let answers = world.answers(&request.repeat(2)).await;
+    assert_eq!(answers.matches("HTTP/1.1 200").count(), 2, "{answers}");
+    assert_eq!(world.published().await, 2);
+    let chunked = request.replace(
+        &format!("content-length: {}\r\n\r\n{EVENT}", EVENT.len()),
+        &format!(
+            "transfer-encoding: chunked\r\n\r\n{:x}\r\n{EVENT}\r\n0\r\n\r\n",
+            EVENT.len()
+        ),
+    );
+    let answers = world.answers(&chunked).await;
+    assert!(answers.starts_with("HTTP/1.1 200"), "{answers}");
+    // A wrong key is answered before the body is read.
+    let answers = world.answers(&request.replace("key: one", "key: no")).await;
+    assert!(answers.starts_with("HTTP/1.1 401"), "{answers}");
+    assert_eq!(world.published().await, 3);
+}
+
+#[tokio::test]
+async fn request_that_is_cut_has_no_effect() {
+    let world = World::under(0).await;
+    for cut in [
+        publish_request(&EVENT[..EVENT.len() - 1], EVENT.len()),
+        publish_request("", EVENT.len()),
+        "POST /topics/orders/events HTTP/1.1\r\nhost: x\r\n".to_owned(),
+    ] {
+        let answers = world.answers(&cut).await;
+        assert!(!answers.contains("HTTP/1.1 2"), "{answers}");
+    }
+    assert_eq!(world.published().await, 0);
+}
+
+#[tokio::test]
+async fn half_closed_client_gets_all_of_a_large_answer() {
+    let server = Small::start().await;
+    for (path, bytes) in [("/large", LARGE_BYTES), ("/small", "small".len())] {
+        let mut client = TcpStream::connect(server.address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: h\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
+        let body = answer
+            .windows(4)
+            .position(|end| end == b"\r\n\r\n")
+            .unwrap()
+            + 4;
+        assert_eq!(answer.len() - body, bytes, "{path}");
+    }
 }
 
 /// Larger than what the sockets of both sides take.
@@ -172,6 +267,7 @@ impl Small {
         let front = Front {
             router,
             operators: operators(),
+            data_folder: Arc::default(),
             limits,
         };
         tokio::spawn(serve(
@@ -238,4 +334,46 @@ async fn a_client_that_does_not_read_its_answer_keeps_nobody_out() {
     let mut rest = Vec::new();
     let end = slow.read_to_end(&mut rest).await;
     assert!(end.is_err() || rest.len() < LARGE_BYTES, "{}", rest.len());
+}
+
+/// The database leaves its path while a request is being answered: what it wrote ends with the
+/// process, so its answer is no success.
+#[tokio::test]
+async fn answer_is_refused_once_the_database_left_its_path() {
+    let root = tempfile::tempdir().unwrap();
+    let (options, entropy) = (LocalOptions::default(), SeededEntropy::new(1));
+    let clock = ManualClock::new(START);
+    let local = Local::open(&root.path().join("data"), options, clock, entropy).unwrap();
+    let place = local.place().cloned();
+    let data_folder = Arc::new(DataFolder::new(place, Vec::new(), None));
+    let (seen, from, to) = (
+        Arc::clone(&data_folder),
+        root.path().join("data"),
+        root.path().join("aside"),
+    );
+    let leave = move || {
+        std::fs::rename(&from, &to).unwrap();
+        seen.look();
+        std::future::ready("kept")
+    };
+    let front = Front {
+        router: Router::new().route("/", axum::routing::post(leave)),
+        operators: operators(),
+        data_folder,
+        limits: ConnectionLimits::default(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(
+        listener,
+        front,
+        ManualClock::new(START),
+        CancellationToken::new(),
+    ));
+    let mut client = TcpStream::connect(address).await.unwrap();
+    let request = b"POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
 }

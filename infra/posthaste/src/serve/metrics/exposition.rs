@@ -3,46 +3,70 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
+/// Size after which a piece of the text is over, in bytes: a page is sent piece by piece.
+const PIECE_BYTES: usize = 64 * 1024;
+
 /// A family: its header lines, and its samples.
 #[derive(Default)]
-struct Family {
-    header: Vec<String>,
-    samples: Vec<String>,
+struct Family<'a> {
+    header: Vec<&'a str>,
+    samples: Vec<&'a str>,
+}
+
+/// A text in pieces.
+#[derive(Default)]
+struct Pieces {
+    whole: Vec<Bytes>,
+    last: String,
 }
 
 /// Puts texts together, families and samples in order.
-pub(super) fn merge(texts: impl Iterator<Item = String>) -> String {
-    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+pub(super) fn merge(texts: &[String]) -> Vec<Bytes> {
+    let mut families: BTreeMap<&str, Family<'_>> = BTreeMap::new();
     for text in texts {
-        let mut name = String::new();
+        let mut name = "";
         for line in text.lines().filter(|line| !line.is_empty()) {
             if let Some(of) = header_of(line) {
-                of.clone_into(&mut name);
-                let header = &mut families.entry(name.clone()).or_default().header;
-                if !header.iter().any(|known| known == line) {
-                    header.push(line.to_owned());
+                name = of;
+                let header = &mut families.entry(name).or_default().header;
+                if !header.contains(&line) {
+                    header.push(line);
                 }
             } else {
-                families
-                    .entry(name.clone())
-                    .or_default()
-                    .samples
-                    .push(line.to_owned());
+                families.entry(name).or_default().samples.push(line);
             }
         }
     }
-    let mut merged = String::new();
+    let mut pieces = Pieces::default();
     for Family { header, samples } in families
         .into_values()
         .filter(|family| !family.samples.is_empty())
     {
         for line in header.iter().chain(&samples) {
-            merged.push_str(line);
-            merged.push('\n');
+            pieces.push(line);
         }
-        merged.push('\n');
+        pieces.push("");
     }
-    merged
+    pieces.end()
+}
+
+impl Pieces {
+    fn push(&mut self, line: &str) {
+        self.last.push_str(line);
+        self.last.push('\n');
+        if self.last.len() >= PIECE_BYTES {
+            self.whole.push(std::mem::take(&mut self.last).into());
+        }
+    }
+
+    fn end(mut self) -> Vec<Bytes> {
+        if !self.last.is_empty() {
+            self.whole.push(self.last.into());
+        }
+        self.whole
+    }
 }
 
 /// The family that a header line is of; `None` for a sample.
@@ -64,10 +88,26 @@ mod tests {
             "# TYPE b counter\nb{t=\"3\"} 4\n\n",
             "# TYPE c counter\n",
         ];
-        let merged = merge(texts.into_iter().map(str::to_owned));
+        let merged = merge(&texts.map(str::to_owned));
         assert_eq!(
             merged,
-            "# TYPE a gauge\na 3\n\n# TYPE b counter\nb{t=\"1\"} 1\nb{t=\"2\"} 2\nb{t=\"3\"} 4\n\n"
+            [
+                "# TYPE a gauge\na 3\n\n# TYPE b counter\nb{t=\"1\"} 1\nb{t=\"2\"} 2\nb{t=\"3\"} 4\n\n"
+            ]
         );
+    }
+
+    #[test]
+    fn long_text_comes_in_pieces_that_end_with_lines() {
+        let samples: Vec<_> = (0..10_000).map(|n| format!("a{{n=\"{n}\"}} 1")).collect();
+        let text = format!("# TYPE a counter\n{}\n", samples.join("\n"));
+        let pieces = merge(std::slice::from_ref(&text));
+        assert!(pieces.len() > 1);
+        assert!(
+            pieces
+                .iter()
+                .all(|it| it.ends_with(b"\n") && it.len() < PIECE_BYTES + 100)
+        );
+        assert_eq!(pieces.concat(), format!("{text}\n").into_bytes());
     }
 }

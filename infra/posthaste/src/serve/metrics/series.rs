@@ -1,29 +1,28 @@
-//! The series of the process: those of each topic in a recorder of their own, so that they can be
-//! forgotten with it, and no more in all than [`SERIES_MAX`]. The exporter itself forgets nothing
-//! by name.
+//! The series of the process: those of each topic and of each subscription in a recorder of their
+//! own, so that they can be forgotten with it, and no more in all than [`SERIES_MAX`]. The exporter
+//! itself forgets nothing by name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use metrics::{
-    Counter, Gauge, Histogram, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit,
-};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 use parking_lot::Mutex;
 use posthaste_deliver::UNANSWERED;
 
-use super::exposition;
+use super::owner::Owner;
 use super::totals::Totals;
 
 /// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20
 /// MB.
 pub const SERIES_MAX: usize = 20_000;
 
-/// The label with the topic of a series.
-const TOPIC: &str = "topic";
+/// Clean-ups in a row without a measurement after which an owner that is gone is forgotten also
+/// where nobody asked for its series. A clean-up comes every five seconds.
+const IDLE_UPKEEPS_MIN: u32 = 12;
 
 /// Metric: measurements without a place, because there were too many series.
 const REFUSED: &str = "MetricSeriesRefusedCount";
@@ -46,10 +45,9 @@ struct Shared {
 }
 
 struct State {
-    /// Series of no topic.
+    /// Series of no owner.
     others: Part,
-    /// Series by topic, in lower case.
-    topics: BTreeMap<String, Part>,
+    owned: BTreeMap<Owner, Part>,
     counters: Handles<Counter>,
     gauges: Handles<Gauge>,
     histograms: Handles<Times>,
@@ -58,8 +56,25 @@ struct State {
 /// Some of the series, in a recorder of their own.
 struct Part {
     recorder: PrometheusRecorder,
-    /// True if something was measured since the series were shown last.
-    is_touched: Arc<AtomicBool>,
+    touched: Arc<Touched>,
+    /// Clean-ups since the last measurement.
+    idle_upkeeps: u32,
+}
+
+/// Whether something was measured.
+#[derive(Debug, Default)]
+struct Touched {
+    /// Since the series were shown last.
+    since_shown: AtomicBool,
+    /// Since the last clean-up.
+    since_upkeep: AtomicBool,
+}
+
+impl Touched {
+    fn touch(&self) {
+        self.since_shown.store(true, Ordering::Relaxed);
+        self.since_upkeep.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The handles of all series of one kind: every delivery asks for several.
@@ -67,7 +82,7 @@ type Handles<T> = HashMap<Key, Handle<T>>;
 
 struct Handle<T> {
     series: T,
-    is_touched: Arc<AtomicBool>,
+    touched: Arc<Touched>,
 }
 
 /// The two handles of a histogram.
@@ -83,7 +98,7 @@ impl Series {
     pub fn new(series_max: usize) -> Result<Self, BuildError> {
         let state = State {
             others: Part::new()?,
-            topics: BTreeMap::new(),
+            owned: BTreeMap::new(),
             counters: Handles::default(),
             gauges: Handles::default(),
             histograms: Handles::default(),
@@ -100,32 +115,50 @@ impl Series {
         Arc::clone(&self.0.totals)
     }
 
-    /// The text of all series. The series of a topic that `is_there` denies are shown a last time
-    /// and then forgotten, because the events that a deletion ends are counted after it.
-    pub fn render(&self, is_there: impl Fn(&str) -> bool) -> String {
-        exposition::merge(self.to_show(is_there).iter().map(PrometheusHandle::render))
+    /// The owners of which nothing was measured since their series were shown. If they are gone,
+    /// they can be forgotten: the events that a deletion ends are counted after it, and are shown
+    /// a last time.
+    pub(super) fn shown_owners(&self) -> Vec<Owner> {
+        self.owners(|part| !part.touched.since_shown.load(Ordering::Relaxed))
     }
 
-    /// Forgets the series of deleted topics. The others are shown without the lock, because every
-    /// measurement waits for it.
-    fn to_show(&self, is_there: impl Fn(&str) -> bool) -> Vec<PrometheusHandle> {
-        let mut state = self.0.state.lock();
-        state.forget_topics(is_there);
+    /// The owners of which nothing was measured for a minute, once half of all series are taken:
+    /// without them there is room for others, also where nobody asks for metrics.
+    pub(super) fn idle_owners(&self) -> Vec<Owner> {
+        if self.0.state.lock().count() < self.0.series_max / 2 {
+            return Vec::new();
+        }
+        self.owners(|part| part.idle_upkeeps >= IDLE_UPKEEPS_MIN)
+    }
+
+    fn owners(&self, is_wanted: impl Fn(&Part) -> bool) -> Vec<Owner> {
+        let state = self.0.state.lock();
+        let wanted = state.owned.iter().filter(|(_, part)| is_wanted(part));
+        wanted.map(|(owner, _)| owner.clone()).collect()
+    }
+
+    /// Forgets the series of owners that are gone.
+    pub(super) fn forget(&self, gone: &BTreeSet<Owner>) {
+        if !gone.is_empty() {
+            self.0.state.lock().forget(gone);
+        }
+    }
+
+    /// All series, to be shown without the lock, because every measurement waits for it.
+    pub(super) fn to_show(&self) -> Vec<PrometheusHandle> {
+        let state = self.0.state.lock();
         let show = |part: &Part| {
-            part.is_touched.store(false, Ordering::Relaxed);
+            part.touched.since_shown.store(false, Ordering::Relaxed);
             part.recorder.handle()
         };
-        std::iter::once(&state.others)
-            .chain(state.topics.values())
-            .map(show)
-            .collect()
+        state.parts().map(show).collect()
     }
 
-    /// Keeps histograms small. Call it from time to time.
+    /// Keeps histograms small. Call it every five seconds. Blocks.
     pub fn run_upkeep(&self) {
-        let state = self.0.state.lock();
-        let parts = std::iter::once(&state.others).chain(state.topics.values());
-        let handles: Vec<_> = parts.map(|part| part.recorder.handle()).collect();
+        let mut state = self.0.state.lock();
+        state.owned.values_mut().for_each(Part::count_upkeep);
+        let handles: Vec<_> = state.parts().map(|part| part.recorder.handle()).collect();
         drop(state);
         handles.iter().for_each(PrometheusHandle::run_upkeep);
     }
@@ -140,7 +173,7 @@ impl Series {
     ) -> Option<T> {
         let mut state = self.0.state.lock();
         if let Some(known) = kind(&mut state).get(key) {
-            known.is_touched.store(true, Ordering::Relaxed);
+            known.touched.touch();
             return Some(known.series.clone());
         }
         if state.count() >= self.0.series_max {
@@ -153,11 +186,11 @@ impl Series {
             return None;
         }
         let part = state.part(key)?;
-        let (series, is_touched) = (register(&part.recorder), Arc::clone(&part.is_touched));
-        is_touched.store(true, Ordering::Relaxed);
+        let (series, touched) = (register(&part.recorder), Arc::clone(&part.touched));
+        touched.touch();
         let handle = Handle {
             series: series.clone(),
-            is_touched,
+            touched,
         };
         kind(&mut state).insert(key.clone(), handle);
         Some(series)
@@ -169,39 +202,29 @@ impl State {
         self.counters.len() + self.gauges.len() + self.histograms.len()
     }
 
-    /// The part of a series. `None` if it cannot be made.
-    fn part(&mut self, key: &Key) -> Option<&Part> {
-        let Some(topic) = topic_of(key) else {
-            return Some(&self.others);
-        };
-        if !self.topics.contains_key(&topic) {
-            self.topics.insert(topic.clone(), Part::new().ok()?);
-        }
-        self.topics.get(&topic)
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.others).chain(self.owned.values())
     }
 
-    /// Forgets topics that `is_there` denies, if nothing was measured since they were shown.
-    fn forget_topics(&mut self, is_there: impl Fn(&str) -> bool) {
-        let before = self.topics.len();
-        self.topics
-            .retain(|topic, part| part.is_touched.load(Ordering::Relaxed) || is_there(topic));
-        if self.topics.len() == before {
-            return;
+    /// The part of a series. `None` if it cannot be made.
+    fn part(&mut self, key: &Key) -> Option<&Part> {
+        let Some(owner) = Owner::of(key) else {
+            return Some(&self.others);
+        };
+        if !self.owned.contains_key(&owner) {
+            self.owned.insert(owner.clone(), Part::new().ok()?);
         }
-        let topics = &self.topics;
-        let is_kept = |key: &Key| topic_of(key).is_none_or(|topic| topics.contains_key(&topic));
+        self.owned.get(&owner)
+    }
+
+    fn forget(&mut self, gone: &BTreeSet<Owner>) {
+        self.owned.retain(|owner, _| !gone.contains(owner));
+        let owned = &self.owned;
+        let is_kept = |key: &Key| Owner::of(key).is_none_or(|owner| owned.contains_key(&owner));
         self.counters.retain(|key, _| is_kept(key));
         self.gauges.retain(|key, _| is_kept(key));
         self.histograms.retain(|key, _| is_kept(key));
     }
-}
-
-/// The topic of a series, in lower case.
-fn topic_of(key: &Key) -> Option<String> {
-    key.labels()
-        .find(|label| label.key() == TOPIC)
-        .map(Label::value)
-        .map(str::to_ascii_lowercase)
 }
 
 /// Metadata that the exporter's interface needs and its code does not read.
@@ -215,8 +238,18 @@ impl Part {
             PrometheusBuilder::new().set_buckets_for_metric(milliseconds, &MILLISECONDS_BUCKETS)?;
         Ok(Self {
             recorder: builder.build_recorder(),
-            is_touched: Arc::default(),
+            touched: Arc::default(),
+            idle_upkeeps: 0,
         })
+    }
+
+    fn count_upkeep(&mut self) {
+        let was_touched = self.touched.since_upkeep.swap(false, Ordering::Relaxed);
+        self.idle_upkeeps = if was_touched {
+            0
+        } else {
+            self.idle_upkeeps.saturating_add(1)
+        };
     }
 }
 
@@ -258,68 +291,5 @@ impl Recorder for Series {
         } else {
             summed
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn count(series: &Series, topic: &str) {
-        metrics::with_local_recorder(series, || {
-            metrics::counter!("PublishSuccessCount", "topic" => topic.to_owned()).increment(1);
-        });
-    }
-
-    /// The samples without their headers.
-    fn samples(text: &str) -> Vec<&str> {
-        text.lines()
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-            .collect()
-    }
-
-    #[test]
-    fn series_of_a_topic_that_is_gone_are_forgotten_once_they_were_shown() {
-        let series = Series::new(SERIES_MAX).unwrap();
-        count(&series, "Orders");
-        count(&series, "bills");
-        metrics::with_local_recorder(&series, || metrics::gauge!("PressureTarpitInMs").set(1.0));
-        assert_eq!(samples(&series.render(|_| false)).len(), 3);
-        let text = series.render(|topic| topic == "bills");
-        assert_eq!(
-            samples(&text),
-            [
-                "PressureTarpitInMs 1",
-                r#"PublishSuccessCount{topic="bills"} 1"#
-            ]
-        );
-        // A topic that is made again begins at 0.
-        count(&series, "orders");
-        assert!(
-            series
-                .render(|_| true)
-                .contains(r#"PublishSuccessCount{topic="orders"} 1"#)
-        );
-    }
-
-    #[test]
-    fn there_are_no_more_series_than_the_bound_and_what_has_no_place_is_counted() {
-        let series = Series::new(3).unwrap();
-        for n in 0..10 {
-            count(&series, &format!("t{n}"));
-            count(&series, "t0");
-        }
-        let text = series.render(|_| true);
-        let shown = samples(&text);
-        assert_eq!(shown.len(), 4, "{shown:?}");
-        assert!(text.contains("MetricSeriesRefusedCount 7"), "{text}");
-        assert!(
-            text.contains(r#"PublishSuccessCount{topic="t0"} 11"#),
-            "{text}"
-        );
-        // There is room again when topics are gone.
-        series.render(|_| false);
-        count(&series, "new");
-        assert!(series.render(|_| true).contains(r#"topic="new""#));
     }
 }
