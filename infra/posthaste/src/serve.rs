@@ -24,6 +24,7 @@ mod monitor;
 mod pressure;
 mod run;
 mod settings;
+mod upkeep;
 
 pub use app::App;
 pub use error::ServeError;

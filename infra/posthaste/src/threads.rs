@@ -10,8 +10,9 @@ use tokio::runtime::{self, Runtime};
 /// The variable that gives the number of threads for connections and deliveries, as tokio has it.
 const WORKERS_VARIABLE: &str = "TOKIO_WORKER_THREADS";
 
-/// Threads beside those: one for work that blocks, and one that commits to the store.
-const OTHERS: usize = 2;
+/// Threads beside those: one that commits to the store, one of the upkeep, and one for work that
+/// blocks for each of the two. That of the log is there already.
+const OTHERS: usize = 4;
 
 /// Most worker threads: more than any machine has cores, and fewer than the system allows.
 const WORKERS_MAX: usize = 1024;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::{FAIL_COUNT, Lossy};
+use crate::lossy::{Lossy, count_lost_line};
 
 /// Most bytes of lines that wait to be written. More are dropped, and counted as lost.
 const WAITING_BYTES_MAX: usize = 4 << 20;
@@ -96,7 +96,7 @@ impl Queue {
         if waiting.bytes + line.len() > WAITING_BYTES_MAX {
             waiting.dropped += 1;
             drop(waiting);
-            metrics::counter!(FAIL_COUNT).increment(1);
+            count_lost_line();
             return;
         }
         waiting.bytes += line.len();

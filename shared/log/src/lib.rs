@@ -1,10 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 mod background;
+mod lossy;
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -15,6 +15,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
 pub use background::{Background, LineWriter};
+pub use lossy::Lossy;
 
 /// Most causes of one error that are written. It ends a chain with a loop.
 const CAUSES_MAX: usize = 16;
@@ -124,36 +125,6 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
         .join(": ")
 }
 
-/// Counts the lines that are lost because their stream is closed or its disk is full.
-const FAIL_COUNT: &str = "LogWriteFailCount";
-
-/// A stream of log lines, with one call of `write` per line. A line that cannot be written is lost
-/// and counted as `LogWriteFailCount`: the program must outlive the reader of its log, and a full
-/// disk.
-#[derive(Debug)]
-pub struct Lossy<W>(
-    /// The stream.
-    pub W,
-);
-
-impl<W: Write> Write for Lossy<W> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.0.write_all(line).is_err() {
-            metrics::counter!(FAIL_COUNT).increment(1);
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        // Lines that a flush cannot write are lost too; their number is unknown, so they count as
-        // one.
-        if self.0.flush().is_err() {
-            metrics::counter!(FAIL_COUNT).increment(1);
-        }
-        Ok(())
-    }
-}
-
 /// Writes panics to the log from now on, instead of as text that no reader of JSON lines
 /// understands. One that `is_caught` and becomes an error, which is logged, is no fault of the
 /// program: where it happened is for those who look closely.
@@ -176,6 +147,7 @@ pub fn log_panics(is_caught: fn() -> bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
 
     use super::*;

@@ -17,11 +17,16 @@ use plan::{Plan, Request};
 pub use convert::FanOutError;
 pub use plan::{Inline, Origin};
 
+use crate::busy::off_the_worker;
 use crate::send_all::send_all;
 
 /// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
 /// with all its copies if it is not stored. So nearly every request is sent in one go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
+
+/// Tests of events by filters above which they are made off the worker: so many take some
+/// milliseconds.
+const BUSY_TESTS: usize = 50_000;
 
 /// The ports of a fan-out.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +68,12 @@ where
         origin: Origin,
     ) -> Result<Written, FanOutError> {
         let at = self.clock.now();
-        let plan = Plan::of(topic, events, at);
+        let tests = events.len().saturating_mul(topic.subscriptions.len());
+        let plan = if tests < BUSY_TESTS {
+            Plan::of(topic, events, at)
+        } else {
+            off_the_worker(|| Plan::of(topic, events, at))
+        };
         let matched = plan.matched();
         if matched.events == 0 {
             return Ok(Written {

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod activity;
+pub mod busy;
 pub mod catch_panic;
 pub mod client;
 pub mod delivery_log;

@@ -13,6 +13,7 @@ use posthaste_core::model::time::millis;
 use posthaste_core::model::{Timestamp, Topic, TopicName};
 use posthaste_core::stored::{RecordError, TopicRecord, layout};
 
+use crate::busy::off_the_worker;
 use crate::{SingleFlight, get_newer, objects};
 use posthaste_ports::{
     Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, PutCondition, Revalidated,
@@ -24,6 +25,9 @@ mod tests;
 /// Most topics kept, present ones and missing ones. Beyond it the cache is emptied and fills again,
 /// which costs one read per topic in use.
 const TOPICS_KEPT_MAX: usize = 10_000;
+
+/// Bytes of a record above which it is compiled off the worker. So many take about a millisecond.
+const BUSY_RECORD_BYTES: usize = 32 * 1024;
 
 /// The most that the clocks of two machines may differ. AWS keeps them within a millisecond.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(1);
@@ -202,9 +206,8 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         let topic = match read.map_err(|error| RegistryError::Store(Arc::new(error)))? {
             Revalidated::Unchanged => known,
             Revalidated::Missing => None,
-            Revalidated::Changed(object) => {
-                compile(&object).map_err(|error| RegistryError::Record(Arc::new(error)))?
-            }
+            Revalidated::Changed(object) => compile_off_the_worker(&object)
+                .map_err(|error| RegistryError::Record(Arc::new(error)))?,
         };
         Ok(self.keep(
             key,
@@ -276,6 +279,13 @@ impl<S: ObjectStore, C: Clock> Evict for Registry<S, C> {
 }
 
 /// `None` for the record of a topic that is being deleted.
+fn compile_off_the_worker(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
+    if object.bytes.len() < BUSY_RECORD_BYTES {
+        return compile(object);
+    }
+    off_the_worker(|| compile(object))
+}
+
 fn compile(object: &Object) -> Result<Option<Arc<Good>>, RecordError> {
     let record = TopicRecord::parse(&object.bytes)?;
     if record.deleted_at.is_some() {

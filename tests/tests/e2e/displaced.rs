@@ -144,7 +144,7 @@ fn folder_that_was_deleted_and_made_again_refuses() {
 }
 
 #[test]
-fn link_to_the_folder_that_was_switched_refuses_until_it_is_back() {
+fn switched_link_to_the_folder_refuses_until_it_is_back() {
     use std::os::unix::fs::symlink;
     let home = Home::new();
     for name in ["one", "two"] {

@@ -81,7 +81,7 @@ fn line_with(log: &mut impl BufRead, is_it: impl Fn(&Value) -> bool) -> Value {
 }
 
 #[test]
-fn reader_that_stops_reading_stops_nobody_and_learns_what_it_missed() {
+fn reader_that_stops_stops_nobody_and_learns_what_it_missed() {
     let home = Home::new();
     let mut served = Served::start(&home);
     served.fill();

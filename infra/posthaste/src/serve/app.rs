@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::ServeError;
 use super::functions::Functions;
 use super::settings::ServeSettings;
+use super::upkeep::Upkeep;
 use super::{admin_key, http, metrics, schedule};
 
 /// Time between two clean-ups of the metrics recorder.
@@ -33,6 +34,8 @@ pub struct App {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     local: Local<SystemClock>,
+    /// Ends after the tasks.
+    _upkeep: Upkeep,
 }
 
 impl App {
@@ -51,11 +54,12 @@ impl App {
         let functions = Functions::wire(settings, &local, &admin_key, address, metrics.totals())?;
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        functions.spawn_work(&mut tasks, &stop);
+        let upkeep = Upkeep::start().map_err(ServeError::Process)?;
+        functions.spawn_work(&mut tasks, &stop, &upkeep.handle());
         let pages = Arc::new(functions.metrics(metrics));
-        let upkeep = Arc::clone(&pages);
-        let upkeep = move || {
-            let pages = Arc::clone(&upkeep);
+        let kept_small = Arc::clone(&pages);
+        let keep_small = move || {
+            let pages = Arc::clone(&kept_small);
             async move { pages.run_upkeep().await }
         };
         let router = functions.router().merge(http::metrics_route(pages));
@@ -68,6 +72,7 @@ impl App {
             router,
             operators,
             data_folder: functions.data_folder(),
+            upkeep: upkeep.handle(),
             limits: settings.connections.clone(),
         };
         tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
@@ -76,7 +81,7 @@ impl App {
             METRICS_UPKEEP_PERIOD,
             SystemClock,
             stop.clone(),
-            upkeep,
+            keep_small,
         ));
         Ok(Self {
             address,
@@ -84,6 +89,7 @@ impl App {
             stop,
             tasks,
             local,
+            _upkeep: upkeep,
         })
     }
 

@@ -150,7 +150,13 @@ impl Functions {
     }
 
     /// Starts the pollers and the schedules.
-    pub(super) fn spawn_work(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+    /// What takes the processor for long goes to `upkeep`.
+    pub(super) fn spawn_work(
+        &self,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        upkeep: &Handle,
+    ) {
         let loops = Handle::current()
             .metrics()
             .num_workers()
@@ -166,19 +172,13 @@ impl Functions {
         );
         self.spawn_poller(tasks, stop, DEAD_LETTERS, &self.dead_letters);
         self.spawn_poller(tasks, stop, REDRIVE, &self.redrive);
-        self.spawn_poller(tasks, stop, RECORDS, &self.record);
-        self.log_upkeep.spawn(tasks, stop);
-        let wake = Arc::clone(&self.wake);
-        tasks.spawn(every(
-            "wake",
-            WAKE_PERIOD,
-            SystemClock,
-            stop.clone(),
-            move || {
-                let wake = Arc::clone(&wake);
-                async move { run_wake(&wake).await }
-            },
-        ));
+        {
+            // Tasks that are spawned here go there.
+            let _upkeep = upkeep.enter();
+            self.spawn_poller(tasks, stop, RECORDS, &self.record);
+            self.log_upkeep.spawn(tasks, stop);
+            self.spawn_wake(tasks, stop);
+        }
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
         let (deliver, wake, stopped) = (
@@ -196,6 +196,20 @@ impl Functions {
         if let Some(console) = &self.console {
             console.spawn(tasks, stop);
         }
+    }
+
+    fn spawn_wake(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        let wake = Arc::clone(&self.wake);
+        tasks.spawn(every(
+            "wake",
+            WAKE_PERIOD,
+            SystemClock,
+            stop.clone(),
+            move || {
+                let wake = Arc::clone(&wake);
+                async move { run_wake(&wake).await }
+            },
+        ));
     }
 
     fn spawn_poller<H: Handler>(

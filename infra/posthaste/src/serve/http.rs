@@ -10,10 +10,11 @@ mod places;
 mod stalling;
 
 use std::convert::Infallible;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Request, Response, header};
+use ::http::{Method, Request, Response, header};
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -27,6 +28,7 @@ use posthaste_ports::{Clock, ObjectStore};
 use posthaste_services::client;
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -92,6 +94,10 @@ async fn method_not_allowed() -> Response<Body> {
     answered(problem)
 }
 
+fn never_fails<T>(answered: Result<T, Infallible>) -> T {
+    answered.unwrap_or_else(|never| match never {})
+}
+
 fn is_refusal(response: &Response<Body>) -> bool {
     response.status().is_client_error() || response.status().is_server_error()
 }
@@ -109,11 +115,31 @@ pub struct Front {
     pub operators: Operators,
     /// The files in which answers are kept.
     pub data_folder: Arc<DataFolder>,
+    /// Answers requests that may take the processor for long.
+    pub upkeep: Handle,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
 }
 
 impl Front {
+    /// The answer of a function. Those to operators are made by another thread than the workers,
+    /// to their end also where the connection ends before.
+    async fn route(&self, request: Request<Body>) -> Response<Body> {
+        let is_quick = is_quick(&request);
+        let answer = self.router.clone().oneshot(request);
+        if is_quick {
+            return never_fails(answer.await);
+        }
+        match self.upkeep.spawn(answer).await {
+            Ok(answered) => never_fails(answered),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The process is ending.
+                Err(_) => answered(Problem::new(ProblemKind::Unavailable)),
+            },
+        }
+    }
+
     /// Answers a request, if there is a place for it.
     async fn respond(&self, place: &Arc<Place>, request: Request<LentBody>) -> Response<Body> {
         let (head, body) = request.into_parts();
@@ -129,12 +155,7 @@ impl Front {
             return answered(problem);
         }
         let request = Request::from_parts(head, Body::new(body));
-        let response = self
-            .router
-            .clone()
-            .oneshot(request)
-            .await
-            .unwrap_or_else(|never| match never {});
+        let response = self.route(request).await;
         // What was written meanwhile may be in a file that ends with this process.
         let is_promise = must_be_kept && !is_refusal(&response);
         if let Some(problem) = self.data_folder.refuse_if(is_promise) {
@@ -142,6 +163,13 @@ impl Front {
         }
         response.map(|body| answering::until_sent(body, answering))
     }
+}
+
+/// Whether a request never takes the processor for long: publishing, health and metrics.
+fn is_quick(request: &Request<Body>) -> bool {
+    let path = request.uri().path();
+    let is_publish = request.method() == Method::POST && path.ends_with("/events");
+    is_publish || ["/health", "/metrics"].contains(&path)
 }
 
 /// Accepts connections until `stop` is cancelled, then ends each after its current request.
@@ -209,7 +237,7 @@ async fn connection<C: Clock>(
     }
     let place = Arc::new(place);
     let stream = ClientStream::new(stream);
-    let at_other_end: Arc<dyn client::Client> = Arc::new(stream.clone());
+    let at_other_end = stream.client();
     let service = service_fn(|request| {
         let (front, place, clock) = (Arc::clone(&front), Arc::clone(&place), clock.clone());
         let client = Arc::clone(&at_other_end);

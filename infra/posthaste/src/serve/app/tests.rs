@@ -1,5 +1,7 @@
 //! A whole server in this process: what becomes of it when a part of it ends.
 
+mod polls;
+
 use super::*;
 use posthaste_core::delivery_log::{LogHour, Record, render_records};
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};

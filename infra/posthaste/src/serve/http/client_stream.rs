@@ -1,51 +1,54 @@
 //! The stream of a connection, which the answer of a request can look at while the connection owns
 //! it: has the client closed its side?
 
-use std::io::{Error, IoSlice, Result};
+use std::io::{IoSlice, Result};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use parking_lot::Mutex;
 use posthaste_services::client::Client;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// A stream; clones share it. Only one of them may read or write. The last one to go closes it.
-#[derive(Debug, Clone)]
-pub(super) struct ClientStream(Arc<TcpStream>);
+/// A stream whose other end can be looked at.
+#[derive(Debug)]
+pub(super) struct ClientStream {
+    /// Locked by the task of the connection alone, which also looks at the other end.
+    read: Arc<Mutex<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+}
+
+/// The other end of a stream.
+#[derive(Debug)]
+struct OtherEnd(Arc<Mutex<OwnedReadHalf>>);
 
 impl ClientStream {
     pub(super) fn new(stream: TcpStream) -> Self {
-        Self(Arc::new(stream))
-    }
-
-    /// Tries to write whenever the stream takes something.
-    fn poll_try_write(
-        &self,
-        context: &mut Context<'_>,
-        mut write: impl FnMut(&TcpStream) -> Result<usize>,
-    ) -> Poll<Result<usize>> {
-        loop {
-            ready!(self.0.poll_write_ready(context))?;
-            match write(&self.0) {
-                // Its readiness is cleared by that.
-                Err(error) if would_block(&error) => {}
-                written => return Poll::Ready(written),
-            }
+        let (read, write) = stream.into_split();
+        Self {
+            read: Arc::new(Mutex::new(read)),
+            write,
         }
     }
+
+    /// The client at the other end.
+    pub(super) fn client(&self) -> Arc<dyn Client> {
+        Arc::new(OtherEnd(Arc::clone(&self.read)))
+    }
 }
 
-fn would_block(error: &Error) -> bool {
-    error.kind() == std::io::ErrorKind::WouldBlock
-}
-
-impl Client for ClientStream {
+impl Client for OtherEnd {
     /// Asks the task of the connection to be woken, which reads nothing meanwhile. With a further
     /// request behind the one that is answered, nothing is known of the end.
     fn poll_closed(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut byte = [0; 1];
-        match ready!(self.0.poll_peek(context, &mut ReadBuf::new(&mut byte))) {
+        let read = self.0.lock();
+        match ready!(
+            read.as_ref()
+                .poll_peek(context, &mut ReadBuf::new(&mut byte))
+        ) {
             Ok(0) | Err(_) => Poll::Ready(()),
             Ok(_) => Poll::Pending,
         }
@@ -58,49 +61,36 @@ impl AsyncRead for ClientStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        loop {
-            ready!(self.0.poll_read_ready(context))?;
-            match self.0.try_read(buffer.initialize_unfilled()) {
-                Ok(bytes) => {
-                    buffer.advance(bytes);
-                    return Poll::Ready(Ok(()));
-                }
-                // Its readiness is cleared by that.
-                Err(error) if would_block(&error) => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        Pin::new(&mut *self.read.lock()).poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for ClientStream {
     fn poll_write(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
-        self.poll_try_write(context, |stream| stream.try_write(bytes))
+        Pin::new(&mut self.write).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
-        self.poll_try_write(context, |stream| stream.try_write_vectored(slices))
+        Pin::new(&mut self.write).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        self.write.is_write_vectored()
     }
 
-    /// Nothing is kept back.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.write).poll_flush(context)
     }
 
-    /// The stream is closed when it goes, which is next.
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.write).poll_shutdown(context)
     }
 }

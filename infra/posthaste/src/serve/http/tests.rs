@@ -62,6 +62,7 @@ impl World {
             router,
             operators: operators(),
             data_folder: Arc::default(),
+            upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
         };
         // The server's own waits are on another clock: those of the acknowledgements are counted.
@@ -268,6 +269,7 @@ impl Small {
             router,
             operators: operators(),
             data_folder: Arc::default(),
+            upkeep: Handle::current(),
             limits,
         };
         tokio::spawn(serve(
@@ -360,6 +362,7 @@ async fn answer_is_refused_once_the_database_left_its_path() {
         router: Router::new().route("/", axum::routing::post(leave)),
         operators: operators(),
         data_folder,
+        upkeep: Handle::current(),
         limits: ConnectionLimits::default(),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
