@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::SQS_DELAY_SECS_MAX;
+use posthaste_core::model::SQS_DELAY_MAX;
 use posthaste_ports::{
     BatchResponse, Clock, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver,
     ReceivedMessage, Successor,
@@ -123,7 +123,7 @@ impl<P: Ports> DeadLetters<P> {
         let again = OutgoingMessage {
             body: message.body,
             group: None,
-            delay_secs: SQS_DELAY_SECS_MAX,
+            delay: SQS_DELAY_MAX,
         };
         let successors = vec![Successor {
             to: self.ports.source,

@@ -154,7 +154,7 @@ impl<P: Ports> DeadLetters<P> {
 fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successor> {
     let events = noticed_events(&letter.dead.delivery);
     let topic = letter.dead.delivery.topic.clone();
-    let Some((dead, delay_secs)) = later(letter.dead, fate, now) else {
+    let Some((dead, delay)) = later(letter.dead, fate, now) else {
         not_sent(Some(&topic), events);
         tracing::error!(%topic, notices = events, "notices not sent: they were tried for long enough");
         return Vec::new();
@@ -162,11 +162,7 @@ fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successo
     let (body, group) = (render_dead_letter(&dead), Some(dead.delivery.group()));
     vec![Successor {
         to: QueueName::DeadLetters,
-        message: OutgoingMessage {
-            body,
-            group,
-            delay_secs,
-        },
+        message: OutgoingMessage { body, group, delay },
     }]
 }
 

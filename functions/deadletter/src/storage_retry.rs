@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::attempt::settle::dead_letter_delay_secs;
+use posthaste_core::attempt::settle::dead_letter_delay;
 use posthaste_core::delivery_log::Change;
 use posthaste_core::model::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
@@ -91,7 +91,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     let message = OutgoingMessage {
         body: render_dead_letter(&letter),
         group: Some(letter.delivery.group()),
-        delay_secs: dead_letter_delay_secs(wait),
+        delay: dead_letter_delay(wait),
     };
     Successor {
         to: QueueName::DeadLetters,

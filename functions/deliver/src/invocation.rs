@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::attempt::{EntryVerdict, Jitter};
 use posthaste_core::circuit::{Failure, HealthSignal, InvocationResults, Observation, Target};
 use posthaste_core::delivery_log::RecordText;
 use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Status, Subscription, Timestamp};
@@ -25,6 +25,8 @@ pub(crate) struct Invocation {
     settled: Mutex<HashSet<MessageId>>,
     waiting: Mutex<Vec<WaitingMessage>>,
     results: Mutex<InvocationResults>,
+    /// The jitter of each message of which an attempt failed, by its index.
+    jitters: Mutex<BTreeMap<usize, Jitter>>,
 }
 
 /// A message in the queue.
@@ -99,6 +101,7 @@ impl Invocation {
             settled: Mutex::default(),
             waiting: Mutex::default(),
             results: Mutex::default(),
+            jitters: Mutex::default(),
         }
     }
 
@@ -124,6 +127,11 @@ impl Invocation {
             (HealthSignal::Bad, Some(last)) => self.results.lock().failed(target, last, began),
             _ => {}
         }
+    }
+
+    /// The jitter of a message, drawn when an attempt at one of its events first failed.
+    pub(crate) fn jitter_of(&self, job: usize, draw: impl FnOnce() -> Jitter) -> Jitter {
+        *self.jitters.lock().entry(job).or_insert_with(draw)
     }
 
     /// Forgets the results of a target that was reported.

@@ -34,7 +34,7 @@ pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use disable::Disabler;
 use invocation::Invocation;
 use late_answers::LateAnswers;
-pub use limits::{DeliverSettings, LinkBoundsError, RecordsSettings};
+pub use limits::{DELAY_STEP_AWS, DeliverSettings, LinkBoundsError, RecordsSettings};
 use notify::{DroppedNotices, NoticePorts};
 use payloads::PayloadReader;
 use plan::plan;
@@ -193,6 +193,7 @@ impl<P: Ports> Deliver<P> {
                 circuit: circuit.clone(),
                 payloads: payloads.clone(),
                 requests_per_link_start: settings.requests_per_link_start,
+                delay_step: settings.delay_step,
                 attempts: Attempts {
                     webhook,
                     clock: clock.clone(),

@@ -12,6 +12,13 @@ use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
 /// read, no socket was left), so that an outage of ours does not become a busy loop.
 pub(crate) const OUR_FAULT_WAIT: Duration = Duration::from_secs(30);
 
+/// The unit in which the embedded queue delays.
+const DELAY_STEP_EMBEDDED: Duration = Duration::from_millis(1);
+
+/// The unit in which SQS delays (`DelaySeconds`).
+/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
+pub const DELAY_STEP_AWS: Duration = Duration::from_secs(1);
+
 /// Messages that are settled side by side, so that their successors and deletions can share
 /// requests to the queue.
 pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
@@ -39,6 +46,8 @@ pub struct DeliverSettings {
     pub delivery_log: DeliveryLogMode,
     /// The way of the delivery log's records.
     pub records: RecordsSettings,
+    /// The unit in which the delivery queue delays.
+    pub delay_step: Duration,
 }
 
 /// The way of the delivery log's records.
@@ -126,6 +135,7 @@ impl Default for DeliverSettings {
             origin: origin::DEFAULT,
             delivery_log: DeliveryLogMode::default(),
             records: RecordsSettings::EMBEDDED,
+            delay_step: DELAY_STEP_EMBEDDED,
         }
     }
 }

@@ -24,6 +24,7 @@ const ALONE: Pack = Pack {
 pub(crate) struct RequestPlan {
     pub(crate) subscription: Arc<Subscription>,
     pub(crate) kind: RequestKind,
+    /// The draw that the requests of one group share.
     pub(crate) jitter: Jitter,
     /// Whether one of its events was tried or waited before: then its endpoint may be failing.
     pub(crate) has_waited: bool,
@@ -65,8 +66,8 @@ struct Group<'a> {
 /// Packs the events that still need an attempt into requests, across messages. The subscription
 /// whose message came first is served first.
 ///
-/// A jitter is drawn once for each group, so that events that wait together are stored together. A
-/// group that cannot be packed gets no request, and its messages end without a verdict.
+/// A jitter is drawn once for each group, so that events that are parked together are stored
+/// together. A group that cannot be packed gets no request, and its messages end without a verdict.
 pub(crate) fn plan(
     jobs: &[Job],
     is_problem: impl Fn(&Delivery, &Subscription) -> bool,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{DeadLetterReason, EntryVerdict};
 use posthaste_core::model::{
-    Delivery, DeliveryLogMode, SQS_DELAY_SECS_MAX, Status, Subscription, Timestamp, Topic,
+    Delivery, DeliveryLogMode, SQS_DELAY_MAX, Status, Subscription, Timestamp, Topic,
 };
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
@@ -221,9 +221,9 @@ impl<P: Ports> Receiver<P> {
         message: ReceivedMessage,
         error: &FormatError,
     ) {
-        let (to, delay_secs) = match error {
-            FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_SECS_MAX),
-            FormatError::Malformed(..) => (QueueName::DeadLetters, 0),
+        let (to, delay) = match error {
+            FormatError::Newer(_) => (QueueName::Deliveries, SQS_DELAY_MAX),
+            FormatError::Malformed(..) => (QueueName::DeadLetters, Duration::ZERO),
         };
         let (message, body) = (MessageHandle::of(&message), message.body);
         tracing::warn!(
@@ -235,7 +235,7 @@ impl<P: Ports> Receiver<P> {
             message: OutgoingMessage {
                 body,
                 group: None,
-                delay_secs,
+                delay,
             },
         };
         replace(&*self.queue, invocation, &message, vec![moved]).await;

@@ -39,6 +39,8 @@ pub(crate) struct Sender<P: Ports> {
     pub(crate) payloads: Arc<PayloadReader<P>>,
     pub(crate) attempts: Attempts<P>,
     pub(crate) requests_per_link_start: usize,
+    /// The unit in which the delivery queue delays.
+    pub(crate) delay_step: Duration,
 }
 
 /// An attempt, made or not.

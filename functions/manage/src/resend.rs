@@ -237,15 +237,12 @@ impl<P: Ports> Manage<P> {
             self.state.put(&key, text, PutCondition::Always).await?;
         }
         let ReplayMessage {
-            body,
-            group,
-            delay_secs,
-            ..
+            body, group, delay, ..
         } = message;
         let message = OutgoingMessage {
             body,
             group: Some(group),
-            delay_secs,
+            delay,
         };
         match send_all(&self.deliveries, vec![message]).await.pop() {
             Some(sent) => Ok(sent?),

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
-use posthaste_core::model::{SQS_DELAY_SECS_MAX, Timestamp};
+use posthaste_core::model::{SQS_DELAY_MAX, Timestamp};
 use posthaste_ports::{
     MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver, ReceivedMessage, Successor,
 };
@@ -125,7 +125,7 @@ impl<P: Ports> Record<P> {
         let again = OutgoingMessage {
             body: message.body,
             group: None,
-            delay_secs: SQS_DELAY_SECS_MAX,
+            delay: SQS_DELAY_MAX,
         };
         let successors = vec![Successor {
             to: QueueName::Records,

@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::Pack;
@@ -117,7 +118,7 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
             let outgoing = requeued.map(|(body, group)| OutgoingMessage {
                 body,
                 group,
-                delay_secs: 0,
+                delay: Duration::ZERO,
             });
             let sent = send_all(deliveries, outgoing.collect());
             for sent in timeout_at(clock, run.send, Box::pin(sent))

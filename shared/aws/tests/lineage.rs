@@ -6,6 +6,7 @@
 use std::env;
 use std::process::Command;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderMap;
@@ -50,7 +51,7 @@ async fn send(clients: &Clients, endpoint: &str) {
     let message = OutgoingMessage {
         body: Bytes::from_static(b"x"),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     };
     queue
         .send_batch(vec![message])

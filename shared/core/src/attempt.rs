@@ -22,7 +22,7 @@ pub use outcome::{CertificateFault, OutcomeName, SendFailure};
 pub use partial::{Acknowledged, AnswerBody, BatchEvent};
 pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
 pub use request::{AttemptContext, Outgoing, webhook_id_of};
-pub use retry::{JITTER_MAX, Jitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
+pub use retry::{JITTER_MAX, Jitter, RetryJitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
 pub use settle::{EntryVerdict, Settlement, Wait};
 pub use signature::{
     MADE_SECRET_BYTES, PublicKey, SignatureKind, SigningSecret, SigningSecretError,

@@ -150,7 +150,7 @@ async fn send(local: Local<SystemClock>, sender: u64, batch: u64, messages: u64)
                 "topic.subscription-{}",
                 (sender + n * batch + entry) % GROUPS
             )),
-            delay_secs: 0,
+            delay: Duration::ZERO,
         };
         let answers = queue
             .send_batch((0..batch).map(message).collect())

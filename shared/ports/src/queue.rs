@@ -44,8 +44,9 @@ pub struct OutgoingMessage {
     /// `MessageGroupId`: messages of one group are shown fairly beside those of the others. Order
     /// is not kept.
     pub group: Option<String>,
-    /// Seconds until the message becomes visible, at most 900.
-    pub delay_secs: u16,
+    /// The time until the message becomes visible, at most 900 s. A queue that delays by whole
+    /// seconds, as SQS does, rounds it up.
+    pub delay: Duration,
 }
 
 /// The id the queue gave a message. Shared, because what works on a message keeps its id in several

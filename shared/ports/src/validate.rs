@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use posthaste_core::events::fits_into_a_message;
 use posthaste_core::model::{
-    SQS_BATCH_ENTRIES_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
+    SQS_BATCH_ENTRIES_MAX, SQS_DELAY_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
     SQS_VISIBILITY_SECS_MAX,
 };
 
@@ -43,8 +43,8 @@ pub enum Refusal {
     #[error("the body holds a character that SQS refuses, or is not UTF-8")]
     BodyCharacters,
     /// The delay.
-    #[error("a delay of {0} s, expected at most {SQS_DELAY_SECS_MAX} s")]
-    Delay(u16),
+    #[error("a delay of {0:?}, expected at most {SQS_DELAY_MAX:?}")]
+    Delay(Duration),
     /// The group id.
     #[error("a group id is 1 to {SQS_GROUP_ID_CHARS_MAX} visible ASCII characters")]
     Group,
@@ -87,8 +87,8 @@ pub fn batch(entries: &[OutgoingMessage]) -> Result<(), Refusal> {
 
 /// Checks the limits of one message.
 pub fn message(message: &OutgoingMessage) -> Result<(), Refusal> {
-    if message.delay_secs > SQS_DELAY_SECS_MAX {
-        return Err(Refusal::Delay(message.delay_secs));
+    if message.delay > SQS_DELAY_MAX {
+        return Err(Refusal::Delay(message.delay));
     }
     if message
         .group
@@ -190,7 +190,7 @@ mod tests {
         OutgoingMessage {
             body: body.into(),
             group: None,
-            delay_secs: 0,
+            delay: Duration::ZERO,
         }
     }
 
@@ -224,17 +224,17 @@ mod tests {
         );
         assert_eq!(
             message(&OutgoingMessage {
-                delay_secs: 900,
+                delay: Duration::from_mins(15),
                 ..of("x")
             }),
             Ok(())
         );
         assert_eq!(
             message(&OutgoingMessage {
-                delay_secs: 901,
+                delay: Duration::from_secs(901),
                 ..of("x")
             }),
-            Err(Refusal::Delay(901))
+            Err(Refusal::Delay(Duration::from_secs(901)))
         );
         assert_eq!(batch(&vec![sized(104_857); 10]), Ok(()));
         assert_eq!(

@@ -46,7 +46,7 @@ pub fn record_message(body: Bytes) -> OutgoingMessage {
     OutgoingMessage {
         body,
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }
 

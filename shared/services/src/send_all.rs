@@ -125,7 +125,7 @@ mod tests {
         OutgoingMessage {
             body: Bytes::from("x".repeat(bytes)),
             group: None,
-            delay_secs: 0,
+            delay: Duration::ZERO,
         }
     }
 
@@ -167,7 +167,7 @@ mod tests {
     async fn results_stand_in_the_order_of_the_messages() {
         let queue = MemoryQueue::default();
         let late = OutgoingMessage {
-            delay_secs: 901,
+            delay: Duration::from_secs(901),
             ..message("late")
         };
         let too_large = sized(SQS_MESSAGE_BYTES_MAX + 1);

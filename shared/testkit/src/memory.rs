@@ -24,7 +24,7 @@ pub fn message(body: &'static str) -> OutgoingMessage {
     OutgoingMessage {
         body: Bytes::from(body),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }
 
@@ -124,7 +124,7 @@ impl World {
 
     fn send(&mut self, queue: QueueName, message: OutgoingMessage) -> MessageId {
         let number = self.number();
-        let visible_from = self.elapsed + Duration::from_secs(message.delay_secs.into());
+        let visible_from = self.elapsed + message.delay;
         let sent_at = Timestamp::EPOCH + self.elapsed;
         let (received_at, receive_count, receipt) = (Duration::ZERO, 0, None);
         self.messages.push(Stored {

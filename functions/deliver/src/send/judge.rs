@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::decide::decide;
 use posthaste_core::attempt::{
-    Acknowledged, AttemptState, DeadLetterReason, EntryVerdict, Outcome, SendFailure,
+    Acknowledged, AttemptState, DeadLetterReason, EntryVerdict, Outcome, RetryJitter, SendFailure,
 };
 use posthaste_core::model::Timestamp;
 
@@ -63,6 +63,7 @@ impl RequestPlan {
         outcome: Outcome,
         expires_at: Timestamp,
         now: Timestamp,
+        jitter: RetryJitter,
     ) -> EntryVerdict {
         if outcome == Outcome::Failed(SendFailure::Exhausted) {
             return EntryVerdict::Postponed {
@@ -81,7 +82,7 @@ impl RequestPlan {
             name_was_unknown,
             is_fallback,
         };
-        let verdict = decide(&state, outcome, &self.subscription.retry, self.jitter, now);
+        let verdict = decide(&state, outcome, &self.subscription.retry, jitter, now);
         EntryVerdict::after(verdict, outcome, now)
     }
 }
@@ -119,7 +120,13 @@ mod tests {
 
     /// The verdict over an event that expires in an hour.
     fn check(plan: &RequestPlan, outcome: Outcome, expected: EntryVerdict) {
-        let verdict = plan.verdict(false, outcome, START + secs(3600), START);
+        let verdict = plan.verdict(
+            false,
+            outcome,
+            START + secs(3600),
+            START,
+            RetryJitter::default(),
+        );
         assert_eq!(verdict, expected, "{outcome:?}");
     }
 
@@ -184,13 +191,15 @@ mod tests {
             reason: DeadLetterReason::TimeToLiveExceeded,
             last: LastAttempt::of(answered(500), now),
         };
-        assert_eq!(plan.verdict(false, answered(500), START, now), expected);
+        let verdict = plan.verdict(false, answered(500), START, now, RetryJitter::default());
+        assert_eq!(verdict, expected);
     }
 
     #[test]
     fn the_fallback_may_refuse_what_the_endpoint_still_takes() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-        let verdict = plan.verdict(true, answered(400), START + secs(36_000), START);
+        let jitter = RetryJitter::default();
+        let verdict = plan.verdict(true, answered(400), START + secs(36_000), START, jitter);
         assert!(matches!(verdict, EntryVerdict::Retry { .. }), "{verdict:?}");
     }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use posthaste_core::attempt::batch::{events_of_next_request, requests_left};
 use posthaste_core::attempt::decide::is_expired;
-use posthaste_core::attempt::{BatchAnswer, DeadLetterReason, EntryVerdict, Follow, Splitting};
+use posthaste_core::attempt::{
+    BatchAnswer, DeadLetterReason, EntryVerdict, Follow, Jitter, Outcome, RetryJitter, Splitting,
+};
 use posthaste_core::model::LastAttempt;
-use posthaste_ports::{Clock, Ports};
+use posthaste_ports::{Clock, Entropy, Ports};
 
 use super::Sender;
 use super::judge::RequestOutcome;
@@ -103,9 +105,14 @@ impl<P: Ports> Sender<P> {
                 continue;
             }
             let is_fallback = progress.route.is_fallback;
-            let judge = |event: &LoadedPayload, outcome, is_sent| {
+            let judge = |event: &LoadedPayload, outcome: Outcome, is_sent| {
                 let expires_at = invocation.entry(event.at).expires_at;
-                let verdict = plan.verdict(is_fallback, outcome, expires_at, now);
+                let jitter = if outcome.is_success() {
+                    RetryJitter::default()
+                } else {
+                    self.retry_jitter(invocation, plan, event.at)
+                };
+                let verdict = plan.verdict(is_fallback, outcome, expires_at, now, jitter);
                 log.event(event, outcome, verdict, is_sent);
                 log.record(event, outcome, verdict, is_sent);
                 (event.at, verdict)
@@ -198,6 +205,27 @@ impl<P: Ports> Sender<P> {
         self.time_to_start(invocation, plan)
             .map(drop)
             .ok_or(EntryVerdict::NotStarted)
+    }
+
+    /// The draws by which the wait of an event's retry is lengthened. Each message has a draw of its
+    /// own, but those whose events share requests come back together.
+    fn retry_jitter(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        at: EntryRef,
+    ) -> RetryJitter {
+        let queued = if plan.subscription.batching.request().items_max == 1 {
+            let draw = || Jitter::new(self.circuit.entropy.fraction());
+            invocation.jitter_of(at.job, draw)
+        } else {
+            plan.jitter
+        };
+        RetryJitter {
+            queued,
+            parked: plan.jitter,
+            step: self.delay_step,
+        }
     }
 
     /// The longest time that a request's start may still wait; `None` if it would end too late.

@@ -87,6 +87,7 @@ fn sender(world: &World) -> Sender<TestPorts> {
         },
         clock,
         requests_per_link_start: 8,
+        delay_step: settings.delay_step,
     }
 }
 

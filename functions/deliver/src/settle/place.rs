@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use posthaste_core::attempt::Wait;
 use posthaste_core::attempt::settle::wait;
-use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_SECS_MAX, Timestamp};
+use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
@@ -51,14 +51,13 @@ impl Place {
     /// The message for a delivery that could not be stored in this place. It waits in the queue for
     /// the longest delay, a held one at most until it expires.
     pub(crate) fn instead(self, delivery: &Delivery, now: Timestamp) -> Successor {
-        let delay_max = Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX));
         let until = match self {
-            Self::Parked => now + delay_max,
-            Self::Held => delivery.expires_first().min(now + delay_max),
+            Self::Parked => now + SQS_DELAY_MAX,
+            Self::Held => delivery.expires_first().min(now + SQS_DELAY_MAX),
         };
-        let delay_secs = match wait(until, now) {
-            Wait::Queue { delay_secs } => delay_secs,
-            Wait::Parked => SQS_DELAY_SECS_MAX,
+        let delay = match wait(until, now) {
+            Wait::Queue { delay } => delay,
+            Wait::Parked => SQS_DELAY_MAX,
         };
         // A held delivery is due when it comes back: its wait is not a slow drain.
         let delivery = match self {
@@ -68,20 +67,16 @@ impl Place {
                 ..delivery.clone()
             },
         };
-        retry(delivery, delay_secs)
+        retry(delivery, delay)
     }
 }
 
 /// The message for a delivery that is tried again after this delay.
-pub(super) fn retry(delivery: &Delivery, delay_secs: u16) -> Successor {
+pub(super) fn retry(delivery: &Delivery, delay: Duration) -> Successor {
     let (body, group) = (render_delivery(delivery), Some(delivery.group()));
     Successor {
         to: QueueName::Deliveries,
-        message: OutgoingMessage {
-            body,
-            group,
-            delay_secs,
-        },
+        message: OutgoingMessage { body, group, delay },
     }
 }
 
@@ -117,9 +112,9 @@ mod tests {
     }
 
     /// The delay of what waits in the queue instead, and when it is due then.
-    fn check(place: Place, delivery: &Delivery, delay_secs: u16, not_before: Timestamp) {
+    fn check(place: Place, delivery: &Delivery, delay_secs: u64, not_before: Timestamp) {
         let instead = place.instead(delivery, START);
-        assert_eq!(instead.message.delay_secs, delay_secs);
+        assert_eq!(instead.message.delay, secs(delay_secs));
         assert_eq!(
             parse_delivery(&instead.message.body).unwrap().not_before,
             not_before

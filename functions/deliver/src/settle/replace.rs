@@ -55,6 +55,8 @@ fn report_handed_back(message: &MessageHandle, error: &PortError) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use std::time::Duration;
+
     use posthaste_ports::{OutgoingMessage, QueueName, Receipt};
     use posthaste_testkit::{Fault, Plan};
 
@@ -68,7 +70,7 @@ mod tests {
             message: OutgoingMessage {
                 body,
                 group: None,
-                delay_secs: 0,
+                delay: Duration::ZERO,
             },
         }
     }

@@ -1,8 +1,10 @@
 //! Successors: the messages, and the waiting deliveries, that take the place of a settled message.
 
+use std::time::Duration;
+
 use posthaste_core::api::notice::{Fate, later};
 use posthaste_core::attempt::Wait;
-use posthaste_core::attempt::settle::{dead_letter_delay_secs, wait};
+use posthaste_core::attempt::settle::{dead_letter_delay, wait};
 use posthaste_core::model::{
     DEAD_LETTER_DELAY_DEFAULT, DeadLetter, DeadLetterPolicy, Delivery, LetterPlace, Timestamp,
 };
@@ -28,7 +30,7 @@ impl Successors {
         // drain.
         delivery.not_before = delivery.not_before.max(now);
         match wait(delivery.not_before, now) {
-            Wait::Queue { delay_secs } => self.messages.push(retry(&delivery, delay_secs)),
+            Wait::Queue { delay } => self.messages.push(retry(&delivery, delay)),
             Wait::Parked => self.stored.push((Place::Parked, delivery)),
         }
     }
@@ -49,7 +51,7 @@ impl Successors {
         );
         let delay = policy.map_or(DEAD_LETTER_DELAY_DEFAULT, |policy| policy.delay);
         self.messages
-            .push(to_deadletter(letter, dead_letter_delay_secs(delay)));
+            .push(to_deadletter(letter, dead_letter_delay(delay)));
     }
 
     /// Adds a message that says which dead letters these delivered events were made of. Such a
@@ -59,7 +61,7 @@ impl Successors {
             let message = OutgoingMessage {
                 body: render_resolved(letters),
                 group: None,
-                delay_secs: 0,
+                delay: Duration::ZERO,
             };
             self.messages.push(Successor {
                 to: QueueName::DeadLetters,
@@ -71,21 +73,17 @@ impl Successors {
     /// Adds a request to the deadletter function for the notices about dropped events that could
     /// not be sent now.
     pub(crate) fn notices(&mut self, letter: DeadLetter, now: Timestamp) {
-        if let Some((letter, delay_secs)) = later(letter, Fate::Dropped, now) {
-            self.messages.push(to_deadletter(&letter, delay_secs));
+        if let Some((letter, delay)) = later(letter, Fate::Dropped, now) {
+            self.messages.push(to_deadletter(&letter, delay));
         }
     }
 }
 
-fn to_deadletter(letter: &DeadLetter, delay_secs: u16) -> Successor {
+fn to_deadletter(letter: &DeadLetter, delay: Duration) -> Successor {
     let (body, group) = (render_dead_letter(letter), Some(letter.delivery.group()));
     Successor {
         to: QueueName::DeadLetters,
-        message: OutgoingMessage {
-            body,
-            group,
-            delay_secs,
-        },
+        message: OutgoingMessage { body, group, delay },
     }
 }
 
@@ -126,9 +124,9 @@ mod tests {
             successors
                 .messages
                 .iter()
-                .map(|it| it.message.delay_secs)
+                .map(|it| it.message.delay)
                 .collect::<Vec<_>>(),
-            [0, 900]
+            [secs(0), secs(900)]
         );
         assert!(matches!(successors.stored.as_slice(), [(Place::Parked, _)]));
     }
@@ -165,7 +163,7 @@ mod tests {
             let mut successors = Successors::default();
             successors.dead(&letter(), policy);
             assert_eq!(successors.messages[0].to, QueueName::DeadLetters);
-            successors.messages[0].message.delay_secs
+            successors.messages[0].message.delay
         };
         let policy = |delay| DeadLetterPolicy {
             enabled: true,
@@ -173,12 +171,9 @@ mod tests {
             delay,
             give_up_after: None,
         };
-        assert_eq!(delay(Some(&policy(Duration::ZERO))), 0);
-        assert_eq!(delay(Some(&policy(secs(7)))), 7);
-        assert_eq!(
-            delay(None),
-            dead_letter_delay_secs(DEAD_LETTER_DELAY_DEFAULT)
-        );
+        assert_eq!(delay(Some(&policy(Duration::ZERO))), Duration::ZERO);
+        assert_eq!(delay(Some(&policy(secs(7)))), secs(7));
+        assert_eq!(delay(None), dead_letter_delay(DEAD_LETTER_DELAY_DEFAULT));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What waits for subscriptions, their health, and their last outcome, as they are shown.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation, Shard, Target, shard_index};
@@ -28,14 +30,14 @@ fn accepted(name: &str, events: usize, minutes: u64) -> Delivery {
 }
 
 impl Api {
-    async fn queue_up(&self, delivery: &Delivery, delay_secs: u16) {
+    async fn queue_up(&self, delivery: &Delivery, delay_secs: u64) {
         let (body, group) = (render_delivery(delivery), Some(delivery.group()));
         let sent = self
             .queue
             .send_batch(vec![OutgoingMessage {
                 body,
                 group,
-                delay_secs,
+                delay: Duration::from_secs(delay_secs),
             }])
             .await;
         sent.unwrap().remove(0).unwrap();
@@ -134,7 +136,7 @@ async fn what_cannot_be_read_counts_as_one_event_or_more() {
     let message = |body| OutgoingMessage {
         body,
         group: Some("orders.billing".to_owned()),
-        delay_secs: 0,
+        delay: Duration::ZERO,
     };
     api.queue
         .send_batch(vec![message(Bytes::from_static(b"{}"))])

@@ -126,7 +126,7 @@ async fn a_message_says_all_that_deliver_needs() {
     assert_ok(&world.post(&[STRUCTURED], PAID).await);
     let [message] = world.queue.messages().try_into().unwrap();
     assert_eq!(
-        (message.group.as_deref(), message.delay_secs),
+        (message.group.as_deref(), message.delay.as_secs()),
         (Some("orders.a"), 0)
     );
     let [delivery] = world.deliveries().try_into().unwrap();

@@ -124,7 +124,7 @@ async fn a_message_of_a_newer_version_waits_for_a_newer_program() {
     let batch = queue.receive(all).await.unwrap();
     assert_eq!(kit.record.handle(batch, kit.deadline()).await.failures, []);
     let waiting = queue.messages();
-    assert_eq!((waiting.len(), waiting[0].delay_secs), (1, 900));
+    assert_eq!((waiting.len(), waiting[0].delay.as_secs()), (1, 900));
     let stale = kit
         .record
         .handle(vec![message("gone", r#"{"v":9}"#)], kit.deadline())

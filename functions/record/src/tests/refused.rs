@@ -21,7 +21,7 @@ async fn received(kit: &Kit, records: &[LogRecord], receive_count: u32) -> Recei
         .send_batch(vec![OutgoingMessage {
             body,
             group: None,
-            delay_secs: 0,
+            delay: Duration::ZERO,
         }])
         .await
         .unwrap();
@@ -55,7 +55,7 @@ async fn a_message_that_was_refused_often_waits_in_a_fresh_one() {
     );
     let waiting = kit.queue.beside(QueueName::Records).messages();
     assert_eq!(
-        (waiting.len(), waiting[0].delay_secs, &waiting[0].body),
+        (waiting.len(), waiting[0].delay.as_secs(), &waiting[0].body),
         (1, 900, &tired.body)
     );
     kit.plan.switch(false);
@@ -92,7 +92,7 @@ async fn a_message_that_was_refused_a_few_times_comes_back_as_it_is() {
     );
     let waiting = kit.queue.beside(QueueName::Records).messages();
     assert!(
-        waiting.iter().all(|message| message.delay_secs == 0),
+        waiting.iter().all(|message| message.delay.is_zero()),
         "what is written is not put off"
     );
 }

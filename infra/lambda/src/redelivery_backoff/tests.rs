@@ -55,7 +55,7 @@ impl World {
             let message = OutgoingMessage {
                 body: Bytes::from(body),
                 group: None,
-                delay_secs: 0,
+                delay: Duration::ZERO,
             };
             assert!(queue.send_batch(vec![message]).await.unwrap()[0].is_ok());
         }

@@ -4,6 +4,7 @@
 //! in neither list is unknown, which is an error too and never a success.
 
 use std::string::FromUtf8Error;
+use std::time::Duration;
 
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::operation::delete_message_batch::DeleteMessageBatchOutput;
@@ -51,8 +52,13 @@ fn send_entry(
         .message_body(body)
         .set_message_group_id(message.group.filter(|_| sends_groups))
         // Always set, because a queue may have a delay of its own.
-        .delay_seconds(message.delay_secs.into());
+        .delay_seconds(whole_secs(message.delay));
     Ok(entry.build()?)
+}
+
+/// A delay in the whole seconds that SQS takes: never shorter.
+fn whole_secs(delay: Duration) -> i32 {
+    i32::try_from(delay.as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
 }
 
 /// Entries whose ids are their places.
@@ -268,7 +274,7 @@ mod tests {
         let message = OutgoingMessage {
             body: Bytes::from("b\u{fc}"),
             group: Some("g".to_owned()),
-            delay_secs: 900,
+            delay: Duration::from_mins(15),
         };
         for (sends_groups, group) in [(true, Some("g")), (false, None)] {
             let entry = send_entries(vec![message.clone()], sends_groups)
@@ -287,7 +293,7 @@ mod tests {
         let message = OutgoingMessage {
             body: Bytes::from_static(b"\xff"),
             group: None,
-            delay_secs: 0,
+            delay: Duration::ZERO,
         };
         assert!(matches!(
             send_entries(vec![message], false),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::attempt::outcome::{OutcomeName, SendFailure};
-use crate::attempt::retry::{Jitter, RetryPolicy, WAIT_UNKNOWN_NAME};
+use crate::attempt::retry::{RetryJitter, RetryPolicy, WAIT_UNKNOWN_NAME};
 use crate::model::{RETRY_AFTER_MAX, Timestamp};
 use crate::word::display_the_word;
 
@@ -163,7 +163,7 @@ pub fn decide(
     state: &AttemptState,
     outcome: Outcome,
     policy: &RetryPolicy,
-    jitter: Jitter,
+    jitter: RetryJitter,
     now: Timestamp,
 ) -> Verdict {
     if outcome.is_success() {
@@ -273,7 +273,7 @@ fn failure_name(failure: SendFailure) -> OutcomeName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::retry::JITTER_MAX;
+    use crate::attempt::retry::{JITTER_MAX, Jitter};
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
@@ -313,7 +313,7 @@ mod tests {
             &state(attempt),
             outcome,
             &RetryPolicy::default(),
-            Jitter::default(),
+            RetryJitter::default(),
             NOW,
         );
         assert_eq!(verdict, expected, "{outcome:?}");
@@ -417,7 +417,7 @@ mod tests {
                 &fallback,
                 outcome,
                 &RetryPolicy::default(),
-                Jitter::default(),
+                RetryJitter::default(),
                 NOW,
             );
             assert!(matches!(verdict, Verdict::Retry { .. }), "{outcome:?}");
@@ -465,7 +465,13 @@ mod tests {
         };
         for secs in [60, 12 * 3600] {
             assert_eq!(
-                decide(&state(1), asked(503, secs), &soon, Jitter::default(), NOW),
+                decide(
+                    &state(1),
+                    asked(503, secs),
+                    &soon,
+                    RetryJitter::default(),
+                    NOW
+                ),
                 retry_in(secs)
             );
         }
@@ -490,7 +496,7 @@ mod tests {
             retry_after: Some(Duration::from_hours(24)),
         };
         assert_eq!(
-            decide(&short, asked, &soon, Jitter::default(), NOW),
+            decide(&short, asked, &soon, RetryJitter::default(), NOW),
             retry_in(300)
         );
         // The schedule and the floors are the subscription's own.
@@ -499,7 +505,7 @@ mod tests {
             ..state(1)
         };
         assert_eq!(
-            decide(&shorter, asked, &soon, Jitter::default(), NOW),
+            decide(&shorter, asked, &soon, RetryJitter::default(), NOW),
             retry_in(30)
         );
     }
@@ -534,7 +540,7 @@ mod tests {
             &again,
             unknown,
             &RetryPolicy::default(),
-            Jitter::default(),
+            RetryJitter::default(),
             NOW,
         );
         assert_eq!(
@@ -560,7 +566,7 @@ mod tests {
             ..state(1)
         };
         let policy = RetryPolicy::default();
-        let after = |outcome| decide(&expired, outcome, &policy, Jitter::default(), NOW);
+        let after = |outcome| decide(&expired, outcome, &policy, RetryJitter::default(), NOW);
         assert_eq!(
             after(answered(500)),
             give_up(DeadLetterReason::TimeToLiveExceeded)
@@ -594,8 +600,10 @@ mod tests {
             f in 0.0..1.0_f64,
         ) {
             let policy = RetryPolicy::default();
+            let draw = Jitter::new(f);
+            let jitter = RetryJitter { queued: draw, parked: draw, step: Duration::ZERO };
             let longest_step = *policy.schedule.iter().max().unwrap();
-            match decide(&state(attempt), answered(status), &policy, Jitter::new(f), NOW) {
+            match decide(&state(attempt), answered(status), &policy, jitter, NOW) {
                 Verdict::Retry { not_before } => {
                     prop_assert!(attempt < 30 && !(200..=204).contains(&status));
                     prop_assert!(not_before >= NOW + policy.step(attempt));

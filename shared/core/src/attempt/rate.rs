@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
+use crate::model::{SQS_DELAY_MAX, Timestamp};
 
 /// The longest stretch of time that one lease covers, unless a single request takes longer.
 const LEASE_LENGTH: Duration = Duration::from_secs(1);
@@ -172,7 +172,7 @@ impl Rate {
         let last = last.filter(|last| last.given_at <= now + TAKEN_AHEAD_MAX);
         let after_last = last.map_or(Timestamp::EPOCH, |last| last.due + self.time_of(1));
         let next = after_last.max(nothing_before);
-        let past_the_queue = now + Duration::from_secs(u64::from(SQS_DELAY_SECS_MAX) + 1);
+        let past_the_queue = now + SQS_DELAY_MAX + Duration::from_secs(1);
         let due = if next <= now + LINE_MAX {
             next
         } else {

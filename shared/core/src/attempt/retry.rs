@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::{DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, Timestamp};
+use crate::model::{
+    DELIVERY_ATTEMPTS_MAX, EVENT_TIME_TO_LIVE_MINUTES_MAX, SQS_DELAY_MAX, Timestamp,
+};
 
 /// The default waits after attempt 1, 2, 3 …; the last one repeats (Event Grid's schedule).
 /// <https://learn.microsoft.com/azure/event-grid/delivery-and-retry>
@@ -38,7 +40,11 @@ pub const PERMANENT_STATUSES_DEFAULT: [u16; 5] = [400, 401, 403, 404, 413];
 /// Jitter lengthens a wait by at most this share of it …
 pub const JITTER_SHARE_MAX: f64 = 0.1;
 
-/// … and by at most this long.
+/// … but a short wait by up to this long, so that there is something to draw where a queue delays
+/// by whole seconds …
+pub const JITTER_OF_SHORT_WAITS: Duration = Duration::from_secs(3);
+
+/// … and a long one by at most this long.
 pub const JITTER_MAX: Duration = Duration::from_mins(5);
 
 /// The rules by which a subscription's events are tried again.
@@ -67,8 +73,7 @@ pub struct WaitFloors {
     pub default: Duration,
 }
 
-/// A number in `0.0..1.0`, drawn once per invocation, subscription and step, so that what waits
-/// together is stored together. The default is none.
+/// A number in `0.0..1.0` that was drawn. The default is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Jitter(f64);
 
@@ -88,10 +93,43 @@ impl Jitter {
             fraction.clamp(0.0, 1.0)
         })
     }
+}
 
-    /// The wait with its jitter: never shorter, longer by at most 10 % and 5 minutes.
+/// The draws by which a retry's wait is lengthened.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RetryJitter {
+    /// For a wait in the queue. Each message has its own, so that messages that failed together do
+    /// not come back together.
+    pub queued: Jitter,
+    /// For a longer wait. What fails together shares it, so that it is stored together.
+    pub parked: Jitter,
+    /// The unit in which the queue delays: the jitter is a whole number of it, so that rounding up
+    /// does not undo the draw.
+    pub step: Duration,
+}
+
+impl RetryJitter {
+    /// The wait with its jitter: never shorter, longer by at most 10 % or 3 seconds, whichever is
+    /// more, and by 5 minutes at most.
     pub fn lengthen(self, wait: Duration) -> Duration {
-        wait + wait.mul_f64(JITTER_SHARE_MAX * self.0).min(JITTER_MAX)
+        let longest = wait
+            .mul_f64(JITTER_SHARE_MAX)
+            .clamp(JITTER_OF_SHORT_WAITS, JITTER_MAX);
+        let may_be_parked = wait.saturating_add(longest) > SQS_DELAY_MAX;
+        let jitter = if may_be_parked {
+            self.parked
+        } else {
+            self.queued
+        };
+        // Each whole step from none to the longest is as likely as the others.
+        let drawn = jitter.part_of(longest + self.step);
+        wait.saturating_add(self.whole_steps(drawn.min(longest)))
+    }
+
+    fn whole_steps(self, length: Duration) -> Duration {
+        let step_ms = self.step.as_millis().max(1);
+        let ms = length.as_millis() / step_ms * step_ms;
+        Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX))
     }
 }
 
@@ -185,6 +223,60 @@ mod tests {
         assert!(due(12) >= policy.time_to_live);
     }
 
+    /// The waits after `wait` for draws that are spread evenly, in milliseconds.
+    fn waits(wait: Duration, step: Duration) -> Vec<u128> {
+        let lengthened = |tenth: u32| {
+            let jitter = RetryJitter {
+                queued: Jitter::new(f64::from(tenth) / 8.0),
+                parked: Jitter::new(0.0),
+                step,
+            };
+            jitter.lengthen(wait).as_millis()
+        };
+        (0..8).map(lengthened).collect()
+    }
+
+    /// Where a queue delays by whole seconds, each of 10 to 13 seconds is as likely as the others.
+    #[test]
+    fn whole_second_of_a_short_wait_is_drawn_evenly() {
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            waits(Duration::from_secs(10), second),
+            [
+                10_000, 10_000, 11_000, 11_000, 12_000, 12_000, 13_000, 13_000
+            ]
+        );
+        assert_eq!(
+            waits(Duration::from_secs(70), second),
+            [
+                70_000, 71_000, 72_000, 73_000, 74_000, 75_000, 76_000, 77_000
+            ]
+        );
+    }
+
+    /// Where a queue delays by milliseconds, messages that failed together come back apart.
+    #[test]
+    fn jitter_of_a_queue_of_milliseconds_keeps_them() {
+        assert_eq!(
+            waits(Duration::from_secs(10), Duration::from_millis(1)),
+            [
+                10_000, 10_375, 10_750, 11_125, 11_500, 11_875, 12_250, 12_625
+            ]
+        );
+    }
+
+    /// A wait that may end in the object store has the draw that what fails together shares.
+    #[test]
+    fn wait_that_may_be_parked_takes_the_shared_draw() {
+        let jitter = RetryJitter {
+            queued: Jitter::new(1.0),
+            parked: Jitter::new(0.5),
+            step: Duration::ZERO,
+        };
+        let lengthened = |secs| jitter.lengthen(Duration::from_secs(secs)).as_secs();
+        assert_eq!([800, 818, 819, 1800].map(lengthened), [880, 899, 859, 1890]);
+    }
+
     #[test]
     fn retry_after_is_seconds_or_a_date() {
         let now = Timestamp::parse("2015-10-21T07:27:00Z").unwrap();
@@ -210,14 +302,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn jitter_only_lengthens_by_at_most_a_tenth_and_five_minutes(
+        fn jitter_only_lengthens_by_whole_steps_within_its_bounds(
             ms in 0_u64..100_000_000,
             f in any::<f64>(),
+            step_ms in prop_oneof![Just(1_u64), Just(1000)],
         ) {
             let wait = Duration::from_millis(ms);
-            let longer = Jitter::new(f).lengthen(wait);
+            let step = Duration::from_millis(step_ms);
+            let jitter = RetryJitter { queued: Jitter::new(f), parked: Jitter::new(f), step };
+            let longer = jitter.lengthen(wait);
             prop_assert!(longer >= wait);
-            prop_assert!(longer <= wait + (wait / 10).min(JITTER_MAX) + Duration::from_nanos(100));
+            let longest = (wait / 10).max(Duration::from_secs(3)).min(Duration::from_mins(5));
+            prop_assert!(longer <= wait + longest);
+            prop_assert_eq!(longer.saturating_sub(wait).as_millis() % u128::from(step_ms), 0);
         }
     }
 }

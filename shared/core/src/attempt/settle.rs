@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::attempt::decide::{DeadLetterReason, Outcome, Verdict};
 use crate::model::{
-    DeadLetter, DeadLetterPolicy, Delivery, Entry, LastAttempt, SQS_DELAY_SECS_MAX, Timestamp,
+    DeadLetter, DeadLetterPolicy, Delivery, Entry, LastAttempt, SQS_DELAY_MAX, Timestamp,
 };
 
 /// The verdict over one event of a message.
@@ -134,10 +134,10 @@ pub struct Settlement {
 /// The place where a delivery waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// In the queue, hidden for this number of seconds.
+    /// In the queue, hidden for this long.
     Queue {
-        /// 0..=900.
-        delay_secs: u16,
+        /// At most 900 s.
+        delay: Duration,
     },
     /// In the object store, under the minute in which it is due.
     Parked,
@@ -172,17 +172,17 @@ pub fn settle(
 
 /// Chooses the place of a delivery that is not due before `not_before`.
 pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
-    let secs = not_before.since(now).as_millis().div_ceil(1000);
-    u16::try_from(secs)
-        .ok()
-        .filter(|secs| *secs <= SQS_DELAY_SECS_MAX)
-        .map_or(Wait::Parked, |delay_secs| Wait::Queue { delay_secs })
+    let delay = not_before.since(now);
+    if delay <= SQS_DELAY_MAX {
+        Wait::Queue { delay }
+    } else {
+        Wait::Parked
+    }
 }
 
-/// The delay of a dead-letter message in whole seconds, within what the queue can delay.
-pub fn dead_letter_delay_secs(delay: Duration) -> u16 {
-    let secs = u16::try_from(delay.as_millis().div_ceil(1000)).unwrap_or(SQS_DELAY_SECS_MAX);
-    secs.min(SQS_DELAY_SECS_MAX)
+/// The delay of a dead-letter message, within what the queue can delay.
+pub fn dead_letter_delay(delay: Duration) -> Duration {
+    delay.min(SQS_DELAY_MAX)
 }
 
 impl Settlement {
@@ -469,15 +469,15 @@ mod tests {
     #[test]
     fn up_to_900_seconds_wait_in_the_queue() {
         let check = |ms, expected| assert_eq!(wait(NOW + Duration::from_millis(ms), NOW), expected);
-        check(0, Wait::Queue { delay_secs: 0 });
-        check(1, Wait::Queue { delay_secs: 1 });
-        check(900_000, Wait::Queue { delay_secs: 900 });
+        let queue = |ms| Wait::Queue {
+            delay: Duration::from_millis(ms),
+        };
+        check(0, queue(0));
+        check(1, queue(1));
+        check(900_000, queue(900_000));
         check(900_001, Wait::Parked);
         check(u64::MAX / 2, Wait::Parked);
-        assert_eq!(
-            wait(NOW, NOW + Duration::from_secs(5)),
-            Wait::Queue { delay_secs: 0 }
-        );
+        assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), queue(0));
     }
 
     #[test]

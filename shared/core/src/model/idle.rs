@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::model::{SQS_DELAY_SECS_MAX, Timestamp};
+use crate::model::{SQS_DELAY_MAX, Timestamp};
 
 /// The most notes that one process writes in one idle time.
 const NOTES_PER_IDLE_TIME: u32 = 4;
@@ -15,7 +15,7 @@ const NOTES_PER_IDLE_TIME: u32 = 4;
 /// How far ahead a wait is noted for its subscription: the longest that the queue delays. With the
 /// shortest idle time (5 min) the subscription then stays for 20 minutes after a retry was
 /// scheduled, also where the queue is slow. What waits longer is found in the object store.
-const WAIT_NOTED_AHEAD: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+const WAIT_NOTED_AHEAD: Duration = SQS_DELAY_MAX;
 
 /// The lifetime of a subscription.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 pub const SQS_DELAY_SECS_MAX: u16 = 900;
 
+/// The same as a length of time.
+pub const SQS_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+
 /// Longest visibility timeout SQS accepts, in seconds (12 hours).
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html>
 pub const SQS_VISIBILITY_SECS_MAX: u32 = 43_200;
@@ -240,8 +243,8 @@ pub const HANDSHAKE_TIMEOUT_MAX: Duration = Duration::from_secs(10);
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(12);
 
 /// Longest of it for which the whole subscription pauses: what waits meanwhile waits in the queue,
-/// which delays by [`SQS_DELAY_SECS_MAX`] at most.
-pub const PAUSE_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+/// which delays by [`SQS_DELAY_MAX`] at most.
+pub const PAUSE_MAX: Duration = SQS_DELAY_MAX;
 
 /// Shortest pause that all workers learn of. A shorter one is kept by the worker that was asked.
 pub const PAUSE_SHARED_MIN: Duration = Duration::from_secs(10);
@@ -318,7 +321,7 @@ pub const ROTATION_OVERLAP_MAX: Duration = Duration::from_hours(7 * 24);
 pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_mins(5);
 
 /// Longest such time: what SQS can delay.
-pub const DEAD_LETTER_DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+pub const DEAD_LETTER_DELAY_MAX: Duration = SQS_DELAY_MAX;
 
 /// Largest dead-letter object that is gathered from more than one message, in bytes. In base64,
 /// which takes a third more, it still fits into the 6 MB in which a Lambda function answers, so

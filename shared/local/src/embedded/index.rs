@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::{SQS_DELAY_SECS_MAX, Timestamp};
+use posthaste_core::model::{SQS_DELAY_MAX, Timestamp};
 use posthaste_ports::QueueCounts;
 
 use groups::{GroupId, Groups};
 
 /// The longest delay of a message.
-const DELAY_MAX: Duration = Duration::from_secs(SQS_DELAY_SECS_MAX as u64);
+const DELAY_MAX: Duration = SQS_DELAY_MAX;
 
 /// The two times of one moment: delays end by the wall clock, because they outlast the process, and
 /// a clock that is set back takes them along; visibility timeouts end by the one that never jumps.

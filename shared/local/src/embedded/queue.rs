@@ -80,12 +80,8 @@ impl<C: Clock> LocalQueue<C> {
 }
 
 fn new_message(to: QueueName, message: OutgoingMessage, now: Now) -> NewMessage {
-    let OutgoingMessage {
-        body,
-        group,
-        delay_secs,
-    } = message;
-    let due = now.wall + Duration::from_secs(delay_secs.into());
+    let OutgoingMessage { body, group, delay } = message;
+    let due = now.wall + delay;
     NewMessage {
         to,
         group,

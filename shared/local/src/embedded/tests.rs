@@ -46,7 +46,7 @@ fn message(body: impl Into<String>) -> OutgoingMessage {
     OutgoingMessage {
         body: body.into().into(),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }
 

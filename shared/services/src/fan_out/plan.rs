@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::events::{Envelope, Event};
@@ -227,7 +228,7 @@ impl Request<'_> {
         OutgoingMessage {
             body: render_delivery(&delivery),
             group: Some(delivery.group()),
-            delay_secs: 0,
+            delay: Duration::ZERO,
         }
     }
 

@@ -148,6 +148,7 @@ pub async fn run<H: QueueHarness>(harness: &H) {
     }
     if backend.pass_max >= Duration::from_hours(12) {
         all.extend::<Vec<Case<'_>>>(cases![harness:
+            sending::part_of_a_second_of_a_delay_is_not_cut_off,
             sending::the_longest_delay_ends_on_the_second,
             settling::twelve_hours_count_from_the_receive,
         ]);
@@ -159,7 +160,7 @@ fn message(body: impl Into<Bytes>) -> OutgoingMessage {
     OutgoingMessage {
         body: body.into(),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }
 

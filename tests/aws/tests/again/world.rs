@@ -13,7 +13,7 @@ use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, SubscriptionName
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_ports::{
     BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest, ReceivedMessage,
@@ -103,6 +103,7 @@ impl World {
             ports,
             DeliverSettings {
                 records,
+                delay_step: DELAY_STEP_AWS,
                 delivery_log,
                 ..DeliverSettings::default()
             },
@@ -117,7 +118,7 @@ impl World {
             OutgoingMessage {
                 body,
                 group: group.clone(),
-                delay_secs: 0,
+                delay: Duration::ZERO,
             }
         };
         for ids in ids.chunks(BATCH_MAX) {

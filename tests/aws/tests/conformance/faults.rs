@@ -6,6 +6,8 @@ mod replacing;
 mod sending;
 mod silence;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use posthaste_aws::{QueueUrls, S3Store, SqsQueue};
 use posthaste_core::model::Timestamp;
@@ -20,7 +22,7 @@ use posthaste_tests_aws::double::{Access, Double};
 use crate::clients::clients;
 
 /// The visibility timeout that these tests receive with.
-const HIDDEN: std::time::Duration = std::time::Duration::from_secs(30);
+const HIDDEN: Duration = Duration::from_secs(30);
 
 /// Most attempts of one operation, as `shared/aws` sets it.
 const ATTEMPTS: usize = posthaste_aws::clients::ATTEMPTS_MAX as usize;
@@ -73,7 +75,7 @@ impl World {
         let request = ReceiveRequest {
             max: 10,
             visibility: HIDDEN,
-            wait: std::time::Duration::ZERO,
+            wait: Duration::ZERO,
         };
         self.queue.receive(request).await.unwrap()
     }
@@ -90,7 +92,7 @@ fn message(body: &str) -> OutgoingMessage {
     OutgoingMessage {
         body: Bytes::from(body.to_owned()),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }
 
@@ -98,7 +100,7 @@ fn retry(body: &str) -> Successor {
     Successor {
         to: QueueName::Deliveries,
         message: OutgoingMessage {
-            delay_secs: 10,
+            delay: Duration::from_secs(10),
             ..message(body)
         },
     }

@@ -14,7 +14,7 @@ use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Time
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
     Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
@@ -184,6 +184,7 @@ impl Wiring {
             ports,
             DeliverSettings {
                 records,
+                delay_step: DELAY_STEP_AWS,
                 delivery_log,
                 ..DeliverSettings::default()
             },

@@ -9,7 +9,7 @@ use posthaste_core::model::delivery::group;
 use posthaste_core::model::{Payload, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
 use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest,
@@ -179,6 +179,7 @@ impl World {
                 ports,
                 DeliverSettings {
                     records,
+                    delay_step: DELAY_STEP_AWS,
                     ..DeliverSettings::default()
                 },
             ),
@@ -201,7 +202,7 @@ impl World {
             .send_batch(vec![OutgoingMessage {
                 body,
                 group,
-                delay_secs: 0,
+                delay: Duration::ZERO,
             }])
             .await
             .unwrap();

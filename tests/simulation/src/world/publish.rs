@@ -101,6 +101,6 @@ fn message(body: Bytes) -> OutgoingMessage {
     OutgoingMessage {
         body,
         group,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }

@@ -327,7 +327,7 @@ async fn publish_newcomer(world: &World) {
     let message = OutgoingMessage {
         body: render_delivery(&delivery),
         group: Some(delivery.group()),
-        delay_secs: 0,
+        delay: Duration::ZERO,
     };
     let sent = world
         .local

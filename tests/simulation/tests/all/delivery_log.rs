@@ -41,7 +41,7 @@ async fn send(world: &World) {
         let message = OutgoingMessage {
             body: render_records(some).remove(0),
             group: None,
-            delay_secs: 0,
+            delay: Duration::ZERO,
         };
         let sent = world
             .local

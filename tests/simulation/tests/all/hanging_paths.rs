@@ -66,7 +66,7 @@ fn message(world: &World, events: &[String], subscription: &str) -> OutgoingMess
     OutgoingMessage {
         body: render_delivery(&delivery),
         group: Some(delivery.group()),
-        delay_secs: 0,
+        delay: Duration::ZERO,
     }
 }
 

@@ -37,6 +37,7 @@ mod registry;
 mod relief;
 mod replay;
 mod retry_after;
+mod retry_jitter;
 mod rotation;
 mod schedule;
 mod schemas;

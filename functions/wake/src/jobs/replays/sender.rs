@@ -65,12 +65,14 @@ fn outgoing_of(message: &ReplayMessage) -> OutgoingMessage {
     OutgoingMessage {
         body: message.body.clone(),
         group: Some(message.group.clone()),
-        delay_secs: message.delay_secs,
+        delay: message.delay,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use posthaste_testkit::{Fault, Operation, Plan};
 
     use super::*;
@@ -81,7 +83,7 @@ mod tests {
             indexes: vec![number],
             body: format!("{number}").into(),
             group: "orders.billing".to_owned(),
-            delay_secs: 0,
+            delay: Duration::ZERO,
             payloads: vec![(format!("payloads/20260307/{number}"), "{}".into())],
         }
     }

@@ -112,7 +112,7 @@ async fn records_become_a_file_of_the_delivery_log() {
     let message = OutgoingMessage {
         body: render_records(&[record]).remove(0),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     };
     app.local
         .queue(QueueName::Records)

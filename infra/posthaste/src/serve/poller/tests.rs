@@ -92,7 +92,7 @@ async fn queue_of(
     let message = |body: &&'static str| OutgoingMessage {
         body: Bytes::from(*body),
         group: None,
-        delay_secs: 0,
+        delay: Duration::ZERO,
     };
     queue
         .send_batch(bodies.iter().map(message).collect())

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::attempt::settle::dead_letter_delay_secs;
+use crate::attempt::settle::dead_letter_delay;
 use crate::model::{DeadLetter, StorageTrouble, Timestamp};
 
 /// The wait after the first failure; it doubles up to what the queue can delay (15 minutes).
@@ -24,9 +24,9 @@ pub enum Fate<'a> {
     Dropped,
 }
 
-/// The letter that asks again for the notices about this one, and the delay of its message in
-/// seconds; `None` when the time for them is over.
-pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, u16)> {
+/// The letter that asks again for the notices about this one, and the delay of its message;
+/// `None` when the time for them is over.
+pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(DeadLetter, Duration)> {
     let before = letter.storage.filter(|_| letter.asks_for_notices_only());
     let trouble = StorageTrouble::once_more(before, now);
     if now.since(trouble.since) >= TRIED_FOR {
@@ -43,7 +43,7 @@ pub fn later(letter: DeadLetter, fate: Fate<'_>, now: Timestamp) -> Option<(Dead
         dropped,
         ..letter
     };
-    Some((letter, dead_letter_delay_secs(wait)))
+    Some((letter, dead_letter_delay(wait)))
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
         let (mut now, mut delays) = (NOW, Vec::new());
         while let Some((next, delay)) = later(asked, Fate::Written("x"), now) {
             assert_eq!((next.object.as_deref(), next.dropped), (Some("x"), false));
-            delays.push(delay);
-            now = now + Duration::from_secs(delay.into());
+            delays.push(delay.as_secs());
+            now = now + delay;
             asked = next;
         }
         assert_eq!(delays[..6], [60, 120, 240, 480, 900, 900]);

@@ -55,7 +55,7 @@ impl Resend<'_> {
             payloads,
             body,
             group: delivery.group(),
-            delay_secs: 0,
+            delay: Duration::ZERO,
             indexes: vec![0],
         }
     }
@@ -138,7 +138,7 @@ mod tests {
             (entry.key.as_str(), entry.expires_at),
             ("k-0", NOW + Duration::from_mins(30))
         );
-        assert_eq!((message.delay_secs, message.payloads), (0, vec![]));
+        assert_eq!((message.delay, message.payloads), (Duration::ZERO, vec![]));
     }
 
     #[test]

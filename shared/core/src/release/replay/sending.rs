@@ -61,7 +61,7 @@ pub struct ReplayMessage {
     /// The `MessageGroupId`.
     pub group: String,
     /// The time for which the queue hides it, in seconds.
-    pub delay_secs: u16,
+    pub delay: Duration,
     /// The places of its events in their object.
     pub indexes: Vec<usize>,
     /// The key and text of each payload that must be stored before the message is sent.
@@ -134,10 +134,10 @@ impl Replay<'_> {
             .first()
             .map_or(Schema::default(), |event| event.event.schema());
         let delivery = self.receiver().delivery(schema, entries, due, now);
-        let delay_secs = match wait(due, now) {
-            Wait::Queue { delay_secs } => delay_secs,
+        let delay = match wait(due, now) {
+            Wait::Queue { delay } => delay,
             // The pace does not reach that far.
-            Wait::Parked => 0,
+            Wait::Parked => Duration::ZERO,
         };
         let payloads = delivery
             .events
@@ -148,7 +148,7 @@ impl Replay<'_> {
             payloads,
             body: render_delivery(&delivery),
             group: delivery.group(),
-            delay_secs,
+            delay,
             indexes: events.iter().map(|event| event.index).collect(),
         }
     }
@@ -393,11 +393,11 @@ mod tests {
 
     #[test]
     fn messages_are_packed_as_publish_packs_and_fall_due_at_the_rate() {
-        let check = |settings: Value, rate, expected: &[(usize, u16)]| {
+        let check = |settings: Value, rate, expected: &[(usize, u64)]| {
             let messages = messages(&subscription(settings), 25, rate);
             let shape: Vec<_> = messages
                 .iter()
-                .map(|m| (m.indexes.len(), m.delay_secs))
+                .map(|m| (m.indexes.len(), m.delay.as_secs()))
                 .collect();
             assert_eq!(shape, expected);
             let all: Vec<_> = messages

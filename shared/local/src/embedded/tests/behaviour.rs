@@ -117,7 +117,7 @@ async fn what_was_in_flight_is_visible_after_a_restart_and_delays_go_on() {
     send(
         &local,
         OutgoingMessage {
-            delay_secs: 900,
+            delay: Duration::from_mins(15),
             ..message("later")
         },
     )
@@ -447,7 +447,7 @@ async fn a_wait_hears_of_a_delay_that_begins_meanwhile() {
     send(
         &local,
         OutgoingMessage {
-            delay_secs: 2,
+            delay: Duration::from_secs(2),
             ..message("soon")
         },
     )

@@ -24,7 +24,7 @@ const HIDDEN_MAX: Duration = Duration::from_hours(12);
 enum Step {
     Send {
         group: u8,
-        delay_secs: u16,
+        delay: Duration,
     },
     Receive {
         max: usize,
@@ -35,7 +35,7 @@ enum Step {
     },
     Replace {
         receipt: prop::sample::Index,
-        delay_secs: u16,
+        delay: Duration,
     },
     Change {
         receipt: prop::sample::Index,
@@ -71,15 +71,15 @@ struct Model {
 }
 
 impl Model {
-    fn send(&mut self, group: u8, delay_secs: u16, now: Timestamp) -> OutgoingMessage {
+    fn send(&mut self, group: u8, delay: Duration, now: Timestamp) -> OutgoingMessage {
         self.bodies += 1;
         let body = self.bodies.to_string();
         let group = (group > 0).then(|| format!("group-{group}"));
-        let visible_at = now + Duration::from_secs(delay_secs.into());
+        let visible_at = now + delay;
         let sent = OutgoingMessage {
             body: body.clone().into(),
             group: group.clone(),
-            delay_secs,
+            delay,
         };
         let (received_at, receive_count, receipt) = (now, 0, None);
         self.messages.push(Message {
@@ -260,8 +260,8 @@ impl World {
         let now = self.clock.now();
         let queue = self.local.queue(QueueName::Deliveries);
         match step {
-            Step::Send { group, delay_secs } => {
-                let message = self.model.send(group, delay_secs, now);
+            Step::Send { group, delay } => {
+                let message = self.model.send(group, delay, now);
                 queue
                     .send_batch(vec![message])
                     .await
@@ -296,15 +296,12 @@ impl World {
                     self.model.messages.remove(index);
                 }
             }
-            Step::Replace {
-                receipt,
-                delay_secs,
-            } => {
+            Step::Replace { receipt, delay } => {
                 let Some(receipt) = self.receipt(receipt) else {
                     return;
                 };
                 let held = self.model.held(&receipt);
-                let message = self.model.send(3, delay_secs, now);
+                let message = self.model.send(3, delay, now);
                 let successor = Successor {
                     to: QueueName::Deliveries,
                     message,
@@ -437,13 +434,16 @@ impl World {
 
 fn step() -> impl Strategy<Value = Step> {
     let receipt = any::<prop::sample::Index>;
-    let delay = || prop_oneof![4 => Just(0), 2 => 1_u16..5, 1 => Just(900)];
+    let delay = || {
+        prop_oneof![4 => Just(0), 2 => 1_u64..5000, 1 => Just(900_000)]
+            .prop_map(Duration::from_millis)
+    };
     prop_oneof![
-        8 => (0_u8..4, delay()).prop_map(|(group, delay_secs)| Step::Send { group, delay_secs }),
+        8 => (0_u8..4, delay()).prop_map(|(group, delay)| Step::Send { group, delay }),
         6 => (1_usize..=10, 1_u64..6)
             .prop_map(|(max, visibility_secs)| Step::Receive { max, visibility_secs }),
         4 => receipt().prop_map(|receipt| Step::Acknowledge { receipt }),
-        3 => (receipt(), delay()).prop_map(|(receipt, delay_secs)| Step::Replace { receipt, delay_secs }),
+        3 => (receipt(), delay()).prop_map(|(receipt, delay)| Step::Replace { receipt, delay }),
         4 => (receipt(), prop_oneof![Just(0), 0_u64..5, Just(43_199), Just(43_200)])
             .prop_map(|(receipt, secs)| Step::Change { receipt, secs }),
         4 => prop_oneof![5 => 1_u64..4000, 1 => Just(1_000_000)].prop_map(|ms| Step::Advance { ms }),

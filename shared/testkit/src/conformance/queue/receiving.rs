@@ -171,7 +171,7 @@ pub(super) async fn a_waiting_receiver_gets_what_becomes_visible_meanwhile(
     send(
         &queue,
         OutgoingMessage {
-            delay_secs: 2,
+            delay: Duration::from_secs(2),
             ..message("later")
         },
     )
@@ -255,7 +255,7 @@ pub(super) async fn counts_tell_visible_delayed_and_in_flight(harness: &impl Que
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     assert_eq!(queue.counts().await.unwrap(), counts(0, 0, 0));
     let delayed = OutgoingMessage {
-        delay_secs: 60,
+        delay: Duration::from_mins(1),
         ..message("later")
     };
     let batch = vec![
@@ -281,7 +281,7 @@ pub(super) async fn counts_tell_visible_delayed_and_in_flight(harness: &impl Que
 pub(super) async fn counts_follow_time(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     let delayed = OutgoingMessage {
-        delay_secs: 60,
+        delay: Duration::from_mins(1),
         ..message("later")
     };
     queue

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::{
-    SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX, SQS_VISIBILITY_SECS_MAX,
+    SQS_DELAY_MAX, SQS_DELAY_SECS_MAX, SQS_GROUP_ID_CHARS_MAX, SQS_MESSAGE_BYTES_MAX,
+    SQS_VISIBILITY_SECS_MAX,
 };
 
 use super::{QueueHarness, is_empty, kinds, message, send, sorted_bodies, take, take_one};
@@ -38,7 +39,7 @@ pub(super) async fn a_message_of_one_mebibyte_is_accepted(harness: &impl QueueHa
 pub(super) async fn a_delayed_message_is_not_visible_before_its_time(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
     let delayed = OutgoingMessage {
-        delay_secs: 2,
+        delay: Duration::from_secs(2),
         ..message("later")
     };
     let answers = queue
@@ -58,7 +59,7 @@ pub(super) async fn the_longest_delay_ends_on_the_second(harness: &impl QueueHar
     send(
         &queue,
         OutgoingMessage {
-            delay_secs: SQS_DELAY_SECS_MAX,
+            delay: SQS_DELAY_MAX,
             ..message("later")
         },
     )
@@ -70,13 +71,27 @@ pub(super) async fn the_longest_delay_ends_on_the_second(harness: &impl QueueHar
     assert!(SQS_VISIBILITY_SECS_MAX > u32::from(SQS_DELAY_SECS_MAX));
 }
 
+pub(super) async fn part_of_a_second_of_a_delay_is_not_cut_off(harness: &impl QueueHarness) {
+    let queue = harness.fresh().await.deliveries;
+    let delayed = OutgoingMessage {
+        delay: Duration::from_millis(1600),
+        ..message("later")
+    };
+    send(&queue, delayed).await;
+    harness.pass(Duration::from_millis(1500)).await;
+    is_empty(&queue, harness.backend()).await;
+    // A queue that delays by whole seconds rounds up.
+    harness.pass(Duration::from_millis(500)).await;
+    assert_eq!(take_one(&queue, harness.backend()).await.body, "later");
+}
+
 pub(super) async fn a_delay_over_900_seconds_is_refused(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
     refused(
         harness,
         &queue,
         OutgoingMessage {
-            delay_secs: SQS_DELAY_SECS_MAX + 1,
+            delay: SQS_DELAY_MAX + Duration::from_millis(1),
             ..message("x")
         },
     )
@@ -135,7 +150,7 @@ pub(super) async fn a_batch_of_none_of_eleven_or_over_a_mebibyte_is_refused_whol
 pub(super) async fn one_bad_entry_leaves_its_neighbours(harness: &impl QueueHarness) {
     let queue = harness.fresh().await.deliveries;
     let late = OutgoingMessage {
-        delay_secs: 901,
+        delay: Duration::from_secs(901),
         ..message("late")
     };
     let batch = vec![

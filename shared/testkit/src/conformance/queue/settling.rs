@@ -154,7 +154,7 @@ pub(super) async fn replace_puts_successors_in_the_place_of_a_message(harness: &
     let id = send(&deliveries, message("first")).await;
     let received = take_one(&deliveries, backend).await;
     let later = OutgoingMessage {
-        delay_secs: 2,
+        delay: Duration::from_secs(2),
         group: Some("g".to_owned()),
         ..message("later ü")
     };
@@ -254,7 +254,7 @@ pub(super) async fn replace_is_refused_whole_if_a_successor_is_invalid(
     send(&deliveries, message("stays")).await;
     let received = take_one(&deliveries, backend).await;
     let late = OutgoingMessage {
-        delay_secs: 901,
+        delay: Duration::from_secs(901),
         ..message("late")
     };
     for invalid in [message(""), message("\u{ffff}"), late] {

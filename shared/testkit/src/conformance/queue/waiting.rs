@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::{QueueHarness, message, remove, send, take};
 use posthaste_ports::{GroupCount, OutgoingMessage, QueueReceiver};
 
-fn of(group: &str, body: &'static str, delay_secs: u16) -> OutgoingMessage {
+fn of(group: &str, body: &'static str, delay_secs: u64) -> OutgoingMessage {
     OutgoingMessage {
         group: Some(group.to_owned()),
-        delay_secs,
+        delay: Duration::from_secs(delay_secs),
         ..message(body)
     }
 }

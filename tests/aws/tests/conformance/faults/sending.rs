@@ -1,5 +1,7 @@
 //! `send_batch`: the result of each entry, and the requests that are tried again.
 
+use std::time::Duration;
+
 use posthaste_aws::QueueUrls;
 use posthaste_ports::{ErrorKind, MessageId, OutgoingMessage, PortError, QueueName, QueueSender};
 use posthaste_system::SystemClock;
@@ -164,7 +166,7 @@ async fn an_absent_queue_is_not_found_at_the_first_attempt() {
 async fn what_breaks_a_limit_never_reaches_the_queue() {
     let world = World::new().await;
     let late = OutgoingMessage {
-        delay_secs: 901,
+        delay: Duration::from_secs(901),
         ..message("late")
     };
     let answers = world

@@ -361,7 +361,7 @@ async fn message_groups_are_sent_only_where_they_are_asked_for() {
     let message = |body: &'static [u8]| OutgoingMessage {
         body: Bytes::from_static(body),
         group: Some("orders.billing".to_owned()),
-        delay_secs: 0,
+        delay: std::time::Duration::ZERO,
     };
     for (sends_groups, expected) in [(false, None), (true, Some("orders.billing"))] {
         let urls = QueueUrls::from([(QueueName::Deliveries, url.clone())]);

@@ -267,7 +267,7 @@ impl Shared {
         (now, sent_at): (Duration, Timestamp),
     ) -> MessageId {
         self.numbers += 1;
-        let visible_from = now + Duration::from_secs(message.delay_secs.into());
+        let visible_from = now + whole_secs(message.delay);
         let group = self.groups.entry(message.group.clone()).or_default();
         group.by_time.insert((visible_from, self.numbers));
         let stored = Stored {
@@ -414,4 +414,10 @@ impl QueueReceiver for Sqs {
             in_flight,
         })
     }
+}
+
+/// SQS delays by whole seconds.
+fn whole_secs(delay: Duration) -> Duration {
+    let secs = delay.as_millis().div_ceil(1000);
+    Duration::from_secs(u64::try_from(secs).unwrap_or(u64::MAX))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use posthaste_core::api::{SecretText, TopicSettings};
-use posthaste_core::model::{SQS_DELAY_SECS_MAX, SubscriptionName, TopicName};
+use posthaste_core::model::{SQS_DELAY_MAX, SubscriptionName, TopicName};
 use posthaste_core::pressure::{Level, PressureState, Resource};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_local::{LocalQueue, StateStore};
@@ -112,10 +112,10 @@ impl Scene {
 }
 
 /// Puts so many deliveries into the queue, many calls at once, which share their commits.
-async fn put_dead(world: &World, count: u64, delay_secs: u16) {
+async fn put_dead(world: &World, count: u64, delay: Duration) {
     let lasts = Duration::from_hours(24);
     let message = |n: u64| OutgoingMessage {
-        delay_secs,
+        delay,
         ..world.message(&[event(&format!("dead-{n}"))], lasts)
     };
     let messages: Vec<OutgoingMessage> = (0..count).map(message).collect();
@@ -190,8 +190,8 @@ fn reading(state: &PressureState, resource: Resource) -> u64 {
 #[tokio::test]
 async fn a_hundred_thousand_retries_in_the_queue_and_parked_leave_the_level_normal() {
     let mut scene = Scene::new().await;
-    put_dead(&scene.world, WAITING - TRIED, SQS_DELAY_SECS_MAX).await;
-    put_dead(&scene.world, TRIED, 0).await;
+    put_dead(&scene.world, WAITING - TRIED, SQS_DELAY_MAX).await;
+    put_dead(&scene.world, TRIED, Duration::ZERO).await;
     // The first attempts fail, and everything waits in the queue.
     scene.deliver_all().await;
     assert_eq!(scene.waiting().await, WAITING);

@@ -11,6 +11,7 @@ use posthaste_ports::{
 use posthaste_testkit::ManualClock;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use crate::queue::batch::ItemResult;
@@ -173,7 +174,7 @@ impl World {
             let message = OutgoingMessage {
                 body: Bytes::from(body),
                 group: None,
-                delay_secs: 10,
+                delay: Duration::from_secs(10),
             };
             Successor { to, message }
         };
