@@ -90,6 +90,7 @@ mod tests {
                 at,
                 name_was_unknown,
                 was_unconnected,
+                was_connected: false,
             });
             let entry = &letter("a", vec![stored("payloads/x", 2)])
                 .dead

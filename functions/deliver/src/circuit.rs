@@ -7,6 +7,7 @@
 //! link may have failed while the request waited for it.
 
 pub(crate) mod counts;
+mod fresh;
 mod pauses;
 mod ramps;
 pub(crate) mod record;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use posthaste_core::attempt::{EntryVerdict, Jitter};
-use posthaste_core::circuit::{Failure, HealthSignal, InvocationResults, Observation, Target};
+use posthaste_core::circuit::{AllFailed, Failure, HealthSignal, InvocationResults, Target};
 use posthaste_core::delivery_log::RecordText;
 use posthaste_core::model::{Delivery, DeliveryLogMode, Entry, Status, Subscription, Timestamp};
 use posthaste_ports::{BatchResponse, MessageId, Receipt, ReceivedMessage, Successor};
@@ -114,10 +114,11 @@ impl Invocation {
         self.settled.lock().insert(id.clone());
     }
 
-    /// Counts the result of a request that was made to a target and began at this time.
+    /// Counts the result of a request of a subscription, about a target, that began at this time.
     pub(crate) fn count(
         &self,
         target: &Target,
+        subscription: &Target,
         sign: HealthSignal,
         last: Option<Failure>,
         began: Timestamp,
@@ -125,6 +126,10 @@ impl Invocation {
         match (sign, last) {
             (HealthSignal::Good, _) => self.results.lock().succeeded(target),
             (HealthSignal::Bad, Some(last)) => self.results.lock().failed(target, last, began),
+            (HealthSignal::Suspect, Some(last)) => {
+                let mut results = self.results.lock();
+                results.suspected(target, subscription, last, began);
+            }
             _ => {}
         }
     }
@@ -139,14 +144,9 @@ impl Invocation {
         self.results.lock().end(target);
     }
 
-    /// The targets all of whose requests failed, if there were at least `least`, each with the
-    /// observation to report.
-    pub(crate) fn all_failed(&self, least: u32) -> Vec<(Target, Observation)> {
-        self.results
-            .lock()
-            .all_failed(least)
-            .map(|(target, seen)| (target.clone(), seen))
-            .collect()
+    /// The targets all of whose requests failed, if there were at least `least`.
+    pub(crate) fn all_failed(&self, least: u32) -> Vec<AllFailed> {
+        self.results.lock().all_failed(least).collect()
     }
 
     /// Keeps a message that is settled at the invocation's end.

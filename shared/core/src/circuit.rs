@@ -20,10 +20,13 @@
 //! [`observe`] decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the
 //! notices.
 
+mod blame;
 mod condition;
 mod consecutive_failures;
 mod decision;
 mod failure_scope;
+mod invocation_results;
+mod last_successes;
 mod log_ids;
 mod observe;
 mod pause;
@@ -32,12 +35,15 @@ mod shard;
 mod state_change;
 mod target;
 
+pub use blame::Blame;
 pub use condition::{Condition, Failure, Phase, ProbeLease};
-pub use consecutive_failures::{ConsecutiveFailures, InvocationResults, Successes};
+pub use consecutive_failures::{ConsecutiveFailures, Successes};
 pub use decision::{CircuitDecision, PROBE_LOOK_AGAIN, Probed, decide, stricter};
 pub use failure_scope::{
     FailureScope, HealthSignal, HealthSignals, failure_scope, health_signals, is_problem,
 };
+pub use invocation_results::{AllFailed, InvocationResults};
+pub use last_successes::LastSuccesses;
 pub use log_ids::{EXCHANGE_FAILED, LINK_FAILED};
 pub use observe::{Asked, Observation, observe};
 pub use pause::{Pause, brief, pause};

@@ -202,8 +202,16 @@ async fn head(
             error = &error as &dyn std::error::Error,
             "failed to send a request",
         );
-        failure_of(&error)
+        after_sending(&error)
     })
+}
+
+/// The failure of a request on a connection that was there.
+fn after_sending(error: &hyper::Error) -> SendFailure {
+    match failure_of(error) {
+        SendFailure::Socket => SendFailure::Closed,
+        failure => failure,
+    }
 }
 
 /// Reads the body of an answer until `end`, and answers whether it came to its own end.
@@ -234,7 +242,10 @@ async fn read(
 /// The rest of a request whose time has run out. Its connection is not used again.
 fn late(mut exchange: Exchange) -> LateAnswer {
     LateAnswer::new(async move {
-        let response = exchange.head().await.map_err(|error| failure_of(&error))?;
+        let response = exchange
+            .head()
+            .await
+            .map_err(|error| after_sending(&error))?;
         let (response, _) = read(&mut exchange.connection, response, std::future::pending()).await;
         Ok(response)
     })

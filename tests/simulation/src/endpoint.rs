@@ -32,6 +32,8 @@ pub enum Answer {
     Failure(SendFailure),
     /// A status by what the body says and when it came.
     By(fn(&str, Timestamp) -> u16),
+    /// A connection that is closed after the request where the body says so, and 204 otherwise.
+    ClosedFor(fn(&str) -> bool),
     /// A status by what the body says, after so long.
     SlowBy(Duration, fn(&str) -> u16),
     /// A status after so long, as the clock tells, also when the request was given up meanwhile.
@@ -220,6 +222,8 @@ impl WebhookClient for ScriptedEndpoint {
             }),
             Answer::Failure(failure) => Err(failure),
             Answer::By(status) => Ok(response(status(&body, self.clock.now()), None)),
+            Answer::ClosedFor(is_meant) if is_meant(&body) => Err(SendFailure::Closed),
+            Answer::ClosedFor(_) => Ok(response(204, None)),
             Answer::SlowBy(length, status) => {
                 self.clock.sleep(length).await;
                 Ok(response(status(&body), None))

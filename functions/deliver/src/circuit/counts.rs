@@ -1,12 +1,13 @@
-//! The counts that one worker keeps for itself: failures in a row, requests to recovering targets,
-//! and brief pauses.
+//! The counts that one worker keeps for itself: failures in a row, last successes, requests to
+//! recovering targets, and brief pauses.
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
-    ConsecutiveFailures, HealthSettings, HealthSignal, Target, is_problem,
+    AllFailed, ConsecutiveFailures, HealthSettings, HealthSignal, LastSuccesses, Target, is_problem,
 };
 use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
+use super::fresh::FreshDeliveries;
 use super::pauses::Pauses;
 use super::ramps::Ramps;
 
@@ -14,6 +15,8 @@ use super::ramps::Ramps;
 #[derive(Debug, Default)]
 pub(crate) struct WorkerCounts {
     failures: Mutex<ConsecutiveFailures>,
+    successes: Mutex<LastSuccesses>,
+    pub(super) fresh: FreshDeliveries,
     pub(super) ramps: Ramps,
     pub(super) pauses: Pauses,
 }
@@ -40,20 +43,47 @@ impl WorkerCounts {
         targets.any(|target| is_problem(delivery, failures.successes(&target), settings))
     }
 
-    /// Counts the result of a request, and answers how many failures in a row that makes.
+    /// Notes that a target is well.
+    pub(super) fn succeeded(&self, target: &Target, now: Timestamp) {
+        self.successes.lock().succeeded(target, now);
+        self.failures.lock().succeeded(target, now);
+    }
+
+    /// Whether a target was well within the last minute.
+    pub(crate) fn is_recently_well(&self, target: &Target, now: Timestamp) -> bool {
+        self.successes.lock().is_recent(target, now)
+    }
+
+    /// Whether requests of an invocation that all failed are a streak: nothing succeeded since the
+    /// first of them or within the last minute, and they are not one subscription's own.
+    pub(super) fn is_streak(&self, all_failed: &AllFailed, now: Timestamp) -> bool {
+        let AllFailed {
+            target,
+            first_began,
+            is_blamed,
+            ..
+        } = all_failed;
+        let is_blamed = *is_blamed || self.failures.lock().is_blamed(target);
+        let successes = self.successes.lock();
+        is_blamed && !successes.speak_for(target, *first_began, now)
+    }
+
+    /// Counts the result of a request of a subscription, and answers how many failures in a row
+    /// that makes.
     pub(super) fn count(
         &self,
         target: &Target,
+        subscription: &Target,
         sign: HealthSignal,
-        now: impl FnOnce() -> Timestamp,
+        now: Timestamp,
     ) -> u32 {
-        let mut failures = self.failures.lock();
         match sign {
             HealthSignal::Good => {
-                failures.succeeded(target, now);
+                self.succeeded(target, now);
                 0
             }
-            HealthSignal::Bad => failures.failed(target),
+            HealthSignal::Bad => self.failures.lock().failed(target),
+            HealthSignal::Suspect => self.failures.lock().suspected(target, subscription),
             HealthSignal::Answers | HealthSignal::Unknown => 0,
         }
     }
@@ -61,13 +91,6 @@ impl WorkerCounts {
     /// Counts a target from zero: its failures were reported.
     pub(super) fn reset(&self, target: &Target) {
         self.failures.lock().end(target);
-    }
-
-    /// Counts a subscription and its link from zero: one of them is known to be failing already.
-    pub(super) fn reset_with_link(&self, target: &Target) {
-        let mut failures = self.failures.lock();
-        failures.end(target);
-        failures.end(&Target::Link(target.link().clone()));
     }
 }
 
@@ -84,18 +107,18 @@ mod tests {
         let link = Target::Link(own.link().clone());
         assert!(!counts.is_failing(&own));
         assert_eq!(
-            [1, 2].map(|_| counts.count(&link, HealthSignal::Bad, || START)),
+            [1, 2].map(|_| counts.count(&link, &own, HealthSignal::Bad, START)),
             [1, 2]
         );
         assert!(counts.is_failing(&own) && counts.is_failing(&link));
-        counts.reset_with_link(&own);
+        counts.reset(&link);
         assert!(!counts.is_failing(&own));
     }
 
     #[test]
     fn a_success_ends_a_streak_and_what_says_nothing_does_not() {
         let (counts, own) = (WorkerCounts::default(), target(&subscription(json!({}))));
-        let count = |sign| counts.count(&own, sign, || START);
+        let count = |sign| counts.count(&own, &own, sign, START);
         assert_eq!(
             [
                 HealthSignal::Bad,
@@ -126,10 +149,12 @@ mod tests {
             ..crate::testing::delivery(1)
         };
         let is_problem = || counts.is_problem(&delivery, &own, &HealthSettings::default());
-        counts.count(&target(&own), HealthSignal::Bad, || START);
-        counts.count(&target(&own), HealthSignal::Good, || START + secs(1));
+        let own_target = target(&own);
+        let count = |sign, at| counts.count(&own_target, &own_target, sign, at);
+        count(HealthSignal::Bad, START);
+        count(HealthSignal::Good, START + secs(1));
         assert!(!is_problem());
-        counts.count(&target(&own), HealthSignal::Good, || START + secs(9));
+        count(HealthSignal::Good, START + secs(9));
         assert!(is_problem());
     }
 }

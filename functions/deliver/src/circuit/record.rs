@@ -31,9 +31,9 @@ pub(crate) struct CompletedRequest {
 
 impl CompletedRequest {
     fn is_own_problem(self, target: &Target, sign: HealthSignal) -> bool {
+        let is_subscription = matches!(target, Target::Subscription { .. });
         self.is_problem
-            && sign == HealthSignal::Bad
-            && matches!(target, Target::Subscription { .. })
+            && (sign == HealthSignal::Suspect || sign == HealthSignal::Bad && is_subscription)
     }
 
     /// The answer to a probe of a target.
@@ -42,7 +42,12 @@ impl CompletedRequest {
         match Failure::of(self.outcome) {
             _ if self.outcome.is_unknown_name() => Observation::ProbeFoundNoName { by },
             _ if self.is_own_problem(target, sign) => Observation::ProbeGivenUp { by },
-            Some(last) if matches!(sign, HealthSignal::Bad | HealthSignal::Unknown) => {
+            Some(last)
+                if matches!(
+                    sign,
+                    HealthSignal::Bad | HealthSignal::Suspect | HealthSignal::Unknown
+                ) =>
+            {
                 Observation::ProbeFailed { by, last }
             }
             _ => Observation::ProbeSucceeded { by },
@@ -66,7 +71,7 @@ impl<P: Ports> Circuit<P> {
         if request.outcome.is_success() && probe.is_none() && self.is_all_well() {
             // One more success is no news for the other workers.
             for target in [&link, &route.target] {
-                self.count(invocation, target, HealthSignal::Good, request);
+                self.count(invocation, route, target, HealthSignal::Good, request);
             }
             return;
         }
@@ -93,8 +98,13 @@ impl<P: Ports> Circuit<P> {
                     probe: probe.map(|probe| probe.by.clone()),
                     ..asked.clone()
                 }),
-                (_, Some(probe)) => request.answers(probe, &target, sign),
-                (_, None) => self.count(invocation, &target, sign, request)?,
+                (_, Some(probe)) => {
+                    if sign == HealthSignal::Good {
+                        self.counts.succeeded(&target, self.clock.now());
+                    }
+                    request.answers(probe, &target, sign)
+                }
+                (_, None) => self.count(invocation, route, &target, sign, request)?,
             };
             Some((target, seen))
         });
@@ -116,6 +126,10 @@ impl<P: Ports> Circuit<P> {
             HealthSignal::Good | HealthSignal::Answers
         ) {
             pauses.succeeded(target, now);
+        }
+        // What is wrong with one event is no reason to let the others wait.
+        if request.is_problem {
+            return None;
         }
         let pause = pause(request.outcome, now)?;
         if pause.is_brief {
@@ -141,6 +155,7 @@ impl<P: Ports> Circuit<P> {
     fn count(
         &self,
         invocation: &Invocation,
+        route: &Route<'_>,
         target: &Target,
         sign: HealthSignal,
         request: CompletedRequest,
@@ -148,17 +163,22 @@ impl<P: Ports> Circuit<P> {
         if request.is_own_problem(target, sign) {
             return None;
         }
-        let failures = self.counts.count(target, sign, || self.clock.now());
+        let subscription = &route.target;
+        let failures = self
+            .counts
+            .count(target, subscription, sign, self.clock.now());
         let last = Failure::of(request.outcome);
-        invocation.count(target, sign, last, request.began);
+        invocation.count(target, subscription, sign, last, request.began);
         let is_streak = failures >= self.links.settings().failures_in_a_row;
         match (sign, last) {
             (HealthSignal::Good, _) => Some(Observation::Succeeded),
-            (HealthSignal::Bad, Some(last)) if is_streak => Some(Observation::Failing {
-                failures,
-                last,
-                began: request.began,
-            }),
+            (HealthSignal::Bad | HealthSignal::Suspect, Some(last)) if is_streak => {
+                Some(Observation::Failing {
+                    failures,
+                    last,
+                    began: request.began,
+                })
+            }
             _ => None,
         }
     }
@@ -184,10 +204,14 @@ impl<P: Ports> Circuit<P> {
         self.report(invocation, &seen).await;
     }
 
-    /// Reports the targets all of whose requests failed in this invocation.
+    /// Reports the targets all of whose requests failed in this invocation, and of which this
+    /// worker knows no success of a moment ago.
     pub(crate) async fn end_invocation(&self, invocation: &Invocation) {
-        for seen in invocation.all_failed(self.links.settings().failures_of_invocation) {
-            Box::pin(self.report(invocation, &[seen])).await;
+        for all_failed in invocation.all_failed(self.links.settings().failures_of_invocation) {
+            if self.counts.is_streak(&all_failed, self.clock.now()) {
+                let seen = (all_failed.target, all_failed.observation);
+                Box::pin(self.report(invocation, &[seen])).await;
+            }
         }
     }
 

@@ -71,10 +71,16 @@ impl<P: Ports> Circuit<P> {
             let is_suspected = plan.has_waited || self.counts.is_failing(&target);
             match self.look(&target, is_suspected).await {
                 // A request that comes back to it counts from zero.
-                CircuitDecision::Hold => self.counts.reset_with_link(&target),
+                CircuitDecision::Hold => self.count_from_zero(&target),
                 CircuitDecision::Delay { until } => {
-                    self.counts.reset_with_link(&target);
+                    self.count_from_zero(&target);
+                    self.note_wait(plan, &target, until);
                     return probing.ok_or(EntryVerdict::Postponed { not_before: until });
+                }
+                CircuitDecision::Probe(probed)
+                    if self.should_wait_for_fresh(plan, &target, probed) =>
+                {
+                    return probing.ok_or(self.look_again());
                 }
                 gate @ (CircuitDecision::Open
                 | CircuitDecision::Ramp { .. }
@@ -112,6 +118,42 @@ impl<P: Ports> Circuit<P> {
             && (is_down(target) || is_down(&Target::Link(target.link().clone())))
     }
 
+    /// Counts what is known to be failing from zero, for a request that comes back to it.
+    fn count_from_zero(&self, target: &Target) {
+        let link = Target::Link(target.link().clone());
+        if self.links.condition(&link).is_some() {
+            self.counts.reset(&link);
+        }
+        self.counts.reset(target);
+    }
+
+    /// Notes a delivery that never failed and waits.
+    fn note_wait(&self, plan: &RequestPlan, target: &Target, until: Timestamp) {
+        if plan.kind.attempts_before == 0 {
+            self.counts.fresh.wait(target, until);
+        }
+    }
+
+    /// Whether a delivery that failed before leaves the probe of a Glitch to one that did not. That
+    /// one waits too, and comes at the same time.
+    fn should_wait_for_fresh(&self, plan: &RequestPlan, target: &Target, probed: Probed) -> bool {
+        let link = Target::Link(target.link().clone());
+        let asked = if probed.subscription { target } else { &link };
+        let is_glitch = self
+            .links
+            .condition(asked)
+            .is_some_and(|it| it.phase == Phase::Glitch);
+        plan.kind.attempts_before > 0
+            && is_glitch
+            && self.counts.fresh.is_expected(asked, self.clock.now())
+    }
+
+    fn look_again(&self) -> EntryVerdict {
+        EntryVerdict::Postponed {
+            not_before: self.clock.now() + PROBE_LOOK_AGAIN,
+        }
+    }
+
     /// Whether a request may be sent now; it may have waited for its route. An `Err` is the verdict
     /// over its events if it may not.
     pub(crate) async fn admit(
@@ -121,7 +163,10 @@ impl<P: Ports> Circuit<P> {
     ) -> Result<(), EntryVerdict> {
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
-        if let CircuitDecision::Probe(_) = gate {
+        if let CircuitDecision::Probe(probed) = gate {
+            if self.should_wait_for_fresh(plan, &route.target, probed) {
+                return Err(self.look_again());
+            }
             gate = match Box::pin(self.claim(&route.target)).await {
                 Claimed::Probe(probe) => {
                     route.probe = Some(probe);
@@ -140,10 +185,11 @@ impl<P: Ports> Circuit<P> {
             CircuitDecision::Ramp { at_once, until } => {
                 Box::pin(self.enter_ramp(route, at_once, until)).await
             }
-            CircuitDecision::Delay { until } => Err(EntryVerdict::Postponed { not_before: until }),
-            CircuitDecision::Probe(_) => Err(EntryVerdict::Postponed {
-                not_before: self.clock.now() + PROBE_LOOK_AGAIN,
-            }),
+            CircuitDecision::Delay { until } => {
+                self.note_wait(plan, &route.target, until);
+                Err(EntryVerdict::Postponed { not_before: until })
+            }
+            CircuitDecision::Probe(_) => Err(self.look_again()),
             // There may be another way.
             CircuitDecision::Hold if plan.subscription.fallback.is_some() => {
                 Err(EntryVerdict::NotStarted)

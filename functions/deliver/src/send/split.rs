@@ -79,10 +79,12 @@ impl<P: Ports> Sender<P> {
             let now = self.clock.now();
             let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
             let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
+            let counts = &self.circuit.counts;
             let answer = BatchAnswer {
                 outcome,
                 events: run.len(),
                 was_refused,
+                do_others_arrive: counts.is_recently_well(&progress.route.target, now),
             };
             let follow = splitting.follow(answer, &plan.subscription.retry);
             let (link, endpoint) = (progress.route.target.link(), progress.route.endpoint);

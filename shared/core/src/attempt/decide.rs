@@ -260,7 +260,9 @@ fn status_name(status: u16) -> Option<OutcomeName> {
 fn failure_name(failure: SendFailure) -> OutcomeName {
     match failure {
         SendFailure::TimedOut | SendFailure::ConnectTimedOut => OutcomeName::TimedOut,
-        SendFailure::Refused | SendFailure::Socket => OutcomeName::SocketError,
+        SendFailure::Refused | SendFailure::Socket | SendFailure::Closed => {
+            OutcomeName::SocketError
+        }
         SendFailure::Resolution { .. } => OutcomeName::ResolutionError,
         SendFailure::Certificate(_) | SendFailure::NotTls | SendFailure::Tls => {
             OutcomeName::TlsError

@@ -17,9 +17,13 @@ pub enum SendFailure {
     /// Connection that the host refused: nothing listens on the port.
     #[error("connection refused")]
     Refused,
-    /// Unreachable host, reset or closed connection, or an answer that is not HTTP.
+    /// Unreachable host, or a connection that failed before the request was sent.
     #[error("the connection failed")]
     Socket,
+    /// Connection that ended after the request was sent: closed or reset without an answer, or an
+    /// answer that is not HTTP.
+    #[error("the connection was closed without an answer")]
+    Closed,
     /// The host's name was not resolved.
     #[error("the host name {}", if *.does_not_exist { "does not exist" } else { "was not resolved" })]
     Resolution {
@@ -156,6 +160,7 @@ mod tests {
         failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::Socket, OutcomeName::SocketError);
         failed(SendFailure::Refused, OutcomeName::SocketError);
+        failed(SendFailure::Closed, OutcomeName::SocketError);
         failed(
             SendFailure::Resolution {
                 does_not_exist: true,
@@ -183,6 +188,10 @@ mod tests {
         let check =
             |failure: SendFailure, expected: &str| assert_eq!(failure.to_string(), expected);
         check(SendFailure::Refused, "connection refused");
+        check(
+            SendFailure::Closed,
+            "the connection was closed without an answer",
+        );
         check(SendFailure::TimedOut, "timed out without an answer");
         check(
             SendFailure::ConnectTimedOut,

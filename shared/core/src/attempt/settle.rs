@@ -261,6 +261,7 @@ mod tests {
         at: NOW,
         name_was_unknown: false,
         was_unconnected: false,
+        was_connected: false,
     };
     const KEPT: DeadLetterPolicy = DeadLetterPolicy {
         enabled: true,

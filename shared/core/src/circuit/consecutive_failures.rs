@@ -1,8 +1,8 @@
 //! Failures in a row, counted by one worker for itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use crate::circuit::{Failure, Observation, Target};
+use crate::circuit::{Blame, Target};
 use crate::model::Timestamp;
 
 /// Most targets that are counted. Beyond that all counts start again from zero: it only takes
@@ -14,9 +14,10 @@ const TARGETS_MAX: usize = 4096;
 pub struct ConsecutiveFailures(HashMap<Target, Seen>);
 
 /// The requests to a target since it first failed.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 struct Seen {
     in_a_row: u32,
+    blame: Blame,
     successes: Option<Successes>,
 }
 
@@ -29,36 +30,49 @@ pub struct Successes {
     pub last: Timestamp,
 }
 
-/// The requests of one invocation, by target, for the rule that a few which all failed are a streak
-/// too.
-#[derive(Debug, Default)]
-pub struct InvocationResults(BTreeMap<Target, Requests>);
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Requests {
-    failed: u32,
-    succeeded: bool,
-    last: Option<(Failure, Timestamp)>,
-}
-
 impl ConsecutiveFailures {
     /// Counts a failure, and answers how many there are in a row by now.
     pub fn failed(&mut self, target: &Target) -> u32 {
+        let seen = self.count(target);
+        seen.blame.add();
+        seen.in_a_row
+    }
+
+    /// Counts a failure of a subscription that may be the target's, and answers how many there are
+    /// in a row by now: none, while all may be that subscription's own.
+    pub fn suspected(&mut self, target: &Target, subscription: &Target) -> u32 {
+        let seen = self.count(target);
+        seen.blame.add_suspected(subscription);
+        if seen.blame.is_of_target() {
+            seen.in_a_row
+        } else {
+            0
+        }
+    }
+
+    /// Whether the failures in a row are the target's, and not only those of one subscription.
+    pub fn is_blamed(&self, target: &Target) -> bool {
+        self.0
+            .get(target)
+            .is_some_and(|seen| seen.blame.is_of_target())
+    }
+
+    fn count(&mut self, target: &Target) -> &mut Seen {
         if self.0.len() >= TARGETS_MAX && !self.0.contains_key(target) {
             self.0.clear();
         }
         let seen = self.0.entry(target.clone()).or_default();
         seen.in_a_row = seen.in_a_row.saturating_add(1);
-        seen.in_a_row
+        seen
     }
 
     /// Notes a success, which ends the streak.
-    pub fn succeeded(&mut self, target: &Target, now: impl FnOnce() -> Timestamp) {
+    pub fn succeeded(&mut self, target: &Target, now: Timestamp) {
         if let Some(seen) = self.0.get_mut(target) {
-            let now = now();
             let first = seen.successes.map_or(now, |before| before.first);
             *seen = Seen {
                 in_a_row: 0,
+                blame: Blame::Nobody,
                 successes: Some(Successes { first, last: now }),
             };
         }
@@ -83,55 +97,9 @@ impl ConsecutiveFailures {
     }
 }
 
-impl InvocationResults {
-    /// Counts a failure of a request that was begun at that time.
-    pub fn failed(&mut self, target: &Target, last: Failure, began: Timestamp) {
-        let requests = self.0.entry(target.clone()).or_default();
-        requests.failed = requests.failed.saturating_add(1);
-        requests.last = Some((last, began));
-    }
-
-    /// Forgets a target whose failures were reported.
-    pub fn end(&mut self, target: &Target) {
-        self.0.remove(target);
-    }
-
-    /// Counts a success.
-    pub fn succeeded(&mut self, target: &Target) {
-        self.0.entry(target.clone()).or_default().succeeded = true;
-    }
-
-    /// The targets all of whose requests failed, `minimum` of them at least, with the observation
-    /// to report. Links come first, then subscriptions, each by name.
-    pub fn all_failed(&self, minimum: u32) -> impl Iterator<Item = (&Target, Observation)> {
-        let is_streak = move |it: &Requests| !it.succeeded && it.failed >= minimum;
-        self.0
-            .iter()
-            .filter(move |(_, it)| is_streak(it))
-            .filter_map(|(target, requests)| {
-                let (last, began) = requests.last?;
-                Some((
-                    target,
-                    Observation::Failing {
-                        failures: requests.failed,
-                        last,
-                        began,
-                    },
-                ))
-            })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attempt::OutcomeName;
-
-    const BUSY: Failure = Failure {
-        outcome: OutcomeName::Busy,
-        status: Some(503),
-    };
-
     fn target(host: &str) -> Target {
         Target::parse(&format!("https://{host}:443")).unwrap()
     }
@@ -147,7 +115,7 @@ mod tests {
             [streaks.failed(&a), streaks.failed(&b), streaks.failed(&a)],
             [1, 1, 2]
         );
-        streaks.succeeded(&b, || Timestamp::from_millis(7));
+        streaks.succeeded(&b, Timestamp::from_millis(7));
         assert_eq!(
             (streaks.is_failing(&a), streaks.is_failing(&b)),
             (true, false)
@@ -159,7 +127,7 @@ mod tests {
             last: at(7),
         });
         assert_eq!([streaks.successes(&a), streaks.successes(&b)], [None, of_b]);
-        streaks.succeeded(&b, || at(9));
+        streaks.succeeded(&b, at(9));
         assert_eq!(
             streaks.successes(&b),
             Some(Successes {
@@ -173,10 +141,28 @@ mod tests {
         assert_eq!(streaks.failed(&a), 1);
     }
 
+    /// A receiver that crashes closes its connections: that is not yet its host's failure.
+    #[test]
+    fn suspected_failures_count_once_a_second_subscription_has_them() {
+        let mut streaks = ConsecutiveFailures::default();
+        let link = target("a.example");
+        let subscription =
+            |name: &str| Target::parse(&format!("https://a.example:443 orders.{name}")).unwrap();
+        let billing = subscription("billing");
+        assert_eq!([1, 2].map(|_| streaks.suspected(&link, &billing)), [0, 0]);
+        assert!(!streaks.is_blamed(&link));
+        assert_eq!(streaks.suspected(&link, &subscription("audit")), 3);
+        assert!(streaks.is_blamed(&link));
+        streaks.succeeded(&link, Timestamp::EPOCH);
+        assert_eq!(streaks.suspected(&link, &billing), 0);
+        // One that found no connection.
+        assert_eq!(streaks.failed(&link), 2);
+    }
+
     #[test]
     fn of_a_target_that_never_failed_nothing_is_kept() {
         let mut streaks = ConsecutiveFailures::default();
-        streaks.succeeded(&target("a.example"), || Timestamp::EPOCH);
+        streaks.succeeded(&target("a.example"), Timestamp::EPOCH);
         assert!(streaks.0.is_empty());
     }
 
@@ -187,25 +173,5 @@ mod tests {
             streaks.failed(&target(&format!("h{index}.example")));
         }
         assert_eq!(streaks.0.len(), 1);
-    }
-
-    #[test]
-    fn an_invocation_is_a_streak_where_enough_failed_and_none_succeeded() {
-        let mut tally = InvocationResults::default();
-        for (host, failures) in [("a", 3), ("b", 2), ("c", 5)] {
-            (0..failures).for_each(|_| tally.failed(&target(host), BUSY, Timestamp::EPOCH));
-        }
-        tally.succeeded(&target("c"));
-        let failing = Observation::Failing {
-            failures: 3,
-            last: BUSY,
-            began: Timestamp::EPOCH,
-        };
-        assert_eq!(
-            tally.all_failed(3).collect::<Vec<_>>(),
-            [(&target("a"), failing)]
-        );
-        tally.end(&target("a"));
-        assert_eq!(tally.all_failed(3).count(), 0);
     }
 }

@@ -32,7 +32,7 @@ pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
         | Outcome::Failed(SendFailure::Resolution {
             does_not_exist: true,
         }) => Some(FailureScope::Event),
-        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut) => {
+        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut | SendFailure::Closed) => {
             Some(FailureScope::Subscription)
         }
         Outcome::Failed(
@@ -59,6 +59,8 @@ pub enum HealthSignal {
     Answers,
     /// Nothing is known. Not enough for a probe.
     Unknown,
+    /// The target may have failed: it has, if another subscription says so too.
+    Suspect,
     /// The target failed.
     Bad,
 }
@@ -87,6 +89,10 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
         Some(FailureScope::Subscription) if outcome == Outcome::Failed(SendFailure::TimedOut) => {
             of(HealthSignal::Unknown, HealthSignal::Bad)
         }
+        // A receiver that crashes closes its connection, and so does a host that is going down.
+        Some(FailureScope::Subscription) if outcome == Outcome::Failed(SendFailure::Closed) => {
+            of(HealthSignal::Suspect, HealthSignal::Bad)
+        }
         Some(FailureScope::Subscription) => of(HealthSignal::Good, HealthSignal::Bad),
         Some(FailureScope::Link) => of(HealthSignal::Bad, HealthSignal::Unknown),
     }
@@ -112,6 +118,7 @@ pub fn is_problem(
 fn reach_of(last: LastAttempt) -> FailureScope {
     match last.outcome {
         OutcomeName::TimedOut if last.was_unconnected => FailureScope::Link,
+        OutcomeName::SocketError if last.was_connected => FailureScope::Subscription,
         // A client error, or a success of which one event was not acknowledged.
         OutcomeName::GenericError if matches!(last.status, Some(200..=204 | 400..=499)) => {
             FailureScope::Event
@@ -197,6 +204,7 @@ mod tests {
             |failure, expected| check_after(Outcome::Failed(failure), 2, Some([-60, 1]), expected);
         check(SendFailure::TimedOut, true);
         check(SendFailure::ConnectTimedOut, false);
+        check(SendFailure::Closed, true);
         check(SendFailure::Socket, false);
     }
 
@@ -227,10 +235,9 @@ mod tests {
             Outcome::Unacknowledged { status: 200 },
             Some(FailureScope::Event),
         );
-        check(
-            Outcome::Failed(SendFailure::TimedOut),
-            Some(FailureScope::Subscription),
-        );
+        for failure in [SendFailure::TimedOut, SendFailure::Closed] {
+            check(Outcome::Failed(failure), Some(FailureScope::Subscription));
+        }
         let unresolved =
             |does_not_exist| Outcome::Failed(SendFailure::Resolution { does_not_exist });
         check(unresolved(false), Some(FailureScope::Link));
@@ -271,6 +278,11 @@ mod tests {
         check(
             Outcome::Failed(SendFailure::TimedOut),
             HealthSignal::Unknown,
+            HealthSignal::Bad,
+        );
+        check(
+            Outcome::Failed(SendFailure::Closed),
+            HealthSignal::Suspect,
             HealthSignal::Bad,
         );
         check(

@@ -58,6 +58,10 @@ pub struct LastAttempt {
     /// this member and takes the failure for an ordinary timeout.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_unconnected: bool,
+    /// Whether a connection ended after the request was sent on it. An older program drops this
+    /// member and takes the failure for one of the link.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_connected: bool,
 }
 
 /// One event of a delivery.
@@ -192,6 +196,7 @@ impl LastAttempt {
             at,
             name_was_unknown: outcome.is_unknown_name(),
             was_unconnected: outcome == Outcome::Failed(SendFailure::ConnectTimedOut),
+            was_connected: outcome == Outcome::Failed(SendFailure::Closed),
         })
     }
 }

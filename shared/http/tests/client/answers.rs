@@ -9,7 +9,7 @@ use posthaste_ports::{WebhookClient, WebhookRequest};
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
 use crate::{Brief, answered, client, post, send};
 
-const SOCKET: Brief = Err(SendFailure::Socket);
+const CLOSED: Brief = Err(SendFailure::Closed);
 
 /// Sends a request to an endpoint of this script; true if its connection was kept.
 async fn check(mut script: Vec<Step>, expected: Brief, is_kept: bool) {
@@ -95,23 +95,23 @@ async fn a_redirect_is_an_answer_and_not_followed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_before_an_answer_is_a_socket_failure() {
-    check(vec![], SOCKET, false).await;
-    check(vec![Step::Read], SOCKET, false).await;
-    check(exchange("HTTP/1.1 200 OK\r\ncontent-"), SOCKET, false).await;
+async fn connection_that_ends_before_an_answer_was_closed() {
+    check(vec![], CLOSED, false).await;
+    check(vec![Step::Read], CLOSED, false).await;
+    check(exchange("HTTP/1.1 200 OK\r\ncontent-"), CLOSED, false).await;
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_http_is_a_socket_failure() {
-    check(exchange("SSH-2.0-OpenSSH_9.9\r\n"), SOCKET, false).await;
-    check(exchange("<html>hello</html>\r\n\r\n"), SOCKET, false).await;
+async fn answer_that_is_not_http_counts_as_closed() {
+    check(exchange("SSH-2.0-OpenSSH_9.9\r\n"), CLOSED, false).await;
+    check(exchange("<html>hello</html>\r\n\r\n"), CLOSED, false).await;
     check(
         exchange("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"),
-        SOCKET,
+        CLOSED,
         false,
     )
     .await;
-    check(exchange("\0\0\x12\x04\0\0\0\0\0\0"), SOCKET, false).await;
+    check(exchange("\0\0\x12\x04\0\0\0\0\0\0"), CLOSED, false).await;
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn huge_heads_are_a_socket_failure() {
             write("HTTP/1.1 200 OK\r\n"),
             Step::Flood("x-more: and more\r\n"),
         ],
-        SOCKET,
+        CLOSED,
         false,
     )
     .await;
@@ -132,7 +132,7 @@ async fn huge_heads_are_a_socket_failure() {
             write("HTTP/1.1 200 OK\r\nx: "),
             Step::Flood("endless"),
         ],
-        SOCKET,
+        CLOSED,
         false,
     )
     .await;
@@ -148,7 +148,7 @@ async fn huge_heads_are_a_socket_failure() {
         true,
     )
     .await;
-    check(exchange(&head(RESPONSE_HEADERS_MAX + 1)), SOCKET, false).await;
+    check(exchange(&head(RESPONSE_HEADERS_MAX + 1)), CLOSED, false).await;
 }
 
 #[tokio::test]

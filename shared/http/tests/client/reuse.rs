@@ -60,7 +60,7 @@ async fn it_is_sent_once_more_and_no_more() {
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(
         send(&client, &endpoint.url()).await,
-        Err(SendFailure::Socket)
+        Err(SendFailure::Closed)
     );
     assert_eq!((endpoint.connections(), endpoint.requests().len()), (2, 3));
 }
@@ -73,7 +73,7 @@ async fn a_request_that_was_partly_answered_is_not_sent_again() {
     assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
     assert_eq!(
         send(&client, &endpoint.url()).await,
-        Err(SendFailure::Socket)
+        Err(SendFailure::Closed)
     );
     assert_eq!(endpoint.connections(), 1);
 }

@@ -7,6 +7,7 @@
 )]
 
 mod again;
+mod bad_events;
 mod bad_input;
 mod batching;
 mod created_again;

@@ -18,6 +18,9 @@ pub struct BatchAnswer {
     pub events: usize,
     /// Whether the attempt before this one was refused for its content.
     pub was_refused: bool,
+    /// Whether other events of the subscription arrived a moment ago: then the endpoint does not
+    /// refuse every event.
+    pub do_others_arrive: bool,
 }
 
 /// The step that follows an answer.
@@ -77,6 +80,7 @@ impl Splitting {
             .outcome
             .status()
             .filter(|status| refuses_content(*status));
+        self.differs |= answer.do_others_arrive;
         if answer.events > 1 {
             let splits = |status| {
                 self.is_split || answer.was_refused || policy.permanent_statuses.contains(&status)
@@ -127,6 +131,7 @@ mod tests {
             outcome,
             events,
             was_refused: false,
+            do_others_arrive: false,
         }
     }
 
@@ -287,6 +292,23 @@ mod tests {
             &[split(422), vec![answered(413, 3), answered(422, 1)]].concat(),
             Follow::JudgeAll,
         );
+    }
+
+    /// Events that are published together often fail together.
+    #[test]
+    fn splitting_goes_on_while_other_events_arrive() {
+        let amid_others = |events| BatchAnswer {
+            do_others_arrive: true,
+            ..answered(422, events)
+        };
+        let answers = [
+            vec![BatchAnswer {
+                do_others_arrive: true,
+                ..answered(400, 100)
+            }],
+            vec![amid_others(1); 20],
+        ];
+        check(&answers.concat(), Follow::Judge);
     }
 
     #[test]

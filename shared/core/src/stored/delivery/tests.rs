@@ -35,6 +35,7 @@ pub(in crate::stored) fn delivery() -> Delivery {
             at: Timestamp::from_millis(1_700_000_000_500),
             name_was_unknown: false,
             was_unconnected: false,
+            was_connected: false,
         }),
         timed_out: false,
         identity: None,
@@ -74,6 +75,20 @@ fn that_there_was_no_connection_is_read_back() {
             .contains(r#""wasUnconnected":true"#)
     );
     assert_eq!(parse_delivery(&body).unwrap(), unconnected);
+}
+
+#[test]
+fn connection_that_was_closed_is_read_back() {
+    let outcome = Outcome::Failed(SendFailure::Closed);
+    let last = LastAttempt::of(outcome, Timestamp::from_millis(1_700_000_000_500));
+    let closed = Delivery { last, ..delivery() };
+    let body = render_delivery(&closed);
+    assert!(
+        std::str::from_utf8(&body)
+            .unwrap()
+            .contains(r#""wasConnected":true"#)
+    );
+    assert_eq!(parse_delivery(&body).unwrap(), closed);
 }
 
 fn both_marks() -> Marks {
