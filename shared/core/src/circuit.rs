@@ -15,8 +15,11 @@
 //! | well, Recovering | its endpoint asks for a pause (`Retry-After`) | a pause: Glitch 0 | in the queue |
 //! | Glitch, Retry | the same | the same hold, until then at least | as before |
 //! | pause | its probe fails, or asks for the tenth in a row | Glitch, 60 s at least | in the queue |
+//! | well, Recovering | refusals in a row, of different events | Glitch, 60 s | in the queue |
+//! | the same, refused | its probe is refused too | the next hold | as before |
 //!
-//! A success ends a hold, but not one whose end was asked for. Everything else changes nothing.
+//! A success ends a hold, but not one whose end was asked for. A refusal is as good as a success,
+//! but not to a target that is held for its refusals. Everything else changes nothing.
 //! [`observe`] decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the
 //! notices.
 
@@ -30,6 +33,7 @@ mod last_successes;
 mod log_ids;
 mod observe;
 mod pause;
+mod refusals;
 mod settings;
 mod shard;
 mod state_change;
@@ -47,6 +51,7 @@ pub use last_successes::LastSuccesses;
 pub use log_ids::{EXCHANGE_FAILED, LINK_FAILED};
 pub use observe::{Asked, Observation, observe};
 pub use pause::{Pause, brief, pause};
+pub use refusals::{ConsecutiveRefusals, REFUSED_EVENTS_MIN, Refusal, refusal};
 pub use settings::{HealthSettings, HealthSettingsError};
 pub use shard::{LINK_SHARDS, Shard, TARGETS_PER_SHARD_MAX, shard_index};
 pub use state_change::{RECOVERED_KNOWN_FOR, StateChange, is_over, notified, state_change};

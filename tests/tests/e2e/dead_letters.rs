@@ -1,5 +1,7 @@
 //! The ways to dead letters: in files, through the API, and with the command line.
 
+use std::fs;
+
 use posthaste_tests::endpoint::{Answer, Endpoint};
 use posthaste_tests::events::{cloud_event, event_grid_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
@@ -212,10 +214,13 @@ fn event_grid_events_keep_event_grid_s_names() {
     );
 }
 
+/// With `refusalsInRow: 0` an endpoint may refuse as many events as it likes.
 #[test]
 fn many_are_gathered_into_few_files() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
-    let server = home.serve();
+    let links = home.path().join("links.yaml");
+    fs::write(&links, "refusalsInRow: 0\n").unwrap();
+    let server = Server::start(home.path(), &["--link-settings", links.to_str().unwrap()]);
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
         .api()

@@ -162,6 +162,49 @@ fn a_pause_that_an_endpoint_asks_for_is_shown_and_ends_by_force() {
     endpoint.wait_for("/a", 2);
 }
 
+/// A gateway with a wrong key answers 401 to every event: ten become dead letters, and the eleventh
+/// waits until an operator forces it.
+#[test]
+fn endpoint_that_refuses_ten_events_is_stopped_until_forced() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[401]));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    for number in 1..=10 {
+        topic.publish(&cloud_event(&number.to_string()));
+        endpoint.wait_for("/a", number);
+    }
+    let row = wait_until("a subscription that is stopped", || {
+        links(&home, &server).into_iter().next()
+    });
+    assert_eq!(
+        [&row["scope"], &row["subscription"], &row["state"]],
+        ["subscription", "billing", "glitch"]
+    );
+    assert_eq!(
+        [
+            &row["lastOutcome"],
+            &row["lastHttpStatusCode"],
+            &row["failures"]
+        ],
+        [&json!("Unauthorized"), &json!(401), &json!(10)]
+    );
+    topic.publish(&cloud_event("11"));
+    let waits = wait_until("an event that waits", || {
+        let shown = home.run_json(&server, &["subscriptions", "show", "orders", "billing"]);
+        (shown["waiting"]["count"] == 1).then_some(shown)
+    });
+    assert_eq!(waits["health"]["state"], "glitch", "{waits}");
+    assert_eq!(endpoint.received("/a").len(), 10);
+    endpoint.on("/a", &[200]);
+    home.run_json(&server, &["subscriptions", "force", "orders", "billing"]);
+    // A new event looks, and what waited comes back by itself.
+    topic.publish(&cloud_event("12"));
+    endpoint.wait_for("/a", 11);
+}
+
 #[test]
 fn what_is_paused_is_not_forced_but_resumed() {
     let home = Home::new();

@@ -3,7 +3,8 @@
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
-    AllFailed, ConsecutiveFailures, HealthSettings, HealthSignal, LastSuccesses, Target, is_problem,
+    AllFailed, ConsecutiveFailures, ConsecutiveRefusals, HealthSettings, HealthSignal,
+    LastSuccesses, Refusal, Target, is_problem,
 };
 use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
@@ -15,6 +16,7 @@ use super::ramps::Ramps;
 #[derive(Debug, Default)]
 pub(crate) struct WorkerCounts {
     failures: Mutex<ConsecutiveFailures>,
+    refusals: Mutex<ConsecutiveRefusals>,
     successes: Mutex<LastSuccesses>,
     pub(super) fresh: FreshDeliveries,
     pub(super) ramps: Ramps,
@@ -46,6 +48,7 @@ impl WorkerCounts {
     /// Notes that a target is well.
     pub(super) fn succeeded(&self, target: &Target, now: Timestamp) {
         self.successes.lock().succeeded(target, now);
+        self.refusals.lock().end(target);
         self.failures.lock().succeeded(target, now);
     }
 
@@ -84,13 +87,29 @@ impl WorkerCounts {
             }
             HealthSignal::Bad => self.failures.lock().failed(target),
             HealthSignal::Suspect => self.failures.lock().suspected(target, subscription),
-            HealthSignal::Answers | HealthSignal::Unknown => 0,
+            HealthSignal::Answers | HealthSignal::Refuses(_) | HealthSignal::Unknown => 0,
         }
+    }
+
+    /// Counts a refused request, and answers how many in a row that makes. Where others arrive, a
+    /// refusal that speaks of the event is none.
+    pub(super) fn count_refusal<'a>(
+        &self,
+        target: &Target,
+        refusal: Refusal,
+        events: impl IntoIterator<Item = &'a str>,
+        now: Timestamp,
+    ) -> u32 {
+        if refusal == Refusal::OfEvent && self.is_recently_well(target, now) {
+            return 0;
+        }
+        self.refusals.lock().refused(target, events)
     }
 
     /// Counts a target from zero: its failures were reported.
     pub(super) fn reset(&self, target: &Target) {
         self.failures.lock().end(target);
+        self.refusals.lock().end(target);
     }
 }
 

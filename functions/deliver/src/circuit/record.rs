@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::attempt::Outcome;
 use posthaste_core::circuit::{
     Asked, Condition, EXCHANGE_FAILED, Failure, HealthSignal, HealthSignals, LINK_FAILED,
-    Observation, Phase, Target, brief, health_signals, pause,
+    Observation, Phase, REFUSED_EVENTS_MIN, Refusal, Target, brief, health_signals, pause,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, Ports, WebhookClient};
@@ -22,14 +22,20 @@ const REPORT_TIME: Duration = Duration::from_secs(5);
 
 /// A request that was made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CompletedRequest {
+pub(crate) struct CompletedRequest<'a> {
     pub(crate) began: Timestamp,
     pub(crate) outcome: Outcome,
     /// A problem event's failure says nothing about where it goes.
     pub(crate) is_problem: bool,
+    /// The answer disables the subscription.
+    pub(crate) is_disabling: bool,
+    /// Its events are sent again in parts, whose answers say more.
+    pub(crate) is_split: bool,
+    /// The keys of its first events.
+    pub(crate) events: [Option<&'a str>; REFUSED_EVENTS_MIN],
 }
 
-impl CompletedRequest {
+impl CompletedRequest<'_> {
     fn is_own_problem(self, target: &Target, sign: HealthSignal) -> bool {
         let is_subscription = matches!(target, Target::Subscription { .. });
         self.is_problem
@@ -50,22 +56,30 @@ impl CompletedRequest {
             {
                 Observation::ProbeFailed { by, last }
             }
+            Some(last) if matches!(sign, HealthSignal::Refuses(_)) => {
+                Observation::ProbeRefused { by, last }
+            }
             _ => Observation::ProbeSucceeded { by },
         }
     }
 }
 
 impl<P: Ports> Circuit<P> {
-    /// Records the outcome of a request. Its probe is used up.
+    /// Records the outcome of a request. Its probe is used up, unless its parts follow.
     pub(crate) async fn record_outcome(
         &self,
         invocation: &Invocation,
         route: &mut Route<'_>,
-        request: CompletedRequest,
+        request: CompletedRequest<'_>,
     ) {
         let Some(signs) = health_signals(request.outcome) else {
             return Box::pin(self.give_up_probe(invocation, route)).await;
         };
+        if request.is_split {
+            let link = Target::Link(route.target.link().clone());
+            self.count(invocation, route, &link, HealthSignal::Good, request);
+            return;
+        }
         let probe = route.probe.take();
         let link = Target::Link(route.target.link().clone());
         if request.outcome.is_success() && probe.is_none() && self.is_all_well() {
@@ -82,7 +96,7 @@ impl<P: Ports> Circuit<P> {
         &self,
         invocation: &Invocation,
         route: &Route<'_>,
-        request: CompletedRequest,
+        request: CompletedRequest<'_>,
         (probe, signs): (Option<Probe>, HealthSignals),
     ) {
         let link = Target::Link(route.target.link().clone());
@@ -118,12 +132,12 @@ impl<P: Ports> Circuit<P> {
         &self,
         target: &Target,
         signs: HealthSignals,
-        request: CompletedRequest,
+        request: CompletedRequest<'_>,
     ) -> Option<Asked> {
         let (now, pauses) = (self.clock.now(), &self.counts.pauses);
         if matches!(
             signs.subscription,
-            HealthSignal::Good | HealthSignal::Answers
+            HealthSignal::Good | HealthSignal::Answers | HealthSignal::Refuses(_)
         ) {
             pauses.succeeded(target, now);
         }
@@ -158,7 +172,7 @@ impl<P: Ports> Circuit<P> {
         route: &Route<'_>,
         target: &Target,
         sign: HealthSignal,
-        request: CompletedRequest,
+        request: CompletedRequest<'_>,
     ) -> Option<Observation> {
         if request.is_own_problem(target, sign) {
             return None;
@@ -171,6 +185,9 @@ impl<P: Ports> Circuit<P> {
         invocation.count(target, subscription, sign, last, request.began);
         let is_streak = failures >= self.links.settings().failures_in_a_row;
         match (sign, last) {
+            (HealthSignal::Refuses(refusal), Some(last)) => {
+                self.count_refusal(target, refusal, last, request)
+            }
             (HealthSignal::Good, _) => Some(Observation::Succeeded),
             (HealthSignal::Bad | HealthSignal::Suspect, Some(last)) if is_streak => {
                 Some(Observation::Failing {
@@ -181,6 +198,29 @@ impl<P: Ports> Circuit<P> {
             }
             _ => None,
         }
+    }
+
+    /// Counts a refusal of a request that was no probe, and answers the observation that is worth
+    /// reporting.
+    fn count_refusal(
+        &self,
+        target: &Target,
+        refusal: Refusal,
+        last: Failure,
+        request: CompletedRequest<'_>,
+    ) -> Option<Observation> {
+        let refusals_min = self.links.settings().refusals_in_row;
+        if refusals_min == 0 || request.is_disabling {
+            return None;
+        }
+        let events = request.events.into_iter().flatten();
+        let now = self.clock.now();
+        let refusals = self.counts.count_refusal(target, refusal, events, now);
+        (refusals >= refusals_min).then_some(Observation::Refused {
+            refusals,
+            last,
+            began: request.began,
+        })
     }
 
     /// Leaves the probe to another request, because this one was not made or showed nothing.
@@ -239,7 +279,7 @@ impl<P: Ports> Circuit<P> {
         for (target, observation) in seen {
             if matches!(
                 observation,
-                Observation::Failing { .. } | Observation::Asked(_)
+                Observation::Failing { .. } | Observation::Refused { .. } | Observation::Asked(_)
             ) {
                 self.counts.reset(target);
                 invocation.forget_results(target);
@@ -312,6 +352,11 @@ fn log_state_change(target: &Target, condition: &Condition) {
             %link, topic, subscription, %until, %outcome, status,
             "the endpoint asked for a pause, its subscription waits"
         ),
+        _ if condition.refused => tracing::warn!(
+            id = EXCHANGE_FAILED, %link, topic, subscription, %state, hold, %until, failures,
+            %outcome, status,
+            "the endpoint refuses different events, the subscription gets no requests for now"
+        ),
         (Phase::Glitch | Phase::Retry, Target::Link(_)) => tracing::warn!(
             id = LINK_FAILED, %link, %state, hold, %until, failures, %outcome, status,
             "delivery to the link failed, it gets no requests for now"
@@ -325,172 +370,4 @@ fn log_state_change(target: &Target, condition: &Condition) {
 }
 
 #[cfg(test)]
-mod tests {
-    use posthaste_core::attempt::SendFailure;
-    use posthaste_core::circuit::CircuitDecision;
-    use posthaste_ports::ErrorKind;
-    use posthaste_services::LinkHealth;
-    use posthaste_testkit::{Fault, Faulty, Operation, Plan, Recorded};
-    use serde_json::json;
-
-    use super::*;
-    use crate::testing::{
-        START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
-    };
-
-    const UNREACHABLE: Outcome = Outcome::Failed(SendFailure::Socket);
-
-    fn answered(status: u16, retry_after: Option<u64>) -> Outcome {
-        Outcome::Answered {
-            status,
-            retry_after: retry_after.map(secs),
-        }
-    }
-
-    fn own() -> Target {
-        target(&subscription(json!({})))
-    }
-
-    fn link() -> Target {
-        Target::Link(own().link().clone())
-    }
-
-    /// Records these outcomes of requests that began now.
-    async fn record(
-        circuit: &Circuit<TestPorts>,
-        invocation: &Invocation,
-        outcomes: impl IntoIterator<Item = Outcome>,
-        is_problem: bool,
-    ) {
-        let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
-        let mut route = circuit.route(&plan).await.expect("a route");
-        for outcome in outcomes {
-            let request = CompletedRequest {
-                began: circuit.clock.now(),
-                outcome,
-                is_problem,
-            };
-            circuit
-                .record_outcome(invocation, &mut route, request)
-                .await;
-        }
-    }
-
-    #[tokio::test]
-    async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
-        let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
-        record(&circuit, &invocation, [UNREACHABLE; 9], false).await;
-        assert_eq!(
-            (circuit.links.condition(&link()), world.calls.all().len()),
-            (None, 0)
-        );
-        record(&circuit, &invocation, [UNREACHABLE; 1], false).await;
-        assert_eq!(
-            circuit.links.condition(&link()).map(|it| it.phase),
-            Some(Phase::Glitch)
-        );
-        // The state, and the signal to wake.
-        assert_eq!(
-            (
-                world.endpoint.links_dropped(),
-                world.calls.count(Operation::Put)
-            ),
-            (1, 2)
-        );
-        assert!(!circuit.counts.is_failing(&own()));
-    }
-
-    #[tokio::test]
-    async fn a_success_ends_a_streak() {
-        let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
-        let outcomes = [
-            vec![UNREACHABLE; 9],
-            vec![answered(204, None)],
-            vec![UNREACHABLE; 9],
-        ]
-        .concat();
-        record(&circuit, &invocation, outcomes, false).await;
-        assert_eq!(
-            (
-                circuit.links.condition(&link()),
-                world.calls.count(Operation::Put)
-            ),
-            (None, 0)
-        );
-    }
-
-    #[tokio::test]
-    async fn requests_that_all_fail_are_reported_at_the_end_of_the_invocation() {
-        let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
-        let failures = usize::try_from(circuit.links.settings().failures_of_invocation).unwrap();
-        record(&circuit, &invocation, vec![UNREACHABLE; failures], false).await;
-        assert_eq!(world.calls.count(Operation::Put), 0);
-        circuit.end_invocation(&invocation).await;
-        assert!(circuit.links.condition(&link()).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_problem_event_says_nothing_about_its_subscription() {
-        let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
-        record(&circuit, &invocation, vec![answered(503, None); 20], true).await;
-        circuit.end_invocation(&invocation).await;
-        assert_eq!(
-            (
-                circuit.links.condition(&own()),
-                world.calls.count(Operation::Put)
-            ),
-            (None, 0)
-        );
-    }
-
-    #[tokio::test]
-    async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
-        let world = World::new();
-        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
-        record(&circuit, &invocation, [answered(503, Some(2))], false).await;
-        let delay = CircuitDecision::Delay {
-            until: START + secs(2),
-        };
-        assert_eq!(circuit.counts.pauses.decide(&own(), START), delay);
-        assert_eq!(world.calls.count(Operation::Put), 0);
-        let circuit = world.circuit();
-        record(&circuit, &invocation, [answered(503, Some(300))], false).await;
-        assert_eq!(
-            circuit.links.condition(&own()).map(|it| it.until),
-            Some(START + secs(300))
-        );
-        assert_eq!(world.calls.count(Operation::Put), 2);
-    }
-
-    #[tokio::test]
-    async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
-        let world = World::new();
-        let plan = Plan::by(|effect| {
-            (effect.operation == Operation::Put).then_some(Fault::Before(ErrorKind::Other))
-        });
-        let broken = Faulty::new(
-            Recorded::new(world.memory.clone(), "links", &world.calls),
-            "links",
-            &plan,
-        );
-        let settings = world.circuit().links.settings().clone();
-        let links = LinkHealth::new(broken, world.clock.clone(), settings);
-        let circuit = Circuit {
-            links,
-            ..world.circuit()
-        };
-        record(
-            &circuit,
-            &world.invocation(Vec::new()),
-            [answered(503, Some(300))],
-            false,
-        )
-        .await;
-        let decision = circuit.counts.pauses.decide(&own(), START);
-        assert!(matches!(decision, CircuitDecision::Delay { until } if until < START + secs(300)));
-    }
-}
+mod tests;

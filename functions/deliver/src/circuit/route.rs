@@ -161,6 +161,10 @@ impl<P: Ports> Circuit<P> {
         plan: &RequestPlan,
         route: &mut Route<'_>,
     ) -> Result<(), EntryVerdict> {
+        if route.probe.is_some() {
+            // A part of the batch that is the probe.
+            return Ok(());
+        }
         let is_suspected = plan.has_waited || self.counts.is_failing(&route.target);
         let mut gate = self.look(&route.target, is_suspected).await;
         if let CircuitDecision::Probe(probed) = gate {
@@ -276,7 +280,7 @@ impl<P: Ports> Circuit<P> {
 #[cfg(test)]
 mod tests {
     use posthaste_core::attempt::{Outcome, SendFailure};
-    use posthaste_core::circuit::{Failure, Observation};
+    use posthaste_core::circuit::{Failure, Observation, REFUSED_EVENTS_MIN};
     use serde_json::{Value, json};
 
     use super::*;
@@ -430,6 +434,9 @@ mod tests {
             began: world.clock.now(),
             outcome,
             is_problem: false,
+            is_disabling: false,
+            is_split: false,
+            events: [None; REFUSED_EVENTS_MIN],
         };
         circuit
             .record_outcome(&world.invocation(Vec::new()), probe, request)

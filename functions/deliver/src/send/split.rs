@@ -8,6 +8,7 @@ use posthaste_core::attempt::decide::is_expired;
 use posthaste_core::attempt::{
     BatchAnswer, DeadLetterReason, EntryVerdict, Follow, Jitter, Outcome, RetryJitter, Splitting,
 };
+use posthaste_core::circuit::REFUSED_EVENTS_MIN;
 use posthaste_core::model::LastAttempt;
 use posthaste_ports::{Clock, Entropy, Ports};
 
@@ -21,10 +22,19 @@ use crate::payloads::LoadedPayload;
 use crate::plan::RequestPlan;
 use crate::rate_limit::{ADMITTED_WAIT_MAX, RatePermit};
 
+/// The keys of a request's first events, by which refusals of different events are told apart.
+fn first_keys<'a>(
+    invocation: &'a Invocation,
+    run: &[LoadedPayload],
+) -> [Option<&'a str>; REFUSED_EVENTS_MIN] {
+    std::array::from_fn(|index| Some(invocation.entry(run.get(index)?.at).key.as_str()))
+}
+
 /// An attempt under way.
 struct Progress<'a> {
     route: Route<'a>,
     permit: Option<RatePermit>,
+    splitting: Splitting,
     /// The answer that refused the last batch of which parts are posted.
     refused: Option<LastAttempt>,
     verdicts: Vec<(EntryRef, EntryVerdict)>,
@@ -51,10 +61,11 @@ impl<P: Ports> Sender<P> {
         let mut progress = Progress {
             route,
             permit: Some(permit),
+            splitting: Splitting::default(),
             refused: None,
             verdicts,
         };
-        let (mut splitting, mut is_gone) = (Splitting::default(), false);
+        let mut is_gone = false;
         let mut waiting = if loaded.is_empty() {
             vec![]
         } else {
@@ -67,26 +78,13 @@ impl<P: Ports> Sender<P> {
                     .await;
                 continue;
             };
-            let RequestOutcome { began, outcome, .. } = request;
-            let completed = CompletedRequest {
-                began,
-                outcome,
-                is_problem: plan.kind.is_problem,
-            };
-            self.circuit
-                .record_outcome(invocation, &mut progress.route, completed)
+            let outcome = request.outcome;
+            let is_fallback = progress.route.is_fallback;
+            is_gone = outcome.status() == Some(410) && !is_fallback;
+            let follow = self
+                .record(invocation, plan, &mut progress, &run, &request)
                 .await;
             let now = self.clock.now();
-            let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
-            let was_refused = run.iter().filter_map(last_of).any(LastAttempt::was_refused);
-            let counts = &self.circuit.counts;
-            let answer = BatchAnswer {
-                outcome,
-                events: run.len(),
-                was_refused,
-                do_others_arrive: counts.is_recently_well(&progress.route.target, now),
-            };
-            let follow = splitting.follow(answer, &plan.subscription.retry);
             let (link, endpoint) = (progress.route.target.link(), progress.route.endpoint);
             let log = RequestLog {
                 invocation,
@@ -106,7 +104,6 @@ impl<P: Ports> Sender<P> {
                 waiting.extend([rest, run]);
                 continue;
             }
-            let is_fallback = progress.route.is_fallback;
             let judge = |event: &LoadedPayload, outcome: Outcome, is_sent| {
                 let expires_at = invocation.entry(event.at).expires_at;
                 let jitter = if outcome.is_success() {
@@ -125,7 +122,6 @@ impl<P: Ports> Sender<P> {
                 .map(|(index, event)| judge(event, request.of(index), true));
             progress.verdicts.extend(judged);
             // An endpoint that is gone is not asked for the other parts.
-            is_gone = outcome.status() == Some(410) && !is_fallback;
             if is_gone || follow == Follow::JudgeAll {
                 let rest = waiting.drain(..).flatten();
                 progress
@@ -137,6 +133,40 @@ impl<P: Ports> Sender<P> {
             }
         }
         (progress.verdicts, is_gone)
+    }
+
+    /// Records the answer to a part, and returns the step that follows it.
+    async fn record(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        progress: &mut Progress<'_>,
+        run: &[LoadedPayload],
+        request: &RequestOutcome,
+    ) -> Follow {
+        let (counts, retry) = (&self.circuit.counts, &plan.subscription.retry);
+        let outcome = request.outcome;
+        let last_of = |event: &LoadedPayload| invocation.jobs[event.at.job].delivery.last;
+        let answer = BatchAnswer {
+            outcome,
+            events: run.len(),
+            was_refused: run.iter().filter_map(last_of).any(LastAttempt::was_refused),
+            do_others_arrive: counts.is_recently_well(&progress.route.target, self.clock.now()),
+        };
+        let follow = progress.splitting.follow(answer, retry);
+        let is_gone = outcome.status() == Some(410) && !progress.route.is_fallback;
+        let completed = CompletedRequest {
+            began: request.began,
+            outcome,
+            is_problem: plan.kind.is_problem,
+            is_disabling: is_gone && retry.disable_on_gone,
+            is_split: follow == Follow::Split,
+            events: first_keys(invocation, run),
+        };
+        self.circuit
+            .record_outcome(invocation, &mut progress.route, completed)
+            .await;
+        follow
     }
 
     /// Posts one part as soon as it may begin, without the events that have expired. `None` if it

@@ -14,6 +14,9 @@ pub struct LinkSettings {
     pub failures_in_a_row: Option<u32>,
     /// The number of requests of one invocation that begin a Glitch if all of them failed. 3.
     pub failures_of_invocation: Option<u32>,
+    /// The number of refusals in a row, of at least three events, that begin a Glitch; 0 for none.
+    /// 10.
+    pub refusals_in_row: Option<u32>,
     /// The length of a Glitch (Exchange's `GlitchRetrySeconds`). PT1M.
     pub glitch_hold: Option<IsoDuration>,
     /// The number of Glitches before Retry. 3.
@@ -48,6 +51,7 @@ impl LinkSettings {
             failures_of_invocation: self
                 .failures_of_invocation
                 .unwrap_or(default.failures_of_invocation),
+            refusals_in_row: self.refusals_in_row.unwrap_or(default.refusals_in_row),
             glitch_hold: length(self.glitch_hold, default.glitch_hold),
             glitches: self.glitches.unwrap_or(default.glitches),
             first_hold: length(self.first_hold, default.first_hold),
@@ -81,9 +85,12 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_default() {
         assert_eq!(read(json!({})), Ok(HealthSettings::default()));
-        let some = json!({ "glitches": 4, "laterHold": "PT30M", "suppressStateChanges": true });
+        let some = json!({
+            "glitches": 4, "refusalsInRow": 0, "laterHold": "PT30M", "suppressStateChanges": true
+        });
         let expected = HealthSettings {
             glitches: 4,
+            refusals_in_row: 0,
             later_hold: Duration::from_mins(30),
             suppress_state_changes: true,
             ..HealthSettings::default()

@@ -89,12 +89,12 @@ pub enum LinkScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LinkState {
-    /// Requests failed just now, and pause for a minute at a time; events wait in the queue.
+    /// Requests failed or were refused just now, and pause for a minute at a time; events wait in the queue.
     Glitch,
     /// The endpoint asked for a pause, by `Retry-After`; events wait in the queue until the next
     /// probe.
     RetryAfter,
-    /// Requests have failed for minutes, and pause for longer; events are held.
+    /// Requests have failed or were refused for minutes, and pause for longer; events are held.
     Retry,
     /// The endpoint answered again, or was forced; waiting events are let through little by little.
     Recovering,

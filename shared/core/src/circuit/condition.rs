@@ -30,6 +30,10 @@ display_the_word!(Phase);
 /// The record of a target that is not well, and the time until which it gets no requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a stored member of its own"
+)]
 pub struct Condition {
     /// The target's phase.
     pub phase: Phase,
@@ -60,6 +64,10 @@ pub struct Condition {
     /// exist, and no request has succeeded since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
+    /// Whether its endpoint refused different events, one after the other: then another refusal is
+    /// no sign that it is well. A program that does not know this member takes it for one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 /// A failed request.

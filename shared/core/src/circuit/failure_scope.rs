@@ -1,7 +1,7 @@
 //! The reach of failures: what they say about the event, the subscription and the link.
 
 use crate::attempt::{Outcome, OutcomeName, SendFailure};
-use crate::circuit::{HealthSettings, Successes};
+use crate::circuit::{HealthSettings, Refusal, Successes, refusal};
 use crate::model::{Delivery, LastAttempt};
 
 /// The reach of a failure.
@@ -57,6 +57,8 @@ pub enum HealthSignal {
     Good,
     /// The target answers, but whether it does its work is not known. Enough for a probe.
     Answers,
+    /// The target answers, and refuses the events. Enough for a probe, if that is new.
+    Refuses(Refusal),
     /// Nothing is known. Not enough for a probe.
     Unknown,
     /// The target may have failed: it has, if another subscription says so too.
@@ -84,7 +86,10 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
         Some(FailureScope::Event) if outcome.is_unknown_name() => {
             of(HealthSignal::Unknown, HealthSignal::Unknown)
         }
-        Some(FailureScope::Event) => of(HealthSignal::Good, HealthSignal::Answers),
+        Some(FailureScope::Event) => {
+            let answers = refusal(outcome).map_or(HealthSignal::Answers, HealthSignal::Refuses);
+            of(HealthSignal::Good, answers)
+        }
         // Silence on a connection that is there may still be that of a host that is not.
         Some(FailureScope::Subscription) if outcome == Outcome::Failed(SendFailure::TimedOut) => {
             of(HealthSignal::Unknown, HealthSignal::Bad)
@@ -268,7 +273,16 @@ mod tests {
             retry_after: None,
         };
         check(answered(204), HealthSignal::Good, HealthSignal::Good);
-        check(answered(400), HealthSignal::Good, HealthSignal::Answers);
+        check(
+            answered(400),
+            HealthSignal::Good,
+            HealthSignal::Refuses(Refusal::OfEvent),
+        );
+        check(
+            answered(401),
+            HealthSignal::Good,
+            HealthSignal::Refuses(Refusal::OfEndpoint),
+        );
         check(
             Outcome::Unacknowledged { status: 200 },
             HealthSignal::Good,

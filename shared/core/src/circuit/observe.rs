@@ -32,10 +32,26 @@ pub enum Observation {
         /// done since.
         began: Timestamp,
     },
+    /// A streak of refusals of different events.
+    Refused {
+        /// The number of refusals.
+        refusals: u32,
+        /// The last of them.
+        last: Failure,
+        /// The beginning of the last refused request.
+        began: Timestamp,
+    },
     /// The endpoint asked for a pause.
     Asked(Asked),
     /// The probe of this lease failed.
     ProbeFailed {
+        /// The holder of the lease.
+        by: String,
+        /// How.
+        last: Failure,
+    },
+    /// The probe of this lease was refused: the endpoint answers, but it may refuse everything.
+    ProbeRefused {
         /// The holder of the lease.
         by: String,
         /// How.
@@ -95,6 +111,17 @@ pub fn observe(
                 .then(|| next(it, *failures, *last, now, settings)),
         },
         (_, Observation::Asked(asked)) => paused(before, asked, now, settings),
+        (
+            _,
+            Observation::Refused {
+                refusals,
+                last,
+                began,
+            },
+        ) => refused(before, *refusals, *last, *began, now, settings),
+        (Some(it), Observation::ProbeRefused { by, last }) if it.refused => it
+            .is_probed_by(by)
+            .then(|| next(it, 1, *last, now, settings)),
         (Some(it), Observation::ProbeFailed { by, last }) => it
             .is_probed_by(by)
             .then(|| next(it, 1, *last, now, settings)),
@@ -106,14 +133,21 @@ pub fn observe(
             it.is_probed_by(by).then(|| released(it, now))
         }
         // Meanwhile its endpoint asked for a pause.
-        (Some(it), Observation::ProbeSucceeded { by }) if it.is_asked(now) => {
+        (Some(it), Observation::ProbeSucceeded { by } | Observation::ProbeRefused { by, .. })
+            if it.is_asked(now) =>
+        {
             it.is_probed_by(by).then(|| Condition {
                 probe: None,
                 ..it.clone()
             })
         }
         (Some(it), Observation::Succeeded) if it.is_asked(now) => None,
-        (Some(it), Observation::ProbeSucceeded { .. } | Observation::Succeeded) => match it.phase {
+        (
+            Some(it),
+            Observation::ProbeSucceeded { .. }
+            | Observation::ProbeRefused { .. }
+            | Observation::Succeeded,
+        ) => match it.phase {
             Phase::Recovering => it.forced.then(|| Condition {
                 forced: false,
                 until: now,
@@ -125,6 +159,31 @@ pub fn observe(
             (it.phase != Phase::Recovering).then(|| released(it, now))
         }
         (None, _) => None,
+    }
+}
+
+/// The condition of a target that refused different events in a row. To one that is held for
+/// another reason an answer is a good sign.
+fn refused(
+    before: Option<&Condition>,
+    refusals: u32,
+    last: Failure,
+    began: Timestamp,
+    now: Timestamp,
+    settings: &HealthSettings,
+) -> Option<Condition> {
+    let hold = |told_down| Condition {
+        refused: true,
+        told_down,
+        ..first(refusals, last, now, settings)
+    };
+    match before {
+        None => Some(hold(false)),
+        Some(it) if it.phase == Phase::Recovering => {
+            (began >= it.since).then(|| hold(it.told_down))
+        }
+        Some(it) => (it.refused && is_as_good_as_a_probe(it, began, now))
+            .then(|| next(it, refusals, last, now, settings)),
     }
 }
 
@@ -204,6 +263,7 @@ fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings
         told_down: false,
         asked: false,
         forced: false,
+        refused: false,
     }
 }
 
@@ -269,6 +329,7 @@ fn recovering(before: &Condition, now: Timestamp) -> Condition {
         until: now,
         probe: None,
         asked: false,
+        refused: false,
         ..before.clone()
     }
 }

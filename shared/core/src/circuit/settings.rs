@@ -8,6 +8,9 @@ use std::time::Duration;
 /// under way would let an endpoint be hammered.
 const COUNT: RangeInclusive<u32> = 1..=1000;
 
+/// The same for a count that may be off.
+const COUNT_OR_OFF: RangeInclusive<u32> = 0..=1000;
+
 /// Shortest and longest hold in the queue: no longer than the queue can delay.
 const GLITCH: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_mins(15);
 
@@ -32,6 +35,9 @@ pub struct HealthSettings {
     pub failures_in_a_row: u32,
     /// The number of requests of one invocation that make a streak as well, if all of them failed.
     pub failures_of_invocation: u32,
+    /// The number of refusals in a row, of different events, that make a streak as well. 0: none
+    /// does.
+    pub refusals_in_row: u32,
     /// The length of a Glitch (`GlitchRetrySeconds`).
     pub glitch_hold: Duration,
     /// The number of Glitches before Retry.
@@ -59,12 +65,16 @@ pub struct HealthSettings {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HealthSettingsError {
     /// A count is out of its range.
-    #[error("{member} is {value}; expected {} to {}", COUNT.start(), COUNT.end())]
+    #[error("{member} is {value}; expected {min} to {max}")]
     Count {
         /// The setting.
         member: &'static str,
         /// The value that was set.
         value: u32,
+        /// The least.
+        min: u32,
+        /// The most.
+        max: u32,
     },
     /// A length of time is out of its range.
     #[error("{member} is {value:?}; expected {min:?} to {max:?}")]
@@ -94,6 +104,7 @@ impl Default for HealthSettings {
         Self {
             failures_in_a_row: 10,
             failures_of_invocation: 3,
+            refusals_in_row: 10,
             glitch_hold: Duration::from_mins(1),
             glitches: 3,
             first_hold: Duration::from_mins(10),
@@ -113,11 +124,12 @@ impl HealthSettings {
     /// settings.
     pub fn validate(&self) -> Result<(), HealthSettingsError> {
         let counts = [
-            ("failuresInARow", self.failures_in_a_row),
-            ("failuresOfInvocation", self.failures_of_invocation),
-            ("glitches", self.glitches),
-            ("firstHolds", self.first_holds),
-            ("problemFailures", self.problem_failures),
+            ("failuresInARow", self.failures_in_a_row, COUNT),
+            ("failuresOfInvocation", self.failures_of_invocation, COUNT),
+            ("refusalsInRow", self.refusals_in_row, COUNT_OR_OFF),
+            ("glitches", self.glitches, COUNT),
+            ("firstHolds", self.first_holds, COUNT),
+            ("problemFailures", self.problem_failures, COUNT),
         ];
         let lengths = [
             ("glitchHold", self.glitch_hold, GLITCH),
@@ -127,9 +139,15 @@ impl HealthSettings {
             ("rampStep", self.ramp_step, RAMP),
             ("stateChangeDelay", self.state_change_delay, CHANGE_DELAY),
         ];
-        for (member, value) in counts {
-            if !COUNT.contains(&value) {
-                return Err(HealthSettingsError::Count { member, value });
+        for (member, value, range) in counts {
+            if !range.contains(&value) {
+                let (min, max) = range.into_inner();
+                return Err(HealthSettingsError::Count {
+                    member,
+                    value,
+                    min,
+                    max,
+                });
             }
         }
         for (member, value, range) in lengths {
@@ -173,6 +191,15 @@ mod tests {
                 ..default.clone()
             },
             "glitches is 0; expected 1 to 1000",
+        );
+        let refusals_in_row = |refusals_in_row| HealthSettings {
+            refusals_in_row,
+            ..default.clone()
+        };
+        assert_eq!(refusals_in_row(0).validate(), Ok(()));
+        check(
+            refusals_in_row(1001),
+            "refusalsInRow is 1001; expected 0 to 1000",
         );
         let glitch_hold = Duration::from_mins(16);
         check(

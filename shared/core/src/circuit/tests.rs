@@ -17,6 +17,11 @@ const BUSY: Failure = Failure {
     status: Some(503),
 };
 
+const UNAUTHORIZED: Failure = Failure {
+    outcome: OutcomeName::Unauthorized,
+    status: Some(401),
+};
+
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
@@ -34,6 +39,14 @@ fn failing_since(began: Timestamp) -> Observation {
         failures: 10,
         last: BUSY,
         began,
+    }
+}
+
+fn refused() -> Observation {
+    Observation::Refused {
+        refusals: 10,
+        last: UNAUTHORIZED,
+        began: NOW,
     }
 }
 
@@ -83,6 +96,15 @@ fn condition(phase: Phase, hold: u32, until: Timestamp) -> Condition {
         told_down: false,
         asked: false,
         forced: false,
+        refused: false,
+    }
+}
+
+/// The same hold, because its endpoint refused different events.
+fn as_refused(condition: Condition) -> Condition {
+    Condition {
+        refused: true,
+        ..condition
     }
 }
 

@@ -235,25 +235,23 @@ async fn problem_event_pauses_no_other() {
     let world = World::new();
     world.chance.hold(0.0);
     world.subscribe(json!({})).await;
-    let publish_good = async |id: &str| {
-        world.publish(&[event(id)], DAY).await;
-        world.deliver().await;
-    };
+    world.endpoint.answer([Answer::By(status_500)]);
     world.publish(&[event("bad")], DAY).await;
-    for _ in 0..2 {
-        world.endpoint.answer([Answer::Status(500)]);
+    world.deliver().await;
+    // It fails at once and after ten seconds, and others arrive.
+    for rest in [10, 30] {
+        world.publish(&[event("good")], DAY).await;
         world.deliver().await;
-        world.endpoint.answer([Answer::Status(204)]);
-        publish_good("before").await;
-        world.clock.advance(30 * SECOND);
-        publish_good("after").await;
+        world.clock.advance(rest * SECOND);
+        if rest == 10 {
+            world.deliver().await;
+        }
     }
     // Its third attempt, at 40 s, is that of a problem event.
     world.endpoint.take();
     world
         .endpoint
         .answer([Answer::With(503, "retry-after", "600")]);
-    world.clock.advance(30 * SECOND);
     world.deliver().await;
     assert_eq!(world.endpoint.take().len(), 1);
     assert_eq!(phase(&world, BILLING), None);

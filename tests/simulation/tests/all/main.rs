@@ -34,6 +34,7 @@ mod panics;
 mod partial;
 mod rates;
 mod records;
+mod refusals;
 mod registry;
 mod relief;
 mod replay;

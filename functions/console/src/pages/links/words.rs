@@ -19,13 +19,13 @@ const fn in_words(state: LinkState) -> (&'static str, &'static str, &'static str
         LinkState::Glitch => (
             "bad",
             "glitch",
-            "requests failed just now; events wait in the queue",
+            "requests failed or were refused just now; events wait in the queue",
         ),
         LinkState::RetryAfter => ("warn", "asked to wait", "the endpoint asked for a pause"),
         LinkState::Retry => (
             "bad",
             "down",
-            "requests have failed for minutes; events are held",
+            "requests have failed or were refused for minutes; events are held",
         ),
         LinkState::Recovering => (
             "warn",

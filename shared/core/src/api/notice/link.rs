@@ -88,6 +88,7 @@ mod tests {
             told_down: false,
             asked: false,
             forced: false,
+            refused: false,
         }
     }
 

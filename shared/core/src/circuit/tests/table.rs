@@ -62,6 +62,22 @@ fn states() -> Vec<(&'static str, Option<Condition>)> {
             "retry 1 until asked",
             Some(as_asked(condition(retry, 1, ahead))),
         ),
+        (
+            "glitch 1 refused",
+            Some(as_refused(condition(glitch, 1, ahead))),
+        ),
+        (
+            "glitch 1 refused due",
+            Some(as_refused(condition(glitch, 1, NOW))),
+        ),
+        (
+            "glitch 3 refused probed",
+            Some(as_refused(probed(condition(glitch, 3, NOW), "me", ahead))),
+        ),
+        (
+            "retry 1 refused probed",
+            Some(as_refused(probed(condition(retry, 1, NOW), "me", ahead))),
+        ),
     ]
 }
 
@@ -71,8 +87,9 @@ fn shown(condition: Option<&Condition>) -> String {
     };
     let probe = if it.is_probed(NOW) { " probed" } else { "" };
     let asked = if it.asked { " asked" } else { "" };
+    let refused = if it.refused { " refused" } else { "" };
     format!(
-        "{:?} {} {:?}{probe}{asked}",
+        "{:?} {} {:?}{probe}{asked}{refused}",
         it.phase,
         it.hold,
         it.until.since(NOW)
@@ -102,6 +119,14 @@ fn every_state_and_observation() {
         ),
         ("success", Observation::Succeeded),
         ("force", Observation::Forced),
+        ("refusals", refused()),
+        (
+            "probe refused",
+            Observation::ProbeRefused {
+                by: "me".to_owned(),
+                last: UNAUTHORIZED,
+            },
+        ),
         ("asked 10 s", asked(10, None)),
         ("asked 900 s", asked(900, None)),
         ("probe asked", asked(900, Some("me"))),

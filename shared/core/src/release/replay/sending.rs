@@ -393,11 +393,11 @@ mod tests {
 
     #[test]
     fn messages_are_packed_as_publish_packs_and_fall_due_at_the_rate() {
-        let check = |settings: Value, rate, expected: &[(usize, u64)]| {
+        let check = |settings: Value, rate, expected: &[(usize, u128)]| {
             let messages = messages(&subscription(settings), 25, rate);
             let shape: Vec<_> = messages
                 .iter()
-                .map(|m| (m.indexes.len(), m.delay.as_secs()))
+                .map(|m| (m.indexes.len(), m.delay.as_millis()))
                 .collect();
             assert_eq!(shape, expected);
             let all: Vec<_> = messages
@@ -406,12 +406,12 @@ mod tests {
                 .collect();
             assert_eq!(all, (0..25).collect::<Vec<_>>());
         };
-        check(json!({}), 100, &[(10, 0), (10, 1), (5, 1)]);
-        check(json!({}), 10, &[(10, 0), (10, 1), (5, 2)]);
+        check(json!({}), 100, &[(10, 0), (10, 100), (5, 200)]);
+        check(json!({}), 10, &[(10, 0), (10, 1000), (5, 2000)]);
         check(
             json!({ "batching": { "maxEventsPerBatch": 25 } }),
             20,
-            &[(20, 0), (5, 1)],
+            &[(20, 0), (5, 1000)],
         );
         assert_eq!(messages(&subscription(json!({})), 25, 1).len(), 25);
     }

@@ -1,0 +1,253 @@
+//! What is counted here, and what is reported to the other workers.
+
+use posthaste_core::attempt::SendFailure;
+use posthaste_core::circuit::{CircuitDecision, HealthSettings};
+use posthaste_ports::ErrorKind;
+use posthaste_services::LinkHealth;
+use posthaste_testkit::{Fault, Faulty, Operation, Plan, Recorded};
+use serde_json::json;
+
+use super::*;
+use crate::testing::{
+    START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
+};
+
+const UNREACHABLE: Outcome = Outcome::Failed(SendFailure::Socket);
+
+fn answered(status: u16, retry_after: Option<u64>) -> Outcome {
+    Outcome::Answered {
+        status,
+        retry_after: retry_after.map(secs),
+    }
+}
+
+fn own() -> Target {
+    target(&subscription(json!({})))
+}
+
+fn link() -> Target {
+    Target::Link(own().link().clone())
+}
+
+/// Records these outcomes of requests that began now.
+async fn record(
+    circuit: &Circuit<TestPorts>,
+    invocation: &Invocation,
+    outcomes: impl IntoIterator<Item = Outcome>,
+    is_problem: bool,
+) {
+    let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
+    let mut route = circuit.route(&plan).await.expect("a route");
+    for outcome in outcomes {
+        let request = CompletedRequest {
+            began: circuit.clock.now(),
+            outcome,
+            is_problem,
+            is_disabling: false,
+            is_split: false,
+            events: [None; REFUSED_EVENTS_MIN],
+        };
+        circuit
+            .record_outcome(invocation, &mut route, request)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_streak_of_failures_is_reported_once_and_drops_the_link() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    record(&circuit, &invocation, [UNREACHABLE; 9], false).await;
+    assert_eq!(
+        (circuit.links.condition(&link()), world.calls.all().len()),
+        (None, 0)
+    );
+    record(&circuit, &invocation, [UNREACHABLE; 1], false).await;
+    assert_eq!(
+        circuit.links.condition(&link()).map(|it| it.phase),
+        Some(Phase::Glitch)
+    );
+    // The state, and the signal to wake.
+    assert_eq!(
+        (
+            world.endpoint.links_dropped(),
+            world.calls.count(Operation::Put)
+        ),
+        (1, 2)
+    );
+    assert!(!circuit.counts.is_failing(&own()));
+}
+
+#[tokio::test]
+async fn a_success_ends_a_streak() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let outcomes = [
+        vec![UNREACHABLE; 9],
+        vec![answered(204, None)],
+        vec![UNREACHABLE; 9],
+    ]
+    .concat();
+    record(&circuit, &invocation, outcomes, false).await;
+    assert_eq!(
+        (
+            circuit.links.condition(&link()),
+            world.calls.count(Operation::Put)
+        ),
+        (None, 0)
+    );
+}
+
+#[tokio::test]
+async fn requests_that_all_fail_are_reported_at_the_end_of_the_invocation() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let failures = usize::try_from(circuit.links.settings().failures_of_invocation).unwrap();
+    record(&circuit, &invocation, vec![UNREACHABLE; failures], false).await;
+    assert_eq!(world.calls.count(Operation::Put), 0);
+    circuit.end_invocation(&invocation).await;
+    assert!(circuit.links.condition(&link()).is_some());
+}
+
+#[tokio::test]
+async fn a_problem_event_says_nothing_about_its_subscription() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    record(&circuit, &invocation, vec![answered(503, None); 20], true).await;
+    circuit.end_invocation(&invocation).await;
+    assert_eq!(
+        (
+            circuit.links.condition(&own()),
+            world.calls.count(Operation::Put)
+        ),
+        (None, 0)
+    );
+}
+
+/// Records refusals, each of another event.
+async fn refuse(circuit: &Circuit<TestPorts>, invocation: &Invocation, status: u16, count: usize) {
+    let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
+    for number in 0..count {
+        let key = number.to_string();
+        let mut route = circuit.route(&plan).await.expect("a route");
+        let request = CompletedRequest {
+            began: circuit.clock.now(),
+            outcome: answered(status, None),
+            is_problem: false,
+            is_disabling: status == 410,
+            is_split: false,
+            events: [Some(&*key), None, None],
+        };
+        circuit
+            .record_outcome(invocation, &mut route, request)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn ten_refusals_of_different_events_are_reported() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    refuse(&circuit, &invocation, 401, 9).await;
+    assert_eq!(circuit.links.condition(&own()), None);
+    refuse(&circuit, &invocation, 401, 1).await;
+    let condition = circuit.links.condition(&own()).unwrap();
+    assert_eq!(
+        (condition.phase, condition.refused, condition.failures),
+        (Phase::Glitch, true, 10)
+    );
+    assert_eq!(circuit.links.condition(&link()), None);
+}
+
+#[tokio::test]
+async fn refusals_that_disable_or_are_off_are_not_reported() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    refuse(&circuit, &invocation, 410, 20).await;
+    assert_eq!(circuit.links.condition(&own()), None);
+    let settings = HealthSettings {
+        refusals_in_row: 0,
+        ..circuit.links.settings().clone()
+    };
+    let store = Recorded::new(world.memory.clone(), "links", &world.calls);
+    let never = Faulty::new(store, "links", &Plan::none());
+    let circuit = Circuit {
+        links: LinkHealth::new(never, world.clock.clone(), settings),
+        ..world.circuit()
+    };
+    refuse(&circuit, &invocation, 401, 20).await;
+    assert_eq!(circuit.links.condition(&own()), None);
+}
+
+/// A receiver that crashes on some events is not a host that is down.
+#[tokio::test]
+async fn closed_connections_of_one_subscription_leave_its_link() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    let closed = Outcome::Failed(SendFailure::Closed);
+    record(&circuit, &invocation, [closed; 10], false).await;
+    assert_eq!(circuit.links.condition(&link()), None);
+    assert!(circuit.links.condition(&own()).is_some());
+}
+
+#[tokio::test]
+async fn invocation_of_failures_after_a_success_is_no_streak() {
+    for (rest, is_stopped) in [(60, false), (61, true)] {
+        let world = World::new();
+        let (circuit, earlier) = (world.circuit(), world.invocation(Vec::new()));
+        record(&circuit, &earlier, [answered(204, None)], false).await;
+        world.clock.advance(secs(rest));
+        let invocation = world.invocation(Vec::new());
+        record(&circuit, &invocation, [UNREACHABLE; 3], false).await;
+        circuit.end_invocation(&invocation).await;
+        let condition = circuit.links.condition(&link());
+        assert_eq!(condition.is_some(), is_stopped, "{rest} s");
+    }
+}
+
+#[tokio::test]
+async fn a_brief_pause_stays_here_and_a_longer_one_is_shared() {
+    let world = World::new();
+    let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+    record(&circuit, &invocation, [answered(503, Some(2))], false).await;
+    let delay = CircuitDecision::Delay {
+        until: START + secs(2),
+    };
+    assert_eq!(circuit.counts.pauses.decide(&own(), START), delay);
+    assert_eq!(world.calls.count(Operation::Put), 0);
+    let circuit = world.circuit();
+    record(&circuit, &invocation, [answered(503, Some(300))], false).await;
+    assert_eq!(
+        circuit.links.condition(&own()).map(|it| it.until),
+        Some(START + secs(300))
+    );
+    assert_eq!(world.calls.count(Operation::Put), 2);
+}
+
+#[tokio::test]
+async fn a_pause_that_cannot_be_shared_is_kept_here_for_a_moment() {
+    let world = World::new();
+    let plan = Plan::by(|effect| {
+        (effect.operation == Operation::Put).then_some(Fault::Before(ErrorKind::Other))
+    });
+    let broken = Faulty::new(
+        Recorded::new(world.memory.clone(), "links", &world.calls),
+        "links",
+        &plan,
+    );
+    let settings = world.circuit().links.settings().clone();
+    let links = LinkHealth::new(broken, world.clock.clone(), settings);
+    let circuit = Circuit {
+        links,
+        ..world.circuit()
+    };
+    record(
+        &circuit,
+        &world.invocation(Vec::new()),
+        [answered(503, Some(300))],
+        false,
+    )
+    .await;
+    let decision = circuit.counts.pauses.decide(&own(), START);
+    assert!(matches!(decision, CircuitDecision::Delay { until } if until < START + secs(300)));
+}
