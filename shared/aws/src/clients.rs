@@ -9,6 +9,7 @@ mod connector;
 pub(crate) mod failure;
 pub(crate) mod limits;
 mod settings;
+mod sleep;
 mod untraced;
 
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ use aws_sdk_s3::config::{
     IdentityCache, Region, RequestChecksumCalculation, ResponseChecksumValidation,
     StalledStreamProtectionConfig,
 };
-use aws_smithy_async::rt::sleep::{SharedAsyncSleep, TokioSleep};
+use aws_smithy_async::rt::sleep::SharedAsyncSleep;
 use aws_smithy_async::time::SystemTimeSource;
 use aws_smithy_runtime_api::client::behavior_version::BehaviorVersion;
 use aws_smithy_runtime_api::client::interceptors::SharedInterceptor;
@@ -36,6 +37,7 @@ pub use limits::{
 };
 use limits::{retries, timeouts};
 pub use settings::{AwsSettings, AwsSettingsError};
+use sleep::PunctualSleep;
 use untraced::Untraced;
 
 /// Makes the adapters of one process. Clones share connections.
@@ -60,7 +62,7 @@ impl Clients {
     /// Prepares the clients. Each is made when it is first asked for, and connects at its first
     /// request.
     pub fn new(settings: &AwsSettings) -> Self {
-        let sleep = SharedAsyncSleep::new(TokioSleep::new());
+        let sleep = SharedAsyncSleep::new(PunctualSleep::default());
         let shared = Shared {
             settings: settings.clone(),
             config: config(settings, &sleep),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use futures_util::future::{Either, select};
 use http::Response;
 use hyper::body::Incoming;
 use posthaste_core::attempt::SendFailure;
@@ -39,6 +40,8 @@ use crate::tls::{self, TlsSetupError};
 /// - A connection whose answer was not read to its end is closed.
 /// - Each new connection to a host starts at the next of its addresses, so that all of them get
 ///   their share.
+/// - An endpoint that never stops sending ends with an error: interim answers, and the bytes of an
+///   answer, have a bound, also after the request has timed out.
 /// - Neither redirects nor proxies of the environment are followed.
 pub struct HyperWebhookClient<C, N = SystemNames<C>> {
     clock: C,
@@ -87,10 +90,13 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     ) -> Result<WebhookResponse, Unanswered> {
         let link = request.url.link();
         let mut begun = None;
-        let head = tokio::select! {
-            biased;
-            head = self.head(&link, request, &mut begun) => Some(head?),
-            () = deadline.as_mut() => None,
+        // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
+        let head = {
+            let head = pin!(self.head(&link, request, &mut begun));
+            match select(head, deadline.as_mut()).await {
+                Either::Left((head, _)) => Some(head?),
+                Either::Right(_) => None,
+            }
         };
         let Some(response) = head else {
             return Err(Unanswered::in_time(begun));
@@ -222,10 +228,12 @@ async fn read(
 ) -> (WebhookResponse, bool) {
     let (head, mut body) = response.into_parts();
     let mut received = Received::default();
-    let is_whole = tokio::select! {
-        biased;
-        is_whole = connection.drive(received.read(&mut body)) => is_whole,
-        () = end => false,
+    let is_whole = {
+        let reading = pin!(connection.drive(received.read(&mut body)));
+        match select(reading, pin!(end)).await {
+            Either::Left((is_whole, _)) => is_whole,
+            Either::Right(_) => false,
+        }
     };
     let (status, headers) = (head.status, head.headers);
     (

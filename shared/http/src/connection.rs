@@ -10,43 +10,35 @@ use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
-use tokio_util::either::Either;
-use tokio_util::io::InspectReader;
 
 use crate::body::SlicesBody;
 use crate::settings::RESPONSE_HEAD_BYTES_MAX;
+use crate::wire::{Listening, Meter, Wire};
 
 /// An open connection. Dropping it closes it.
 pub(crate) struct Connection {
     sender: http1::SendRequest<SlicesBody>,
     driver: http1::Connection<TokioIo<Listening>, SlicesBody>,
     is_over: bool,
-    was_heard: Arc<AtomicBool>,
+    meter: Arc<Meter>,
     pub(crate) address: IpAddr,
 }
 
 impl Connection {
-    /// Begins HTTP on a connected stream.
+    /// Begins HTTP on a connected stream, whose bytes are counted by `meter`.
     /// Boxed, because it has a kilobyte and moves in and out of the pool.
-    pub(crate) async fn open(wire: Wire, address: IpAddr) -> hyper::Result<Box<Self>> {
-        let was_heard = Arc::new(AtomicBool::new(false));
-        let heard = was_heard.clone();
-        let note = move |read: &[u8]| {
-            // Nothing is read at the end of the stream.
-            if !read.is_empty() {
-                heard.store(true, Ordering::Relaxed);
-            }
-        };
-        let io = TokioIo::new(Listening::new(wire, Box::new(note)));
+    pub(crate) async fn open(
+        wire: Wire,
+        meter: Arc<Meter>,
+        address: IpAddr,
+    ) -> hyper::Result<Box<Self>> {
+        let io = TokioIo::new(Listening::new(wire, Arc::clone(&meter)));
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(RESPONSE_HEAD_BYTES_MAX)
             .handshake(io)
@@ -55,14 +47,14 @@ impl Connection {
             sender,
             driver,
             is_over: false,
-            was_heard,
+            meter,
             address,
         }))
     }
 
     /// True if any byte of an answer to the last request came.
     pub(crate) fn was_heard(&self) -> bool {
-        self.was_heard.load(Ordering::Relaxed)
+        self.meter.was_heard()
     }
 
     /// True if the connection can take a request now: the peer has neither closed it nor sent
@@ -84,6 +76,7 @@ impl Connection {
     }
 
     fn poll_driver(&mut self, cx: &mut Context<'_>) {
+        self.meter.begin_turn();
         // An error of the connection reaches the request that waits on it; without a request it has
         // no receiver.
         self.is_over = self.is_over || Pin::new(&mut self.driver).poll(cx).is_ready();
@@ -100,7 +93,7 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Begins to send a request.
     pub(crate) fn begin(mut connection: Box<Connection>, request: Request<SlicesBody>) -> Self {
-        connection.was_heard.store(false, Ordering::Relaxed);
+        connection.meter.begin_request();
         let answer = Box::pin(connection.sender.send_request(request));
         Self { connection, answer }
     }
@@ -110,10 +103,3 @@ impl Exchange {
         self.connection.drive(self.answer.as_mut()).await
     }
 }
-
-/// The bytes below HTTP: plain, or in TLS. A TLS session is boxed, because it has a few kilobytes
-/// and connections move in and out of the pool.
-pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
-
-/// A wire that shows all that is read from it.
-type Listening = InspectReader<Wire, Box<dyn FnMut(&[u8]) + Send>>;

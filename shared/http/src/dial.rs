@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -16,8 +17,9 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::connection::{Connection, Wire};
+use crate::connection::Connection;
 use crate::failure::{failure_of, is_exhausted};
+use crate::wire::{Meter, Metered, Wire};
 
 /// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's
 /// default).
@@ -87,6 +89,8 @@ async fn open(
     stream: TcpStream,
     address: IpAddr,
 ) -> Result<Box<Connection>, SendFailure> {
+    let meter = Meter::new();
+    let stream = Metered::new(stream, Arc::clone(&meter));
     let wire = if link.is_tls {
         let name = ServerName::try_from(link.host.to_string()).map_err(|_| SendFailure::Tls)?;
         let stream = tls.connect(name, stream).await.map_err(|error| {
@@ -98,7 +102,7 @@ async fn open(
     } else {
         Wire::Left(stream)
     };
-    Connection::open(wire, address)
+    Connection::open(wire, meter, address)
         .await
         .map_err(|error| failure_of(&error))
 }

@@ -30,6 +30,19 @@ pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// makes hyper allocate its table of headers for each response.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
 
+/// Most interim answers (`1xx`) to one request. An endpoint that says `102` every 20 s (RFC 2518,
+/// section 10.1) sends twelve until a late answer is given up, and one hint is enough for most.
+pub const INTERIM_ANSWERS_MAX: usize = 100;
+
+/// Most bytes of the interim answers to one request: as many as a head may have. Go's client
+/// counts them to the head in the same way.
+pub const INTERIM_BYTES_MAX: usize = RESPONSE_HEAD_BYTES_MAX;
+
+/// Most bytes that are read from the network for one request, TLS included, from its beginning to
+/// the end of its late answer. The longest answer that is read whole has some 2 MiB: 64 KiB of
+/// body in chunks and TLS records of a byte each.
+pub const ANSWER_WIRE_BYTES_MAX: u64 = 4 << 20;
+
 /// Why a text is not the address of a name server.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DnsServerError {

@@ -102,7 +102,9 @@ mod tests {
     use std::task::Waker;
 
     use posthaste_core::model::Timestamp;
+    use posthaste_system::SystemClock;
     use posthaste_testkit::ManualClock;
+    use tokio::task::coop::consume_budget;
 
     use super::*;
 
@@ -143,6 +145,25 @@ mod tests {
             poll(pin!(stop_at(&clock, SECOND * 2, ready(7)))),
             Poll::Ready(Some(7))
         );
+    }
+
+    /// Work that is always ready for more, as a socket is whose peer never stops sending. It ends
+    /// by itself, so that a test that fails does not hang.
+    async fn flood() {
+        tokio::time::advance(SECOND * 2).await;
+        for _ in 0..1_000_000 {
+            consume_budget().await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_is_always_ready_ends_at_its_deadline() {
+        let clock = SystemClock;
+        assert_eq!(timeout(&clock, SECOND, flood()).await, None);
+        let deadline = clock.monotonic() + SECOND;
+        assert_eq!(timeout_at(&clock, deadline, flood()).await, None);
+        let deadline = clock.monotonic() + SECOND;
+        assert_eq!(stop_at(&clock, deadline, flood()).await, None);
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
                 write(&mut stream, status, "")?;
             }
             Answer::Endless(status) => return write_for_ever(&mut stream, status),
+            Answer::InterimForEver => return write_interim_for_ever(&mut stream),
             Answer::Close => return stream.shutdown(Shutdown::Both),
             Answer::CloseInHead => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le")?;
@@ -64,6 +65,13 @@ fn write_reply(stream: &mut TcpStream, reply: &Reply) -> io::Result<()> {
         write!(stream, "{name}: {value}\r\n")?;
     }
     write!(stream, "\r\n{}", reply.body)
+}
+
+fn write_interim_for_ever(stream: &mut TcpStream) -> io::Result<()> {
+    let many = "HTTP/1.1 102 Processing\r\n\r\n".repeat(1000);
+    loop {
+        stream.write_all(many.as_bytes())?;
+    }
 }
 
 fn write_for_ever(stream: &mut TcpStream, status: u16) -> io::Result<()> {

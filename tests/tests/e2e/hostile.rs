@@ -55,6 +55,34 @@ fn one_that_does_not_speak_http_is_a_broken_connection() {
 }
 
 #[test]
+fn one_that_floods_interim_answers_is_a_broken_connection() {
+    let letter = dead_letter_after(Answer::InterimForEver);
+    assert_eq!(letter["lastdeliveryoutcome"], "SocketError");
+    assert_eq!(letter.get("lasthttpstatuscode"), None);
+}
+
+/// A test event answers what happened, and an end by SIGTERM is a clean one, while the endpoint floods.
+#[test]
+fn flood_of_interim_answers_delays_no_test_event_and_no_end() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [Answer::InterimForEver]);
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    let tested = server
+        .api()
+        .manage("POST", "/topics/orders/subscriptions/billing/test", None)
+        .expect(200)
+        .json();
+    assert_eq!(tested["outcome"], "SocketError");
+    topic.publish(&cloud_event("1"));
+    endpoint.wait_for("/a", 2);
+    server.stop();
+}
+
+#[test]
 fn an_endless_body_after_a_failure_does_not_hide_the_status() {
     let letter = dead_letter_after(Answer::Endless(500));
     assert_eq!(letter["lastdeliveryoutcome"], "GenericError");

@@ -256,7 +256,8 @@ async fn connection<C: Clock>(
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let mut cut = std::pin::pin!(place.cut(&clock));
+    // Outside of the task's budget, which a client that is always ready for more uses up.
+    let mut cut = std::pin::pin!(tokio::task::coop::unconstrained(place.cut(&clock)));
     let ended = tokio::select! {
         // A request that has come is answered before anything else.
         biased;

@@ -136,6 +136,7 @@ impl SqsBatchResponse {
 mod tests {
     use super::*;
     use posthaste_core::model::Timestamp;
+    use posthaste_system::SystemClock;
     use posthaste_testkit::ManualClock;
 
     /// Answers after this time that all is well.
@@ -192,6 +193,30 @@ mod tests {
             117,
         )
         .await;
+    }
+
+    /// Is always ready for more, as the answer of an endpoint that never stops sending. It ends by
+    /// itself, so that a test that fails does not hang.
+    struct Floods;
+
+    impl BatchHandler for Floods {
+        async fn handle(&self, _: SqsBatch, _: Duration) -> BatchResponse {
+            tokio::time::advance(deadline::LATE_MAX + Duration::from_secs(1)).await;
+            for _ in 0..1_000_000 {
+                tokio::task::coop::consume_budget().await;
+            }
+            BatchResponse::default()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handler_that_is_always_ready_is_given_up_in_time() {
+        let context = Context::default();
+        let answer = answer("deliver", &Floods, &SystemClock, event(), &context).await;
+        assert_eq!(
+            serde_json::to_string(&answer.unwrap()).unwrap(),
+            r#"{"batchItemFailures":[{"itemIdentifier":"a"}]}"#
+        );
     }
 
     fn check_answer(event: &[&str], refused: &[&str], failures: &[&str], expected: &str) {

@@ -3,7 +3,7 @@
 use http::Method;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
-use posthaste_http::RESPONSE_HEADERS_MAX;
+use posthaste_http::{INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use posthaste_ports::{WebhookClient, WebhookRequest};
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
@@ -81,6 +81,44 @@ async fn an_answer_is_its_status_and_body() {
     let informed =
         format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{OK}");
     check(exchange(&informed), answered(200, "ok"), true).await;
+}
+
+const HINT: &str = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
+
+#[tokio::test]
+async fn interim_answers_count_up_to_their_bound() {
+    let most = HINT.repeat(INTERIM_ANSWERS_MAX);
+    // The next request has as many.
+    let twice = [
+        exchange(&format!("{most}{OK}")),
+        exchange(&format!("{most}{NO_CONTENT}")),
+    ];
+    let endpoint = Endpoint::start(vec![twice.concat()]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+    assert_eq!(endpoint.connections(), 1);
+    check(exchange(&format!("{most}{HINT}{OK}")), SOCKET, false).await;
+}
+
+#[tokio::test]
+async fn endless_interim_answers_are_a_socket_failure() {
+    for flood in [HINT, "HTTP/1.1 100\r\n\r\n", "HTTP/1.1 199 \n\n"] {
+        check(vec![Step::Read, Step::Flood(flood)], SOCKET, false).await;
+    }
+    let wide = "HTTP/1.1 103 Early Hints\r\n".to_owned() + &"link: x\r\n".repeat(90) + "\r\n";
+    let many = wide.repeat(INTERIM_BYTES_MAX / wide.len() + 1);
+    check(exchange(&format!("{many}{OK}")), SOCKET, false).await;
+}
+
+#[tokio::test]
+async fn chunk_that_never_begins_ends_the_answer() {
+    let zeros = vec![
+        Step::Read,
+        write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"),
+        Step::Flood("0000000000000000000000000000000000000000000000000000000000000000"),
+    ];
+    check(zeros, answered(200, "ok"), false).await;
 }
 
 #[tokio::test]

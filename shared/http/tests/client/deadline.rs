@@ -120,6 +120,36 @@ async fn a_request_that_timed_out_goes_on_for_whoever_waits() {
     );
 }
 
+/// The failure of a request whose endpoint begins to flood once the request has timed out.
+async fn late_flood(begin: &str, flood: &'static str) -> Result<String, SendFailure> {
+    let floods = Arc::new(Notify::new());
+    let script = vec![
+        Step::Read,
+        Step::Until(floods.clone()),
+        write(begin),
+        Step::Flood(flood),
+    ];
+    let (_, sending) = after(script, 1, Duration::ZERO).await;
+    let late = sending.await.unwrap().late.unwrap();
+    floods.notify_one();
+    let response = late.await?;
+    assert!(!response.body_is_whole);
+    Ok(String::from_utf8(response.body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn flood_of_interim_answers_ends_a_late_answer() {
+    let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    assert_eq!(late_flood("", hint).await, Err(SendFailure::Socket));
+}
+
+#[tokio::test]
+async fn late_answer_that_never_ends_ends_with_its_bytes() {
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n";
+    let zeros = "0000000000000000000000000000000000000000000000000000000000000000";
+    assert_eq!(late_flood(head, zeros).await, Ok("ok".to_owned()));
+}
+
 #[tokio::test]
 async fn a_request_that_was_never_sent_does_not_go_on() {
     let clock = ManualClock::new(Timestamp::EPOCH);
