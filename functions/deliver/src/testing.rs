@@ -261,6 +261,16 @@ impl Endpoint {
             .collect()
     }
 
+    /// Whether each request was to go out on a new connection.
+    pub(crate) fn new_connections(&self) -> Vec<bool> {
+        let script = self.0.lock();
+        script
+            .requests
+            .iter()
+            .map(|request| request.needs_new_connection)
+            .collect()
+    }
+
     pub(crate) fn links_dropped(&self) -> usize {
         self.0.lock().links_dropped.len()
     }

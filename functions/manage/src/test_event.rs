@@ -88,8 +88,10 @@ pub(crate) async fn test_event<P: Ports>(
     };
     let timeout = subscription.timeout.min(TIMEOUT_MAX);
     let rendered = delivery(context, &subscription.endpoint, timeout, &[event]);
-    let request =
+    let mut request =
         rendered.map_err(|error| Problem::new(ProblemKind::BadEvent).detail(error.to_string()))?;
+    // The silence of a kept connection says nothing about the endpoint.
+    request.needs_new_connection = true;
     let shown = shown_request(&request);
     let secrets = Secrets::of(&request.headers, settings);
     let sent = manage.outbound().send(request).await;

@@ -17,7 +17,7 @@ use posthaste_ports::{
 use tokio_rustls::TlsConnector;
 
 use crate::body::{Received, SlicesBody};
-use crate::connection::{Connection, Exchange};
+use crate::connection::{Connection, Exchange, Moment};
 use crate::dial::{dial, in_turn};
 use crate::failure::failure_of;
 use crate::names::NameLookup;
@@ -37,6 +37,9 @@ use crate::tls::{self, TlsSetupError};
 /// - A request on a reused connection that ends before any byte of an answer is sent once more, on
 ///   a fresh one: the peer closed the idle connection at that moment. The endpoint may then see the
 ///   request twice.
+/// - A request on a reused connection that times out without a byte says nothing about the
+///   endpoint: a balancer may have forgotten the connection. The link's other connections that were
+///   idle when the request began are closed with it.
 /// - A connection whose answer was not read to its end is closed.
 /// - Each new connection to a host starts at the next of its addresses, so that all of them get
 ///   their share.
@@ -99,7 +102,11 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             }
         };
         let Some(response) = head else {
-            return Err(Unanswered::in_time(begun));
+            let unanswered = Unanswered::in_time(begun);
+            if let Some(taken) = unanswered.silent_since {
+                self.pool.drop_idle_since_before(&link, taken);
+            }
+            return Err(unanswered);
         };
         // An answer exists only after the exchange has begun.
         let Some(Exchange { mut connection, .. }) = begun else {
@@ -121,8 +128,13 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         begun: &mut Option<Exchange>,
     ) -> Result<Response<Incoming>, SendFailure> {
         let addresses = self.validated(link).await?;
-        if let Some(connection) = self.pool.take(link, &addresses, self.clock.monotonic()) {
-            let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
+        let kept = if request.needs_new_connection {
+            None
+        } else {
+            self.pool.take(link, &addresses, self.clock.monotonic())
+        };
+        if let Some(kept) = kept {
+            let exchange = begun.insert(Exchange::begin_on_kept(kept, rendered(request)?));
             match head(exchange, request).await {
                 Ok(response) => return Ok(response),
                 Err(failure) if exchange.connection.was_heard() => return Err(failure),
@@ -162,6 +174,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 /// Why there is no answer, and the request that is still under way.
 struct Unanswered {
     failure: SendFailure,
+    /// The moment at which the kept connection was taken that said nothing.
+    silent_since: Option<Moment>,
     late: Option<LateAnswer>,
 }
 
@@ -169,13 +183,18 @@ impl Unanswered {
     /// The time has run out: a request that was begun goes on, and one without a connection is not
     /// sent any more.
     fn in_time(begun: Option<Exchange>) -> Self {
-        let failure = if begun.is_some() {
-            SendFailure::TimedOut
-        } else {
-            SendFailure::ConnectTimedOut
+        let silent_since = begun
+            .as_ref()
+            .filter(|exchange| !exchange.connection.was_heard())
+            .and_then(|exchange| exchange.taken);
+        let failure = match (&begun, silent_since) {
+            (None, _) => SendFailure::ConnectTimedOut,
+            (Some(_), None) => SendFailure::TimedOut,
+            (Some(_), Some(_)) => SendFailure::KeptTimedOut,
         };
         Self {
             failure,
+            silent_since,
             late: begun.map(late),
         }
     }
@@ -185,6 +204,7 @@ impl From<SendFailure> for Unanswered {
     fn from(failure: SendFailure) -> Self {
         Self {
             failure,
+            silent_since: None,
             late: None,
         }
     }
@@ -271,7 +291,7 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
                 took,
                 late: None,
             },
-            Err(Unanswered { failure, late }) => WebhookAnswer {
+            Err(Unanswered { failure, late, .. }) => WebhookAnswer {
                 result: Err(failure),
                 took,
                 late,

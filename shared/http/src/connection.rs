@@ -83,19 +83,40 @@ impl Connection {
     }
 }
 
+/// A moment in the order in which a pool's connections became idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) u64);
+
 /// A request on its connection, apart from the waiting for its answer: so it can go on when that
 /// ends.
 pub(crate) struct Exchange {
     pub(crate) connection: Box<Connection>,
+    /// The moment at which the connection was taken out of the pool, if it was.
+    pub(crate) taken: Option<Moment>,
     answer: Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>,
 }
 
 impl Exchange {
-    /// Begins to send a request.
+    /// Begins to send a request on a new connection.
     pub(crate) fn begin(mut connection: Box<Connection>, request: Request<SlicesBody>) -> Self {
         connection.meter.begin_request();
         let answer = Box::pin(connection.sender.send_request(request));
-        Self { connection, answer }
+        Self {
+            connection,
+            taken: None,
+            answer,
+        }
+    }
+
+    /// Begins to send a request on a connection that was taken out of the pool.
+    pub(crate) fn begin_on_kept(
+        (connection, taken): (Box<Connection>, Moment),
+        request: Request<SlicesBody>,
+    ) -> Self {
+        Self {
+            taken: Some(taken),
+            ..Self::begin(connection, request)
+        }
     }
 
     /// Sends the request and waits for the head of its answer, once.

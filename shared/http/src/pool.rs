@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Moment};
 use crate::settings::ClientSettings;
 
 /// Time between checks of idle connections, so that a connection that its peer has closed does not
@@ -42,7 +42,7 @@ struct Idle {
     connection: Box<Connection>,
     since: Duration,
     /// The place in the order in which all became idle.
-    place: u64,
+    place: Moment,
 }
 
 impl Pool {
@@ -55,22 +55,23 @@ impl Pool {
         }
     }
 
-    /// The last used connection that is fit for a request that was validated for `addresses`.
+    /// The last used connection that is fit for a request that was validated for `addresses`, and
+    /// the moment at which it was taken.
     pub(crate) fn take(
         &self,
         link: &Link,
         addresses: &[IpAddr],
         now: Duration,
-    ) -> Option<Box<Connection>> {
+    ) -> Option<(Box<Connection>, Moment)> {
         loop {
             // A connection that is not fit is dropped, and so closed, outside the lock.
-            let mut idle = self.state.lock().pop(link)?;
+            let (mut idle, taken) = self.state.lock().pop(link)?;
             let is_young = now.saturating_sub(idle.since) < self.kept;
             if is_young
                 && addresses.contains(&idle.connection.address)
                 && idle.connection.is_usable()
             {
-                return Some(idle.connection);
+                return Some((idle.connection, taken));
             }
         }
     }
@@ -100,6 +101,26 @@ impl Pool {
                 state.is_swept = true;
                 tokio::spawn(sweep(Sweeper(Arc::downgrade(self)), clock.clone()));
             }
+            closed
+        };
+        drop(closed);
+    }
+
+    /// Closes the connections of a link that were idle at `taken` already: another of them was
+    /// silent since.
+    pub(crate) fn drop_idle_since_before(&self, link: &Link, taken: Moment) {
+        let closed = {
+            let mut state = self.state.lock();
+            let State { links, total, .. } = &mut *state;
+            let Some(idle) = links.get_mut(link) else {
+                return;
+            };
+            let older = idle.partition_point(|idle| idle.place < taken);
+            let closed: Vec<_> = idle.drain(..older).collect();
+            if idle.is_empty() {
+                links.remove(link);
+            }
+            *total -= closed.len();
             closed
         };
         drop(closed);
@@ -149,14 +170,14 @@ impl Pool {
 }
 
 impl State {
-    fn pop(&mut self, link: &Link) -> Option<Idle> {
+    fn pop(&mut self, link: &Link) -> Option<(Idle, Moment)> {
         let idle = self.links.get_mut(link)?.pop()?;
         self.total -= 1;
-        Some(idle)
+        Some((idle, Moment(self.kept_ever)))
     }
 
     fn push(&mut self, link: Link, connection: Box<Connection>, since: Duration) {
-        let place = self.kept_ever;
+        let place = Moment(self.kept_ever);
         self.links.entry(link).or_default().push(Idle {
             connection,
             since,

@@ -90,6 +90,7 @@ mod tests {
                 .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
                 .collect(),
             body: body.iter().copied().map(Bytes::from).collect(),
+            needs_new_connection: false,
             timeout: Duration::from_secs(30),
         }
     }

@@ -22,6 +22,8 @@ pub struct WebhookRequest {
     pub headers: HeaderMap,
     /// The body: these slices, one after the other.
     pub body: Vec<Bytes>,
+    /// Whether it goes out on a new connection, and not on one that was kept after another request.
+    pub needs_new_connection: bool,
     /// One deadline over name resolution, connect, TLS, sending, and reading the answer.
     pub timeout: Duration,
 }

@@ -54,6 +54,7 @@ pub fn delivery(
         url: endpoint.clone(),
         headers,
         body,
+        needs_new_connection: false,
         timeout,
     })
 }
@@ -72,6 +73,8 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
             url,
             headers,
             body,
+            // A kept connection may be dead, and the subscription would wait for its consent.
+            needs_new_connection: true,
             timeout,
         })
         .await

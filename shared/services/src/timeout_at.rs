@@ -150,6 +150,7 @@ mod tests {
     /// Work that is always ready for more, as a socket is whose peer never stops sending. It ends
     /// by itself, so that a test that fails does not hang.
     async fn flood() {
+        tokio::task::yield_now().await;
         tokio::time::advance(SECOND * 2).await;
         for _ in 0..1_000_000 {
             consume_budget().await;

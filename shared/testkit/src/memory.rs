@@ -37,6 +37,7 @@ pub fn request(url: &str, body: &'static str) -> WebhookRequest {
         url,
         headers: HeaderMap::new(),
         body,
+        needs_new_connection: false,
         timeout,
     }
 }

@@ -14,6 +14,7 @@ const PIECE: [u8; 8192] = [b'x'; 8192];
 pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
+    let mut is_first = true;
     while let Some(request) = Received::read(&mut reader)? {
         let answer = shared.answer(&request.path);
         shared.received.push(request.clone());
@@ -38,9 +39,13 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
                 return stream.shutdown(Shutdown::Both);
             }
             Answer::Garbage => stream.write_all(b"220 mail.example ESMTP ready\r\n\r\n")?,
+            Answer::OncePerConnection(status) if is_first => write(&mut stream, status, "")?,
             // Until the client gives up.
-            Answer::Never => return io::copy(&mut reader.by_ref(), &mut io::sink()).map(drop),
+            Answer::OncePerConnection(_) | Answer::Never => {
+                return io::copy(&mut reader.by_ref(), &mut io::sink()).map(drop);
+            }
         }
+        is_first = false;
     }
     Ok(())
 }

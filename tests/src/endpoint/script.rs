@@ -38,6 +38,9 @@ pub enum Answer {
     CloseInHead,
     /// Answers with something that is not HTTP.
     Garbage,
+    /// Answers with a status where the request is the first of its connection, and reads on and
+    /// says nothing otherwise: as if a balancer had forgotten the connection.
+    OncePerConnection(u16),
     /// Reads on and says nothing.
     Never,
 }

@@ -3,6 +3,8 @@
 use posthaste_tests::endpoint::{Answer, Endpoint, Received, nobody};
 use posthaste_tests::events::{cloud_event, subscription, subscription_with};
 use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
+use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
 /// The dead letter of an event whose only attempt met `answer`.
@@ -106,6 +108,50 @@ fn an_endless_body_after_a_success_is_a_success() {
         requests.iter().flat_map(Received::ids).collect::<Vec<_>>(),
         ["1", "2"]
     );
+    assert!(home.dead_letter_files("orders", "billing").is_empty());
+}
+
+/// A balancer forgets 24 kept connections, without a word. An event meets one of them, and no
+/// other attempt of it does.
+#[test]
+fn event_meets_one_kept_connection_that_went_silent() {
+    const KEPT: usize = 24;
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = Server::start(home.path(), &["--requests-per-link-start", "24"]);
+    endpoint.script(
+        "/a",
+        vec![Answer::Held(204); KEPT]
+            .into_iter()
+            .chain([Answer::OncePerConnection(204)]),
+    );
+    let hasty = json!({
+        "endpoint": { "timeout": "PT2S" },
+        "retryPolicy": { "schedule": ["PT1S"], "maxDeliveryAttempts": 4 },
+    });
+    let settings = subscription_with(&endpoint.url("/a"), &hasty);
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    let events: Vec<_> = (0..KEPT).map(|id| cloud_event(&id.to_string())).collect();
+    topic.publish_batch(&events);
+    endpoint.wait_for("/a", KEPT);
+    endpoint.open();
+    let delivered = |count: f64| {
+        wait_until("events are delivered", || {
+            (server.api().metric("DeliverySuccessCount") >= count).then_some(())
+        });
+    };
+    delivered(24.0);
+    topic.publish(&cloud_event("late"));
+    delivered(25.0);
+    let requests = endpoint.received("/a");
+    let attempts: Vec<_> = requests[KEPT..]
+        .iter()
+        .map(|request| (request.ids(), request.header("aeg-delivery-count")))
+        .collect();
+    let late = || vec!["late".to_owned()];
+    assert_eq!(attempts, [(late(), Some("0")), (late(), Some("1"))]);
+    server.stop();
     assert!(home.dead_letter_files("orders", "billing").is_empty());
 }
 

@@ -48,6 +48,13 @@ enum Claimed {
     Unknown,
 }
 
+impl Route<'_> {
+    /// Whether the request finds out if the target is well again.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.probe.is_some()
+    }
+}
+
 impl Probe {
     /// Whether it probes this target.
     pub(super) fn asks(&self, target: &Target) -> bool {

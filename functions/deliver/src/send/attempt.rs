@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
+use posthaste_core::model::LastAttempt;
 use posthaste_ports::{Clock, Ports, WebhookRequest};
 use posthaste_services::outbound::{Outbound, Sent, delivery};
 
@@ -59,13 +60,14 @@ impl<P: Ports> Attempts<P> {
             .iter()
             .map(|event| outgoing(invocation, event))
             .collect();
-        let request = delivery(context, route.endpoint, subscription.timeout, &events).map_err(|error| {
+        let mut request = delivery(context, route.endpoint, subscription.timeout, &events).map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(
                 topic = %subscription.topic, subscription = %subscription.name, error, "event cannot be sent"
             );
             UNRENDERABLE
         })?;
+        request.needs_new_connection = route.is_probe() || had_no_answer_in_time(invocation, run);
         let webhook_id = header(&request, "webhook-id");
         let sent = Outbound {
             webhook: &*self.webhook,
@@ -103,6 +105,14 @@ impl<P: Ports> Attempts<P> {
         }
         Ok(outcome)
     }
+}
+
+/// Whether the last attempt of any of these events had no answer in time. The next one goes out on
+/// a new connection: a kept one may be dead, and each attempt counts.
+fn had_no_answer_in_time(invocation: &Invocation, run: &[LoadedPayload]) -> bool {
+    run.iter()
+        .filter_map(|event| invocation.jobs[event.at.job].delivery.last)
+        .any(LastAttempt::had_no_answer_in_time)
 }
 
 fn header(request: &WebhookRequest, name: &str) -> String {

@@ -1,7 +1,7 @@
 use parking_lot::Mutex;
-use posthaste_core::attempt::{DeadLetterReason, SendFailure};
+use posthaste_core::attempt::{DeadLetterReason, Outcome, SendFailure};
 use posthaste_core::delivery_log::{Record, join_records, parse_records};
-use posthaste_core::model::{Delivery, DeliveryLogMode};
+use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
 use serde_json::{Value, json};
 
 use super::*;
@@ -349,6 +349,29 @@ async fn what_was_not_tried_has_no_record() {
         .endpoint
         .answer([Answer::Failure(SendFailure::Exhausted)]);
     assert_eq!(recorded(&world, 1, json!({})).await, []);
+}
+
+#[tokio::test]
+async fn attempt_after_silence_takes_a_new_connection() {
+    let check = async |failed, expected: bool| {
+        let world = World::new();
+        let tried = Delivery {
+            last: LastAttempt::of(failed, START),
+            ..delivery(1)
+        };
+        sent(&world, vec![job(tried, &subscription(json!({})))]).await;
+        assert_eq!(world.endpoint.new_connections(), [expected], "{failed:?}");
+    };
+    let answered = |status| Outcome::Answered {
+        status,
+        retry_after: None,
+    };
+    check(answered(200), false).await;
+    check(answered(500), false).await;
+    check(answered(408), false).await;
+    check(Outcome::Failed(SendFailure::TimedOut), true).await;
+    check(Outcome::Failed(SendFailure::KeptTimedOut), true).await;
+    check(Outcome::Failed(SendFailure::ConnectTimedOut), false).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 //! also for an endpoint without TLS. That would be most of a cold start.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_smithy_async::rt::sleep::SharedAsyncSleep;
@@ -16,6 +16,7 @@ use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use parking_lot::Mutex;
 
@@ -61,8 +62,38 @@ impl HttpClient for LazyClient {
 pub(super) struct ByScheme {
     settings: HttpConnectorSettings,
     sleep: SharedAsyncSleep,
-    plain: OnceLock<Connector>,
-    tls: OnceLock<Connector>,
+    plain: Arc<Renewed>,
+    tls: Arc<Renewed>,
+}
+
+/// A connector with its idle connections. It is made anew after a timeout: a connection that is
+/// silent may have been forgotten by a NAT, and the other idle ones with it. Without that, each
+/// attempt of a call may meet another such connection.
+#[derive(Debug, Default)]
+struct Renewed(Mutex<Current>);
+
+#[derive(Debug, Default)]
+struct Current {
+    connector: Option<Arc<Connector>>,
+    /// The number of connectors before this one.
+    generation: u64,
+}
+
+impl Renewed {
+    fn get(&self, make: impl FnOnce() -> Connector) -> (Arc<Connector>, u64) {
+        let mut current = self.0.lock();
+        let connector = current.connector.get_or_insert_with(|| Arc::new(make()));
+        (Arc::clone(connector), current.generation)
+    }
+
+    /// Forgets the connector of this generation, if it is still there. Calls under way go on.
+    fn forget(&self, generation: u64) {
+        let mut current = self.0.lock();
+        if current.generation == generation {
+            current.generation += 1;
+            current.connector = None;
+        }
+    }
 }
 
 impl ByScheme {
@@ -70,8 +101,8 @@ impl ByScheme {
         Self {
             settings,
             sleep,
-            plain: OnceLock::new(),
-            tls: OnceLock::new(),
+            plain: Arc::default(),
+            tls: Arc::default(),
         }
     }
 
@@ -81,20 +112,29 @@ impl ByScheme {
             .sleep_impl(self.sleep.clone())
             .pool_idle_timeout(IDLE_KEPT)
     }
+
+    fn make_tls(&self) -> Connector {
+        self.builder()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build()
+    }
 }
 
 impl HttpConnector for ByScheme {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let connector = if request.uri().starts_with("http:") {
-            self.plain.get_or_init(|| self.builder().build_http())
+        let (renewed, (connector, generation)) = if request.uri().starts_with("http:") {
+            (&self.plain, self.plain.get(|| self.builder().build_http()))
         } else {
-            self.tls.get_or_init(|| {
-                self.builder()
-                    .tls_provider(Provider::Rustls(CryptoMode::Ring))
-                    .build()
-            })
+            (&self.tls, self.tls.get(|| self.make_tls()))
         };
-        connector.call(request)
+        let renewed = Arc::clone(renewed);
+        HttpConnectorFuture::new(async move {
+            let answered = connector.call(request).await;
+            if answered.as_ref().is_err_and(ConnectorError::is_timeout) {
+                renewed.forget(generation);
+            }
+            answered
+        })
     }
 }
 
@@ -102,8 +142,10 @@ impl HttpConnector for ByScheme {
 mod tests {
     use std::net::TcpListener;
 
-    use aws_smithy_async::rt::sleep::TokioSleep;
+    use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep, TokioSleep};
     use aws_smithy_types::body::SdkBody;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
 
     use super::*;
 
@@ -130,10 +172,95 @@ mod tests {
     #[tokio::test]
     async fn only_what_a_request_needs_is_set_up() {
         let connector = by_scheme();
-        assert!(connector.plain.get().is_none() && connector.tls.get().is_none());
+        let are_made =
+            || [&connector.plain, &connector.tls].map(|it| it.0.lock().connector.is_some());
+        assert_eq!(are_made(), [false, false]);
         fails(&connector, "http").await;
-        assert!(connector.plain.get().is_some() && connector.tls.get().is_none());
+        assert_eq!(are_made(), [true, false]);
         fails(&connector, "https").await;
-        assert!(connector.tls.get().is_some());
+        assert_eq!(are_made(), [true, true]);
+    }
+
+    /// Time that has passed when the test says so.
+    #[derive(Debug, Clone, Default)]
+    struct Time(Arc<Notify>);
+
+    impl AsyncSleep for Time {
+        fn sleep(&self, _: Duration) -> Sleep {
+            let time = Arc::clone(&self.0);
+            Sleep::new(async move { time.notified().await })
+        }
+    }
+
+    /// A service that answers the first request of each of its connections, and to which all but
+    /// the last connection are lost after that, without a word.
+    struct Forgetful {
+        listener: tokio::net::TcpListener,
+    }
+
+    impl Forgetful {
+        async fn answer_one(stream: &mut tokio::net::TcpStream) {
+            Self::read_one(stream).await;
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(answer).await.unwrap();
+        }
+
+        async fn read_one(stream: &mut tokio::net::TcpStream) {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                assert_ne!(stream.read_buf(&mut head).await.unwrap(), 0);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn call_after_a_timeout_takes_no_connection_from_before() {
+        let service = Forgetful {
+            listener: tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        };
+        let uri = format!("http://{}/", service.listener.local_addr().unwrap());
+        let request = || {
+            let mut request = HttpRequest::new(SdkBody::empty());
+            request.set_uri(uri.clone()).unwrap();
+            request
+        };
+        let time = Time::default();
+        let settings = HttpConnectorSettings::builder()
+            .read_timeout(Duration::from_secs(5))
+            .build();
+        let connector = ByScheme::new(settings, SharedAsyncSleep::new(time.clone()));
+        // Three calls at once, so that three connections are idle afterwards.
+        let accept = async {
+            let mut kept = Vec::new();
+            for _ in 0..3 {
+                kept.push(service.listener.accept().await.unwrap().0);
+            }
+            for stream in &mut kept {
+                Forgetful::answer_one(stream).await;
+            }
+            kept
+        };
+        let calls = async {
+            let calls = [0, 1, 2].map(|_| connector.call(request()));
+            for answered in futures_util::future::join_all(calls).await {
+                assert_eq!(answered.unwrap().status().as_u16(), 200);
+            }
+        };
+        let (mut kept, ()) = tokio::join!(accept, calls);
+        let pass_time = async {
+            let read = kept
+                .iter_mut()
+                .map(|stream| Box::pin(Forgetful::read_one(stream)));
+            futures_util::future::select_all(read).await;
+            time.0.notify_one();
+        };
+        let (answered, ()) = tokio::join!(connector.call(request()), pass_time);
+        assert!(answered.unwrap_err().is_timeout());
+        let fresh = async {
+            let (mut stream, _) = service.listener.accept().await.unwrap();
+            Forgetful::answer_one(&mut stream).await;
+        };
+        let (answered, ()) = tokio::join!(connector.call(request()), fresh);
+        assert_eq!(answered.unwrap().status().as_u16(), 200);
     }
 }

@@ -259,7 +259,9 @@ fn status_name(status: u16) -> Option<OutcomeName> {
 
 fn failure_name(failure: SendFailure) -> OutcomeName {
     match failure {
-        SendFailure::TimedOut | SendFailure::ConnectTimedOut => OutcomeName::TimedOut,
+        SendFailure::TimedOut | SendFailure::KeptTimedOut | SendFailure::ConnectTimedOut => {
+            OutcomeName::TimedOut
+        }
         SendFailure::Refused | SendFailure::Socket | SendFailure::Closed => {
             OutcomeName::SocketError
         }
@@ -371,6 +373,7 @@ mod tests {
         }
         let failed = [
             (SendFailure::TimedOut, "TimedOut"),
+            (SendFailure::KeptTimedOut, "TimedOut"),
             (SendFailure::ConnectTimedOut, "TimedOut"),
             (SendFailure::Socket, "SocketError"),
             (

@@ -10,6 +10,10 @@ pub enum SendFailure {
     /// No response head within the timeout, though the request was, or could have been, sent.
     #[error("timed out without an answer")]
     TimedOut,
+    /// No byte of a response within the timeout on a connection that was kept after an earlier one.
+    /// A balancer or a NAT may have forgotten it, so that it says nothing about the endpoint.
+    #[error("timed out without an answer on a connection that was kept")]
+    KeptTimedOut,
     /// No connection within the timeout: the resolver, the connect or the TLS handshake was silent,
     /// and nothing of the request was sent.
     #[error("timed out without a connection")]
@@ -157,6 +161,7 @@ mod tests {
         }
         let failed = |failure, name| check(Outcome::Failed(failure), Some(name));
         failed(SendFailure::TimedOut, OutcomeName::TimedOut);
+        failed(SendFailure::KeptTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::ConnectTimedOut, OutcomeName::TimedOut);
         failed(SendFailure::Socket, OutcomeName::SocketError);
         failed(SendFailure::Refused, OutcomeName::SocketError);
@@ -193,6 +198,10 @@ mod tests {
             "the connection was closed without an answer",
         );
         check(SendFailure::TimedOut, "timed out without an answer");
+        check(
+            SendFailure::KeptTimedOut,
+            "timed out without an answer on a connection that was kept",
+        );
         check(
             SendFailure::ConnectTimedOut,
             "timed out without a connection",

@@ -32,9 +32,10 @@ pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
         | Outcome::Failed(SendFailure::Resolution {
             does_not_exist: true,
         }) => Some(FailureScope::Event),
-        Outcome::Answered { .. } | Outcome::Failed(SendFailure::TimedOut | SendFailure::Closed) => {
-            Some(FailureScope::Subscription)
-        }
+        Outcome::Answered { .. }
+        | Outcome::Failed(
+            SendFailure::TimedOut | SendFailure::KeptTimedOut | SendFailure::Closed,
+        ) => Some(FailureScope::Subscription),
         Outcome::Failed(
             SendFailure::ConnectTimedOut
             | SendFailure::Refused
@@ -89,6 +90,12 @@ pub fn health_signals(outcome: Outcome) -> Option<HealthSignals> {
         Some(FailureScope::Event) => {
             let answers = refusal(outcome).map_or(HealthSignal::Answers, HealthSignal::Refuses);
             of(HealthSignal::Good, answers)
+        }
+        // Silence on a connection that may not be there any more is that of a NAT or a balancer.
+        Some(FailureScope::Subscription)
+            if outcome == Outcome::Failed(SendFailure::KeptTimedOut) =>
+        {
+            of(HealthSignal::Unknown, HealthSignal::Unknown)
         }
         // Silence on a connection that is there may still be that of a host that is not.
         Some(FailureScope::Subscription) if outcome == Outcome::Failed(SendFailure::TimedOut) => {
@@ -219,6 +226,20 @@ mod tests {
     }
 
     #[test]
+    fn silence_of_a_kept_connection_says_nothing() {
+        let signals = |failure| health_signals(Outcome::Failed(failure)).unwrap();
+        let of = |link, subscription| HealthSignals { link, subscription };
+        assert_eq!(
+            signals(SendFailure::KeptTimedOut),
+            of(HealthSignal::Unknown, HealthSignal::Unknown)
+        );
+        assert_eq!(
+            signals(SendFailure::TimedOut),
+            of(HealthSignal::Unknown, HealthSignal::Bad)
+        );
+    }
+
+    #[test]
     fn every_outcome_has_its_reach() {
         let check = |outcome, expected| assert_eq!(failure_scope(outcome), expected, "{outcome:?}");
         for status in 100..=999 {
@@ -240,7 +261,12 @@ mod tests {
             Outcome::Unacknowledged { status: 200 },
             Some(FailureScope::Event),
         );
-        for failure in [SendFailure::TimedOut, SendFailure::Closed] {
+        let failures = [
+            SendFailure::TimedOut,
+            SendFailure::KeptTimedOut,
+            SendFailure::Closed,
+        ];
+        for failure in failures {
             check(Outcome::Failed(failure), Some(FailureScope::Subscription));
         }
         let unresolved =

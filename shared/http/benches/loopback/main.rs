@@ -112,6 +112,7 @@ fn our_workers(
                     url: url.clone(),
                     headers: headers(),
                     body: vec![payload.clone()],
+                    needs_new_connection: false,
                     timeout: Duration::from_secs(30),
                 };
                 let response = client.send(request).await.result.unwrap();

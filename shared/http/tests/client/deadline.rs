@@ -140,7 +140,7 @@ async fn late_flood(begin: &str, flood: &'static str) -> Result<String, SendFail
 #[tokio::test]
 async fn flood_of_interim_answers_ends_a_late_answer() {
     let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
-    assert_eq!(late_flood("", hint).await, Err(SendFailure::Socket));
+    assert_eq!(late_flood("", hint).await, Err(SendFailure::Closed));
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ fn post(url: &str) -> WebhookRequest {
         url: EndpointUrl::parse(url).unwrap(),
         headers,
         body: ["[", "{\"id\":1}", "]"].map(Bytes::from).to_vec(),
+        needs_new_connection: false,
         timeout: TIMEOUT,
     }
 }

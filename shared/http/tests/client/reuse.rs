@@ -6,13 +6,13 @@ use std::time::Duration;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_ports::{Evict, Evicted, WebhookClient};
+use posthaste_ports::{Evict, Evicted, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
-use crate::{Script, answered, client, on_loopback, post, send, settle};
+use crate::{Brief, Script, TIMEOUT, answered, brief, client, on_loopback, post, send, settle};
 
 #[tokio::test]
 async fn one_connection_serves_many_requests() {
@@ -127,6 +127,97 @@ async fn idle_connections_end_with_their_time() {
     settle().await;
     assert_eq!(client.idle_connections(), 0);
     assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+}
+
+/// A client with this many idle connections to an endpoint that says nothing more on them.
+async fn with_silent_connections(
+    count: usize,
+    others: Vec<Vec<Step>>,
+) -> (Endpoint, HyperWebhookClient<ManualClock>, ManualClock) {
+    let silent = [exchange(OK), vec![Step::Read, Step::Hang]].concat();
+    let scripts = vec![silent; count].into_iter().chain(others).collect();
+    let (endpoint, clock) = (
+        Endpoint::start(scripts).await,
+        ManualClock::new(Timestamp::EPOCH),
+    );
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    let url = endpoint.url();
+    let answers = futures_util::future::join_all((0..count).map(|_| send(&client, &url))).await;
+    assert_eq!(answers, vec![answered(200, "ok"); count]);
+    assert_eq!(client.idle_connections(), count);
+    (endpoint, client, clock)
+}
+
+/// Begins a request and waits until the endpoint has read it.
+async fn begin_request(
+    endpoint: &Endpoint,
+    client: &HyperWebhookClient<ManualClock>,
+) -> tokio::task::JoinHandle<Brief> {
+    let (read, url, client) = (endpoint.requests().len(), endpoint.url(), client.clone());
+    let sending = tokio::spawn(async move { send(&client, &url).await });
+    while endpoint.requests().len() == read {
+        endpoint.step_done().await;
+    }
+    sending
+}
+
+#[tokio::test]
+async fn silent_kept_connection_takes_the_other_idle_ones_with_it() {
+    let (endpoint, client, clock) = with_silent_connections(24, vec![exchange(NO_CONTENT)]).await;
+    let sending = begin_request(&endpoint, &client).await;
+    clock.advance(TIMEOUT);
+    assert_eq!(sending.await.unwrap(), Err(SendFailure::KeptTimedOut));
+    assert_eq!(client.idle_connections(), 0);
+    assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+    assert_eq!(endpoint.connections(), 25);
+}
+
+#[tokio::test]
+async fn connection_that_was_heard_since_outlives_a_silent_one() {
+    let alive = [exchange(NO_CONTENT), exchange(NO_CONTENT)].concat();
+    let (endpoint, client, clock) = with_silent_connections(1, vec![alive]).await;
+    let sending = begin_request(&endpoint, &client).await;
+    assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+    clock.advance(TIMEOUT);
+    assert_eq!(sending.await.unwrap(), Err(SendFailure::KeptTimedOut));
+    assert_eq!(client.idle_connections(), 1);
+    assert_eq!(send(&client, &endpoint.url()).await, answered(204, ""));
+    assert_eq!(endpoint.connections(), 2);
+}
+
+#[tokio::test]
+async fn connection_that_began_to_answer_is_not_silent() {
+    let halting = [
+        exchange(OK),
+        vec![Step::Read, write("HTTP/1.1 2"), Step::Hang],
+    ]
+    .concat();
+    let endpoint = Endpoint::start(vec![halting]).await;
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::new(on_loopback(), clock.clone()).unwrap();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    let sending = begin_request(&endpoint, &client).await;
+    endpoint.step_done().await;
+    settle().await;
+    clock.advance(TIMEOUT);
+    assert_eq!(sending.await.unwrap(), Err(SendFailure::TimedOut));
+}
+
+#[tokio::test]
+async fn request_that_needs_a_new_connection_takes_no_kept_one() {
+    let endpoint = Endpoint::start(vec![
+        [exchange(OK), vec![Step::Read]].concat(),
+        exchange(NO_CONTENT),
+    ])
+    .await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    let request = WebhookRequest {
+        needs_new_connection: true,
+        ..post(&endpoint.url())
+    };
+    assert_eq!(brief(client.send(request).await), answered(204, ""));
+    assert_eq!((endpoint.connections(), client.idle_connections()), (2, 1));
 }
 
 #[tokio::test]
