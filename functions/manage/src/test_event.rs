@@ -1,7 +1,6 @@
 //! Test events: one real attempt at a subscription's endpoint, and its result as the answer.
 //! Nothing is queued, retried or dead-lettered.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::iter;
@@ -11,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
+use posthaste_core::attempt::echo::{Extent, masked};
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing};
 use posthaste_core::events::test_event::{TestEventError, given, sample};
 use posthaste_core::model::time::millis;
@@ -161,12 +161,17 @@ fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Op
 
 fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse {
     let headers = shown_headers(&response.headers).into_iter();
+    let extent = if response.body_is_whole {
+        Extent::Whole
+    } else {
+        Extent::Cut
+    };
     TestResponse {
         status: response.status.as_u16(),
         headers: headers
-            .map(|(name, value)| (name, secrets.masked_in(&value)))
+            .map(|(name, value)| (name, secrets.masked_in(&value, Extent::Whole)))
             .collect(),
-        body: secrets.masked_in(&String::from_utf8_lossy(&response.body)),
+        body: secrets.masked_in(&String::from_utf8_lossy(&response.body), extent),
         body_is_whole: response.body_is_whole,
     }
 }
@@ -189,9 +194,8 @@ fn shown_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     shown
 }
 
-/// The forms of a subscription's secrets in an answer, the longest first. An endpoint may echo its
-/// request, so its answer is shown with masks in place of the secrets. A secret that it transformed
-/// (hashed, compressed) is not recognised.
+/// A subscription's secrets. An endpoint may echo its request, so its answer is shown with masks in
+/// place of them.
 struct Secrets(Vec<String>);
 
 impl Secrets {
@@ -204,19 +208,15 @@ impl Secrets {
         let signing = settings
             .into_iter()
             .flat_map(|settings| settings.signing.timed());
-        let mut texts: Vec<String> = headers.map(str::to_owned).collect();
-        texts.extend(signing.map(|(secret, _)| secret.expose().to_owned()));
-        let mut all: Vec<String> = texts.iter().flat_map(|text| written_forms(text)).collect();
-        all.sort_by_key(|text| Reverse(text.len()));
-        all.dedup();
+        let mut all: Vec<String> = headers.map(str::to_owned).collect();
+        all.extend(signing.map(|(secret, _)| secret.expose().to_owned()));
         Self(all)
     }
 
     /// The text with a mask in place of every secret.
-    fn masked_in(&self, text: &str) -> String {
-        self.0
-            .iter()
-            .fold(text.to_owned(), |text, secret| text.replace(secret, MASKED))
+    fn masked_in(&self, text: &str, extent: Extent) -> String {
+        let secrets: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        masked(text, &secrets, extent, MASKED)
     }
 }
 
@@ -224,13 +224,6 @@ impl Secrets {
 fn header_forms(value: &str) -> impl Iterator<Item = &str> {
     let credentials = value.split_once(' ').map(|(_, rest)| rest.trim_start());
     iter::once(value).chain(credentials.filter(|rest| !rest.is_empty()))
-}
-
-/// A text as it is, as JSON writes it, and as JSON with escaped slashes.
-fn written_forms(text: &str) -> [String; 3] {
-    let json = text.replace('\\', r"\\").replace('"', "\\\"");
-    let slashes = json.replace('/', r"\/");
-    [text.to_owned(), json, slashes]
 }
 
 #[cfg(test)]
@@ -244,7 +237,8 @@ mod tests {
         value.set_sensitive(true);
         let mut sent = HeaderMap::from_iter([(AUTHORIZATION, value)]);
         sent.insert("x-tenant", HeaderValue::from_static("acme"));
-        assert_eq!(Secrets::of(&sent, None).masked_in(answer), expected);
+        let shown = Secrets::of(&sent, None).masked_in(answer, Extent::Whole);
+        assert_eq!(shown, expected);
     }
 
     #[test]
@@ -262,6 +256,11 @@ mod tests {
         check(
             r#"a"b\c/d"#,
             r#"a\"b\\c/d a\"b\\c\/d a"b\c/d"#,
+            "(masked) (masked) (masked)",
+        );
+        check(
+            "Bearer a+b/c=",
+            r"a\u002Bb\/c\u003d a%2bb%2fc%3D a&#43;b&#x2F;c=",
             "(masked) (masked) (masked)",
         );
         check("s3cret", "nothing of it", "nothing of it");

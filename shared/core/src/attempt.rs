@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod decide;
 mod delivery_header;
+pub mod echo;
 pub mod handshake;
 mod outcome;
 pub mod partial;

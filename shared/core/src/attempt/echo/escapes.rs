@@ -1,0 +1,283 @@
+//! Texts with escapes undone, byte by byte, and the place of each byte in the text as it was.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Longest character reference of HTML that is understood, in bytes: `&#x10FFFF;`.
+const REFERENCE_BYTES_MAX: usize = 10;
+
+/// A way to escape characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Escapes {
+    /// `\/`, `\"`, `\u002B`: JSON, and what JavaScript adds to it.
+    Json,
+    /// `%2B`: a URL.
+    Percent,
+    /// The same with `+` for a space: a form.
+    Form,
+    /// `&amp;`, `&#43;`, `&#x2b;`: HTML.
+    Html,
+}
+
+/// What stands at the beginning of some bytes.
+enum Unit {
+    /// A byte for itself.
+    Literal,
+    /// An escape of this length for these bytes.
+    Escape(usize, Decoded),
+    /// The beginning of an escape that goes beyond the end.
+    Partial,
+}
+
+/// The bytes of an escape.
+struct Decoded {
+    bytes: [u8; 4],
+    length: usize,
+}
+
+impl Decoded {
+    fn byte(byte: u8) -> Self {
+        Self {
+            bytes: [byte, 0, 0, 0],
+            length: 1,
+        }
+    }
+
+    fn char(c: char) -> Self {
+        let mut bytes = [0; 4];
+        let length = c.encode_utf8(&mut bytes).len();
+        Self { bytes, length }
+    }
+}
+
+impl Escapes {
+    pub(super) const ALL: [Self; 4] = [Self::Json, Self::Percent, Self::Form, Self::Html];
+
+    /// Whether there can be something to undo. A form without `+` is a URL.
+    fn may_be_in(self, bytes: &[u8]) -> bool {
+        let sign = match self {
+            Self::Json => b'\\',
+            Self::Percent => b'%',
+            Self::Form => b'+',
+            Self::Html => b'&',
+        };
+        bytes.contains(&sign)
+    }
+
+    fn unit(self, bytes: &[u8]) -> Unit {
+        match (self, bytes) {
+            (Self::Json, [b'\\', rest @ ..]) => json_unit(rest),
+            (Self::Percent | Self::Form, [b'%', rest @ ..]) => percent_unit(rest),
+            (Self::Form, [b'+', ..]) => Unit::Escape(1, Decoded::byte(b' ')),
+            (Self::Html, [b'&', rest @ ..]) => html_unit(rest),
+            _ => Unit::Literal,
+        }
+    }
+}
+
+/// What follows a backslash.
+fn json_unit(rest: &[u8]) -> Unit {
+    let Some(first) = rest.first() else {
+        return Unit::Partial;
+    };
+    let byte = match first {
+        b'"' | b'\\' | b'/' | b'\'' => *first,
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => return unicode_unit(rest),
+        _ => return Unit::Literal,
+    };
+    Unit::Escape(2, Decoded::byte(byte))
+}
+
+/// A code unit of UTF-16, or two that are one character. `rest` begins with the `u`.
+fn unicode_unit(rest: &[u8]) -> Unit {
+    let first = match code_unit(rest, b"u") {
+        Ok(first) => first,
+        Err(unit) => return unit,
+    };
+    if let Some(c) = char::from_u32(first) {
+        return Unit::Escape(6, Decoded::char(c));
+    }
+    let second = match code_unit(&rest[5..], b"\\u") {
+        Ok(second) => second,
+        Err(unit) => return unit,
+    };
+    let both = [first, second].map(|unit| u16::try_from(unit).unwrap_or_default());
+    match char::decode_utf16(both).next() {
+        Some(Ok(c)) => Unit::Escape(12, Decoded::char(c)),
+        Some(Err(_)) | None => Unit::Literal,
+    }
+}
+
+/// Four hexadecimal digits after `sign`, or what stands there instead.
+fn code_unit(bytes: &[u8], sign: &[u8]) -> Result<u32, Unit> {
+    let length = sign.len() + 4;
+    let digits = match bytes.get(..length) {
+        Some(whole) if whole.starts_with(sign) => &whole[sign.len()..],
+        None if is_beginning(bytes, sign) => return Err(Unit::Partial),
+        Some(_) | None => return Err(Unit::Literal),
+    };
+    number(digits, 16).ok_or(Unit::Literal)
+}
+
+/// Whether these bytes may go on as `sign` and hexadecimal digits.
+fn is_beginning(bytes: &[u8], sign: &[u8]) -> bool {
+    match bytes.strip_prefix(sign) {
+        Some(digits) => digits.iter().all(u8::is_ascii_hexdigit),
+        None => sign.starts_with(bytes),
+    }
+}
+
+/// What follows a percent sign.
+fn percent_unit(rest: &[u8]) -> Unit {
+    match rest.get(..2) {
+        Some(digits) => match number(digits, 16).and_then(|number| u8::try_from(number).ok()) {
+            Some(byte) => Unit::Escape(3, Decoded::byte(byte)),
+            None => Unit::Literal,
+        },
+        None if is_beginning(rest, b"") => Unit::Partial,
+        None => Unit::Literal,
+    }
+}
+
+/// What follows an ampersand.
+fn html_unit(rest: &[u8]) -> Unit {
+    let most = &rest[..rest.len().min(REFERENCE_BYTES_MAX - 1)];
+    let Some(length) = most.iter().position(|byte| *byte == b';') else {
+        let is_name = most
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#');
+        let is_at_end = rest.len() < REFERENCE_BYTES_MAX - 1;
+        return if is_name && is_at_end {
+            Unit::Partial
+        } else {
+            Unit::Literal
+        };
+    };
+    match referred(&rest[..length]) {
+        Some(c) => Unit::Escape(length + 2, Decoded::char(c)),
+        None => Unit::Literal,
+    }
+}
+
+/// The character of a reference, without its signs.
+fn referred(name: &[u8]) -> Option<char> {
+    match name {
+        b"amp" => Some('&'),
+        b"lt" => Some('<'),
+        b"gt" => Some('>'),
+        b"quot" => Some('"'),
+        b"apos" => Some('\''),
+        b"sol" => Some('/'),
+        b"plus" => Some('+'),
+        b"equals" => Some('='),
+        [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?),
+        [b'#', digits @ ..] => char::from_u32(number(digits, 10)?),
+        _ => None,
+    }
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    // A sign is no digit.
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    u32::from_str_radix(digits, radix).ok()
+}
+
+/// A text with some escapes undone.
+#[derive(Debug)]
+pub(super) struct Layer<'t> {
+    bytes: Cow<'t, [u8]>,
+    /// The place in the text of each byte, and then the place after the last one. Empty where none
+    /// is undone.
+    starts: Vec<usize>,
+    /// The length of the text. More than the place after the last byte where an escape is cut off.
+    text_length: usize,
+}
+
+impl<'t> Layer<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self {
+            bytes: text.as_bytes().into(),
+            starts: Vec::new(),
+            text_length: text.len(),
+        }
+    }
+
+    /// The place in the text of a byte.
+    fn start(&self, at: usize) -> usize {
+        self.starts.get(at).copied().unwrap_or(at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The layer with these escapes undone; `None` if there are none.
+    pub(super) fn undo(&self, escapes: Escapes) -> Option<Self> {
+        if !escapes.may_be_in(&self.bytes) {
+            return None;
+        }
+        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+        let (mut at, mut is_changed) = (0, false);
+        while at < self.bytes.len() {
+            let (length, decoded) = match escapes.unit(&self.bytes[at..]) {
+                Unit::Literal => (1, Decoded::byte(self.bytes[at])),
+                Unit::Escape(length, decoded) => {
+                    is_changed = true;
+                    (length, decoded)
+                }
+                Unit::Partial => {
+                    is_changed = true;
+                    break;
+                }
+            };
+            bytes.extend_from_slice(&decoded.bytes[..decoded.length]);
+            starts.resize(bytes.len(), self.start(at));
+            at += length;
+        }
+        starts.push(self.start(at));
+        is_changed.then_some(Self {
+            bytes: bytes.into(),
+            starts,
+            text_length: self.text_length,
+        })
+    }
+
+    /// Finds the places of a needle in the text.
+    pub(super) fn find(&self, needle: &[u8], mut found: impl FnMut(Range<usize>)) {
+        let mut at = 0;
+        while let Some(next) = find(&self.bytes[at..], needle) {
+            let place = at + next;
+            found(self.start(place)..self.start(place + needle.len()));
+            at = place + 1;
+        }
+    }
+
+    /// The end of the text where it is the beginning of a needle and not all of it, of at least
+    /// `least` bytes.
+    pub(super) fn find_cut(&self, needle: &[u8], least: usize) -> Option<Range<usize>> {
+        let most = needle.len().saturating_sub(1).min(self.bytes.len());
+        let length = (least..=most)
+            .rev()
+            .find(|length| self.bytes.ends_with(&needle[..*length]))?;
+        Some(self.start(self.bytes.len() - length)..self.text_length)
+    }
+}
+
+/// The first place of a needle that is not empty.
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    let (first, rest) = needle.split_first()?;
+    let mut at = 0;
+    loop {
+        at += bytes[at..].iter().position(|byte| byte == first)?;
+        if bytes[at + 1..].starts_with(rest) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
