@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
+use posthaste_core::model::url_text::parse_written;
 use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
 use ureq::http::{self, HeaderMap, Method, Request, Response, header};
@@ -160,7 +161,7 @@ impl Client {
         let refuse = || ClientError::Address {
             url: url.to_owned(),
         };
-        let base = Url::parse(url).map_err(|_| refuse())?;
+        let base = parse_written(url).map_err(|_| refuse())?;
         if !matches!(base.scheme(), "http" | "https")
             || base.query().is_some()
             || base.fragment().is_some()

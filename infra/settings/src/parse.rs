@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::time::parse_duration;
+use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::model::{DeliveryLogMode, KeyDigest, LOG_RETENTION_MAX, LOG_RETENTION_MIN};
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
@@ -67,8 +68,8 @@ struct NotALogSize;
 pub enum PublicUrlError {
     #[error("expected a URL that begins with https:// or http://, without a query or fragment")]
     NotOfTheWeb,
-    #[error("not an absolute URL: {0}")]
-    NotAUrl(url::ParseError),
+    #[error("{0}")]
+    Text(UrlTextError),
 }
 
 /// A value by its own parser.
@@ -123,16 +124,17 @@ pub(crate) fn queue_url(text: &str) -> Result<String, Refusal> {
 }
 
 pub(crate) fn web_url(text: &str) -> Result<Url, Refusal> {
-    expected(
-        Url::parse(text)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "https" | "http")),
-    )
+    let url = match parse_written(text) {
+        Ok(url) => Some(url),
+        Err(UrlTextError::NotAUrl(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    expected(url.filter(|url| matches!(url.scheme(), "https" | "http")))
 }
 
 /// Endpoints can only call a URL of the web.
 pub(crate) fn public_url(text: &str) -> Result<Url, Refusal> {
-    let url = Url::parse(text).map_err(PublicUrlError::NotAUrl)?;
+    let url = parse_written(text).map_err(PublicUrlError::Text)?;
     if !matches!(url.scheme(), "https" | "http") || url.query().or(url.fragment()).is_some() {
         return Err(PublicUrlError::NotOfTheWeb.into());
     }
@@ -232,6 +234,23 @@ mod tests {
             "10.0.0.0/8".parse::<IpNet>().unwrap()
         );
         assert!(network("10.0.0").is_err() && network("").is_err());
+    }
+
+    #[test]
+    fn url_that_needs_a_repair_is_refused() {
+        let said = "is not a URL as it is written; if https://a.example/ is meant, write that";
+        for text in [
+            "https:a.example",
+            "https://a.example\\",
+            " https://a.example/",
+        ] {
+            assert_eq!(web_url(text).unwrap_err().to_string(), said, "{text}");
+            assert_eq!(public_url(text).unwrap_err().to_string(), said, "{text}");
+        }
+        let spelled = "https://A.example";
+        assert_eq!(web_url(spelled).unwrap().as_str(), "https://a.example/");
+        assert_eq!(public_url(spelled).unwrap().as_str(), "https://a.example/");
+        assert!(queue_url("https:sqs.example/1/q").is_err());
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod secret;
 pub mod size;
 pub mod time;
 pub mod topic;
+pub mod url_text;
 
 pub use address::AddressPolicy;
 pub use delivery::{

@@ -282,6 +282,10 @@ async fn an_endpoint_is_refused_at_the_door() {
         ),
         ("ftp://a.example/", "the scheme is \"ftp\", expected https"),
         ("hooks", "not an absolute URL"),
+        (
+            "https:a.example\n",
+            "is not a URL as it is written; if https://a.example/ is meant, write that",
+        ),
     ] {
         let body = json!({ "endpoint": { "url": url } });
         bad_settings(

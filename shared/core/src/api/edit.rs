@@ -16,8 +16,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 pub use self::change::{PendingHandshake, SubscriptionChange};
 use self::change::{delivers, is_corrected, links_changed};
 use self::checks::{
-    bad_setting, bad_settings, check_expiration, check_whole, no_rotation, require_distinct,
-    require_same_name, within_subscription, written_url,
+    bad_setting, bad_settings, check_expiration, check_whole, no_rotation, normal_endpoint,
+    require_distinct, require_same_name, within_subscription, written_url,
 };
 pub use self::preview::preview;
 pub use self::rules::{check_subscription, check_topic};
@@ -28,7 +28,9 @@ use super::{
 use crate::api::problem::{Problem, ProblemKind};
 use crate::attempt::handshake::{act, written};
 use crate::attempt::{Action, Begin, MADE_SECRET_BYTES, SignatureKind, SigningSecret};
-use crate::model::{AddressPolicy, PublishUrls, SubscriptionName, Timestamp, TopicName};
+use crate::model::{
+    AddressPolicy, EndpointUrl, PublishUrls, SubscriptionName, Timestamp, TopicName,
+};
 
 /// Bytes of a publish key, and of the code of a handshake.
 const KEY_BYTES: usize = 32;
@@ -169,7 +171,8 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         )?;
         let name = settings.stored_name(name).unwrap_or(name).clone();
         let present = settings.subscriptions.get(&name);
-        self.check_endpoints(present.map(|present| &present.endpoint), &wanted.endpoint)?;
+        let endpoint = normal_endpoint(&wanted.endpoint)?;
+        self.check_endpoints(present.map(|present| &present.endpoint), &endpoint)?;
         check_expiration(wanted.expiration_time_utc, self.now)?;
         let (signing, has_made_secret) = self.signing(present, &wanted.signing)?;
         let present_headers = present
@@ -182,7 +185,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         let code = self.code();
         let status = written(
             present,
-            &wanted.endpoint,
+            &endpoint,
             Begin {
                 now: self.now,
                 code: &code,
@@ -198,6 +201,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         };
         let stored = SubscriptionSettings {
             name: None,
+            endpoint,
             delivery_headers: delivery_headers.collect(),
             signing,
             status: Some(status),
@@ -235,12 +239,13 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         present: Option<&EndpointSettings>,
         wanted: &EndpointSettings,
     ) -> Result<(), Problem> {
-        let is_new = present.is_none_or(|present| present.url != wanted.url);
+        let is_new = present.is_none_or(|present| !EndpointUrl::is_same(&present.url, &wanted.url));
         self.check_endpoint("endpoint.url", &wanted.url, is_new)?;
         let Some(fallback) = &wanted.fallback_url else {
             return Ok(());
         };
-        let is_new = present.is_none_or(|present| present.fallback_url.as_ref() != Some(fallback));
+        let present = present.and_then(|present| present.fallback_url.as_deref());
+        let is_new = present.is_none_or(|present| !EndpointUrl::is_same(present, fallback));
         self.check_endpoint("endpoint.fallbackUrl", fallback, is_new)
     }
 

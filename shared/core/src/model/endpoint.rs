@@ -6,6 +6,7 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::model::limits::URL_BYTES_MAX;
+use crate::model::url_text::{UrlTextError, check_written};
 
 /// Why a text is not an endpoint URL.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub enum EndpointUrlError {
     /// A fragment, which would never be sent.
     #[error("a fragment is never sent; remove it")]
     Fragment,
+    /// Not a URL without a repair.
+    #[error("{0}")]
+    Text(UrlTextError),
     /// Longer than a URL may be that is written now.
     #[error("has {0} bytes; expected at most {URL_BYTES_MAX}")]
     TooLong(usize),
@@ -52,13 +56,21 @@ pub struct Link {
 }
 
 impl EndpointUrl {
-    /// Parses an endpoint URL that is being written. One that was stored before there was a limit
-    /// may be longer.
+    /// Parses an endpoint URL that is being written. One that was stored by an older release may be
+    /// longer, or need a repair.
     pub fn parse_written(text: &str) -> Result<Self, EndpointUrlError> {
         if text.len() > URL_BYTES_MAX {
             return Err(EndpointUrlError::TooLong(text.len()));
         }
-        Self::parse(text)
+        let parsed = Self::parse(text)?;
+        check_written(text, parsed.url()).map_err(EndpointUrlError::Text)?;
+        Ok(parsed)
+    }
+
+    /// Whether two texts are the same endpoint URL in other spellings.
+    pub fn is_same(one: &str, other: &str) -> bool {
+        let parsed = |text| Self::parse(text).ok();
+        one == other || parsed(one).is_some_and(|one| parsed(other) == Some(one))
     }
 
     /// Parses an endpoint URL.
@@ -177,6 +189,31 @@ mod tests {
             Err(EndpointUrlError::TooLong(URL_BYTES_MAX + 1))
         );
         assert!(EndpointUrl::parse(&long).is_ok());
+    }
+
+    #[test]
+    fn url_that_is_written_needs_no_repair_and_a_stored_one_may() {
+        let repaired = "https:a.example";
+        let normal = "https://a.example/".to_owned();
+        assert_eq!(
+            EndpointUrl::parse_written(repaired),
+            Err(EndpointUrlError::Text(UrlTextError::Repaired { normal }))
+        );
+        assert_eq!(
+            EndpointUrl::parse(repaired).unwrap().as_str(),
+            "https://a.example/"
+        );
+    }
+
+    #[test]
+    fn spellings_of_one_url_are_the_same() {
+        let check = |one, other, expected: bool| {
+            assert_eq!(EndpointUrl::is_same(one, other), expected, "{one} {other}");
+        };
+        check("https://A.example", "https://a.example/", true);
+        check("https://a.example/", "https://a.example/x", false);
+        check("no URL", "no URL", true);
+        check("no URL", "neither", false);
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl EndpointSettings {
 impl ConsentView {
     /// Whether this is the consent to what the settings ask for now.
     pub fn is_for(&self, settings: &EndpointSettings) -> bool {
-        self.url == settings.url && self.validation == settings.validation
+        EndpointUrl::is_same(&self.url, &settings.url) && self.validation == settings.validation
     }
 }
 

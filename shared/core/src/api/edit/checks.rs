@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::api::problem::{Problem, ProblemKind};
-use crate::api::{IsoTimestamp, RotationError, SettingsError, TopicSettings, compile_topic};
+use crate::api::{
+    EndpointSettings, IsoTimestamp, RotationError, SettingsError, TopicSettings, compile_topic,
+};
 use crate::model::{EndpointUrl, Secret, SubscriptionName, Timestamp, TopicKeys, TopicName};
 
 /// Requires that the name in the body, if there is one, is the one in the path, in any case.
@@ -60,6 +62,19 @@ pub(super) fn check_expiration(
 /// The URL of an endpoint, as it may be written.
 pub(super) fn written_url(member: &str, url: &str) -> Result<EndpointUrl, Problem> {
     EndpointUrl::parse_written(url).map_err(|error| bad_setting(member, error.to_string()))
+}
+
+/// The endpoint with the normal forms of its URLs, which are where its requests go.
+pub(super) fn normal_endpoint(written: &EndpointSettings) -> Result<EndpointSettings, Problem> {
+    let normal = |member, url| written_url(member, url).map(|url| url.as_str().to_owned());
+    let fallback = written.fallback_url.as_deref();
+    Ok(EndpointSettings {
+        url: normal("endpoint.url", &written.url)?,
+        fallback_url: fallback
+            .map(|url| normal("endpoint.fallbackUrl", url))
+            .transpose()?,
+        ..written.clone()
+    })
 }
 
 /// Checks the topic as a whole. Settings are not at fault by themselves where a subscription that

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::checks::{
-    bad_setting, check_expiration, check_whole, require_distinct, require_same_name,
-    within_subscription, written_url,
+    bad_setting, check_expiration, check_whole, normal_endpoint, require_distinct,
+    require_same_name, within_subscription,
 };
 use crate::api::problem::Problem;
-use crate::api::{EndpointSettings, SecretText, SubscriptionSettings, TopicSettings};
+use crate::api::{SecretText, SubscriptionSettings, TopicSettings};
 use crate::attempt::Begin;
 use crate::attempt::handshake::written;
 use crate::model::{SubscriptionName, Timestamp, TopicName};
@@ -114,7 +114,7 @@ fn subscription(
         wanted.name.as_ref().map(SubscriptionName::as_str),
         name.as_str(),
     )?;
-    check_urls(&wanted.endpoint)?;
+    let endpoint = normal_endpoint(&wanted.endpoint)?;
     check_expiration(wanted.expiration_time_utc, now)?;
     let (present, present_headers) = shown
         .map(|shown| (shown.signing.clone(), shown.delivery_headers.as_slice()))
@@ -127,13 +127,14 @@ fn subscription(
         .map(|header| header.resolved(present_headers));
     // The code of a handshake is never shown.
     let code = SecretText::new("");
-    let mut status = written(shown, &wanted.endpoint, Begin { now, code: &code });
+    let mut status = written(shown, &endpoint, Begin { now, code: &code });
     status
         .handshake
         .iter_mut()
         .for_each(|handshake| handshake.code = None);
     Ok(SubscriptionSettings {
         name: Some(name.clone()),
+        endpoint,
         delivery_headers: headers.collect(),
         signing: signing.shown(),
         status: Some(status),
@@ -141,14 +142,6 @@ fn subscription(
         last_outcome: None,
         health: None,
         ..wanted.clone()
-    })
-}
-
-fn check_urls(endpoint: &EndpointSettings) -> Result<(), Problem> {
-    written_url("endpoint.url", &endpoint.url)?;
-    let fallback = endpoint.fallback_url.as_deref();
-    fallback.map_or(Ok(()), |url| {
-        written_url("endpoint.fallbackUrl", url).map(drop)
     })
 }
 

@@ -401,3 +401,44 @@ fn no_key_is_made_twice() {
     let editor = desk.editor();
     assert_ne!(editor.key(), editor.key());
 }
+
+#[test]
+fn url_in_another_spelling_is_stored_in_its_normal_form() {
+    let mut desk = Desk::new();
+    let written = json!({ "endpoint": {
+        "url": "https://Billing.Example", "fallbackUrl": "https://Billing.example:8443?a=1",
+    } });
+    desk.put("Billing", written.clone()).unwrap();
+    let stored = &desk.stored("Billing").endpoint;
+    assert_eq!(
+        (stored.url.as_str(), stored.fallback_url.as_deref()),
+        (
+            "https://billing.example/",
+            Some("https://billing.example:8443/?a=1")
+        )
+    );
+    let again = desk.put("Billing", written).unwrap();
+    assert!(!again.is_corrected && again.links_changed.is_empty());
+}
+
+#[test]
+fn url_that_needs_a_repair_is_refused_by_its_member() {
+    let (bad, mut desk) = (ProblemKind::BadSettings, Desk::with_billing());
+    let of =
+        |url: &str, fallback: &str| json!({ "endpoint": { "url": url, "fallbackUrl": fallback } });
+    refused(
+        desk.put("x", of("https:a.example", "https://b.example/")),
+        bad,
+        "endpoint.url",
+    );
+    refused(
+        desk.put("x", of("https://a.example/", "https://b.example\\")),
+        bad,
+        "endpoint.fallbackUrl",
+    );
+    // Nor is one accepted that an older release stored.
+    let billing = desk.settings.subscriptions.values_mut().next().unwrap();
+    billing.endpoint.url = "https:billing.example".to_owned();
+    let same = json!({ "endpoint": { "url": "https:billing.example" } });
+    refused(desk.put("Billing", same), bad, "endpoint.url");
+}

@@ -13,7 +13,7 @@ use crate::api::{
     ConsentView, EndpointSettings, HandshakeView, IsoTimestamp, SecretText, StatusState,
     StatusView, SubscriptionSettings,
 };
-use crate::model::{HANDSHAKE_WINDOW, Secret, Timestamp};
+use crate::model::{EndpointUrl, HANDSHAKE_WINDOW, Secret, Timestamp};
 
 /// The reason why an endpoint did not consent although it was never asked: too many others were to
 /// be asked at once, or the program died.
@@ -101,7 +101,7 @@ pub fn written(
         .consent
         .clone()
         .filter(|consent| consent.is_for(endpoint));
-    let is_same = settings.endpoint.url == endpoint.url
+    let is_same = EndpointUrl::is_same(&settings.endpoint.url, &endpoint.url)
         && settings.endpoint.validation == endpoint.validation;
     match present.state {
         StatusState::Paused => StatusView {
