@@ -1,19 +1,19 @@
 //! Limits on concurrent requests: over all links, to one link, and of one subscription. A
 //! subscription's limit grows with the requests that wait for it, and stays below its link's, so
-//! that a hanging endpoint leaves room for the others there.
+//! that a hanging endpoint leaves room for the others there. Links share the limit over all in the
+//! same way.
 
-mod link;
+mod fair;
 mod subscription;
 
 use std::sync::Arc;
 
 use posthaste_core::circuit::Target;
 use posthaste_core::model::Link;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use link::subscription_max;
-use link::{LinkLimit, LinkSlot};
+pub(crate) use fair::sharer_max;
+use fair::{FairLimit, FairSlot};
 pub(crate) use subscription::Bound;
 use subscription::{Slot, SubscriptionLimit};
 
@@ -22,11 +22,11 @@ use crate::kept::Kept;
 /// The limits of all links and subscriptions.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimits {
-    all: Arc<Semaphore>,
+    all: Arc<FairLimit<Link>>,
     per_subscription: Bound,
     per_link_max: usize,
     subscriptions: Kept<Target, SubscriptionLimit>,
-    links: Kept<Link, LinkLimit>,
+    links: Kept<Link, FairLimit<Target>>,
     closed: CancellationToken,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct ConcurrencyLimits {
 #[derive(Debug)]
 pub(crate) struct Permit {
     _subscription: Slot,
-    _link: LinkSlot,
-    _all: OwnedSemaphorePermit,
+    _link: FairSlot<Target>,
+    _all: FairSlot<Link>,
 }
 
 impl ConcurrencyLimits {
@@ -46,7 +46,7 @@ impl ConcurrencyLimits {
         per_link_max: usize,
         closed: CancellationToken,
     ) -> Self {
-        let all = Arc::new(Semaphore::new(all_max.max(1)));
+        let all = Arc::new(FairLimit::new(all_max));
         let (subscriptions, links) = (Kept::new(), Kept::new());
         Self {
             all,
@@ -77,7 +77,7 @@ impl ConcurrencyLimits {
     async fn wait(&self, target: &Target) -> Option<Permit> {
         let subscription = self.subscription(target).enter().await?;
         let link = self.link(target).enter(target).await?;
-        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        let all = Arc::clone(&self.all).enter(target.link()).await?;
         Some(Permit {
             _subscription: subscription,
             _link: link,
@@ -89,7 +89,7 @@ impl ConcurrencyLimits {
     pub(crate) fn try_enter(&self, target: &Target) -> Option<Permit> {
         let subscription = self.subscription(target).try_enter()?;
         let link = self.link(target).try_enter(target)?;
-        let all = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        let all = self.all.try_enter(target.link())?;
         Some(Permit {
             _subscription: subscription,
             _link: link,
@@ -102,9 +102,9 @@ impl ConcurrencyLimits {
             .get(target, || SubscriptionLimit::new(self.per_subscription))
     }
 
-    fn link(&self, target: &Target) -> Arc<LinkLimit> {
+    fn link(&self, target: &Target) -> Arc<FairLimit<Target>> {
         self.links
-            .get(target.link(), || LinkLimit::new(self.per_link_max))
+            .get(target.link(), || FairLimit::new(self.per_link_max))
     }
 }
 
@@ -155,6 +155,19 @@ mod tests {
         };
         assert!(poll(limits.enter(&other)).is_pending());
         drop((held, third));
+    }
+
+    /// A slow link takes three of four places over all, and the last one is another link's.
+    #[test]
+    fn slow_link_leaves_places_over_all_to_the_others() {
+        let limits = limits(4, 9, 9);
+        let slow = [0; 4].map(|_| poll(limits.enter(&link("slow"))));
+        assert_eq!(
+            slow.each_ref().map(Poll::is_ready),
+            [true, true, true, false]
+        );
+        assert!(poll(limits.enter(&link("other"))).is_ready());
+        assert!(poll(limits.enter(&link("slow"))).is_pending());
     }
 
     #[test]

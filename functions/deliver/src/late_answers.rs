@@ -16,9 +16,7 @@ use metrics::counter;
 use parking_lot::Mutex;
 use posthaste_core::attempt::BatchEvent;
 use posthaste_core::circuit::Target;
-use posthaste_core::model::{
-    LATE_ANSWER_MAX, LATE_ANSWERS_MAX, LATE_ANSWERS_PER_LINK_MAX, Link, Subscription,
-};
+use posthaste_core::model::{LATE_ANSWER_MAX, LATE_ANSWERS_PER_LINK_MAX, Link, Subscription};
 use posthaste_core::stored::layout;
 use posthaste_ports::{
     Clock, LateAnswer, ObjectStore, PortError, Ports, PutCondition, WebhookResponse,
@@ -86,16 +84,16 @@ impl Drop for Listening<'_> {
 }
 
 impl<P: Ports> LateAnswers<P> {
-    /// Late answers until `closed` is cancelled: then the requests that go on end, and no other may
-    /// go on.
-    pub(crate) fn new(state: Arc<P::Store>, clock: P::Clock, closed: CancellationToken) -> Self {
+    /// At most `max` late answers until `closed` is cancelled: then the requests that go on end,
+    /// and no other may go on.
+    pub(crate) fn new(
+        state: Arc<P::Store>,
+        clock: P::Clock,
+        max: usize,
+        closed: CancellationToken,
+    ) -> Self {
         let per_link = LATE_ANSWERS_PER_LINK_MAX;
-        let limits = ConcurrencyLimits::new(
-            LATE_ANSWERS_MAX,
-            Bound::fixed(per_link),
-            per_link,
-            closed.clone(),
-        );
+        let limits = ConcurrencyLimits::new(max, Bound::fixed(per_link), per_link, closed.clone());
         Self {
             state,
             clock,
@@ -266,6 +264,7 @@ mod tests {
         LateAnswers::new(
             Arc::clone(&world.state),
             world.clock.clone(),
+            posthaste_core::model::LATE_ANSWERS_MAX,
             world.stopped.clone(),
         )
     }

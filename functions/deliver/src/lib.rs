@@ -159,6 +159,7 @@ impl<P: Ports> Deliver<P> {
         let late_answers = Arc::new(LateAnswers::new(
             state.clone(),
             clock.clone(),
+            settings.late_answers_max,
             stopped.clone(),
         ));
         let wake = Arc::new(WakeSignaller::new(state.clone(), clock.clone()));

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use http::HeaderValue;
-use posthaste_core::model::{DeliveryLogMode, origin};
+use posthaste_core::model::{DeliveryLogMode, LATE_ANSWERS_MAX, origin};
 use tokio_util::sync::CancellationToken;
 
-use crate::concurrency::{Bound, ConcurrencyLimits, subscription_max};
+use crate::concurrency::{Bound, ConcurrencyLimits, sharer_max};
 
 /// The wait of an event that could not be tried because of us (its payload object could not be
 /// read, no socket was left), so that an outage of ours does not become a busy loop.
@@ -26,8 +26,11 @@ pub(crate) const SETTLED_AT_ONCE_MAX: usize = 100;
 /// The settings of an operator.
 #[derive(Debug, Clone)]
 pub struct DeliverSettings {
-    /// Most requests open at once, over all endpoints.
+    /// Most requests open at once, over all endpoints. A quarter of them is kept for links that
+    /// have none open.
     pub requests_max: usize,
+    /// Most requests that go on after their timeout, in all. Each holds a connection.
+    pub late_answers_max: usize,
     /// Requests open at once to one link while few wait for it.
     pub requests_per_link_start: usize,
     /// The number of requests that wait for a link for each further one that may be open.
@@ -108,7 +111,7 @@ impl DeliverSettings {
     }
 
     pub(crate) fn concurrency(&self, closed: CancellationToken) -> ConcurrencyLimits {
-        let max = subscription_max(self.requests_per_link_max);
+        let max = sharer_max(self.requests_per_link_max);
         let per_subscription = Bound::new(
             self.requests_per_link_start,
             self.waiting_per_connection,
@@ -127,6 +130,7 @@ impl Default for DeliverSettings {
     fn default() -> Self {
         Self {
             requests_max: 8192,
+            late_answers_max: LATE_ANSWERS_MAX,
             requests_per_link_start: 10,
             waiting_per_connection: 20,
             requests_per_link_max: 64,

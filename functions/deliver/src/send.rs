@@ -1,5 +1,6 @@
-//! Sends an invocation's requests, shared out over the links, so that a long queue for a slow link
-//! does not delay the requests to the others. Each request is admitted and loaded here.
+//! Sends an invocation's requests, shared out over the subscriptions, so that a long queue for a
+//! slow endpoint does not delay the requests to the others, on its own link neither. Each request is
+//! admitted and loaded here.
 
 mod attempt;
 mod judge;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use futures_util::stream::{self, StreamExt};
 use indexmap::IndexMap;
 use posthaste_core::attempt::EntryVerdict;
-use posthaste_core::model::{Link, Subscription};
+use posthaste_core::circuit::Target;
+use posthaste_core::model::Subscription;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::timeout_at;
@@ -26,8 +28,8 @@ use crate::rate_limit::RateLimiter;
 pub(crate) use attempt::Attempts;
 pub use attempt::UNANSWERED;
 
-/// Most requests of one invocation that are under way or wait for their link, over all links. Each
-/// takes some kilobytes besides its events.
+/// Most requests of one invocation that are under way or wait for their link, over all
+/// subscriptions. Each takes some kilobytes besides its events.
 const REQUESTS_PER_INVOCATION_MAX: usize = 1000;
 
 /// Sends the requests of invocations.
@@ -64,18 +66,19 @@ pub(crate) trait Settle: Sync {
 
 impl<P: Ports> Sender<P> {
     /// Makes all planned requests, and hands each attempt to `settle` as soon as it has ended. The
-    /// requests to one link begin in their order, and as many of them are under way, or wait
-    /// for the link, as is its share.
+    /// requests of one subscription begin in their order, and as many of them are under way, or wait
+    /// for its link, as is its share.
     pub(crate) async fn send_all(
         &self,
         invocation: &Invocation,
         requests: Vec<RequestPlan>,
         settle: &impl Settle,
     ) {
-        let links = by_link(requests);
-        let share = share(links.len(), self.requests_per_link_start);
+        let targets = by_target(requests);
+        let share = share(targets.len(), self.requests_per_link_start);
         let send = |request| self.send(invocation, request, settle);
-        let link = async |requests: Vec<RequestPlan>| match <[RequestPlan; 1]>::try_from(requests) {
+        let target = async |requests: Vec<RequestPlan>| match <[RequestPlan; 1]>::try_from(requests)
+        {
             // Most invocations make one request, which needs no bookkeeping.
             Ok([request]) => send(request).await,
             Err(requests) => {
@@ -84,9 +87,13 @@ impl<P: Ports> Sender<P> {
                     .await;
             }
         };
-        match <[Vec<RequestPlan>; 1]>::try_from(links) {
-            Ok([requests]) => link(requests).await,
-            Err(links) => stream::iter(links).for_each_concurrent(None, link).await,
+        match <[Vec<RequestPlan>; 1]>::try_from(targets) {
+            Ok([requests]) => target(requests).await,
+            Err(targets) => {
+                stream::iter(targets)
+                    .for_each_concurrent(None, target)
+                    .await;
+            }
         }
     }
 
@@ -158,22 +165,22 @@ impl<P: Ports> Sender<P> {
 
 /// An equal share, but no less than the link's limit at the start: then none of its slots stays
 /// free.
-fn share(links: usize, start: usize) -> usize {
-    (REQUESTS_PER_INVOCATION_MAX / links.max(1))
+fn share(targets: usize, start: usize) -> usize {
+    (REQUESTS_PER_INVOCATION_MAX / targets.max(1))
         .max(start)
         .max(1)
 }
 
-/// The requests to each link, in their order. The link of the first request comes first.
-fn by_link(requests: Vec<RequestPlan>) -> Vec<Vec<RequestPlan>> {
-    let mut links: IndexMap<Link, Vec<RequestPlan>> = IndexMap::new();
+/// The requests of each subscription on its link, in their order. That of the first request comes
+/// first.
+fn by_target(requests: Vec<RequestPlan>) -> Vec<Vec<RequestPlan>> {
+    let mut targets: IndexMap<Target, Vec<RequestPlan>> = IndexMap::new();
     for request in requests {
-        links
-            .entry(request.subscription.endpoint.link())
-            .or_default()
-            .push(request);
+        let subscription = &request.subscription;
+        let target = Target::on(subscription.endpoint.link(), subscription);
+        targets.entry(target).or_default().push(request);
     }
-    links.into_values().collect()
+    targets.into_values().collect()
 }
 
 #[cfg(test)]

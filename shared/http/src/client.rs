@@ -45,6 +45,8 @@ use crate::tls::{self, TlsSetupError};
 ///   their share.
 /// - An endpoint that never stops sending ends with an error: interim answers, and the bytes of an
 ///   answer, have a bound, also after the request has timed out.
+/// - Where all places of connections are taken, the ones that have been idle for longest are closed.
+///   A request that then finds none has [no resources left](SendFailure::Exhausted).
 /// - Neither redirects nor proxies of the environment are followed.
 pub struct HyperWebhookClient<C, N = SystemNames<C>> {
     clock: C,
@@ -146,7 +148,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         }
         let start = self.shared.names.next_turn(&link.host);
         let addresses = in_turn(&addresses, start);
-        let connection = Box::pin(dial(&self.shared.tls, &self.clock, link, &addresses)).await?;
+        let (tls, pool) = (&self.shared.tls, &*self.pool);
+        let connection = Box::pin(dial(tls, pool, &self.clock, link, &addresses)).await?;
         head(
             begun.insert(Exchange::begin(connection, rendered(request)?)),
             request,

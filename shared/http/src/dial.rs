@@ -13,12 +13,15 @@ use futures_util::{FutureExt, StreamExt};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 use posthaste_ports::Clock;
+use rustix::io::Errno;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::connection::Connection;
 use crate::failure::{failure_of, is_exhausted};
+use crate::places::Place;
+use crate::pool::Pool;
 use crate::wire::{Meter, Metered, Wire};
 
 /// Time that a connect may go unanswered before the next address is tried beside it (RFC 8305's
@@ -54,11 +57,14 @@ pub(crate) fn in_turn(addresses: &[IpAddr], start: usize) -> Vec<IpAddr> {
 /// is silent, the next is tried shortly later. Only the caller's deadline bounds a handshake.
 pub(crate) async fn dial<C: Clock>(
     tls: &TlsConnector,
+    pool: &Pool,
     clock: &C,
     link: &Link,
     addresses: &[IpAddr],
 ) -> Result<Box<Connection>, SendFailure> {
-    let mut race = Race::new(clock, addresses, |address| connect(address, link.port));
+    let mut race = Race::new(clock, addresses, |address| {
+        connect(pool, address, link.port)
+    });
     let mut failure = SendFailure::Socket;
     while let Some((address, stream)) = race.next_connected().await {
         match open(tls, link, stream, address).await {
@@ -76,17 +82,19 @@ pub(crate) async fn dial<C: Clock>(
     })
 }
 
-async fn connect(address: IpAddr, port: u16) -> io::Result<TcpStream> {
+/// A connected socket and its place. Having no place is having no descriptor.
+async fn connect(pool: &Pool, address: IpAddr, port: u16) -> io::Result<(TcpStream, Place)> {
+    let place = pool.place().ok_or_else(|| io::Error::from(Errno::MFILE))?;
     let stream = TcpStream::connect((address, port)).await?;
     // A request is one write; waiting for more of it would only delay the answer.
     stream.set_nodelay(true)?;
-    Ok(stream)
+    Ok((stream, place))
 }
 
 async fn open(
     tls: &TlsConnector,
     link: &Link,
-    stream: TcpStream,
+    stream: (TcpStream, Place),
     address: IpAddr,
 ) -> Result<Box<Connection>, SendFailure> {
     let meter = Meter::new();

@@ -7,6 +7,7 @@ mod dial;
 mod failure;
 mod interim;
 mod names;
+mod places;
 mod pool;
 mod request;
 mod settings;

@@ -11,6 +11,7 @@ use posthaste_core::model::Link;
 use posthaste_ports::Clock;
 
 use crate::connection::{Connection, Moment};
+use crate::places::{Place, Places};
 use crate::settings::ClientSettings;
 
 /// Time between checks of idle connections, so that a connection that its peer has closed does not
@@ -26,6 +27,7 @@ pub(crate) struct Pool {
     per_link_max: usize,
     total_max: usize,
     kept: Duration,
+    places: Places,
     state: Mutex<State>,
 }
 
@@ -51,7 +53,24 @@ impl Pool {
             per_link_max: settings.idle_per_link_max,
             total_max: settings.idle_max,
             kept: settings.idle_kept,
+            places: Places::new(settings.connections_max),
             state: Mutex::default(),
+        }
+    }
+
+    /// A place for a new connection. Where there is none, the connections that have been idle for
+    /// longest are closed. `None` if all are in use.
+    pub(crate) fn place(&self) -> Option<Place> {
+        loop {
+            if let Some(place) = self.places.take() {
+                return Some(place);
+            }
+            let closed = {
+                let mut state = self.state.lock();
+                let part = state.total.div_ceil(CLOSED_PART);
+                (part > 0).then(|| state.pop_oldest(part))
+            };
+            drop(closed?);
         }
     }
 

@@ -72,6 +72,8 @@ pub struct ClientSettings {
     /// A PEM file with root certificates that are trusted beside the platform's: a company's own
     /// authority.
     pub extra_root_file: Option<PathBuf>,
+    /// Connections in all, idle ones included. Each is one file descriptor.
+    pub connections_max: usize,
     /// Idle connections kept per link.
     pub idle_per_link_max: usize,
     /// Idle connections kept in all.
@@ -90,6 +92,7 @@ impl Default for ClientSettings {
         Self {
             addresses: AddressPolicy::default(),
             extra_root_file: None,
+            connections_max: usize::MAX,
             idle_per_link_max: IDLE_PER_LINK_MAX_DEFAULT,
             idle_max: IDLE_MAX_DEFAULT,
             idle_kept: IDLE_KEPT_DEFAULT,

@@ -13,6 +13,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 use crate::interim::InterimAnswers;
+use crate::places::Place;
 use crate::settings::ANSWER_WIRE_BYTES_MAX;
 
 /// Reads of a socket in one turn of its task. A task has 128 of all its sockets (tokio's budget);
@@ -84,13 +85,19 @@ fn too_much(text: &'static str) -> Error {
 /// A socket whose bytes are counted, below TLS: a session that sends nothing but its own messages
 /// ends too.
 pub(crate) struct Metered {
+    // Closed before its place is given back.
     stream: TcpStream,
     meter: Arc<Meter>,
+    _place: Place,
 }
 
 impl Metered {
-    pub(crate) fn new(stream: TcpStream, meter: Arc<Meter>) -> Self {
-        Self { stream, meter }
+    pub(crate) fn new((stream, place): (TcpStream, Place), meter: Arc<Meter>) -> Self {
+        Self {
+            stream,
+            meter,
+            _place: place,
+        }
     }
 }
 
@@ -207,7 +214,8 @@ mod tests {
         let (mut peer, _) = listener.accept().await.unwrap();
         peer.write_all(&[0; 100]).await.unwrap();
         stream.readable().await.unwrap();
-        (Metered::new(stream, Meter::new()), peer)
+        let place = crate::places::Places::new(1).take().unwrap();
+        (Metered::new((stream, place), Meter::new()), peer)
     }
 
     /// The number of bytes that are read one by one, and how the reading ended.

@@ -1,18 +1,21 @@
-//! Connections without end: silent ones do not keep others out, and the operator of the server
-//! always gets in.
+//! Connections without end: silent ones do not keep others out, nor do those to slow endpoints, and
+//! the operator of the server always gets in.
 
 use std::io::{ErrorKind, Read, Write};
 use std::iter::repeat_n;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 use posthaste_tests::api::CLOUD_EVENT;
-use posthaste_tests::events::cloud_event;
+use posthaste_tests::binary::posthaste;
+use posthaste_tests::endpoint::{Answer, Endpoint};
+use posthaste_tests::events::{cloud_event, subscription_with};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
-use serde_json::json;
+use serde_json::{Map, json};
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
@@ -242,4 +245,51 @@ fn operators_are_answered_while_every_place_for_requests_is_taken() {
         assert_eq!(&answer, b"HTTP/1.1 200");
     }
     publish().expect(200);
+}
+
+/// 150 slow endpoints want far more connections than 256 open files allow. They have those that are
+/// theirs, 22 at once, and operators and producers have the others.
+#[test]
+fn slow_endpoints_take_no_descriptor_of_anybody_else() {
+    const ENDPOINTS: usize = 150;
+    const AT_ONCE: usize = 22;
+    let home = Home::new();
+    let mut limited = Command::new("sh");
+    let script = "ulimit -n 256; exec \"$0\" \"$@\"";
+    limited.args(["-c", script]).arg(posthaste());
+    let server = Server::start_by(limited, home.path(), &[]);
+    let endpoints: Vec<_> = (0..ENDPOINTS).map(|_| Endpoint::start()).collect();
+    let subscriptions = endpoints.iter().enumerate().map(|(at, endpoint)| {
+        endpoint.script("/a", [Answer::Held(204)]);
+        let patient = json!({ "endpoint": { "timeout": "PT1M" } });
+        (
+            format!("s{at}"),
+            subscription_with(&endpoint.url("/a"), &patient),
+        )
+    });
+    let settings = subscriptions.collect::<Map<_, _>>();
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": settings }));
+    let received = || {
+        let all = endpoints.iter().map(|endpoint| endpoint.all().len());
+        all.sum::<usize>()
+    };
+    for id in 0..10 {
+        topic.publish(&cloud_event(&id.to_string()));
+    }
+    wait_until("all connections are taken", || {
+        (received() >= AT_ONCE).then_some(())
+    });
+    topic.publish(&cloud_event("last"));
+    server
+        .api()
+        .send("GET", "/health", &[], b"")
+        .expect("health is answered")
+        .expect(200);
+    assert_eq!(received(), AT_ONCE);
+    endpoints.iter().for_each(Endpoint::open);
+    wait_until("all events arrive", || {
+        (received() == ENDPOINTS * 11).then_some(())
+    });
 }

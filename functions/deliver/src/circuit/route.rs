@@ -271,7 +271,8 @@ impl<P: Ports> Circuit<P> {
         // Where the link is recovering, all of its subscriptions share what it may get.
         let is_link = matches!(self.look(&link, false).await, CircuitDecision::Ramp { .. });
         let recovering = if is_link { link } else { route.target.clone() };
-        route.ramp = self.counts.ramps.try_enter(recovering, at_once);
+        let ramps = &self.counts.ramps;
+        route.ramp = ramps.try_enter(recovering, &route.target, at_once);
         if route.ramp.is_some() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use crate::testing::{
 use posthaste_core::attempt::Jitter;
 
 #[test]
-fn links_share_equally_and_each_fills_its_limit() {
+fn subscriptions_share_equally_and_each_fills_its_limit() {
     assert_eq!(share(0, 10), 1000);
     assert_eq!(share(1, 10), 1000);
     assert_eq!(share(3, 10), 333);
@@ -24,7 +24,7 @@ fn links_share_equally_and_each_fills_its_limit() {
 }
 
 #[test]
-fn requests_keep_their_order_by_link() {
+fn requests_keep_their_order_by_subscription() {
     let at = |name, url: &str| subscription_named(name, json!({ "endpoint": { "url": url } }));
     let (a, b) = (
         at("a", "https://a.example.com/1"),
@@ -40,16 +40,17 @@ fn requests_keep_their_order_by_link() {
             subscription,
         )
     };
-    let jobs = [of(&a), of(&b), of(&c)];
-    let links = by_link(plan(&jobs, |_, _| false, || Jitter::new(0.0)));
-    let names = |link: &Vec<RequestPlan>| {
-        link.iter()
+    let jobs = [of(&a), of(&b), of(&c), of(&a)];
+    let targets = by_target(plan(&jobs, |_, _| false, || Jitter::new(0.0)));
+    let names = |target: &Vec<RequestPlan>| {
+        target
+            .iter()
             .map(|request| request.subscription.name.to_string())
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        links.iter().map(names).collect::<Vec<_>>(),
-        [vec!["a", "c"], vec!["b"]]
+        targets.iter().map(names).collect::<Vec<_>>(),
+        [vec!["a", "a"], vec!["b"], vec!["c"]]
     );
 }
 
@@ -69,7 +70,12 @@ fn sender(world: &World) -> Sender<TestPorts> {
         world.clock.clone(),
         DeliverSettings::default(),
     );
-    let late_answers = LateAnswers::new(Arc::clone(state), clock.clone(), world.stopped.clone());
+    let late_answers = LateAnswers::new(
+        Arc::clone(state),
+        clock.clone(),
+        settings.late_answers_max,
+        world.stopped.clone(),
+    );
     Sender {
         limits: settings.concurrency(world.stopped.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),

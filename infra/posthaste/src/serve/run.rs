@@ -37,8 +37,7 @@ pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandErro
     );
     huge_pages::turn_off();
     let files_max = descriptors::raise_limit();
-    let requests = &mut settings.connections.requests_max;
-    *requests = descriptors::requests_max(*requests, files_max);
+    descriptors::divide(settings.connections.requests_max, files_max).bound(&mut settings);
     let runtime = server_runtime().map_err(ServeError::Process)?;
     let ended = runtime.block_on(serve(&settings, files));
     runtime.shutdown_timeout(BLOCKING_AT_END_MAX);

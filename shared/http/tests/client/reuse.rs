@@ -357,6 +357,48 @@ async fn the_connection_that_was_idle_for_longest_makes_room_for_another() {
 }
 
 #[tokio::test]
+async fn idle_connections_give_their_places_to_new_ones() {
+    let held = || [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
+    let start = async || Endpoint::start(vec![held(), held()]).await;
+    let [first, second, third] = [start().await, start().await, start().await];
+    let settings = ClientSettings {
+        connections_max: 2,
+        ..on_loopback()
+    };
+    let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
+    for endpoint in [&first, &second, &third, &third, &second, &first] {
+        assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+        assert!(client.idle_connections() <= 2);
+    }
+    assert_eq!(
+        [&first, &second, &third].map(Endpoint::connections),
+        [2, 1, 1]
+    );
+}
+
+#[tokio::test]
+async fn request_without_a_place_is_not_its_endpoint_s_fault() {
+    let busy = Endpoint::start(vec![vec![Step::Read, Step::Hang]]).await;
+    let other = Endpoint::start(vec![exchange(OK)]).await;
+    let settings = ClientSettings {
+        connections_max: 1,
+        ..on_loopback()
+    };
+    let client = HyperWebhookClient::new(settings, SystemClock).unwrap();
+    let (held, url) = (client.clone(), busy.url());
+    let holding = tokio::spawn(async move { send(&held, &url).await });
+    busy.step_done().await;
+    assert_eq!(
+        send(&client, &other.url()).await,
+        Err(SendFailure::Exhausted)
+    );
+    assert_eq!(other.connections(), 0);
+    holding.abort();
+    assert!(holding.await.unwrap_err().is_cancelled());
+    assert_eq!(send(&client, &other.url()).await, answered(200, "ok"));
+}
+
+#[tokio::test]
 async fn a_full_pool_closes_several_that_were_idle_for_longest() {
     let held = [exchange(OK), exchange(OK), vec![Step::Hang]].concat();
     let (old, young) = (

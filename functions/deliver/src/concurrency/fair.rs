@@ -1,112 +1,135 @@
-//! The limit of one link. A quarter of its slots is kept for subscriptions that have no request
-//! open, so that one hanging endpoint cannot take all of them.
+//! A limit that several share: the subscriptions of a link, or the links of all. A quarter of its
+//! slots is kept for those that have no request open, so that one hanging endpoint cannot take all
+//! of them, and a free slot goes to the one that has had none for longest.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use posthaste_core::circuit::Target;
 use tokio::sync::oneshot;
 
-/// The share of slots that is kept for subscriptions that have none: one in four, 16 of 64.
+/// The share of slots that is kept for sharers that have none: one in four, 16 of 64.
 const KEPT_ONE_IN: usize = 4;
 
-/// Most slots that one subscription may have, of a link's `max`.
-pub(crate) fn subscription_max(max: usize) -> usize {
+/// Most slots that one sharer may have, of `max`.
+pub(crate) fn sharer_max(max: usize) -> usize {
     (max - max / KEPT_ONE_IN).max(1)
 }
 
-/// The limit of one link.
+/// A key of those that share a limit.
+pub(super) trait Sharer: Clone + Eq + Hash {}
+
+impl<K: Clone + Eq + Hash> Sharer for K {}
+
+/// A limit that several share, each by its key.
 #[derive(Debug)]
-pub(super) struct LinkLimit {
+pub(super) struct FairLimit<K: Sharer> {
     max: usize,
-    slots: Mutex<Slots>,
+    slots: Mutex<Slots<K>>,
 }
 
-#[derive(Debug, Default)]
-struct Slots {
+#[derive(Debug)]
+struct Slots<K: Sharer> {
     /// Open requests in all.
     taken: usize,
-    /// Subscriptions with open or waiting requests.
-    queues: BTreeMap<Target, Queue>,
-    /// Subscriptions with waiting requests; the one that is served next comes first.
-    ranked: BTreeMap<Rank, Target>,
-    waited_ever: u64,
+    /// Sharers with open or waiting requests.
+    queues: HashMap<K, Queue<K>>,
+    /// Sharers with waiting requests; the one that is served next comes first.
+    ranked: BTreeMap<Rank, K>,
+    /// Requests that were opened or began to wait.
+    turns: u64,
 }
 
-/// The requests of one subscription.
-#[derive(Debug, Default)]
-struct Queue {
+/// The requests of one sharer.
+#[derive(Debug)]
+struct Queue<K: Sharer> {
     open: usize,
+    /// The turn in which it had a slot last, or began to wait for its first.
+    served: u64,
     /// Waiting requests, in the order in which they came.
-    waiting: VecDeque<Waiter>,
+    waiting: VecDeque<Waiter<K>>,
 }
 
-/// The open requests of a subscription, and when the first that waits came, which no two have in
-/// common.
-type Rank = (usize, u64);
+/// The place of a sharer among those that wait: one with fewer open requests comes first, then the
+/// one that has had no slot for longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    open: usize,
+    served: u64,
+    /// No two have it in common.
+    came: u64,
+}
 
 /// A request that waits for a slot.
 #[derive(Debug)]
-struct Waiter {
+struct Waiter<K: Sharer> {
     came: u64,
-    slot: oneshot::Sender<LinkSlot>,
+    slot: oneshot::Sender<FairSlot<K>>,
 }
 
-/// The right to one request to a link. Dropping it gives it back.
+/// The right to one request. Dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct LinkSlot {
-    limit: Arc<LinkLimit>,
-    target: Target,
+pub(super) struct FairSlot<K: Sharer> {
+    limit: Arc<FairLimit<K>>,
+    sharer: K,
 }
 
-impl LinkLimit {
+impl<K: Sharer> FairLimit<K> {
     pub(super) fn new(max: usize) -> Self {
+        let slots = Slots {
+            taken: 0,
+            queues: HashMap::new(),
+            ranked: BTreeMap::new(),
+            turns: 0,
+        };
         Self {
             max: max.max(1),
-            slots: Mutex::default(),
+            slots: Mutex::new(slots),
         }
     }
 
     /// Waits for a slot.
-    pub(super) async fn enter(self: Arc<Self>, target: &Target) -> Option<LinkSlot> {
+    pub(super) async fn enter(self: Arc<Self>, sharer: &K) -> Option<FairSlot<K>> {
         let slot = {
             let mut slots = self.slots.lock();
-            if slots.may_enter(target, self.max) {
-                return Some(self.take(&mut slots, target));
+            if slots.may_enter(sharer, self.max) {
+                return Some(self.take(&mut slots, sharer));
             }
-            slots.wait(target)
+            slots.wait(sharer)
         };
         slot.await.ok()
     }
 
     /// A free slot, if there is one.
-    pub(super) fn try_enter(self: &Arc<Self>, target: &Target) -> Option<LinkSlot> {
+    pub(super) fn try_enter(self: &Arc<Self>, sharer: &K) -> Option<FairSlot<K>> {
         let mut slots = self.slots.lock();
         slots
-            .may_enter(target, self.max)
-            .then(|| self.take(&mut slots, target))
+            .may_enter(sharer, self.max)
+            .then(|| self.take(&mut slots, sharer))
     }
 
-    fn take(self: &Arc<Self>, slots: &mut Slots, target: &Target) -> LinkSlot {
+    fn take(self: &Arc<Self>, slots: &mut Slots<K>, sharer: &K) -> FairSlot<K> {
         slots.taken += 1;
-        slots.change(target, |queue| queue.open += 1);
-        self.slot(target.clone())
+        let turn = slots.next_turn();
+        slots.change(sharer, |queue| queue.open(turn));
+        self.slot(sharer.clone())
     }
 
     /// A slot that is counted as taken.
-    fn slot(self: &Arc<Self>, target: Target) -> LinkSlot {
-        LinkSlot {
+    fn slot(self: &Arc<Self>, sharer: K) -> FairSlot<K> {
+        FairSlot {
             limit: Arc::clone(self),
-            target,
+            sharer,
         }
     }
 
     /// Gives a slot back, and hands free ones to waiting requests.
-    fn give_back(self: &Arc<Self>, target: &Target) {
+    fn give_back(self: &Arc<Self>, sharer: &K) {
         let mut slots = self.slots.lock();
         slots.taken -= 1;
-        slots.change(target, |queue| queue.open -= 1);
+        let turn = slots.next_turn();
+        slots.change(sharer, |queue| queue.close(turn));
         let mut given = Vec::new();
         while let Some((next, waiter)) = slots.next(self.max) {
             given.push((waiter, self.slot(next)));
@@ -119,96 +142,127 @@ impl LinkLimit {
     }
 }
 
-impl Slots {
-    /// Whether a subscription with `open` open requests may have one more.
-    fn has_room(&self, open: usize, max: usize) -> bool {
-        self.taken
-            < if open == 0 {
-                max
-            } else {
-                subscription_max(max)
-            }
+impl<K: Sharer> Slots<K> {
+    fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
     }
 
-    /// Whether a new request may open at once. Requests of its subscription that already wait come
+    /// Whether a sharer with `open` open requests may have one more.
+    fn has_room(&self, open: usize, max: usize) -> bool {
+        self.taken < if open == 0 { max } else { sharer_max(max) }
+    }
+
+    /// Whether a new request may open at once. Requests of its sharer that already wait come
     /// before it.
-    fn may_enter(&self, target: &Target, max: usize) -> bool {
-        let queue = self.queues.get(target);
+    fn may_enter(&self, sharer: &K, max: usize) -> bool {
+        let queue = self.queues.get(sharer);
         queue.is_none_or(|queue| queue.waiting.is_empty())
             && self.has_room(queue.map_or(0, |it| it.open), max)
     }
 
-    fn wait(&mut self, target: &Target) -> oneshot::Receiver<LinkSlot> {
+    fn wait(&mut self, sharer: &K) -> oneshot::Receiver<FairSlot<K>> {
         let (slot, given) = oneshot::channel();
-        self.waited_ever += 1;
-        let waiter = Waiter {
-            came: self.waited_ever,
-            slot,
-        };
-        self.change(target, |queue| queue.waiting.push_back(waiter));
+        let came = self.next_turn();
+        let waiter = Waiter { came, slot };
+        self.change(sharer, |queue| queue.wait(waiter));
         given
     }
 
-    /// Opens the waiting request that is served next, if it may be. Its subscription is the one
-    /// with the fewest open requests, and among equals the one that has waited longest.
-    /// Requests that have given up are removed when they come to the front, so that no search
-    /// over all queues is needed.
-    fn next(&mut self, max: usize) -> Option<(Target, Waiter)> {
+    /// Opens the waiting request that is served next, if it may be. Requests that have given up are removed when they come to
+    /// the front, so that no search over all queues is needed.
+    fn next(&mut self, max: usize) -> Option<(K, Waiter<K>)> {
         loop {
-            let ((open, _), target) = self.ranked.first_key_value()?;
-            if !self.has_room(*open, max) {
+            let (rank, sharer) = self.ranked.first_key_value()?;
+            if !self.has_room(rank.open, max) {
                 return None;
             }
-            let target = target.clone();
-            let waiter = self.change(&target, |queue| {
+            let sharer = sharer.clone();
+            let turn = self.next_turn();
+            let waiter = self.change(&sharer, |queue| {
                 let waiter = queue
                     .waiting
                     .pop_front()
                     .filter(|waiter| !waiter.slot.is_closed());
-                queue.open += usize::from(waiter.is_some());
+                if waiter.is_some() {
+                    queue.open(turn);
+                }
                 waiter
             });
             if let Some(waiter) = waiter {
                 self.taken += 1;
-                return Some((target, waiter));
+                return Some((sharer, waiter));
             }
         }
     }
 
-    /// Changes a subscription's requests, and ranks it again.
-    fn change<T>(&mut self, target: &Target, change: impl FnOnce(&mut Queue) -> T) -> T {
-        let queue = self.queues.entry(target.clone()).or_default();
+    /// Changes a sharer's requests, and ranks it again.
+    fn change<T>(&mut self, sharer: &K, change: impl FnOnce(&mut Queue<K>) -> T) -> T {
+        let queue = self.queues.entry(sharer.clone()).or_insert_with(Queue::new);
         let before = queue.rank();
         let changed = change(queue);
         let after = queue.rank();
         if queue.open == 0 && queue.waiting.is_empty() {
-            self.queues.remove(target);
+            self.queues.remove(sharer);
         }
         if before != after {
             let known = before.and_then(|rank| self.ranked.remove(&rank));
-            let target = || known.unwrap_or_else(|| target.clone());
-            self.ranked.extend(after.map(|rank| (rank, target())));
+            let sharer = || known.unwrap_or_else(|| sharer.clone());
+            self.ranked.extend(after.map(|rank| (rank, sharer())));
         }
         changed
     }
 }
 
-impl Queue {
-    /// The rank of the subscription; `None` if it has no waiting request.
+impl<K: Sharer> Queue<K> {
+    fn new() -> Self {
+        Self {
+            open: 0,
+            served: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Opens a request in this turn.
+    fn open(&mut self, turn: u64) {
+        self.open += 1;
+        self.served = turn;
+    }
+
+    /// Ends an open request in this turn.
+    fn close(&mut self, turn: u64) {
+        self.open -= 1;
+        self.served = turn;
+    }
+
+    fn wait(&mut self, waiter: Waiter<K>) {
+        if self.open == 0 && self.waiting.is_empty() {
+            self.served = waiter.came;
+        }
+        self.waiting.push_back(waiter);
+    }
+
+    /// The rank of the sharer; `None` if it has no waiting request.
     fn rank(&self) -> Option<Rank> {
-        Some((self.open, self.waiting.front()?.came))
+        let came = self.waiting.front()?.came;
+        Some(Rank {
+            open: self.open,
+            served: self.served,
+            came,
+        })
     }
 }
 
-impl Drop for LinkSlot {
+impl<K: Sharer> Drop for FairSlot<K> {
     fn drop(&mut self) {
-        self.limit.give_back(&self.target);
+        self.limit.give_back(&self.sharer);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posthaste_core::circuit::Target;
     use posthaste_ports::Entropy;
     use posthaste_testkit::SeededEntropy;
     use std::future::Future;
@@ -218,12 +272,12 @@ mod tests {
     const MAX: usize = 64;
 
     /// A request that waits for its slot.
-    type Waiting = Pin<Box<dyn Future<Output = Option<LinkSlot>>>>;
+    type Waiting = Pin<Box<dyn Future<Output = Option<FairSlot<Target>>>>>;
 
     /// Requests to one link.
     struct Requests {
-        limit: Arc<LinkLimit>,
-        open: Vec<(usize, LinkSlot)>,
+        limit: Arc<FairLimit<Target>>,
+        open: Vec<(usize, FairSlot<Target>)>,
         waiting: Vec<(usize, Waiting)>,
     }
 
@@ -234,7 +288,7 @@ mod tests {
     impl Requests {
         fn new() -> Self {
             Self {
-                limit: Arc::new(LinkLimit::new(MAX)),
+                limit: Arc::new(FairLimit::new(MAX)),
                 open: Vec::new(),
                 waiting: Vec::new(),
             }
@@ -287,7 +341,7 @@ mod tests {
                 slots
                     .ranked
                     .keys()
-                    .all(|(open, _)| !slots.has_room(*open, MAX))
+                    .all(|rank| !slots.has_room(rank.open, MAX))
             );
             assert_eq!(
                 slots.taken,
@@ -298,10 +352,7 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_slots_is_kept() {
-        assert_eq!(
-            [64, 16, 4, 3, 1, 0].map(subscription_max),
-            [48, 12, 3, 3, 1, 1]
-        );
+        assert_eq!([64, 16, 4, 3, 1, 0].map(sharer_max), [48, 12, 3, 3, 1, 1]);
     }
 
     #[test]
@@ -330,6 +381,25 @@ mod tests {
             queue.finish(0);
         }
         assert_eq!((queue.open(0), queue.open(1)), (24, 24));
+    }
+
+    /// All slots are taken by endpoints that are slow and have more to do. The next free slot is a
+    /// newcomer's, and then those get one that had theirs longest ago.
+    #[test]
+    fn newcomer_comes_before_those_that_were_served() {
+        let mut queue = Requests::new();
+        queue.come(0, 48);
+        for slow in 1..=16 {
+            queue.come(slow, 3);
+        }
+        queue.come(99, 1);
+        queue.finish(1);
+        assert_eq!((queue.open(1), queue.open(99)), (0, 1));
+        queue.finish(2);
+        assert_eq!((queue.open(1), queue.open(2)), (1, 0));
+        queue.finish(99);
+        assert_eq!((queue.open(1), queue.open(2)), (1, 1));
+        queue.check();
     }
 
     #[test]
@@ -378,7 +448,7 @@ mod tests {
                 assert!(queue.open.len() < MAX);
                 assert_eq!(queue.limit.slots.lock().taken, queue.open.len());
                 // No waiting request could be open.
-                assert!(queue.waiting.is_empty() || queue.open.len() >= subscription_max(MAX));
+                assert!(queue.waiting.is_empty() || queue.open.len() >= sharer_max(MAX));
                 queue.come(99, 1);
                 assert_eq!(queue.open(99), 1);
                 queue.finish(99);
