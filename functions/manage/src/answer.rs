@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::TopicName;
 use posthaste_delivery_log::LogError;
+use posthaste_ports::validate::Refusal;
 use posthaste_ports::{ErrorKind, Object, PortError};
 use posthaste_services::{LinksError, UpdateError};
 use serde::Serialize;
@@ -175,6 +176,10 @@ pub(crate) fn listed(read: Result<Option<Object>, PortError>) -> Result<Option<O
 /// The problem of a store that fails. `remedy` tells the operator what to do if the object is
 /// damaged.
 pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
+    if let Some(problem) = refused(error) {
+        tracing::info!(error = error as &dyn Error, "a store was not asked");
+        return problem;
+    }
     tracing::error!(error = error as &dyn Error, "a store failed");
     match error.kind {
         ErrorKind::Full => Problem::new(ProblemKind::StorageFull),
@@ -190,6 +195,14 @@ pub(crate) fn store_problem(error: &PortError, remedy: &str) -> Problem {
         } => unavailable().retry_after(wait),
         _ => unavailable(),
     }
+}
+
+/// The problem of a request that broke a limit of the port, which refused it unasked: it is the
+/// caller's, and trying again does not help. `None` for what a service refused, which may be wrongly
+/// set up.
+fn refused(error: &PortError) -> Option<Problem> {
+    let refusal = error.source()?.downcast_ref::<Refusal>()?;
+    Some(Problem::new(ProblemKind::BadRequest).detail(refusal.to_string()))
 }
 
 /// The problem of a topic's record that the store does not return. The remedy of a damaged one may

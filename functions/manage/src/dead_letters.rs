@@ -11,7 +11,7 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{DeadLetterPage, IsoTimestamp};
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::stored::{WrittenIn, layout};
-use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports};
+use posthaste_ports::{ObjectStore, Ports};
 use serde::Deserialize;
 
 pub(crate) use self::owners::Scope;
@@ -174,16 +174,9 @@ pub(crate) async fn show_dead_letter<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<DeadLetterPath>,
 ) -> Result<Response, ApiError> {
-    let object = match manage.dead_letters.get(&path.key).await {
-        Ok(object) => object,
-        // A store refuses only keys that no object can have.
-        Err(PortError {
-            kind: ErrorKind::Invalid,
-            ..
-        }) => None,
-        Err(error) => return Err(error.into()),
-    };
-    let object = object
+    let object = manage
+        .letter_object(&path.key)
+        .await?
         .ok_or_else(|| Problem::new(ProblemKind::NotFound).detail("there is no such object"))?;
     if let Some((topic, subscription)) = layout::dead_letter_owner(&path.key) {
         manage.note_dead_letter_read(&topic, &subscription).await;

@@ -32,6 +32,15 @@ pub(crate) struct Letters {
 }
 
 impl<P: Ports> Manage<P> {
+    /// The dead-letter object of a key that a caller named. `None` also where the store refuses the
+    /// key: then no object can have it.
+    pub(crate) async fn letter_object(&self, key: &str) -> Result<Option<Object>, PortError> {
+        match self.dead_letters.get(key).await {
+            Err(error) if error.kind == ErrorKind::Invalid => Ok(None),
+            read => read,
+        }
+    }
+
     /// Reads an object, and selects from its letters.
     pub(crate) async fn letters(
         &self,
@@ -39,18 +48,11 @@ impl<P: Ports> Manage<P> {
         selection: &Selection,
         receiver: &Receiver,
     ) -> Result<Letters, ApiError> {
-        let object = async {
-            match self.dead_letters.get(key).await {
-                // A store refuses only keys that no object can have.
-                Err(PortError {
-                    kind: ErrorKind::Invalid,
-                    ..
-                }) => Ok(None),
-                object => object,
-            }
-        };
-        let (object, resolved) =
-            try_join(object, resolved_letters(&self.dead_letters, key)).await?;
+        let (object, resolved) = try_join(
+            self.letter_object(key),
+            resolved_letters(&self.dead_letters, key),
+        )
+        .await?;
         let Some(Object { bytes, .. }) = object else {
             return Ok(Letters::broken("there is no such object"));
         };

@@ -4,6 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::model::{NAME_BYTES_MAX, is_object_key};
 
 /// Most items on one page, when the client does not say.
 const PAGE_ITEMS_DEFAULT: usize = 100;
@@ -36,6 +37,14 @@ impl Page {
     }
 }
 
+/// The key after which a page of the objects under `prefix` begins, if a page of them gave it.
+pub(crate) fn after_in(prefix: &str, after: Option<String>) -> Result<Option<String>, Problem> {
+    match after {
+        Some(after) if !after.starts_with(prefix) || !is_object_key(&after) => Err(bad_cursor()),
+        after => Ok(after),
+    }
+}
+
 /// The cursor of a page that begins after `key`.
 pub(crate) fn cursor(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key)
@@ -43,14 +52,14 @@ pub(crate) fn cursor(key: &str) -> String {
 
 /// The beginning of names of topics or subscriptions, in lower case.
 pub(crate) fn folded_prefix(prefix: &str) -> Result<String, Problem> {
-    if prefix
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    {
+    let is_in_names = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if prefix.len() <= NAME_BYTES_MAX && prefix.bytes().all(is_in_names) {
         return Ok(prefix.to_ascii_lowercase());
     }
-    let detail =
-        "expected letters, digits and hyphens, as in the names of topics and subscriptions";
+    let detail = format!(
+        "expected at most {NAME_BYTES_MAX} letters, digits and hyphens, as in the names of topics and \
+         subscriptions"
+    );
     Err(Problem::new(ProblemKind::BadRequest)
         .member("prefix")
         .detail(detail))

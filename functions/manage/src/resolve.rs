@@ -12,19 +12,22 @@ use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::UpdateError;
 use posthaste_services::replay::letter_objects;
-use posthaste_services::resolved::resolve_letters;
+use posthaste_services::resolved::{can_be_resolved, resolve_letters};
 
 use crate::answer::{Answer, ApiError, JsonResponse, conflict};
 use crate::document::{BadRequests, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::letters::{Letters, Receiver, fail};
 use crate::manage::{Manage, Managed};
-use crate::paging::{Page, cursor};
+use crate::paging::{Page, after_in, cursor};
 use crate::replays::bad_settings;
 
 /// Longest time for one request. Work that begins just before its end still ends before the
 /// request's time limit.
 const WORKING_TIME: Duration = Duration::from_secs(8);
+
+/// Why letters of an object cannot be resolved.
+const KEY_TOO_LONG: &str = "the object's key is too long for a list of its resolved letters; only the whole object can be deleted";
 
 /// Most objects of one request, so that it ends even if the clock stands still.
 const OBJECTS_MAX: usize = 1000;
@@ -101,6 +104,7 @@ impl<P: Ports> Manage<P> {
         let now = self.clock.now();
         let selection = Selection::new(&path.topic, &path.name, &request, now);
         let selection = selection.map_err(|error| bad_settings(&error))?;
+        let after = after_in(selection.prefix(), after)?;
         let receiver = receiver.unwrap_or((Schema::default(), Created::UNKNOWN));
         let answer = self
             .work(
@@ -199,6 +203,11 @@ impl<P: Ports> Manage<P> {
         if selected.is_empty() {
             return Ok(());
         }
+        if !is_deleted && !can_be_resolved(key) {
+            let broken = vec![(None, KEY_TOO_LONG.to_owned())];
+            fail(broken, key, (&mut answer.failed, &mut answer.failures));
+            return Ok(());
+        }
         answer.events += u64::try_from(selected.len()).unwrap_or(u64::MAX);
         answer.objects += 1;
         answer.deleted_objects += u64::from(is_deleted);
@@ -208,7 +217,10 @@ impl<P: Ports> Manage<P> {
         if is_deleted {
             // The letters first: a list of resolved letters without them says nothing.
             self.dead_letters.delete(key).await?;
-            return Ok(self.dead_letters.delete(&layout::resolved(key)).await?);
+            if can_be_resolved(key) {
+                self.dead_letters.delete(&layout::resolved(key)).await?;
+            }
+            return Ok(());
         }
         let places = selected.into_iter().map(|(index, _)| index).collect();
         resolve_letters(&self.dead_letters, key, &places)

@@ -16,7 +16,7 @@ use crate::document::{
 use crate::extract::{JsonBody, Path, Query, TopicPath};
 use crate::health_changes::HealthChanges;
 use crate::manage::{Manage, Managed, below};
-use crate::paging::{Page, cursor, folded_prefix};
+use crate::paging::{Page, after_in, cursor, folded_prefix};
 
 /// The query of topics.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -45,6 +45,7 @@ pub(crate) async fn list_topics<P: Ports>(
 ) -> Answer<TopicPage> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let prefix = format!("{}{}", layout::TOPICS, folded_prefix(&query.prefix)?);
+    let after = after_in(layout::TOPICS, after)?;
     let page = manage.state.list(&prefix, after.as_deref(), items).await?;
     let (mut topics, mut unreadable) = (Vec::with_capacity(page.objects.len()), Vec::new());
     for listed in page.objects {

@@ -65,7 +65,8 @@ pub struct ListPage {
 }
 
 /// Keeps whole objects under keys. Keys are 1..=1024 bytes of UTF-8 in `/`-separated segments, none
-/// of which is empty, `.` or `..`; others are refused with kind `Invalid`.
+/// of which is empty, `.` or `..`, without control characters; others are refused with kind
+/// `Invalid`.
 ///
 /// A put is atomic (a reader sees all of it or nothing) and durable when it returns; a read, or a
 /// listing, that starts after it sees it.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 use bytes::Bytes;
+use posthaste_core::model::is_object_key;
 use posthaste_core::stored::{FormatError, ResolvedLetters, layout};
 use posthaste_ports::{ErrorKind, Object, ObjectStore, PortError};
 
@@ -17,19 +18,32 @@ pub async fn resolved_letters(
     bucket: &impl ObjectStore,
     key: &str,
 ) -> Result<ResolvedLetters, PortError> {
+    if !can_be_resolved(key) {
+        return Ok(ResolvedLetters::default());
+    }
     let Some(Object { bytes, .. }) = bucket.get(&layout::resolved(key)).await? else {
         return Ok(ResolvedLetters::default());
     };
     parse(key, &bytes).map_err(|newer| PortError::caused(READING, ErrorKind::Other, newer))
 }
 
+/// Whether an object can have a list of its letters that are resolved. The key of one that others
+/// put there may be too long for the list's own key.
+pub fn can_be_resolved(key: &str) -> bool {
+    is_object_key(&layout::resolved(key))
+}
+
 /// Resolves letters of the object under `key`, and answers the number of those that were not
-/// resolved yet.
+/// resolved yet. Of an object that cannot have a list none are, and that is logged.
 pub async fn resolve_letters(
     bucket: &impl ObjectStore,
     key: &str,
     letters: &BTreeSet<usize>,
 ) -> Result<usize, UpdateError<FormatError>> {
+    if !can_be_resolved(key) {
+        tracing::warn!(key, "the key is too long to mark dead letters as resolved");
+        return Ok(0);
+    }
     let list = layout::resolved(key);
     let resolved = update(bucket, &list, |found| {
         let mut resolved = found.map_or_else(
@@ -102,6 +116,21 @@ mod tests {
             1
         );
         assert_eq!(resolved(&store).await, [2, 3, 5]);
+    }
+
+    /// No store takes the key of its list, so nothing is asked for.
+    #[tokio::test]
+    async fn letters_of_an_object_with_too_long_a_key_stay() {
+        let store = MemoryStore::default();
+        let key = format!("ORDERS/BILLING/{}", "k".repeat(1_005));
+        assert_eq!(
+            resolve_letters(&store, &key, &BTreeSet::from([1]))
+                .await
+                .unwrap(),
+            0
+        );
+        let resolved = resolved_letters(&store, &key).await.unwrap();
+        assert!(resolved.0.is_empty());
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod api;
+mod bad_keys;
 mod chance;
 mod endpoint;
 mod names;
@@ -9,6 +11,8 @@ mod wiring;
 mod worker;
 mod world;
 
+pub use api::Api;
+pub use bad_keys::{finds_no_object_under_a_long_name, refuses_bad_keys};
 pub use chance::Chance;
 pub use endpoint::{Answer, Request, ScriptedEndpoint};
 pub use names::{event, start};

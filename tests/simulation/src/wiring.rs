@@ -1,18 +1,22 @@
 //! Wiring of the functions of a world over its adapters.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::DeliveryLogMode;
+use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
+use posthaste_manage::{LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
 use posthaste_record::{Record, RecordPorts, RecordSettings};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
+use url::Url;
 
 use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::{Chance, ScriptedEndpoint, Worker};
@@ -22,6 +26,9 @@ const LOG_DELAY: Duration = Duration::from_secs(5);
 
 /// wake over a world's adapters.
 pub(crate) type WakeFunction = Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
+
+/// manage over a world's adapters.
+pub(crate) type ManageFunction = Manage<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
 
 /// The adapters of a world. Their calls are recorded and may fail.
 pub(crate) struct Wiring {
@@ -101,6 +108,34 @@ impl Wiring {
             activity: Activity::default(),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
+        })
+    }
+
+    /// manage, as an instance that knows nothing yet.
+    pub(crate) fn manage(&self, links: LinkHealth<State, ManualClock>) -> Arc<ManageFunction> {
+        Arc::new(Manage {
+            state: self.state(),
+            dead_letters: self.bucket(),
+            log: DeliveryLog::new(self.log()),
+            deliveries: self.queue(QueueName::Deliveries),
+            webhooks: self.endpoint.clone(),
+            links,
+            activity: Activity::default(),
+            clock: self.clock.clone(),
+            entropy: self.entropy.clone(),
+            admin_key: KeyDigest::of(""),
+            address_policy: AddressPolicy::default(),
+            own_publish_urls: PublishUrls::default(),
+            settings: ManageSettings {
+                publish_url: None,
+                public_url: Some(Url::parse("https://manage.example").expect("a URL")),
+                origin: HeaderValue::from_static("posthaste.example"),
+                log: LogSettings {
+                    mode: DeliveryLogMode::Payloads,
+                    retention: None,
+                    delay: LOG_DELAY,
+                },
+            },
         })
     }
 

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::names::start;
 use crate::ports::{Bucket, Faults, Log, Queue, State};
 use crate::wiring::{WakeFunction, Wiring};
-use crate::{Chance, ScriptedEndpoint, Worker};
+use crate::{Api, Chance, ScriptedEndpoint, Worker};
 
 /// The functions, wired up.
 pub struct World {
@@ -201,6 +201,11 @@ impl World {
             wiring,
             folder,
         }
+    }
+
+    /// The management API.
+    pub fn api(&self) -> Api {
+        Api::over(self.wiring.manage(self.links.clone()))
     }
 
     /// Another worker of deliver, which sees links through a book of its own, and draws its own

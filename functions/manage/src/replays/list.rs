@@ -17,7 +17,7 @@ use crate::document::{BadRequests, Problems};
 use crate::events::LIST_TIME_MAX;
 use crate::extract::Query;
 use crate::manage::{Manage, Managed};
-use crate::paging::{Page, bad_cursor, cursor};
+use crate::paging::{Page, after_in, cursor};
 
 /// Most records that a page reads, so that it ends even if the clock stands still.
 const READS_MAX: usize = 2_000;
@@ -79,9 +79,7 @@ pub(crate) async fn list_replays<P: Ports>(
     } else {
         layout::REPLAYS
     };
-    if after.as_ref().is_some_and(|after| !after.starts_with(of)) {
-        return Err(bad_cursor().into());
-    }
+    let after = after_in(of, after)?;
     let page = if query.newest_first {
         let keys = manage.newest(of, after).await?;
         manage

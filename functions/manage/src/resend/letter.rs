@@ -3,10 +3,10 @@
 use posthaste_core::api::DeadLetterPlace;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{DeliveryHistory, choose, log_text};
-use posthaste_core::model::{LetterPlace, Subscription};
+use posthaste_core::model::{LetterPlace, Subscription, is_object_key};
 use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{Restored, layout};
-use posthaste_ports::{ErrorKind, ObjectStore, PortError, Ports};
+use posthaste_ports::Ports;
 
 use super::payload::Found;
 use super::{Again, NEW_WEBHOOK_ID_OF_LETTER, former};
@@ -18,6 +18,9 @@ const KEY_BESIDE_LETTER: &str = "name the key of a delivery or a dead letter, no
 
 /// The problem of an object of others.
 const OTHER_OWNER: &str = "the object is not one of the subscription's dead letters";
+
+/// The problem of a key that no store takes.
+const NO_OBJECT: &str = "no object can have this key";
 
 impl<P: Ports> Manage<P> {
     /// The dead letter at this place. `histories` say which delivery it was, and so its
@@ -67,14 +70,10 @@ impl<P: Ports> Manage<P> {
         {
             return Err(bad("deadLetter.object", OTHER_OWNER));
         }
-        let object = match self.dead_letters.get(&place.object).await {
-            // A store refuses only keys that no object can have.
-            Err(PortError {
-                kind: ErrorKind::Invalid,
-                ..
-            }) => None,
-            object => object?,
-        };
+        if !is_object_key(&place.object) {
+            return Err(bad("deadLetter.object", NO_OBJECT));
+        }
+        let object = self.letter_object(&place.object).await?;
         let object = object.ok_or_else(|| none("there is no such object"))?;
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
         let letter = letters.into_iter().nth(place.index).and_then(Result::ok);

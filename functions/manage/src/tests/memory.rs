@@ -11,7 +11,7 @@ use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{
     Clock, ETag, Entropy, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError,
-    PutCondition, Revalidated,
+    PutCondition, Revalidated, validate,
 };
 
 /// The moment at which every object is written.
@@ -118,13 +118,7 @@ impl Memory {
 impl ObjectStore for Memory {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         self.check().await?;
-        if key.is_empty()
-            || key
-                .split('/')
-                .any(|segment| matches!(segment, "" | "." | ".."))
-        {
-            return Err(PortError::new("read an object", ErrorKind::Invalid));
-        }
+        validate::key(key).map_err(|refusal| refusal.at("read an object"))?;
         self.0.reads.fetch_add(1, Ordering::Relaxed);
         self.move_away(key);
         if let Some((clock, length)) = &*self.0.slow.lock().unwrap() {
@@ -162,6 +156,7 @@ impl ObjectStore for Memory {
         condition: PutCondition,
     ) -> Result<ETag, PortError> {
         self.check().await?;
+        validate::key(key).map_err(|refusal| refusal.at("write an object"))?;
         if let Some(kind) = *self.0.put_fault.lock().unwrap() {
             return Err(PortError::new("write an object", kind));
         }
@@ -187,6 +182,7 @@ impl ObjectStore for Memory {
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
         self.check().await?;
+        validate::key(key).map_err(|refusal| refusal.at("delete an object"))?;
         self.0.objects.lock().unwrap().remove(key);
         self.0.damaged.lock().unwrap().remove(key);
         Ok(())

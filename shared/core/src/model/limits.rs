@@ -52,6 +52,12 @@ pub const URL_BYTES_MAX: usize = 2_048;
 /// Longest id of a replay that is looked for, in bytes; those that are made are shorter.
 pub const REPLAY_ID_BYTES_MAX: usize = 128;
 
+// --- Objects ---
+
+/// Longest key of an object, in bytes of UTF-8.
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html>
+pub const OBJECT_KEY_BYTES_MAX: usize = 1024;
+
 // --- Names and the registry ---
 
 /// Longest name of a topic or subscription, in bytes.

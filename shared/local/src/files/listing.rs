@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{OBJECT_KEY_BYTES_MAX, Timestamp, is_key_text};
 use posthaste_ports::{ListPage, ObjectMeta, validate};
 
 use super::disk;
@@ -99,7 +99,8 @@ impl Walk<'_> {
             let (Ok(mut name), kind) = (entry.file_name().into_string(), entry.file_type()?) else {
                 continue;
             };
-            if name.starts_with(HIDDEN_PREFIX) || !(kind.is_dir() || kind.is_file()) {
+            let is_in_a_key = is_key_text(&name) && !name.starts_with(HIDDEN_PREFIX);
+            if !is_in_a_key || !(kind.is_dir() || kind.is_file()) {
                 continue;
             }
             if kind.is_dir() {
@@ -116,7 +117,7 @@ impl Walk<'_> {
     }
 
     fn may_match(&self, key: &str, after: &str) -> bool {
-        if key.len() > validate::KEY_BYTES_MAX {
+        if key.len() > OBJECT_KEY_BYTES_MAX {
             return false;
         }
         if key.ends_with('/') {

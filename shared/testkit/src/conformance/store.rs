@@ -294,10 +294,10 @@ async fn keys_are_told_apart_by_case_and_spelling(harness: &impl StoreHarness) {
     }
 }
 
-async fn bad_keys_are_refused(harness: &impl StoreHarness) {
-    let store = harness.fresh().await;
-    let long = "k/".repeat(512) + "k";
-    for key in [
+/// Keys that no object can have, where that is possible under this prefix.
+pub fn bad_keys(prefix: &str) -> Vec<String> {
+    let of = |rest: &str| format!("{prefix}{rest}");
+    let mut keys: Vec<_> = [
         "",
         "/",
         "/a",
@@ -308,8 +308,23 @@ async fn bad_keys_are_refused(harness: &impl StoreHarness) {
         "a/../b",
         "../a",
         "a/.",
-        long.as_str(),
-    ] {
+        "a\0b",
+        "a/\u{1}",
+        "a\nb",
+        "a\u{7f}",
+        "\u{85}",
+        "a\u{fffe}",
+    ]
+    .map(of)
+    .into();
+    keys.push(of(&("k/".repeat(512) + "k")));
+    keys
+}
+
+async fn bad_keys_are_refused(harness: &impl StoreHarness) {
+    let store = harness.fresh().await;
+    for key in bad_keys("") {
+        let key = key.as_str();
         let invalid = Some(ErrorKind::Invalid);
         assert_eq!(
             refusal(&store, key, PutCondition::Always).await,

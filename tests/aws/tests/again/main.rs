@@ -6,6 +6,7 @@
 #[path = "../conformance/clients.rs"]
 #[expect(dead_code, reason = "these tests break no rules of SQS themselves")]
 mod clients;
+mod manage;
 mod world;
 
 use std::collections::BTreeMap;

@@ -78,16 +78,28 @@ impl World {
         }
     }
 
+    /// The state bucket.
+    pub(crate) fn state(&self) -> S3Store {
+        self.store(STATE)
+    }
+
+    /// A bucket.
+    pub(crate) fn store(&self, bucket: &str) -> S3Store {
+        self.clients.store(bucket)
+    }
+
+    /// A queue.
+    pub(crate) fn queue(&self, name: QueueName) -> SqsQueue<ManualClock> {
+        self.clients
+            .queue(name, self.urls.clone(), self.clock.clone())
+    }
+
     /// An instance of deliver that knows nothing yet.
     pub(crate) fn worker(&self) -> Worker {
-        let state = || self.clients.store(STATE);
+        let state = || self.state();
         let ports = DeliverPorts {
-            queue: self
-                .clients
-                .queue(QueueName::Deliveries, self.urls.clone(), self.clock.clone()),
-            records: self
-                .clients
-                .queue(QueueName::Records, self.urls.clone(), self.clock.clone()),
+            queue: self.queue(QueueName::Deliveries),
+            records: self.queue(QueueName::Records),
             state: state(),
             registry: Registry::new(state(), self.clock.clone(), Duration::ZERO),
             links: LinkHealth::new(state(), self.clock.clone(), HealthSettings::default()),

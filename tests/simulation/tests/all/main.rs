@@ -9,6 +9,7 @@
 mod again;
 mod bad_events;
 mod bad_input;
+mod bad_keys;
 mod batching;
 mod created_again;
 mod day;

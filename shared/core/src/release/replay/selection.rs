@@ -6,7 +6,7 @@ use crate::api::{ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{DeliveryHistory, LogResult, Origin, Record, RecordFilter, StatusRange};
 use crate::model::{
     Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
-    Subscription, SubscriptionName, Timestamp, TopicName,
+    Subscription, SubscriptionName, Timestamp, TopicName, is_object_key,
 };
 use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
@@ -43,6 +43,12 @@ pub enum ReplayRequestError {
         /// The key's place in the request, from 0.
         index: usize,
     },
+    /// A key that no store takes.
+    #[error("no object can have this key")]
+    NoObject {
+        /// The key's place in the request, from 0.
+        index: usize,
+    },
     /// An object of another subscription, or none.
     #[error("not a dead letter of this subscription: its keys begin with {prefix}")]
     Foreign {
@@ -63,7 +69,9 @@ impl ReplayRequestError {
             Self::Keys(_) => "keys".to_owned(),
             Self::Status => "status".to_owned(),
             Self::OnlyOfLog(member) | Self::OnlyOfDeadLetters(member) => (*member).to_owned(),
-            Self::Malformed { index } | Self::Foreign { index, .. } => format!("keys[{index}]"),
+            Self::Malformed { index } | Self::NoObject { index } | Self::Foreign { index, .. } => {
+                format!("keys[{index}]")
+            }
         }
     }
 }
@@ -95,7 +103,7 @@ pub struct Selection {
 impl ReplayRecord {
     /// The choice of what is to be replayed.
     pub fn selection(&self) -> Result<Selection, ReplayRequestError> {
-        Selection::new(
+        Selection::checked(
             &self.topic,
             &self.subscription,
             &self.request,
@@ -105,9 +113,23 @@ impl ReplayRecord {
 }
 
 impl Selection {
-    /// Checks a request. What is written from `now` on is not part of it: a replayed event that
-    /// fails again would otherwise be replayed for ever.
+    /// Checks a request that comes in. What is written from `now` on is not part of it: a replayed
+    /// event that fails again would otherwise be replayed for ever.
     pub fn new(
+        topic: &TopicName,
+        subscription: &SubscriptionName,
+        request: &ReplayRequest,
+        now: Timestamp,
+    ) -> Result<Self, ReplayRequestError> {
+        let selection = Self::checked(topic, subscription, request, now)?;
+        match request.keys.iter().position(|key| !is_object_key(key)) {
+            Some(index) => Err(ReplayRequestError::NoObject { index }),
+            None => Ok(selection),
+        }
+    }
+
+    /// Checks a request that may have been stored by an older program, which took any key.
+    fn checked(
         topic: &TopicName,
         subscription: &SubscriptionName,
         request: &ReplayRequest,
@@ -375,6 +397,33 @@ mod tests {
             json!({ "keys": [own, "orders/billing/2026/3/7/4/a.json"] }),
             "keys[1]",
             foreign,
+        );
+        check(
+            json!({ "keys": [own, "ORDERS/BILLING/../a.json"] }),
+            "keys[1]",
+            "no object can have this key",
+        );
+    }
+
+    /// A replay that an older program stored goes on past a key that no object can have.
+    #[test]
+    fn stored_replay_with_a_bad_key_is_read() {
+        let request = serde_json::from_value(json!({ "keys": ["ORDERS/BILLING//a"] })).unwrap();
+        let names = (
+            TopicName::parse("Orders").unwrap(),
+            SubscriptionName::parse("Billing").unwrap(),
+        );
+        let replay = ReplayRecord::new(
+            "x".to_owned(),
+            names.0,
+            (names.1, &Created::UNKNOWN),
+            request,
+            Timestamp::parse(NOW).unwrap(),
+        );
+        let selection = replay.selection().unwrap();
+        assert_eq!(
+            selection.keys_after(None).unwrap().collect::<Vec<_>>(),
+            ["ORDERS/BILLING//a"]
         );
     }
 

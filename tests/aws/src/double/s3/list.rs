@@ -11,6 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::super::answer::Answer;
 use super::error::Error;
 use super::object::Stored;
+use super::request::KEY_BYTES_MAX;
 use super::xml::{CONTENT_TYPE, Xml};
 
 /// Most keys on a page; more may be asked for, but no more are given.
@@ -65,6 +66,10 @@ impl Page {
                 "x-id" => {}
                 other => return Err(Error::not_implemented(other)),
             }
+        }
+        let after = page.start_after.as_deref().unwrap_or_default();
+        if page.prefix.len().max(after.len()) > KEY_BYTES_MAX {
+            return Err(Error::key_too_long());
         }
         page.max = page.max.min(PAGE_MAX);
         if is_second_version {

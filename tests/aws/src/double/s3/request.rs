@@ -15,7 +15,7 @@ use super::error::Error;
 use super::list::Page;
 
 /// Longest key, in bytes.
-const KEY_BYTES_MAX: usize = 1024;
+pub(super) const KEY_BYTES_MAX: usize = 1024;
 
 /// The header with the digest of the body.
 const CONTENT_SHA256: &str = "x-amz-content-sha256";

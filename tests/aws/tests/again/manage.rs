@@ -1,0 +1,75 @@
+//! manage over S3 and SQS, as its Lambda function wires it.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use posthaste_aws::{S3Store, SqsQueue};
+use posthaste_core::circuit::HealthSettings;
+use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
+use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_ports::{Bundle, QueueName};
+use posthaste_services::{Activity, LinkHealth};
+use posthaste_simulation::refuses_bad_keys;
+use posthaste_simulation::{Api, ScriptedEndpoint, finds_no_object_under_a_long_name};
+use posthaste_testkit::{ManualClock, SeededEntropy};
+use posthaste_tests_aws::double::Access;
+
+use crate::world::World;
+
+type Ports = Bundle<
+    SqsQueue<ManualClock>,
+    S3Store,
+    S3Store,
+    S3Store,
+    ScriptedEndpoint,
+    ManualClock,
+    SeededEntropy,
+>;
+
+/// The API of an instance that knows nothing yet.
+fn api(world: &World) -> Api {
+    for bucket in ["letters", "log"] {
+        world.double.bucket(bucket, Access::Full);
+    }
+    let manage = Manage::<Ports> {
+        state: world.state(),
+        dead_letters: world.store("letters"),
+        log: DeliveryLog::new(world.store("log")),
+        deliveries: world.queue(QueueName::Deliveries),
+        webhooks: world.endpoint.clone(),
+        links: LinkHealth::new(
+            world.state(),
+            world.clock.clone(),
+            HealthSettings::default(),
+        ),
+        activity: Activity::default(),
+        clock: world.clock.clone(),
+        entropy: SeededEntropy::new(1),
+        admin_key: KeyDigest::of(""),
+        address_policy: AddressPolicy::default(),
+        own_publish_urls: PublishUrls::default(),
+        settings: ManageSettings {
+            publish_url: None,
+            public_url: None,
+            origin: HeaderValue::from_static("posthaste.example"),
+            log: LogSettings {
+                mode: DeliveryLogMode::Payloads,
+                retention: None,
+                delay: std::time::Duration::from_mins(1),
+            },
+        },
+    };
+    Api::over(Arc::new(manage))
+}
+
+#[tokio::test]
+async fn bad_keys_are_the_callers_error_on_s3() {
+    let world = World::start().await;
+    refuses_bad_keys(&api(&world)).await;
+}
+
+#[tokio::test]
+async fn long_names_are_no_objects_on_s3() {
+    let world = World::start().await;
+    finds_no_object_under_a_long_name(&api(&world)).await;
+}
