@@ -168,7 +168,7 @@ impl PublishError {
             Self::Claim(_) => Problem::new(ProblemKind::Unavailable)
                 .detail("the Idempotency-Key could not be looked up; nothing was accepted")
                 .retry_after(RETRY_AFTER_DEFAULT),
-            Self::Write(error) => write_problem(error.port_error()),
+            Self::Write(error) => write_problem(error),
         }
     }
 }
@@ -187,8 +187,8 @@ impl TurnedAway {
     }
 }
 
-fn write_problem(error: &PortError) -> Problem {
-    let (kind, retry_after) = match error.kind {
+fn write_problem(error: &FanOutError) -> Problem {
+    let (kind, retry_after) = match error.port_error().kind {
         // A message over a limit is a fault of this program, and trying again does not mend it.
         ErrorKind::Invalid => {
             return Problem::new(ProblemKind::Internal)
@@ -200,8 +200,11 @@ fn write_problem(error: &PortError) -> Problem {
         } => (ProblemKind::Unavailable, wait),
         _ => (ProblemKind::Unavailable, RETRY_AFTER_DEFAULT),
     };
-    let detail =
-        "not every delivery could be stored; publish the request again, which may duplicate events";
+    let detail = if error.sent_nothing() {
+        "the deliveries could not be stored; nothing was accepted"
+    } else {
+        "not every delivery could be stored; publish the request again, which may duplicate events"
+    };
     Problem::new(kind).detail(detail).retry_after(retry_after)
 }
 

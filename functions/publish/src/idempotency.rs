@@ -50,6 +50,18 @@ pub(crate) enum RequestClaim {
     },
 }
 
+impl RequestClaim {
+    /// The id from which the request's events have theirs. A request that failed in its middle and
+    /// is repeated has the same one again, so that its copies have the same `webhook-id`. `None` for
+    /// a request without a name.
+    pub(crate) fn request_id(&self) -> Option<String> {
+        match self {
+            Self::Claimed { record, .. } => Some(record.request_id()),
+            Self::Unnamed | Self::Published { .. } => None,
+        }
+    }
+}
+
 /// Claims of names in the state bucket.
 pub(crate) struct Idempotency<'a, P: Ports> {
     /// The state bucket.
@@ -105,10 +117,14 @@ impl<P: Ports> Idempotency<'_, P> {
         let claimed = create_or_update(self.store, object, |found| {
             let now = self.clock.now();
             let known = found.and_then(|found| IdempotencyRecord::parse(&found.bytes));
-            match known.map_or(Claim::Free, |known| known.decide(digest, now)) {
+            let decided = known
+                .as_ref()
+                .map_or(Claim::Free, |known| known.decide(digest, now));
+            match decided {
                 Claim::Free => {
                     let id = self.entropy.uuid().to_string();
-                    let record = IdempotencyRecord::claimed(digest.clone(), id, now);
+                    let record = IdempotencyRecord::claimed(digest.clone(), id, now)
+                        .in_the_place_of(known.as_ref());
                     Ok(Edit::Write(record.render(), Some(record)))
                 }
                 Claim::Repeated { matched } => {

@@ -13,6 +13,7 @@ pub mod queue;
 pub mod store;
 pub mod validate;
 pub mod webhook;
+pub mod withheld;
 
 pub use bundle::{Bundle, Ports};
 pub use clock::Clock;
@@ -29,3 +30,4 @@ pub use store::{
     ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated, ends_early, part_of,
 };
 pub use webhook::{LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+pub use withheld::{Fate, Withheld};

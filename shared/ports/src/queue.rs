@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
 
-use crate::PortError;
+use crate::{ErrorKind, PortError, Withheld};
 
 /// The queues there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -137,6 +137,34 @@ pub trait QueueSender: Send + Sync {
         &self,
         entries: Vec<OutgoingMessage>,
     ) -> impl Future<Output = Result<Vec<Result<MessageId, PortError>>, PortError>> + Send;
+
+    /// Whether [`Self::send_whole`] and [`Self::withhold`] are there. SQS has nothing like them.
+    fn sends_whole(&self) -> bool {
+        false
+    }
+
+    /// Sends any number of messages, all or none of them, also if the process dies. Each keeps the
+    /// limits of a batch's entry.
+    fn send_whole(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> impl Future<Output = Result<(), PortError>> + Send {
+        drop(entries);
+        ready(Err(PortError::new(
+            "send messages whole",
+            ErrorKind::Invalid,
+        )))
+    }
+
+    /// Makes any number of messages durable, all or none of them, for which nobody waits yet: so
+    /// that more than one transaction holds becomes visible together, or not at all.
+    fn withhold(
+        &self,
+        entries: Vec<OutgoingMessage>,
+    ) -> impl Future<Output = Result<Withheld, PortError>> + Send {
+        drop(entries);
+        ready(Err(PortError::new("withhold messages", ErrorKind::Invalid)))
+    }
 }
 
 /// Receives messages of one queue and settles them. Delivery is at least once; order is not kept.

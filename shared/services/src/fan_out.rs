@@ -8,8 +8,12 @@ mod convert;
 mod plan;
 
 use posthaste_core::events::Event;
-use posthaste_core::model::{INLINE_FAN_OUT_BYTES_MAX, Matched, Topic};
-use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender};
+use posthaste_core::model::{
+    INLINE_FAN_OUT_BYTES_MAX, Matched, SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, Topic,
+};
+use posthaste_ports::{
+    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
+};
 
 use convert::Converter;
 use plan::{Plan, Request};
@@ -59,7 +63,8 @@ where
 {
     /// Fans events of one topic, all of the same schema, out to its subscriptions. When this
     /// returns `Ok`, every message is durable, and every payload was durable before. Events
-    /// that are not `inline` are stored once, and their messages refer to them.
+    /// that are not `inline` are stored once, and their messages refer to them. An error says
+    /// whether a part of it was sent.
     pub async fn write(
         &self,
         topic: &Topic,
@@ -88,7 +93,10 @@ where
             inline,
         };
         let payloads = converter.payloads(&plan, events).await?;
-        let id = self.entropy.uuid().simple().to_string();
+        let id = origin
+            .request_id
+            .clone()
+            .unwrap_or_else(|| self.entropy.uuid().simple().to_string());
         let request = Request {
             topic,
             events,
@@ -97,16 +105,66 @@ where
             id: &id,
             origin,
         };
-        let messages = self
-            .send(plan.messages(&request))
-            .await
-            .map_err(FanOutError::Message)?;
+        let messages = self.send(plan.messages(&request)).await?;
         Ok(Written { matched, messages })
+    }
+
+    /// Sends the messages and answers how many there were: all or none of them, where the queue can.
+    async fn send(
+        &self,
+        messages: impl Iterator<Item = OutgoingMessage> + Send,
+    ) -> Result<usize, FanOutError> {
+        if self.deliveries.sends_whole() {
+            self.send_whole(messages).await.map_err(FanOutError::Whole)
+        } else {
+            self.send_apart(messages)
+                .await
+                .map_err(FanOutError::Message)
+        }
+    }
+
+    /// Sends all messages or none. One wave is one transaction. More are made durable one after the
+    /// other, and are shown once the last one is: a wave that fails takes those before it away.
+    async fn send_whole(
+        &self,
+        messages: impl Iterator<Item = OutgoingMessage> + Send,
+    ) -> Result<usize, PortError> {
+        let (mut wave, mut bytes, mut sent) = (Vec::new(), 0, 0);
+        let mut withheld = Vec::new();
+        for message in messages {
+            if bytes >= WAVE_BYTES_PREFERRED {
+                let full = std::mem::take(&mut wave);
+                withheld.push(self.deliveries.withhold(full).await?);
+                bytes = 0;
+            }
+            bytes += message.body.len();
+            wave.push(message);
+            sent += 1;
+        }
+        if withheld.is_empty() {
+            self.send_one_wave(wave, bytes).await?;
+        } else {
+            withheld.push(self.deliveries.withhold(wave).await?);
+        }
+        withheld.into_iter().for_each(Withheld::show);
+        Ok(sent)
+    }
+
+    async fn send_one_wave(
+        &self,
+        wave: Vec<OutgoingMessage>,
+        bytes: usize,
+    ) -> Result<(), PortError> {
+        // One batch is one transaction too.
+        if wave.len() <= SQS_BATCH_ENTRIES_MAX && bytes <= SQS_MESSAGE_BYTES_MAX {
+            return self.send_wave(wave).await;
+        }
+        self.deliveries.send_whole(wave).await
     }
 
     /// Sends the messages wave by wave and answers how many there were. A wave that fails is the
     /// last.
-    async fn send(
+    async fn send_apart(
         &self,
         messages: impl Iterator<Item = OutgoingMessage> + Send,
     ) -> Result<usize, PortError> {

@@ -203,7 +203,11 @@ where
             to,
             events,
             Inline::Fitting,
-            Origin { marks: MARKS, hops },
+            Origin {
+                marks: MARKS,
+                hops,
+                ..Origin::default()
+            },
         ))
         .await
         {

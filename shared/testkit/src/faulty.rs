@@ -14,6 +14,7 @@ use posthaste_ports::{
     ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
     PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    Withheld,
 };
 
 use crate::recorded::Operation;
@@ -90,6 +91,28 @@ impl<P: QueueSender> QueueSender for Faulty<P> {
             Some(Fault::Entries(faults)) => send_with_faults(&self.port, entries, &faults).await,
             fault => apply(fault, || self.port.send_batch(entries)).await,
         }
+    }
+
+    fn sends_whole(&self) -> bool {
+        self.port.sends_whole()
+    }
+
+    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
+        let fault = of_whole(self.decide(Operation::SendBatch, ""));
+        apply(fault, || self.port.send_whole(entries)).await
+    }
+
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+        let fault = of_whole(self.decide(Operation::SendBatch, ""));
+        apply(fault, || self.port.withhold(entries)).await
+    }
+}
+
+/// The fault of messages that are sent all or none: with one of them, all fail.
+fn of_whole(fault: Option<Fault>) -> Option<Fault> {
+    match fault {
+        Some(Fault::Entries(faults)) => faults.first().map(|fault| Fault::Before(fault.kind)),
+        fault => fault,
     }
 }
 

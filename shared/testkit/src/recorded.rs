@@ -15,6 +15,7 @@ use posthaste_ports::{
     ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
     PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
     ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
+    Withheld,
 };
 
 /// A method of a port.
@@ -225,6 +226,30 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
             .begin(Operation::SendBatch, "")
             .carrying(entries.len(), bytes);
         let result = self.port.send_batch(entries).await;
+        call.end(&result);
+        result
+    }
+
+    fn sends_whole(&self) -> bool {
+        self.port.sends_whole()
+    }
+
+    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
+        let bytes = entries.iter().map(|entry| entry.body.len()).sum();
+        let call = self
+            .begin(Operation::SendBatch, "")
+            .carrying(entries.len(), bytes);
+        let result = self.port.send_whole(entries).await;
+        call.end(&result);
+        result
+    }
+
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+        let bytes = entries.iter().map(|entry| entry.body.len()).sum();
+        let call = self
+            .begin(Operation::SendBatch, "")
+            .carrying(entries.len(), bytes);
+        let result = self.port.withhold(entries).await;
         call.end(&result);
         result
     }

@@ -14,7 +14,9 @@ use posthaste_testkit::faulty::{Fault, Faulty, Plan, at_every_effect};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::recorded::Operation;
 
-use crate::world::{Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send};
+use crate::world::{
+    Answer, BATCH, KEY, MINIMAL, STRUCTURED, World, events, one, request, send, subscriptions,
+};
 
 const NAMED: (&str, &str) = ("idempotency-key", "8e03978e-40d5");
 
@@ -378,4 +380,40 @@ async fn a_record_that_cannot_be_read_keeps_nobody_from_publishing() {
         .unwrap();
     assert_eq!(world.post(&[STRUCTURED, NAMED], MINIMAL).await.status, 200);
     assert_eq!(published(&world), 2);
+}
+
+/// The keys of the events that were sent, from which they have their `webhook-id`, each once.
+fn keys(world: &World) -> std::collections::BTreeSet<String> {
+    let deliveries = world.deliveries();
+    let events = deliveries.iter().flat_map(|delivery| &delivery.events);
+    events.map(|event| event.key.clone()).collect()
+}
+
+/// A queue without transactions, as SQS is: some deliveries exist although the answer is 503, and
+/// the repeated request makes their copies with the same ids.
+#[tokio::test]
+async fn repeated_request_after_half_a_failure_has_the_same_ids() {
+    let names: Vec<_> = (0..25).map(|n| format!("s{n:02}")).collect();
+    let all: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), serde_json::json!({})))
+        .collect();
+    let world = World::new(subscriptions(&all)).await;
+    let fault = Fault::Before(ErrorKind::Other);
+    let plan = Plan::nth_of(1, fault, |effect| effect.operation == Operation::SendBatch);
+    let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+    let app = router(world.publish_over(queue, world.store.clone()).into());
+    let headers = [KEY, STRUCTURED, NAMED];
+    let first = request("/topics/orders/events", &headers, MINIMAL.to_owned());
+    assert_eq!(send(app.clone(), first).await.status, 503);
+    let sent = published(&world);
+    assert!(sent > 0 && sent < 25, "{sent} of 25");
+    let ids = keys(&world);
+    assert_eq!(ids.len(), 1);
+    let again = request("/topics/orders/events", &headers, MINIMAL.to_owned());
+    assert_eq!(send(app.clone(), again).await.status, 200);
+    assert_eq!((published(&world), keys(&world)), (sent + 25, ids));
+    let unnamed = request("/topics/orders/events", &headers[..2], MINIMAL.to_owned());
+    assert_eq!(send(app, unnamed).await.status, 200);
+    assert_eq!(keys(&world).len(), 2, "another request has other ids");
 }

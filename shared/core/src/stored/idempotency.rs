@@ -57,6 +57,9 @@ pub struct IdempotencyRecord {
     /// nor read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     matched: Option<Matched>,
+    /// The first holder of the key with this very request, if that did not publish it to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_holder: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,7 +140,32 @@ impl IdempotencyRecord {
             until: now + IDEMPOTENCY_CLAIM_LENGTH,
             holder,
             matched: None,
+            first_holder: None,
         }
+    }
+
+    /// The record of a claim that takes the place of `before`. The same request keeps its id, as
+    /// long as it was not published to the end: a part of it may have gone out.
+    #[must_use]
+    pub fn in_the_place_of(self, before: Option<&Self>) -> Self {
+        let same =
+            before.filter(|before| before.state == State::Claimed && before.digest == self.digest);
+        let first_holder = same.map(|before| {
+            let first = before.first_holder.as_ref();
+            first.unwrap_or(&before.holder).clone()
+        });
+        Self {
+            first_holder,
+            ..self
+        }
+    }
+
+    /// The id of the request, from which its events have theirs.
+    pub fn request_id(&self) -> String {
+        self.first_holder
+            .as_ref()
+            .unwrap_or(&self.holder)
+            .replace('-', "")
     }
 
     /// The record once its request was published.
@@ -378,6 +406,27 @@ mod tests {
             IdempotencyRecord::parse(&published.render()),
             Some(published)
         );
+    }
+
+    /// What a failed request sent, and what its repetition sends, have the same ids.
+    #[test]
+    fn repeated_request_keeps_its_id_until_it_is_published() {
+        let at = Timestamp::from_millis;
+        let claim = |holder: &str, body: &str, before: Option<&IdempotencyRecord>| {
+            IdempotencyRecord::claimed(digest(body), holder.to_owned(), at(1))
+                .in_the_place_of(before)
+        };
+        let first = claim("a-1", "a", None);
+        assert_eq!(first.request_id(), "a1");
+        let failed = first.given_back();
+        let second = claim("b-2", "a", Some(&failed));
+        let third = claim("c-3", "a", Some(&second));
+        assert_eq!([second.request_id(), third.request_id()], ["a1", "a1"]);
+        assert_eq!(claim("d-4", "b", Some(&failed)).request_id(), "d4");
+        let published = third.clone().published(MATCHED, at(2));
+        assert_eq!(claim("e-5", "a", Some(&published)).request_id(), "e5");
+        let read = IdempotencyRecord::parse(&third.render());
+        assert_eq!(read, Some(third));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
+use self::effects::withheld;
 use super::engine::{Begin, LastCommit};
 use super::failure::EngineError;
 use super::inbox::{Answer, Batch, Done, Failed, Job, Work};
@@ -190,7 +191,7 @@ impl Committer {
         };
         if self.took_effect(last, unresolved.first) {
             self.live = unresolved.live;
-            self.apply(unresolved.jobs);
+            self.apply_unheard(unresolved.jobs);
         } else {
             self.undo_all(unresolved);
         }
@@ -235,6 +236,14 @@ impl Committer {
         }
     }
 
+    /// Shows what a transaction did whose callers were told that it failed.
+    fn apply_unheard(&self, jobs: Vec<(Work, Outcome)>) {
+        for (work, outcome) in &jobs {
+            self.delete_withheld(withheld(work, outcome));
+        }
+        self.apply(jobs);
+    }
+
     /// Answers the callers of a failed transaction, and lets memory follow the disk.
     fn settle_failure(
         &mut self,
@@ -267,7 +276,7 @@ impl Committer {
         };
         match recovered {
             Recovered::Undone => self.undo_all(ended),
-            Recovered::TookEffect => self.apply(ended.jobs),
+            Recovered::TookEffect => self.apply_unheard(ended.jobs),
             Recovered::Unknown => self.unresolved = Some(ended),
         }
         answer_all(answers, &failed);

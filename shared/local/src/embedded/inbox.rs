@@ -61,6 +61,8 @@ pub(super) enum Work {
     Messages {
         messages: Vec<NewMessage>,
         instead_of: Option<(QueueName, u64)>,
+        /// Whether they are durable before their queue shows them to anybody.
+        is_withheld: bool,
     },
     /// Moves messages to the redrive queue.
     Redrive {
@@ -85,6 +87,7 @@ impl Work {
         let Self::Messages {
             messages,
             instead_of: None,
+            ..
         } = self
         else {
             return false;

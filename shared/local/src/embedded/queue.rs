@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use posthaste_core::model::SQS_VISIBILITY_SECS_MAX;
+use posthaste_core::model::{SQS_VISIBILITY_SECS_MAX, Timestamp};
 use posthaste_ports::{
-    Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
-    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor, validate,
+    Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
+    QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    Withheld, validate,
 };
 
 use super::inbox::{NewMessage, Work};
@@ -48,6 +49,7 @@ impl<C: Clock> LocalQueue<C> {
         &self,
         doing: &'static str,
         messages: Vec<NewMessage>,
+        is_withheld: bool,
     ) -> Result<u64, PortError> {
         let shared = self.shared();
         let sizes = messages.iter().map(|message| message.body.len());
@@ -67,11 +69,26 @@ impl<C: Clock> LocalQueue<C> {
                     Work::Messages {
                         messages,
                         instead_of: None,
+                        is_withheld,
                     },
                     room,
                 )
                 .await,
         )
+    }
+
+    /// Messages that are sent all or none.
+    fn checked(
+        &self,
+        doing: &'static str,
+        entries: Vec<OutgoingMessage>,
+    ) -> Result<Vec<NewMessage>, PortError> {
+        for entry in &entries {
+            validate::message(entry).map_err(|refusal| refusal.at(doing))?;
+        }
+        let now = self.now();
+        let message = |entry| new_message(self.name, entry, now);
+        Ok(entries.into_iter().map(message).collect())
     }
 
     fn parse(&self, receipt: &Receipt) -> Option<Received> {
@@ -115,7 +132,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
                 .map(|check| check.map(|()| MessageId("".into())))
                 .collect());
         }
-        let mut sequence = self.store(DOING, messages).await?;
+        let mut sequence = self.store(DOING, messages, false).await?;
         let mut next_id = |()| {
             sequence += 1;
             message_id(self.shared().folder_id, sequence - 1)
@@ -125,6 +142,57 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
             .map(|check| check.map(&mut next_id))
             .collect())
     }
+
+    fn sends_whole(&self) -> bool {
+        true
+    }
+
+    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
+        const DOING: &str = "send messages whole";
+        let messages = self.checked(DOING, entries)?;
+        self.store(DOING, messages, false).await.map(drop)
+    }
+
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+        const DOING: &str = "withhold messages";
+        let messages = self.checked(DOING, entries)?;
+        let places: Vec<_> = messages
+            .iter()
+            .map(|message| (message.group.clone().unwrap_or_default(), message.due))
+            .collect();
+        let queue = self.clone();
+        let stored = async move {
+            let first = queue.store(DOING, messages, true).await?;
+            Ok(withheld(queue.handle, queue.name, first, places))
+        };
+        // A task, so that the messages of a caller who is gone are deleted: its result is dropped.
+        let stored = tokio::spawn(stored).await;
+        stored.map_err(|error| PortError::caused(DOING, ErrorKind::Other, error))?
+    }
+}
+
+/// Messages with numbers from `first`, each with its group and the time at which it is due.
+fn withheld(
+    handle: Arc<Handle>,
+    name: QueueName,
+    first: u64,
+    places: Vec<(String, Timestamp)>,
+) -> Withheld {
+    Withheld::new(move |fate| {
+        let shared = &handle.shared;
+        let numbered = (first..).zip(places);
+        match fate {
+            Fate::Deleted => numbered.for_each(|(sequence, _)| shared.inbox.delete(sequence)),
+            Fate::Shown => {
+                let now = (shared.now)();
+                shared.queue(name).update(now, |index| {
+                    for (sequence, (group, due)) in numbered {
+                        index.insert(sequence, &group, due, now.wall);
+                    }
+                });
+            }
+        }
+    })
 }
 
 impl<C: Clock> QueueReceiver for LocalQueue<C> {
@@ -174,6 +242,7 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
                     Work::Messages {
                         messages,
                         instead_of,
+                        is_withheld: false,
                     },
                     room,
                 )

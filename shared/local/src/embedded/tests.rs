@@ -7,6 +7,7 @@ mod faults;
 mod model;
 mod power_cut;
 mod room;
+mod withheld;
 
 use std::time::Duration;
 

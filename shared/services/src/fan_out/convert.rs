@@ -15,7 +15,7 @@ use super::plan::{Inline, Payloads, Plan};
 const PAYLOAD_PUTS_AT_ONCE: usize = 8;
 
 /// Reasons for which not all of a fan-out was written. What was written is delivered; doing it
-/// again may duplicate that.
+/// again may duplicate that, unless [`FanOutError::sent_nothing`].
 #[derive(Debug, thiserror::Error)]
 pub enum FanOutError {
     /// An event that cannot be sent in a subscription's schema.
@@ -27,13 +27,28 @@ pub enum FanOutError {
     /// A message.
     #[error("failed to queue a delivery")]
     Message(#[source] PortError),
+    /// The messages, of which the queue takes all or none.
+    #[error("failed to queue the deliveries, none of them was")]
+    Whole(#[source] PortError),
 }
 
 impl FanOutError {
     /// The error of the port.
     pub fn port_error(&self) -> &PortError {
-        let (Self::Conversion(error) | Self::Payload(error) | Self::Message(error)) = self;
+        let (Self::Conversion(error)
+        | Self::Payload(error)
+        | Self::Message(error)
+        | Self::Whole(error)) = self;
         error
+    }
+
+    /// Whether it is known that no delivery was made. A queue whose answer is lost may have made all.
+    pub fn sent_nothing(&self) -> bool {
+        match self {
+            Self::Conversion(_) | Self::Payload(_) => true,
+            Self::Whole(error) => matches!(error.kind, ErrorKind::Full | ErrorKind::Invalid),
+            Self::Message(_) => false,
+        }
     }
 }
 

@@ -78,6 +78,9 @@ pub struct Origin {
     pub marks: Marks,
     /// The number of posthaste deliveries they came through.
     pub hops: Hops,
+    /// The id of the request, from which its events have theirs: where the same request may be
+    /// fanned out again. Left out, it is drawn.
+    pub request_id: Option<String>,
 }
 
 /// The values that all deliveries of one request share.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_ports::{
     GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
-    Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    Receipt, ReceiveRequest, ReceivedMessage, Successor, Withheld,
 };
 
 /// Counts the receives of `Q`.
@@ -50,6 +50,18 @@ impl<Q: QueueSender> QueueSender for Watched<Q> {
         entries: Vec<OutgoingMessage>,
     ) -> Result<Vec<Result<MessageId, PortError>>, PortError> {
         self.queue.send_batch(entries).await
+    }
+
+    fn sends_whole(&self) -> bool {
+        self.queue.sends_whole()
+    }
+
+    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
+        self.queue.send_whole(entries).await
+    }
+
+    async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {
+        self.queue.withhold(entries).await
     }
 }
 

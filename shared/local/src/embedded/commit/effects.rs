@@ -1,5 +1,7 @@
 //! Changes of memory once a commit is durable, and their undoing when it was not done.
 
+use std::ops::Range;
+
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
@@ -32,9 +34,14 @@ impl Committer {
             .filter_map(|(work, outcome)| Some((work, outcome.ok()?)))
         {
             match work {
+                // Their caller shows them.
+                Work::Messages {
+                    is_withheld: true, ..
+                } => {}
                 Work::Messages {
                     messages,
                     instead_of,
+                    ..
                 } => {
                     for (sequence, message) in (done..).zip(messages) {
                         let queue = &mut changes[usize::from(record::number_of(message.to))];
@@ -61,6 +68,14 @@ impl Committer {
         drop(bodies);
         for (name, changes) in QUEUES.into_iter().zip(changes) {
             self.show(name, changes);
+        }
+    }
+
+    /// Deletes messages that were stored for a caller who does not hear of it, and that nobody would
+    /// ever show.
+    pub(super) fn delete_withheld(&self, withheld: Option<Range<u64>>) {
+        for sequence in withheld.into_iter().flatten() {
+            self.shared.inbox.delete(sequence);
         }
     }
 
@@ -106,6 +121,21 @@ impl Committer {
             Work::Put { key, .. } | Work::Delete { key } => self.shared.versions.forget(&key),
             Work::Messages { .. } => {}
         }
+    }
+}
+
+/// The numbers of the messages that a job stored and withholds.
+pub(super) fn withheld(work: &Work, outcome: &Outcome) -> Option<Range<u64>> {
+    match (work, outcome) {
+        (
+            Work::Messages {
+                messages,
+                is_withheld: true,
+                ..
+            },
+            Ok(first),
+        ) => Some(*first..*first + messages.len() as u64),
+        _ => None,
     }
 }
 

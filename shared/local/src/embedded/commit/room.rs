@@ -25,6 +25,7 @@ impl Need {
             Work::Messages {
                 messages,
                 instead_of,
+                ..
             } => match (records_bytes(messages), instead_of) {
                 // record puts back what it cannot read.
                 (_, Some((QueueName::Records, _))) | (0, Some(_)) => Self::Upkeep,
