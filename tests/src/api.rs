@@ -97,6 +97,11 @@ impl Api {
         &self.url
     }
 
+    /// The admin key, for clients of other kinds.
+    pub fn admin_key(&self) -> &str {
+        &self.admin_key
+    }
+
     /// Sends a request as it is given. Nothing if there was no answer.
     pub fn send(
         &self,

@@ -28,7 +28,9 @@ use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
 use posthaste_core::stored::TopicRecord;
-use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router};
+use posthaste_manage::{
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router,
+};
 use posthaste_ports::Clock;
 use posthaste_services::{Activity, LinkHealth};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
@@ -100,6 +102,7 @@ impl World {
                     delay: Duration::from_secs(5),
                 },
             },
+            work: BegunRequests::default(),
         };
         let api = unguarded_router(Arc::new(manage));
         let access =

@@ -1,18 +1,15 @@
 //! Operators' work on a subscription: actions on its state, force, and the rotation of its signing
 //! secret.
 
-use std::error::Error;
-
 use axum::extract::State;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
-    ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState, StatusView,
+    ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState,
     SubscriptionSettings,
 };
 use posthaste_core::attempt::handshake::act;
 use posthaste_core::attempt::{Action, Begin};
 use posthaste_core::model::{SubscriptionName, Timestamp};
-use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
@@ -23,7 +20,7 @@ use crate::document::{
 };
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::health_changes::HealthChanges;
-use crate::manage::{Manage, Managed};
+use crate::manage::Managed;
 
 /// The outlook on events that wait.
 const WHAT_NOW: &str = "what is held or parked for it begins to go out within a minute, the oldest first and \
@@ -70,8 +67,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
             let health = HealthChanges::forced(&record, [&name]).unwrap_or_default();
             manage.apply_after_write(&record.name, &health, until).await;
         }
-        Action::Disable => manage.announce_disabled(&record, &name).await,
-        Action::Validate | Action::Pause | Action::Force => {}
+        Action::Disable | Action::Validate | Action::Pause | Action::Force => {}
     }
     let record = manage
         .shake_hands(record, handshake.into_iter().collect(), until)
@@ -93,7 +89,8 @@ pub(crate) async fn act_on_subscription<P: Ports>(
 /// Ends the holds of an active subscription: its own, its link's (so that other subscriptions there
 /// are tried again too) and those of its fallback. Events that are held or parked for it begin to
 /// go out within a minute. If its endpoint still fails, the holds begin again. Resume a paused
-/// subscription instead, and enable a disabled one: both end holds as well.
+/// subscription instead, and enable a disabled one: both end holds as well. A subscription that is
+/// forced again while its events are still going out keeps the `id` of the first request.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/force", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "Done; what was in the way is shown", body = ForcedView),
@@ -105,6 +102,8 @@ pub(crate) async fn force<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
     require_active(settings, manage.clock.now())?;
+    // First, so that wake ends the holds if this process cannot.
+    let id = manage.request_force(&record, name).await?;
     let forced = manage
         .apply(&HealthChanges::forced(&record, [name])?)
         .await?;
@@ -113,6 +112,7 @@ pub(crate) async fn force<P: Ports>(
         holds_ended = forced.len(), "subscription acted on"
     );
     Ok(JsonResponse::new(ForcedView {
+        id,
         topic: record.name.clone(),
         subscription: name.clone(),
         detail: detail(&forced),
@@ -154,40 +154,6 @@ pub(crate) async fn rotate_secret<P: Ports>(
         rotated,
         subscription_etag(&record, &record.settings.subscriptions[&name]),
     ))
-}
-
-impl<P: Ports> Manage<P> {
-    /// Leaves a mark for wake, which sends the notice of a disabled subscription. If the mark
-    /// cannot be written there is no notice, as when deliver disables one. The record still
-    /// shows the state.
-    async fn announce_disabled(&self, record: &TopicRecord, name: &SubscriptionName) {
-        let status = record
-            .settings
-            .subscriptions
-            .get(name)
-            .and_then(|settings| settings.status.as_ref());
-        let Some(StatusView {
-            reason: Some(reason),
-            since,
-            ..
-        }) = status
-        else {
-            return;
-        };
-        let mark = DisabledMark {
-            topic: record.name.clone(),
-            subscription: name.clone(),
-            reason: reason.clone(),
-            since: since.0,
-        };
-        let key = layout::telling(&mark.topic, &mark.subscription);
-        if let Err(error) = self.put_work(&key, mark.render()).await {
-            tracing::error!(
-                topic = %record.name, subscription = %name, error = &error as &dyn Error,
-                "notice of a disabled subscription not sent"
-            );
-        }
-    }
 }
 
 fn require_active(settings: &SubscriptionSettings, now: Timestamp) -> Result<(), Problem> {

@@ -68,6 +68,15 @@ impl<T> JsonResponse<T> {
         }
     }
 
+    /// A 202 of work that another request does.
+    pub(crate) fn in_progress(body: T) -> Self {
+        Self {
+            status: StatusCode::ACCEPTED,
+            header: None,
+            body,
+        }
+    }
+
     /// A 202 with the place where the progress is shown.
     pub(crate) fn accepted(body: T, location: String) -> Self {
         Self {

@@ -11,7 +11,7 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
-use posthaste_services::{WrongKeyAnswer, timeout};
+use posthaste_services::{Completing, WrongKeyAnswer, timeout};
 
 use crate::answer::{ApiError, unavailable};
 use crate::manage::{Manage, Managed};
@@ -20,11 +20,30 @@ use crate::manage::{Manage, Managed};
 /// function without an answer. On AWS the function has 30 s; the rest is for a cold start and for
 /// the way of the answer. A request makes several calls to the stores, and each of them may take 20
 /// s (`OPERATION_TIMEOUT` of posthaste-aws).
-pub(crate) const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
+pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 
 /// Longest time for the work of a request's handler. It is shorter, so that the work can still be
 /// answered.
 const WORK_TIME_MAX: Duration = Duration::from_secs(23);
+
+/// Runs a request that changes something to its end, also if nobody waits for its answer any more:
+/// its steps belong together.
+pub(crate) async fn complete<P: Ports>(
+    State(manage): Managed<P>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    if request.method().is_safe() {
+        return Ok(next.run(request).await);
+    }
+    let place = manage.work.place().ok_or_else(unavailable)?;
+    let work = async move {
+        let response = next.run(request).await;
+        drop(place);
+        response
+    };
+    Ok(Completing::new(work).await)
+}
 
 /// Refuses a request without the admin key.
 pub(crate) async fn require_admin_key<P: Ports>(
@@ -72,8 +91,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Answers 503 for a request that takes too long. A write that was under way may have happened, as
-/// after any answer that is lost: a client that repeats it with `If-Match` learns whether it did.
+/// Answers 503 for a request that takes too long. What it changes goes on, so that it may have
+/// happened, as after any answer that is lost: a client that repeats it with `If-Match` learns
+/// whether it did.
 pub(crate) async fn limit_time<P: Ports>(
     State(manage): Managed<P>,
     request: Request,

@@ -22,8 +22,8 @@ use crate::manage::{Manage, below};
 
 /// Longest time for all handshakes of one request. Within [`HANDSHAKE_TIMEOUT_MAX`] each, one round
 /// of them ends and another begins; the rest of the request's time is for the stores. A handshake
-/// that did not run by then is still pending: the next write runs it with the same code, or it
-/// fails at its deadline unless the endpoint calls back.
+/// that did not run by then is still pending: the next write, or the next look at what was left,
+/// runs it with the same code.
 const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 
 /// Most endpoints that are asked at once.

@@ -5,24 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use posthaste_core::api::LinkView;
 use posthaste_core::api::edit::SubscriptionChange;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
-use posthaste_core::model::{
-    EndpointUrl, Identity, Link, Subscription, SubscriptionName, TopicName,
-};
-use posthaste_core::stored::{TopicRecord, layout};
+use posthaste_core::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName};
+use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::timeout;
 
 use crate::answer::{ApiError, unusable_record};
 use crate::manage::Manage;
 
-/// Longest time for the changes after a write. The answer waits for them, and a hold ends by itself
-/// anyway.
+/// Longest time for the changes after a write. The answer waits for them, and wake makes those that
+/// take longer.
 const AFTER_WRITE_MAX: Duration = Duration::from_secs(5);
 
 /// Objects that are written at once. One takes S3 some 50 ms, so a thousand subscriptions fit into
@@ -33,8 +30,6 @@ const WRITES_AT_ONCE: usize = 32;
 #[derive(Default)]
 pub(crate) struct HealthChanges {
     shards: BTreeMap<usize, ShardChange>,
-    /// The identity of each subscription to force, by the key of its request.
-    force_requests: BTreeMap<String, Option<Identity>>,
 }
 
 #[derive(Default)]
@@ -44,8 +39,7 @@ struct ShardChange {
 }
 
 impl HealthChanges {
-    /// Forces these subscriptions: ends their holds and those of their links, and asks wake to
-    /// release their events.
+    /// Forces these subscriptions: ends their holds and those of their links.
     pub(crate) fn forced<'a>(
         record: &TopicRecord,
         names: impl IntoIterator<Item = &'a SubscriptionName>,
@@ -106,9 +100,6 @@ impl HealthChanges {
             ended.insert(Target::on(link.clone(), subscription));
             ended.insert(Target::Link(link));
         }
-        let key = layout::forcing(&subscription.topic, &subscription.name);
-        self.force_requests
-            .insert(key, subscription.created.identity());
     }
 
     fn shard(&mut self, link: &Link) -> &mut ShardChange {
@@ -131,22 +122,12 @@ impl<P: Ports> Manage<P> {
             .buffered(WRITES_AT_ONCE)
             .collect()
             .await;
-        let requests: Vec<_> = changes
-            .force_requests
-            .iter()
-            .map(|(key, it)| self.request_force(key, *it))
-            .collect();
-        let requests: Vec<_> = stream::iter(requests)
-            .buffered(WRITES_AT_ONCE)
-            .collect()
-            .await;
         let ended: Vec<Vec<_>> = shards.into_iter().collect::<Result<_, _>>()?;
-        requests.into_iter().collect::<Result<(), _>>()?;
         Ok(ended.into_iter().flatten().collect())
     }
 
-    /// Applies the changes after a write, until a time of the clock's `monotonic`. Holds that
-    /// cannot be ended now end by themselves.
+    /// Applies the changes after a write, until a time of the clock's `monotonic`. wake ends the
+    /// holds and forgets the health that this cannot.
     pub(crate) async fn apply_after_write(
         &self,
         topic: &TopicName,
@@ -163,7 +144,7 @@ impl<P: Ports> Manage<P> {
         });
         if let Some(problem) = problem {
             let problem = problem.title();
-            tracing::warn!(%topic, problem, "holds not ended or forgotten; they end by themselves");
+            tracing::warn!(%topic, problem, "holds not ended or forgotten yet; wake does it");
         }
     }
 
@@ -189,11 +170,5 @@ impl<P: Ports> Manage<P> {
         };
         self.links.change(index, apply).await?;
         Ok(ended)
-    }
-
-    async fn request_force(&self, key: &str, identity: Option<Identity>) -> Result<(), ApiError> {
-        let object =
-            identity.map_or_else(|| "{}".to_owned(), |it| format!(r#"{{"identity":"{it}"}}"#));
-        Ok(self.put_work(key, Bytes::from(object)).await?)
     }
 }

@@ -3,6 +3,7 @@
 mod actions;
 mod answer;
 mod attempts;
+mod begun_requests;
 mod callbacks;
 mod conditions;
 mod dead_letters;
@@ -29,9 +30,13 @@ mod test_event;
 mod tests;
 mod topic_records;
 mod topics;
+mod unfinished;
 mod waiting;
 mod webhook_keys;
 
+pub use crate::begun_requests::BegunRequests;
+pub use crate::guard::REQUEST_TIME_MAX;
 pub use crate::manage::{LogSettings, Manage, ManageSettings};
 pub use crate::router::{router, router_beside, unguarded_router};
+pub use crate::unfinished::{FINISH_PERIOD, finishing_before};
 pub use posthaste_delivery_log::DeliveryLog;

@@ -13,6 +13,8 @@ use url::Url;
 
 use posthaste_delivery_log::DeliveryLog;
 
+use crate::begun_requests::BegunRequests;
+
 /// The manage function over its ports.
 #[derive(Debug)]
 pub struct Manage<P: Ports> {
@@ -44,6 +46,8 @@ pub struct Manage<P: Ports> {
     pub own_publish_urls: PublishUrls,
     /// The settings.
     pub settings: ManageSettings,
+    /// The work of requests that goes on without them.
+    pub work: BegunRequests,
 }
 
 /// Settings of the manage function.

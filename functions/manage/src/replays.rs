@@ -2,6 +2,7 @@
 
 pub(crate) mod list;
 mod log_preview;
+mod open;
 mod outcomes;
 mod preview;
 
@@ -9,7 +10,6 @@ use std::error::Error;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
     ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
@@ -17,7 +17,7 @@ use posthaste_core::api::{
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, Selection};
 use posthaste_core::stored::{ReplayRecord, layout};
-use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports, PutCondition};
+use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports};
 use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
 
@@ -46,13 +46,18 @@ pub(crate) struct ReplayPath {
 /// that fails again is a new dead letter, which is no part of this replay. With `dryRun` nothing is
 /// written, and the answer counts the events.
 ///
+/// One replay of a selection is open at a time, whatever its rate: as long as it has not ended, the
+/// same request gets the same id, and begins nothing. Two selections that differ may overlap: an
+/// event that is in both is sent twice.
+///
 /// With the source `log` the events are those of the delivery log whose deliveries ended in the
 /// time that is asked for, also those that were delivered. They keep their `webhook-id`. What is
 /// still tried, and what a replay or a resend sent, is left out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/replay", tag = "dead letters",
     params(SubscriptionPath), request_body(content = Option<ReplayRequest>),
     responses((status = 200, description = "The work of the replay", body = ReplayPreview),
-        (status = 202, description = "The replay is stored, and will begin", body = ReplayView,
+        (status = 202, description = "The replay is stored, and will begin; or the one of the same \
+            selection that has not ended", body = ReplayView,
             headers(("Location" = String, description = "The path that shows the replay"))),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn replay<P: Ports>(
@@ -96,19 +101,10 @@ pub(crate) async fn replay<P: Ports>(
             now,
         );
     }
-    // The marker is written first, because wake finds no record without one.
-    manage
-        .put_work(&layout::replaying(&replay.id), Bytes::new())
-        .await?;
-    manage
-        .state
-        .put(
-            &layout::replay(&replay.id),
-            replay.render(),
-            PutCondition::IfAbsent,
-        )
-        .await?;
-    tracing::info!(replay_id = replay.id, %topic, subscription = %name, "a replay was asked for");
+    let (replay, is_new) = manage.open_replay(replay).await?;
+    tracing::info!(
+        replay_id = replay.id, %topic, subscription = %name, is_new, "a replay was asked for"
+    );
     let location = format!("/replays/{}", replay.id);
     Ok(JsonResponse::accepted(replay.shown(), location).into_response())
 }

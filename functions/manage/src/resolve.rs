@@ -1,6 +1,8 @@
 //! Dead letters that an operator is done with: resolved, so that lists and replays leave them out,
 //! or deleted.
 
+mod claim;
+
 use std::time::Duration;
 
 use axum::extract::State;
@@ -8,8 +10,8 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ResolveAnswer, ResolveRequest};
 use posthaste_core::model::{Created, Schema};
 use posthaste_core::release::Selection;
-use posthaste_core::stored::{FormatError, layout};
-use posthaste_ports::{Clock, ObjectStore, Ports};
+use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
 use posthaste_services::UpdateError;
 use posthaste_services::replay::letter_objects;
 use posthaste_services::resolved::{can_be_resolved, resolve_letters};
@@ -21,6 +23,7 @@ use crate::letters::{Letters, Receiver, fail};
 use crate::manage::{Manage, Managed};
 use crate::paging::{Page, after_in, cursor};
 use crate::replays::bad_settings;
+use claim::Claimed;
 
 /// Longest time for one request. Work that begins just before its end still ends before the
 /// request's time limit.
@@ -36,53 +39,45 @@ const OBJECTS_MAX: usize = 1000;
 ///
 /// A resolved dead letter needs nothing more: lists and replays leave it out unless asked. The
 /// objects stay as they are. Letters that a replay delivers again are resolved without this
-/// request. One request works for a few seconds; its `cursor` says where to go on. With `dryRun` it
-/// only counts.
+/// request. One request works for a few seconds; its `cursor` says where to go on, and what nobody
+/// goes on with is finished within two minutes. The same is not done twice at once: a request that
+/// comes while another one works on the same selection is answered 202 with its `id`. With `dryRun`
+/// it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/resolve",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are resolved", body = ResolveAnswer),
+        (status = 202, description = "Another request resolves the same letters now", body = ResolveAnswer),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn resolve_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
 ) -> Answer<ResolveAnswer> {
-    manage
-        .end_letters(&path, request, End::Resolve)
-        .await
-        .map(JsonResponse::new)
+    manage.end_letters(&path, request, LetterEnd::Resolve).await
 }
 
 /// Delete a subscription's dead letters
 ///
 /// Resolved letters are selected too. An object is deleted when all its letters are selected or
 /// resolved. Otherwise it stays, and the selected letters in it are resolved. One request works for
-/// a few seconds; its `cursor` says where to go on. With `dryRun` it only counts.
+/// a few seconds; its `cursor` says where to go on, and what nobody goes on with is finished within
+/// two minutes. The same is not done twice at once, as with `resolve`. With `dryRun` it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/delete",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are deleted or resolved", body = ResolveAnswer),
+        (status = 202, description = "Another request deletes the same letters now", body = ResolveAnswer),
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn delete_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
 ) -> Answer<ResolveAnswer> {
-    manage
-        .end_letters(&path, request, End::Delete)
-        .await
-        .map(JsonResponse::new)
-}
-
-/// What becomes of the selected letters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Resolve,
-    Delete,
+    manage.end_letters(&path, request, LetterEnd::Delete).await
 }
 
 /// The work of one request.
 struct Task {
-    end: End,
+    end: LetterEnd,
     is_dry_run: bool,
     selection: Selection,
     receiver: Receiver,
@@ -93,38 +88,88 @@ impl<P: Ports> Manage<P> {
         &self,
         path: &SubscriptionPath,
         mut request: ResolveRequest,
-        end: End,
-    ) -> Result<ResolveAnswer, ApiError> {
+        end: LetterEnd,
+    ) -> Answer<ResolveAnswer> {
         let after = Page::parse(None, request.cursor.take().as_deref())?.after;
-        let is_dry_run = request.dry_run;
-        let mut request = request.selection(end == End::Delete);
-        let receiver = self.receiver(path).await?;
-        // All letters of a subscription that is gone are former ones.
-        request.include_former |= receiver.is_none();
+        let is_dry_run = std::mem::take(&mut request.dry_run);
         let now = self.clock.now();
-        let selection = Selection::new(&path.topic, &path.name, &request, now);
-        let selection = selection.map_err(|error| bad_settings(&error))?;
-        let after = after_in(selection.prefix(), after)?;
-        let receiver = receiver.unwrap_or((Schema::default(), Created::UNKNOWN));
-        let answer = self
-            .work(
-                &Task {
-                    end,
-                    is_dry_run,
-                    selection,
-                    receiver,
-                },
-                after,
-            )
-            .await?;
-        if !is_dry_run {
-            tracing::info!(
-                topic = %path.topic, subscription = %path.name, is_deletion = end == End::Delete,
-                events = answer.events, objects = answer.objects, deleted_objects = answer.deleted_objects,
-                "dead letters were resolved or deleted by request"
-            );
+        let mut ending = LetterEnding {
+            id: self.entropy.uuid().to_string(),
+            topic: path.topic.clone(),
+            subscription: path.name.clone(),
+            end,
+            request,
+            began_at: now,
+            worked_at: now,
+            after,
+        };
+        let task = self.task(path, &mut ending).await?;
+        ending.after = after_in(task.selection.prefix(), ending.after)?;
+        if is_dry_run {
+            let task = Task { is_dry_run, ..task };
+            let answer = self.work(&task, ending.after).await?;
+            return Ok(JsonResponse::new(answer));
         }
-        Ok(answer)
+        match self.claim_ending(ending).await? {
+            Claimed::Own(ending) => self.go_on(*ending, &task).await.map(JsonResponse::new),
+            Claimed::Others(id) => Ok(JsonResponse::in_progress(ResolveAnswer {
+                id: Some(id),
+                in_progress: true,
+                ..ResolveAnswer::default()
+            })),
+        }
+    }
+
+    /// The selection of a request, and who receives its letters. All letters of a subscription that
+    /// is gone are former ones.
+    async fn task(
+        &self,
+        path: &SubscriptionPath,
+        ending: &mut LetterEnding,
+    ) -> Result<Task, ApiError> {
+        let receiver = self.receiver(path).await?;
+        ending.request.include_former |= receiver.is_none();
+        let request = ending
+            .request
+            .clone()
+            .selection(ending.end == LetterEnd::Delete);
+        let selection = Selection::new(&path.topic, &path.name, &request, ending.began_at);
+        Ok(Task {
+            end: ending.end,
+            is_dry_run: false,
+            selection: selection.map_err(|error| bad_settings(&error))?,
+            receiver: receiver.unwrap_or((Schema::default(), Created::UNKNOWN)),
+        })
+    }
+
+    /// Works for a few seconds, and writes down how far that came.
+    async fn go_on(&self, ending: LetterEnding, task: &Task) -> Result<ResolveAnswer, ApiError> {
+        let answer = self.work(task, ending.after.clone()).await?;
+        let key = ending.key();
+        match Page::parse(None, answer.cursor.as_deref())?.after {
+            None => self.state.delete(&key).await?,
+            after => {
+                let worked_at = self.clock.now();
+                let left = LetterEnding {
+                    after,
+                    worked_at,
+                    ..ending.clone()
+                };
+                self.state
+                    .put(&key, left.render(), PutCondition::Always)
+                    .await?;
+            }
+        }
+        tracing::info!(
+            topic = %ending.topic, subscription = %ending.subscription,
+            is_deletion = task.end == LetterEnd::Delete, events = answer.events,
+            objects = answer.objects, deleted_objects = answer.deleted_objects,
+            "dead letters were resolved or deleted by request"
+        );
+        Ok(ResolveAnswer {
+            id: Some(ending.id),
+            ..answer
+        })
     }
 
     /// The subscription of a path; `None` if it is gone and has dead letters.
@@ -198,7 +243,7 @@ impl<P: Ports> Manage<P> {
             others,
             ..
         } = letters;
-        let is_deleted = task.end == End::Delete && broken.is_empty() && others.is_empty();
+        let is_deleted = task.end == LetterEnd::Delete && broken.is_empty() && others.is_empty();
         fail(broken, key, (&mut answer.failed, &mut answer.failures));
         if selected.is_empty() {
             return Ok(());

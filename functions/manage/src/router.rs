@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::answer::ApiError;
 use crate::document::{Crowded, describe};
-use crate::guard::{limit_time, require_admin_key};
+use crate::guard::{complete, limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
     actions, attempts, callbacks, dead_letters, events, keys, links, replays, resend, resolve,
@@ -34,7 +34,9 @@ pub fn router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
 /// methods itself, so `others` must not have a fallback.
 pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> axum::Router {
     let guard = from_fn_with_state(Arc::clone(&manage), require_admin_key::<P>);
-    let guarded = guarded_routes().split_for_parts().0.route_layer(guard);
+    let complete = from_fn_with_state(Arc::clone(&manage), complete::<P>);
+    let guarded = guarded_routes().split_for_parts().0;
+    let guarded = guarded.route_layer(complete).route_layer(guard);
     let open = open_routes().split_for_parts().0;
     let limit = from_fn_with_state(Arc::clone(&manage), limit_time::<P>);
     guarded
@@ -50,10 +52,12 @@ pub fn router_beside<P: Ports>(manage: Arc<Manage<P>>, others: axum::Router) -> 
 
 /// The API without its guard, for a caller in this process that knows its visitors: the console.
 pub fn unguarded_router<P: Ports>(manage: Arc<Manage<P>>) -> axum::Router {
+    let complete = from_fn_with_state(Arc::clone(&manage), complete::<P>);
     let limit = from_fn_with_state(Arc::clone(&manage), limit_time::<P>);
     guarded_routes()
         .split_for_parts()
         .0
+        .route_layer(complete)
         .route_layer(limit)
         .with_state(manage)
 }

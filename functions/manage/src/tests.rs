@@ -43,7 +43,7 @@ use posthaste_ports::Bundle;
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
-use crate::{DeliveryLog, LogSettings, Manage, ManageSettings, router};
+use crate::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, router};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
@@ -145,6 +145,7 @@ impl Api {
                 origin: HeaderValue::from_static("posthaste.example"),
                 log: LOG,
             },
+            work: BegunRequests::default(),
         };
         let router = router(Arc::new(manage));
         Self {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::Editor;
 use posthaste_core::api::problem::{Problem, ProblemKind};
@@ -125,6 +126,7 @@ impl<P: Ports> Manage<P> {
             };
             self.note_temporary(present.as_ref(), &record, named)
                 .await?;
+            self.note_begun(present.as_ref(), &record).await?;
             Ok::<_, ApiError>(Edit::Write(record.render(), (record, answer)))
         };
         match update_with(&self.state, &key, edit).await {
@@ -156,6 +158,9 @@ impl<P: Ports> Manage<P> {
             let found = self.place(&key, object)?.topic();
             let (record, etag) = found.ok_or_else(|| unknown_topic(topic))?;
             check(Some(&record))?;
+            // wake looks at the topic, and removes what is left of it if this process dies.
+            self.put_work(&layout::temporary(&record.name), Bytes::new())
+                .await?;
             match delete_topic(&self.state, record.clone(), etag, self.clock.now()).await {
                 // The topic does not exist any more, even if its object was left behind.
                 Ok(_) => return Ok(Some(record)),

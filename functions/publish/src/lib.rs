@@ -3,7 +3,6 @@
 mod admission;
 mod authorize;
 mod body;
-mod completing;
 mod error;
 mod headers;
 mod idempotency;

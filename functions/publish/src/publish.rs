@@ -11,14 +11,14 @@ use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::model::{Hops, Schema, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{
-    Activity, FanOut, Inline, Origin, PressureReader, Registry, WrongKeyAnswer, WrongKeys, client,
+    Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, WrongKeyAnswer,
+    WrongKeys, client,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admission::{Admission, Advice, Entered};
 use crate::authorize::{authorize, declared_tier, shows_key};
 use crate::body::{self, BodyBudget};
-use crate::completing::Completing;
 use crate::error::PublishError;
 use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
 use crate::meter;
@@ -153,6 +153,7 @@ impl<P: Ports> Publish<P> {
         };
         let origin = Origin {
             hops: received.hops,
+            request_id: claim.request_id(),
             ..Origin::default()
         };
         let inline = self.inline(topic, received.dehydrate);

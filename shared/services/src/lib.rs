@@ -5,6 +5,7 @@ pub mod activity;
 pub mod busy;
 pub mod catch_panic;
 pub mod client;
+pub mod completing;
 pub mod delivery_log;
 pub mod drain;
 pub mod fan_out;
@@ -30,6 +31,7 @@ pub mod wake_signal;
 pub mod wrong_keys;
 
 pub use activity::Activity;
+pub use completing::Completing;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports};
 pub use fan_out::{FanOut, FanOutError, Inline, Origin, Written};
 pub use lease::{FoundLease, Lease, LeaseObject};

@@ -18,10 +18,12 @@ pub async fn resolved_letters(
     bucket: &impl ObjectStore,
     key: &str,
 ) -> Result<ResolvedLetters, PortError> {
-    if !can_be_resolved(key) {
-        return Ok(ResolvedLetters::default());
-    }
-    let Some(Object { bytes, .. }) = bucket.get(&layout::resolved(key)).await? else {
+    let found = match bucket.get(&layout::resolved(key)).await {
+        // Where no list can be, there is none.
+        Err(error) if error.kind == ErrorKind::Invalid => None,
+        read => read?,
+    };
+    let Some(Object { bytes, .. }) = found else {
         return Ok(ResolvedLetters::default());
     };
     parse(key, &bytes).map_err(|newer| PortError::caused(READING, ErrorKind::Other, newer))

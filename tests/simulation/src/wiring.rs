@@ -9,10 +9,10 @@ use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUr
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
-use posthaste_manage::{LogSettings, Manage, ManageSettings};
+use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
 use posthaste_record::{Record, RecordPorts, RecordSettings};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
+use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry, WrongKeys};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
@@ -124,6 +124,7 @@ impl Wiring {
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
             admin_key: KeyDigest::of(""),
+            wrong_keys: WrongKeys::default(),
             address_policy: AddressPolicy::default(),
             own_publish_urls: PublishUrls::default(),
             settings: ManageSettings {
@@ -136,6 +137,7 @@ impl Wiring {
                     delay: LOG_DELAY,
                 },
             },
+            work: BegunRequests::default(),
         })
     }
 

@@ -208,6 +208,11 @@ impl World {
         Api::over(self.wiring.manage(self.links.clone()))
     }
 
+    /// One run of manage, as an instance that knows nothing yet, over what processes left.
+    pub async fn finish_left(&self) {
+        self.wiring.manage(self.links.clone()).finish_left().await;
+    }
+
     /// Another worker of deliver, which sees links through a book of its own, and draws its own
     /// chance.
     pub fn another_worker(&self, seed: u64) -> Worker {

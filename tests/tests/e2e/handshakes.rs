@@ -1,9 +1,13 @@
 //! Endpoints that are asked before they get events, by either way, and the states an operator moves
 //! a subscription to.
 
+use std::io::Write;
+use std::net::TcpStream;
+
 use posthaste_tests::endpoint::{Answer, Endpoint, Received, Reply};
 use posthaste_tests::events::{cloud_event, subscription_with};
 use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
 use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
@@ -177,4 +181,33 @@ fn an_operator_moves_a_subscription_from_state_to_state() {
         error.contains("only a Paused one can be resumed"),
         "{error}"
     );
+}
+
+/// A client that closes its connection while the endpoint is asked: what the endpoint says counts.
+#[test]
+fn client_that_gives_up_loses_no_answer_of_the_endpoint() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = serve(&home);
+    server.api().create_topic("orders", &json!({}));
+    endpoint.script("/a", [Answer::Held(400)]);
+    let body = asked(&endpoint.url("/a"), "CloudEvents").to_string();
+    let address = server.url().trim_start_matches("http://").to_owned();
+    let mut client = TcpStream::connect(&address).expect("the server listens");
+    let head = format!(
+        "PUT {PATH} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\ncontent-type: \
+         application/json\r\ncontent-length: {}\r\n\r\n",
+        server.api().admin_key(),
+        body.len()
+    );
+    client
+        .write_all((head + &body).as_bytes())
+        .expect("a request");
+    endpoint.wait_for("/a", 1);
+    drop(client);
+    // Its server has noticed that by the time that it answers another connection.
+    assert_eq!(state(&server), "Pending");
+    endpoint.open();
+    wait_until("the endpoint's answer to be written", || {
+        (state(&server) == "Failed").then_some(())
+    });
 }

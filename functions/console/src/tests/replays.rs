@@ -10,6 +10,10 @@ use super::World;
 use crate::api::Target;
 
 async fn begin(world: &World) -> String {
+    begin_with(world, &json!({ "ratePerSecond": 7 })).await
+}
+
+async fn begin_with(world: &World, request: &serde_json::Value) -> String {
     let target = Target::new(&[
         "topics",
         "Orders",
@@ -20,12 +24,7 @@ async fn begin(world: &World) -> String {
     ]);
     let begun = world
         .api
-        .send::<ReplayView>(
-            http::Method::POST,
-            target,
-            None,
-            &json!({ "ratePerSecond": 7 }),
-        )
+        .send::<ReplayView>(http::Method::POST, target, None, request)
         .await;
     world.clock.advance(Duration::from_secs(1));
     begun.unwrap().body.id
@@ -38,7 +37,8 @@ async fn replays_are_listed_newest_first() {
         .get("/console/replays")
         .await
         .has(&["There is no replay", "/console/dead-letters"]);
-    let (first, second) = (begin(&world).await, begin(&world).await);
+    let other = json!({ "ratePerSecond": 7, "types": ["t"] });
+    let (first, second) = (begin(&world).await, begin_with(&world, &other).await);
     let page = world.get("/console/replays").await;
     page.has(&[
         "starts within a minute",

@@ -39,6 +39,11 @@ async fn ask(api: &Api, request: Value) -> Answer {
     .await
 }
 
+/// A selection of its own, so that the replay is another one than those of other numbers.
+fn nth(number: usize) -> Value {
+    json!({ "types": [format!("t{number}")] })
+}
+
 fn record(api: &Api, id: &Value) -> ReplayRecord {
     ReplayRecord::parse(
         &api.state
@@ -278,10 +283,10 @@ async fn a_replay_is_cancelled_once_and_what_has_ended_stays() {
 async fn the_newest_come_first_where_that_is_asked_for() {
     let api = api().await;
     let mut ids = Vec::new();
-    for _ in 0..5 {
+    for number in 0..5 {
         api.clock.advance(Duration::from_secs(1));
         ids.push(
-            ask(&api, json!({})).await.json()["id"]
+            ask(&api, nth(number)).await.json()["id"]
                 .as_str()
                 .unwrap()
                 .to_owned(),
@@ -313,10 +318,10 @@ async fn the_newest_come_first_where_that_is_asked_for() {
 async fn those_that_have_ended_are_left_out_where_that_is_asked_for() {
     let api = api().await;
     let mut ids = Vec::new();
-    for _ in 0..3 {
+    for number in 0..3 {
         api.clock.advance(Duration::from_secs(1));
         ids.push(
-            ask(&api, json!({})).await.json()["id"]
+            ask(&api, nth(number)).await.json()["id"]
                 .as_str()
                 .unwrap()
                 .to_owned(),
@@ -375,7 +380,8 @@ async fn a_disabled_subscription_s_replay_waits_from_the_beginning() {
 
 /// A replay that has queued this many events, with these records in the log.
 async fn replay_with(api: &Api, queued: u64, records: &[Record]) -> String {
-    let id = ask(api, json!({})).await.json()["id"].clone();
+    let number = usize::try_from(queued).unwrap();
+    let id = ask(api, nth(number)).await.json()["id"].clone();
     let mut replay = record(api, &id);
     replay.progress.queued = queued;
     let id = id.as_str().unwrap().to_owned();
@@ -453,8 +459,8 @@ async fn outcomes_are_left_out_where_the_log_cannot_say() {
 #[tokio::test]
 async fn pages_of_replays_follow_each_other() {
     let api = api().await;
-    for _ in 0..3 {
-        assert_eq!(ask(&api, json!({})).await.status, 202);
+    for number in 0..3 {
+        assert_eq!(ask(&api, nth(number)).await.status, 202);
         api.clock.advance(Duration::from_secs(1));
     }
     let first = api.get("/replays?limit=2").await.json();
@@ -503,8 +509,11 @@ async fn replays_are_selected_by_topic_and_subscription_over_all_pages() {
         201
     );
     let of_audit = "/topics/orders/subscriptions/audit/dead-letters/replay";
-    for path in [REPLAY, of_audit, of_audit, REPLAY] {
-        assert_eq!(api.call("POST", path, &[], "").await.status, 202);
+    let paths = [REPLAY, of_audit, of_audit, REPLAY];
+    for (number, path) in paths.into_iter().enumerate() {
+        let json = [("content-type", "application/json")];
+        let asked = api.call("POST", path, &json, nth(number).to_string());
+        assert_eq!(asked.await.status, 202);
         api.clock.advance(Duration::from_secs(1));
     }
     let names = async |query: &str| {
@@ -546,8 +555,8 @@ async fn replays_are_selected_by_topic_and_subscription_over_all_pages() {
 #[tokio::test]
 async fn a_cursor_of_active_replays_is_none_of_all_replays() {
     let api = api().await;
-    for _ in 0..2 {
-        assert_eq!(ask(&api, json!({})).await.status, 202);
+    for number in 0..2 {
+        assert_eq!(ask(&api, nth(number)).await.status, 202);
         api.clock.advance(Duration::from_secs(1));
     }
     for (of, other) in [

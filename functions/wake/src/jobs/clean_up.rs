@@ -130,13 +130,14 @@ mod tests {
 
     #[tokio::test]
     async fn old_objects_go_in_the_minute_of_their_kind_and_young_ones_stay() {
-        let check = async |minute, expected: [usize; 4]| {
+        let check = async |minute, expected: [usize; 5]| {
             let (kit, old) = at(minute);
             for (name, at) in [("old", old), ("young", kit.clock.now())] {
                 kit.store
                     .write_at(&layout::replay(&layout::replay_id(at, name)), "", at);
-                kit.store
-                    .write_at(&format!("{}{name}", layout::LATE), "", at);
+                for prefix in [layout::CLAIMS, layout::LATE] {
+                    kit.store.write_at(&format!("{prefix}{name}"), "", at);
+                }
                 kit.store
                     .write_at(&format!("{}{name}", layout::payloads_before(at)), "", at);
                 kit.store
@@ -146,9 +147,9 @@ mod tests {
             let left = KINDS.map(|kind| kit.store.keys(kind.prefix).len());
             assert_eq!(left, expected, "{minute}");
         };
-        check(0, [1, 1, 1, 2]).await;
-        check(30, [2, 2, 2, 1]).await;
-        check(7, [2, 2, 2, 2]).await;
+        check(0, [1, 1, 1, 1, 2]).await;
+        check(30, [2, 2, 2, 2, 1]).await;
+        check(7, [2, 2, 2, 2, 2]).await;
     }
 
     #[tokio::test]

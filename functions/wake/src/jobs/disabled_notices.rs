@@ -1,16 +1,22 @@
-//! Notices that an operator disabled a subscription. manage leaves a mark, since it has no way into
-//! the queue; the next run sends the notice and then deletes the mark, so that the notice is sent
+//! Notices that an operator disabled a subscription. manage leaves a mark before it
+//! writes the record; the next run sends the notice and then deletes the mark, so that the notice is sent
 //! at least once.
 
 use std::error::Error;
+use std::time::Duration;
 
 use posthaste_core::api::notice::Notice;
-use posthaste_core::stored::{DisabledMark, layout};
-use posthaste_ports::{ObjectStore, PortError, Ports};
+use posthaste_core::api::{StatusState, StatusView};
+use posthaste_core::stored::{DisabledMark, TopicRecord, layout};
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::NoticeError;
 
 use super::ended;
 use crate::run::Run;
+
+/// The time within which the write follows that a mark was left for. A request of manage ends
+/// before.
+const WRITE_FOLLOWS_WITHIN: Duration = Duration::from_mins(1);
 
 /// Most marks that are looked at in one run.
 const MARKS_MAX: usize = 100;
@@ -41,6 +47,11 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
             continue;
         };
         match DisabledMark::parse(&object.bytes) {
+            Ok(mark) if !is_written(run, &mark).await? => {
+                if run.ports.clock.now().since(mark.since) < WRITE_FOLLOWS_WITHIN {
+                    continue;
+                }
+            }
             Ok(mark) => {
                 let notice = Notice::Disabled(mark.notice());
                 // Boxed: the compiler would find the layout of the SDK's futures too deep
@@ -55,6 +66,24 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
         store.delete(key).await?;
     }
     Ok(())
+}
+
+/// Whether the write that a mark was left for has happened. It has if the subscription has been
+/// disabled since then, or the topic was written later, or is gone.
+async fn is_written<P: Ports>(run: Run<'_, P>, mark: &DisabledMark) -> Result<bool, PortError> {
+    let key = layout::topic(&mark.topic);
+    let Some(object) = run.ports.state.get(&key).await? else {
+        return Ok(true);
+    };
+    // Of a record that cannot be read, nothing says that it was not.
+    let Ok(record) = TopicRecord::parse(&object.bytes) else {
+        return Ok(true);
+    };
+    let found = record.settings.subscription(&mark.subscription);
+    let status = found.and_then(|(_, settings)| settings.status.as_ref());
+    let is_this =
+        |status: &StatusView| status.state == StatusState::Disabled && status.since.0 == mark.since;
+    Ok(record.updated_at > mark.since || status.is_some_and(is_this))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! next run sends what this one has no time for.
 
 mod addressees;
+mod former;
 mod state_change;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use super::ended;
 use crate::ports::WakePorts;
 use crate::run::Run;
 use addressees::{AddressError, addressed};
+use former::forget_former;
 use state_change::{Addressed, changes, together};
 
 /// Addressees that are notified at once. One takes some 30 ms, so that a thousand are notified in
@@ -69,6 +71,7 @@ async fn notify_all<P: Ports>(
         notify_and_mark(run.ports, next).await?;
         rest = later;
     }
+    forget_former(run.ports, &parts).await?;
     for (index, shard) in parts {
         if shard
             .conditions()

@@ -168,6 +168,12 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
             .call(Method::POST, &path)
             .body("application/json", request.to_string().into_bytes());
         let answer: ResolveAnswer = session.client.json(call)?;
+        if answer.in_progress {
+            let id = answer.id.as_deref().unwrap_or_default();
+            let text = format!("another request does the same now ({id}); nothing was done");
+            return Ok(Reply::new(json!(answer)).line(text));
+        }
+        total.id = answer.id;
         total.events += answer.events;
         total.objects += answer.objects;
         total.deleted_objects += answer.deleted_objects;

@@ -8,7 +8,7 @@ use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::HyperWebhookClient;
 use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
-use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{Record, RecordPorts, RecordSettings};
@@ -152,6 +152,7 @@ impl<'a> Adapters<'a> {
                 },
                 ..settings.manage.clone()
             },
+            work: BegunRequests::default(),
         }
     }
 

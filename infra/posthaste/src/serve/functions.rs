@@ -9,7 +9,7 @@ use posthaste_core::model::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
 use posthaste_local::{Local, StateStore};
-use posthaste_manage::Manage;
+use posthaste_manage::{FINISH_PERIOD, Manage};
 use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
 use posthaste_record::Record;
@@ -178,6 +178,7 @@ impl Functions {
             self.spawn_poller(tasks, stop, RECORDS, &self.record);
             self.log_upkeep.spawn(tasks, stop);
             self.spawn_wake(tasks, stop);
+            self.spawn_finish(tasks, stop);
         }
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
@@ -196,6 +197,17 @@ impl Functions {
         if let Some(console) = &self.console {
             console.spawn(tasks, stop);
         }
+    }
+
+    /// Starts the schedule that finishes what processes left.
+    fn spawn_finish(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        let manage = Arc::clone(&self.manage);
+        let finish = move || {
+            let manage = Arc::clone(&manage);
+            async move { manage.finish_left().await }
+        };
+        let stop = stop.clone();
+        tasks.spawn(every("manage", FINISH_PERIOD, SystemClock, stop, finish));
     }
 
     fn spawn_wake(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {

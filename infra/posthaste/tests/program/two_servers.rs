@@ -12,7 +12,7 @@ use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_http::{ClientSettings, HyperWebhookClient};
 use posthaste_local::{FileStore, Local, LocalOptions, LocalQueue, StateStore};
-use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
 use posthaste_services::{Activity, LinkHealth, PressureReader, Registry};
@@ -77,6 +77,7 @@ impl Deployed {
                     delay: Duration::from_secs(5),
                 },
             },
+            work: BegunRequests::default(),
         };
         let manage_url = listen(&runtime, posthaste_manage::router(Arc::new(manage)));
         let deployed = Self {

@@ -127,6 +127,14 @@ impl ResolveRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolveAnswer {
+    /// The id of the work, which all who ask for the same while it goes on get. Left out of a dry
+    /// run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Whether an earlier request for the same is still being worked on: this one did nothing, and
+    /// its numbers are zero.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_progress: bool,
     /// The number of selected events.
     pub events: u64,
     /// The number of objects that have them.

@@ -3,6 +3,7 @@
 //! Names are kept as their creator wrote them, masked secrets stand for the present ones, and the
 //! state of a subscription follows from the present state. Time and chance are arguments.
 
+mod begun;
 mod change;
 mod checks;
 mod preview;
@@ -13,6 +14,7 @@ mod tests;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
+pub use self::begun::BegunWork;
 pub use self::change::{PendingHandshake, SubscriptionChange};
 use self::change::{delivers, is_corrected, links_changed};
 use self::checks::{

@@ -120,6 +120,11 @@ pub struct ForcedView {
     /// The subscription.
     #[schema(value_type = String, example = "billing")]
     pub subscription: SubscriptionName,
+    /// The id of the request. Who forces the subscription again while its events are still being
+    /// sent out gets the same one.
+    #[serde(default)]
+    #[schema(example = "0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e")]
+    pub id: String,
     /// The holds that were ended, as they were before: of the subscription, of its link, and those
     /// of its fallback. Empty if there were none.
     pub forced: Vec<LinkView>,

@@ -13,6 +13,7 @@ pub use super::drain_report::{DRAIN, drain};
 pub use super::idempotency::{IDEMPOTENCY, idempotency};
 use super::keys::{day_key, hour_key};
 pub use super::keys::{folder, folder_owner};
+pub use super::letter_ending::ENDING;
 pub use super::links::{LINKS, links};
 pub use super::owner::OWNER;
 pub use super::parked::{
@@ -22,6 +23,7 @@ pub use super::parked::{
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
+pub use super::replay_claim::{CLAIMS, replay_claim};
 pub use super::resolved::{RESOLVED, resolved};
 pub use super::topic::{TOPICS, topic, topic_name};
 pub use super::wake_signal::WAKE_SIGNAL;
@@ -57,6 +59,11 @@ pub const PAYLOADS: &str = "payloads/";
 /// a run of wake need not read every topic to find them: `temporary/{topic}`, empty. Written by
 /// manage; listed and deleted by wake.
 pub const TEMPORARY: &str = "temporary/";
+
+/// The prefix of the marks of topics that have an endpoint that is still to be asked for its
+/// consent: `validating/{topic}`, empty. Written by manage before the topic's record, listed and
+/// deleted by manage.
+pub const VALIDATING: &str = "validating/";
 
 /// The key of the mark that the parked deliveries of a subscription are to go out at once.
 pub fn forcing(topic: &TopicName, subscription: &SubscriptionName) -> String {
@@ -105,6 +112,16 @@ pub fn temporary(topic: &TopicName) -> String {
 /// The topic of such a key. `None` if it is not such a key.
 pub fn temporary_topic(key: &str) -> Option<TopicName> {
     TopicName::parse(key.strip_prefix(TEMPORARY)?).ok()
+}
+
+/// The key of the mark that a topic has an endpoint that is still to be asked for its consent.
+pub fn validating(topic: &TopicName) -> String {
+    format!("{VALIDATING}{}", topic.folded())
+}
+
+/// The topic of such a key. `None` if it is not such a key.
+pub fn validating_topic(key: &str) -> Option<TopicName> {
+    TopicName::parse(key.strip_prefix(VALIDATING)?).ok()
 }
 
 /// Whether a damaged object of this key may be deleted: its content is found out again, and it
@@ -187,6 +204,7 @@ mod tests {
             "activity/orders.billing"
         );
         assert_eq!(temporary(&topic_name), "temporary/orders");
+        assert_eq!(validating(&topic_name), "validating/orders");
         assert_eq!(
             late(&topic_name, &subscription, "k-0"),
             "late/orders.billing/k-0"
@@ -214,6 +232,9 @@ mod tests {
             "orders"
         );
         assert_eq!(temporary_topic("temporary/a.b"), None);
+        let validated = validating_topic(&validating(&topic_name)).unwrap();
+        assert_eq!(validated.folded(), "orders");
+        assert_eq!(validating_topic("validating/a.b"), None);
     }
 
     #[test]

@@ -90,8 +90,8 @@ pub struct TopicRecord {
 }
 
 /// How long after a topic was marked as deleted its object may still go. What is written later in
-/// its place is safe: longer than any call of a store takes.
-pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(2);
+/// its place is safe: three times as long as a call of a store may take (20 s on AWS).
+pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(1);
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]

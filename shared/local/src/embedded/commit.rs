@@ -10,7 +10,6 @@ use std::sync::Arc;
 use posthaste_ports::ErrorKind;
 use tokio::sync::watch;
 
-use self::effects::withheld;
 use super::engine::{Begin, LastCommit};
 use super::failure::EngineError;
 use super::inbox::{Answer, Batch, Done, Failed, Job, Work};
@@ -238,9 +237,7 @@ impl Committer {
 
     /// Shows what a transaction did whose callers were told that it failed.
     fn apply_unheard(&self, jobs: Vec<(Work, Outcome)>) {
-        for (work, outcome) in &jobs {
-            self.delete_withheld(withheld(work, outcome));
-        }
+        self.delete_withheld(&jobs);
         self.apply(jobs);
     }
 

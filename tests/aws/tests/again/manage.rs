@@ -6,9 +6,9 @@ use http::HeaderValue;
 use posthaste_aws::{S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
-use posthaste_manage::{DeliveryLog, LogSettings, Manage, ManageSettings};
+use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName};
-use posthaste_services::{Activity, LinkHealth};
+use posthaste_services::{Activity, LinkHealth, WrongKeys};
 use posthaste_simulation::refuses_bad_keys;
 use posthaste_simulation::{Api, ScriptedEndpoint, finds_no_object_under_a_long_name};
 use posthaste_testkit::{ManualClock, SeededEntropy};
@@ -46,6 +46,7 @@ fn api(world: &World) -> Api {
         clock: world.clock.clone(),
         entropy: SeededEntropy::new(1),
         admin_key: KeyDigest::of(""),
+        wrong_keys: WrongKeys::default(),
         address_policy: AddressPolicy::default(),
         own_publish_urls: PublishUrls::default(),
         settings: ManageSettings {
@@ -58,6 +59,7 @@ fn api(world: &World) -> Api {
                 delay: std::time::Duration::from_mins(1),
             },
         },
+        work: BegunRequests::default(),
     };
     Api::over(Arc::new(manage))
 }
@@ -72,4 +74,22 @@ async fn bad_keys_are_the_callers_error_on_s3() {
 async fn long_names_are_no_objects_on_s3() {
     let world = World::start().await;
     finds_no_object_under_a_long_name(&api(&world)).await;
+}
+
+/// The timeout of manage's function in the template, in seconds.
+fn function_timeout() -> u64 {
+    let template = include_str!("../../../../template.yaml");
+    let (_, function) = template
+        .split_once("\n  ManageFunction:\n")
+        .expect("the function");
+    let (_, rest) = function.split_once("\n      Timeout: ").expect("a timeout");
+    let digits = rest.split_whitespace().next().expect("a number");
+    digits.parse().expect("a number")
+}
+
+/// A request is answered, and what it left is written down, before Lambda ends the invocation.
+#[test]
+fn time_limit_of_a_request_is_below_the_functions_timeout() {
+    let limit = posthaste_manage::REQUEST_TIME_MAX.as_secs();
+    assert_eq!((limit, function_timeout()), (25, 30));
 }

@@ -8,7 +8,7 @@ use http::Request;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{ErrorKind, QueueCounts, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishError, PublishSettings};
-use posthaste_services::{Activity, PressureReader, Registry};
+use posthaste_services::{Activity, PressureReader, Registry, WrongKeys};
 use posthaste_simulation::World;
 use posthaste_testkit::faulty::{Fault, Plan};
 use posthaste_testkit::{Faulty, ManualClock, SeededEntropy, TestPorts};
@@ -48,6 +48,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
         activity: Activity::default(),
         bodies: BodyBudget::new(1_000_000),
         advice: Advice::default(),
+        wrong_keys: WrongKeys::default(),
         settings: PublishSettings::default(),
     })
 }

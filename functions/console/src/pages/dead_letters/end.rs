@@ -82,7 +82,7 @@ async fn act(api: &Api, visit: &Visit, fields: &Fields, end: End) -> Result<Resp
     if is_dry_run {
         return Ok(asked.preview(&answer, visit).into_response());
     }
-    if answer.cursor.is_some() || !answer.failures.is_empty() {
+    if answer.in_progress || answer.cursor.is_some() || !answer.failures.is_empty() {
         return Ok(asked.so_far(&answer, visit).into_response());
     }
     let list = asked.search.address(None).to_string();
@@ -142,7 +142,13 @@ impl Asked {
     /// The page of a request that did not come to the end, or not without failures.
     fn so_far(&self, answer: &ResolveAnswer, visit: &Visit) -> Page {
         let body = html! {
-            p.done role="status" { (number(answer.events)) " dead letters were " (self.end.done) "." }
+            p.done role="status" {
+                @if answer.in_progress {
+                    "Another request does the same now. It is finished within two minutes."
+                } @else {
+                    (number(answer.events)) " dead letters were " (self.end.done) "."
+                }
+            }
             (self.counts(answer))
             div.actions {
                 @if let Some(cursor) = &answer.cursor {

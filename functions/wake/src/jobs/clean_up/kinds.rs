@@ -35,7 +35,7 @@ enum Age {
 }
 
 /// All kinds; within a minute, the shortest work comes first.
-pub(super) const KINDS: [Kind; 4] = [
+pub(super) const KINDS: [Kind; 5] = [
     Kind {
         name: "replays",
         prefix: layout::REPLAYS,
@@ -43,6 +43,16 @@ pub(super) const KINDS: [Kind; 4] = [
         pages_max: 1,
         kept: REPLAY_KEPT,
         age: Age::InKey(|at| layout::replay(&layout::replay_id(at, ""))),
+        is_over: None,
+    },
+    Kind {
+        name: "claims of replays",
+        prefix: layout::CLAIMS,
+        minute: 0,
+        // There are as many as replays.
+        pages_max: 1,
+        kept: REPLAY_KEPT,
+        age: Age::Written,
         is_over: None,
     },
     Kind {

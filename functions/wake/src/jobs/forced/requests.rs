@@ -3,18 +3,26 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
-use posthaste_core::model::Topic;
+use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
+use posthaste_core::model::{EndpointUrl, Status, Subscription, Timestamp, Topic};
 use posthaste_core::release::ForcedFolder;
 use posthaste_core::stored::{ForceRequest, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::RegistryError;
+use posthaste_services::{LinksError, RegistryError};
 
 use crate::ports::WakePorts;
 use crate::run::Run;
 
 /// Most requests that are looked at in one run.
 const REQUESTS_MAX: usize = 100;
+
+/// The time within which the write follows that a request belongs to. A request of manage ends
+/// before.
+const WRITE_FOLLOWS_WITHIN: Duration = Duration::from_mins(1);
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A request that was read.
 #[derive(Debug)]
@@ -57,11 +65,12 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
             etag: found.etag,
             object,
         };
-        match is_of_another(ports, &request).await {
-            Ok(false) => requests.push(request),
-            Ok(true) => end(ports, &[request]).await?,
+        match due(ports, &request).await {
+            Ok(Due::Now) => requests.push(request),
+            Ok(Due::Later) => {}
+            Ok(Due::Never) => end(ports, &[request]).await?,
             Err(error) => {
-                let (key, error) = (&request.key, &error as &dyn Error);
+                let (key, error) = (&request.key, &*error);
                 tracing::error!(
                     %key, error, "deliveries not forced: their topic cannot be read, the next run tries again"
                 );
@@ -69,6 +78,82 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
         }
     }
     Ok(requests)
+}
+
+/// When a request is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Now,
+    /// The write that it belongs to may be under way.
+    Later,
+    /// It is for another subscription, or the write did not happen.
+    Never,
+}
+
+/// When a request is carried out. Then the holds that began before it end: its own request may have
+/// died before it could end them.
+async fn due<P: Ports>(ports: &WakePorts<P>, request: &Request) -> Result<Due, BoxError> {
+    if is_of_another(ports, request).await? {
+        return Ok(Due::Never);
+    }
+    let owner = layout::folder_owner(request.name());
+    let Some(((topic, name), asked_at)) = owner.zip(request.object.asked_at) else {
+        return Ok(Due::Now);
+    };
+    let now = ports.clock.now();
+    let wants = |topic: &Option<Arc<Topic>>| {
+        let subscription = topic.as_ref()?.subscription(&name)?;
+        Some(matches!(
+            subscription.status_at(now),
+            Status::Active | Status::Pending
+        ))
+    };
+    let asked_after = ports.clock.monotonic();
+    let mut found = ports.registry.topic(&topic).await?;
+    if wants(&found) == Some(false) {
+        if now.since(asked_at) < WRITE_FOLLOWS_WITHIN {
+            return Ok(Due::Later);
+        }
+        found = ports
+            .registry
+            .topic_asked_after(&topic, asked_after)
+            .await?;
+        if wants(&found) == Some(false) {
+            return Ok(Due::Never);
+        }
+    }
+    if let Some(subscription) = found.as_ref().and_then(|topic| topic.subscription(&name)) {
+        end_holds(ports, subscription, asked_at).await?;
+    }
+    Ok(Due::Now)
+}
+
+/// Ends the holds of a subscription and its links that began before this time.
+async fn end_holds<P: Ports>(
+    ports: &WakePorts<P>,
+    subscription: &Subscription,
+    asked_at: Timestamp,
+) -> Result<(), LinksError> {
+    let (now, settings) = (ports.clock.now(), ports.links.settings());
+    for link in subscription.endpoints().map(EndpointUrl::link) {
+        let targets = [
+            Target::on(link.clone(), subscription),
+            Target::Link(link.clone()),
+        ];
+        let end = |shard: &mut Shard| {
+            let is_older = |target: &&Target| {
+                shard
+                    .condition(target)
+                    .is_some_and(|it| it.since < asked_at)
+            };
+            let older: Vec<_> = targets.iter().filter(is_older).collect();
+            older.into_iter().fold(false, |is_changed, target| {
+                shard.observe(target, &Observation::Forced, now, settings) | is_changed
+            })
+        };
+        ports.links.change(shard_index(&link), end).await?;
+    }
+    Ok(())
 }
 
 /// Tells whether the subscription that was forced is another one than is there now: its parked

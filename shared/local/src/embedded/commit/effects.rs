@@ -1,7 +1,5 @@
 //! Changes of memory once a commit is durable, and their undoing when it was not done.
 
-use std::ops::Range;
-
 use posthaste_core::model::Timestamp;
 use posthaste_ports::QueueName;
 
@@ -71,11 +69,22 @@ impl Committer {
         }
     }
 
-    /// Deletes messages that were stored for a caller who does not hear of it, and that nobody would
-    /// ever show.
-    pub(super) fn delete_withheld(&self, withheld: Option<Range<u64>>) {
-        for sequence in withheld.into_iter().flatten() {
-            self.shared.inbox.delete(sequence);
+    /// Deletes messages that are withheld for callers who were told that they failed: nobody would
+    /// ever show them.
+    pub(super) fn delete_withheld(&self, jobs: &[(Work, Outcome)]) {
+        for (work, outcome) in jobs {
+            if let (
+                Work::Messages {
+                    messages,
+                    is_withheld: true,
+                    ..
+                },
+                Ok(first),
+            ) = (work, outcome)
+            {
+                let behind = *first + messages.len() as u64;
+                (*first..behind).for_each(|sequence| self.shared.inbox.delete(sequence));
+            }
         }
     }
 
@@ -121,21 +130,6 @@ impl Committer {
             Work::Put { key, .. } | Work::Delete { key } => self.shared.versions.forget(&key),
             Work::Messages { .. } => {}
         }
-    }
-}
-
-/// The numbers of the messages that a job stored and withholds.
-pub(super) fn withheld(work: &Work, outcome: &Outcome) -> Option<Range<u64>> {
-    match (work, outcome) {
-        (
-            Work::Messages {
-                messages,
-                is_withheld: true,
-                ..
-            },
-            Ok(first),
-        ) => Some(*first..*first + messages.len() as u64),
-        _ => None,
     }
 }
 

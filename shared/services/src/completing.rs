@@ -9,11 +9,11 @@ use tracing::Instrument;
 
 /// Work that goes on as a task of its own where this is dropped before its end. Until then it is
 /// done by the task that waits for it, so that a request does not move between threads.
-pub(crate) struct Completing<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+pub struct Completing<T: Send + 'static>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
 impl<T: Send + 'static> Completing<T> {
     /// Nothing of the work is done before the first poll.
-    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+    pub fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(Box::pin(work)))
     }
 }

@@ -1,0 +1,76 @@
+//! Requests that change something, as the process that answers them counts them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Most requests that change something at once, in one process. Each may have a body of 1 MiB, and
+/// goes on when its client is gone.
+const CHANGES_AT_ONCE_MAX: usize = 256;
+
+/// The requests of a process that change something. They run to their end even if their clients are
+/// gone or their time is over.
+#[derive(Debug)]
+pub struct BegunRequests {
+    places: Arc<Semaphore>,
+    /// The time of the last look at what other processes left, in milliseconds of the clock's
+    /// `monotonic`.
+    looked_at_ms: AtomicU64,
+}
+
+impl Default for BegunRequests {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(CHANGES_AT_ONCE_MAX)),
+            looked_at_ms: AtomicU64::default(),
+        }
+    }
+}
+
+impl BegunRequests {
+    /// A place for one more; `None` if there are as many as may be.
+    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    /// Whether the last look is so long ago; then the caller is to look, and nobody else.
+    pub(crate) fn is_look_due(&self, now: Duration, period: Duration) -> bool {
+        let ms = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let last = self.looked_at_ms.load(Ordering::Relaxed);
+        let is_due = last == 0 || ms(now).saturating_sub(last) >= ms(period);
+        is_due
+            && self
+                .looked_at_ms
+                .compare_exchange(last, ms(now).max(1), Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn look_is_due_once_in_a_period() {
+        let requests = BegunRequests::default();
+        let is_due =
+            |secs| requests.is_look_due(Duration::from_secs(secs), Duration::from_secs(30));
+        assert_eq!(
+            [1, 1, 30, 31, 32, 61].map(is_due),
+            [true, false, false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn changes_at_once_are_bounded() {
+        let requests = BegunRequests::default();
+        let mut places: Vec<_> = (0..CHANGES_AT_ONCE_MAX)
+            .map(|_| requests.place().unwrap())
+            .collect();
+        assert!(requests.place().is_none());
+        places.pop();
+        assert!(requests.place().is_some());
+    }
+}

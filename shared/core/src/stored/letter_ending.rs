@@ -1,0 +1,140 @@
+//! Dead letters that an operator resolves or deletes, while that goes on: one request works for a
+//! few seconds, and manage finishes what its process could not.
+//!
+//! Key `ending/{digest}`, where the digest is of the subscription, the action and the selection, so
+//! that the same is not done twice at once. Version 1; written, read and deleted by manage.
+//! Fixture: `letter-ending-v1.json`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::format::{Format, FormatError};
+use crate::api::ResolveRequest;
+use crate::model::{SubscriptionName, Timestamp, TopicName, hex};
+
+/// The prefix of all of them.
+pub const ENDING: &str = "ending/";
+
+/// Bytes of the digest that tell selections apart.
+const DIGEST_BYTES: usize = 16;
+
+const FORMAT: Format = Format {
+    name: "the work of resolving or deleting dead letters",
+    newest: 1,
+};
+
+/// What becomes of the selected letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LetterEnd {
+    /// They are resolved.
+    Resolve,
+    /// Their objects are deleted.
+    Delete,
+}
+
+/// The work of one selection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LetterEnding {
+    /// The id, which all who ask for the same get.
+    pub id: String,
+    /// The topic.
+    pub topic: TopicName,
+    /// The subscription.
+    pub subscription: SubscriptionName,
+    /// What becomes of the letters.
+    pub end: LetterEnd,
+    /// The request, without a place to go on.
+    pub request: ResolveRequest,
+    /// The time of the request: what is written later is no part of it.
+    pub began_at: Timestamp,
+    /// The time at which somebody last took it up or wrote how far it came.
+    pub worked_at: Timestamp,
+    /// The key up to which all is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl LetterEnding {
+    /// The key of this work, and of any other with the same selection.
+    pub fn key(&self) -> String {
+        let sorted = |texts: &[String]| {
+            let mut texts = texts.to_vec();
+            texts.sort_unstable();
+            texts.dedup();
+            texts
+        };
+        let selection = ResolveRequest {
+            types: sorted(&self.request.types),
+            keys: sorted(&self.request.keys),
+            ..self.request.clone()
+        };
+        let of = (
+            self.topic.folded(),
+            self.subscription.folded(),
+            self.end,
+            selection,
+        );
+        // Plain data with text keys: serialising it cannot fail.
+        let digest = Sha256::digest(serde_json::to_vec(&of).unwrap_or_default());
+        format!("{ENDING}{}", hex::text(&digest[..DIGEST_BYTES]))
+    }
+
+    /// Reads an object.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        FORMAT.read(bytes)
+    }
+
+    /// Writes the object.
+    pub fn render(&self) -> Bytes {
+        FORMAT.render(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
+
+    fn ending(end: LetterEnd, request: Value) -> LetterEnding {
+        LetterEnding {
+            id: "0b8b9c5e".to_owned(),
+            topic: TopicName::parse("orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            end,
+            request: serde_json::from_value(request).unwrap(),
+            began_at: Timestamp::parse("2026-11-21T10:15:00Z").unwrap(),
+            worked_at: Timestamp::parse("2026-11-21T10:15:08Z").unwrap(),
+            after: Some("ORDERS/BILLING/2026/11/21/10/a.json".to_owned()),
+        }
+    }
+
+    #[test]
+    fn work_is_written_as_its_fixture_and_read_back() {
+        let work = ending(LetterEnd::Delete, json!({ "types": ["t"] }));
+        assert_eq!(work.render(), FIXTURE.trim_end());
+        assert_eq!(LetterEnding::parse(FIXTURE.as_bytes()).unwrap(), work);
+        assert!(matches!(
+            LetterEnding::parse(br#"{"v":2}"#),
+            Err(FormatError::Newer(2))
+        ));
+    }
+
+    #[test]
+    fn one_selection_has_one_key_for_each_end() {
+        let key = |end, request| ending(end, request).key();
+        let all = key(LetterEnd::Resolve, json!({}));
+        assert_eq!(key(LetterEnd::Resolve, json!({ "types": [] })), all);
+        assert_ne!(key(LetterEnd::Delete, json!({})), all);
+        assert_eq!(
+            key(LetterEnd::Resolve, json!({ "types": ["b", "a"] })),
+            key(LetterEnd::Resolve, json!({ "types": ["a", "b", "b"] }))
+        );
+        assert_ne!(key(LetterEnd::Resolve, json!({ "types": ["a"] })), all);
+    }
+}

@@ -1,0 +1,150 @@
+//! The claim of a selection for one replay, so that the same replay is not asked for twice.
+//!
+//! Key `claims/{digest}`, where the digest is of the subscription, its creation and the selection.
+//! Version 1; written by manage by conditional put, read by manage. A claim counts as long as its
+//! replay has not ended, and is written over then. It is deleted with the replays, after
+//! [`REPLAY_KEPT`]. Fixture: `replay-claim-v1.json`.
+//!
+//! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::ReplayRecord;
+use super::format::{Format, FormatError};
+use crate::api::ReplayRequest;
+use crate::model::{Timestamp, hex};
+
+/// The prefix of all claims.
+pub const CLAIMS: &str = "claims/";
+
+/// Bytes of the digest that tell selections apart.
+const DIGEST_BYTES: usize = 16;
+
+const FORMAT: Format = Format {
+    name: "the claim of a replay",
+    newest: 1,
+};
+
+/// A claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayClaim {
+    /// The id of the replay.
+    pub replay: String,
+    /// The time of the claim. The replay itself is written right after it.
+    pub claimed_at: Timestamp,
+}
+
+/// The claim of what a replay selects. The rate is no part of it, and neither is the order in which
+/// keys and types are named.
+pub fn replay_claim(replay: &ReplayRecord) -> String {
+    let sorted = |texts: &[String]| {
+        let mut texts = texts.to_vec();
+        texts.sort_unstable();
+        texts.dedup();
+        texts
+    };
+    let request = &replay.request;
+    let selection = ReplayRequest {
+        types: sorted(&request.types),
+        keys: sorted(&request.keys),
+        status: request
+            .status
+            .as_ref()
+            .map(|text| text.to_ascii_lowercase()),
+        dry_run: false,
+        rate_per_second: None,
+        ..request.clone()
+    };
+    let of = (
+        replay.topic.folded(),
+        replay.subscription.folded(),
+        replay.identity,
+        selection,
+    );
+    // Plain data with text keys: serialising it cannot fail.
+    let digest = Sha256::digest(serde_json::to_vec(&of).unwrap_or_default());
+    format!("{CLAIMS}{}", hex::text(&digest[..DIGEST_BYTES]))
+}
+
+impl ReplayClaim {
+    /// Reads a claim.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        FORMAT.read(bytes)
+    }
+
+    /// Writes the claim.
+    pub fn render(&self) -> Bytes {
+        FORMAT.render(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{Created, SubscriptionName, TopicName};
+
+    const FIXTURE: &str = include_str!("fixtures/replay-claim-v1.json");
+
+    fn claim_of(subscription: &str, request: Value) -> String {
+        let request = serde_json::from_value(request).unwrap();
+        replay_claim(&ReplayRecord::new(
+            "x".to_owned(),
+            TopicName::parse("orders").unwrap(),
+            (
+                SubscriptionName::parse(subscription).unwrap(),
+                &Created::UNKNOWN,
+            ),
+            request,
+            Timestamp::EPOCH,
+        ))
+    }
+
+    #[test]
+    fn claim_is_written_as_its_fixture_and_read_back() {
+        let claim = ReplayClaim {
+            replay: "20261121T101500Z-0b8b9c5e".to_owned(),
+            claimed_at: Timestamp::parse("2026-11-21T10:15:00Z").unwrap(),
+        };
+        assert_eq!(claim.render(), FIXTURE.trim_end());
+        assert_eq!(ReplayClaim::parse(FIXTURE.as_bytes()).unwrap(), claim);
+        assert!(matches!(
+            ReplayClaim::parse(br#"{"v":2}"#),
+            Err(FormatError::Newer(2))
+        ));
+    }
+
+    #[test]
+    fn one_selection_has_one_claim_however_it_is_written() {
+        let all = claim_of("billing", json!({}));
+        for same in [
+            json!({ "ratePerSecond": 5 }),
+            json!({ "source": "deadLetters" }),
+            json!({ "keys": [], "types": [] }),
+        ] {
+            assert_eq!(claim_of("Billing", same.clone()), all, "{same}");
+        }
+        let of_two = claim_of("billing", json!({ "types": ["a", "b"] }));
+        assert_eq!(
+            claim_of("billing", json!({ "types": ["b", "a", "b"] })),
+            of_two
+        );
+        let claims = [
+            all,
+            of_two,
+            claim_of("crm", json!({})),
+            claim_of("billing", json!({ "includeResolved": true })),
+            claim_of("billing", json!({ "source": "log" })),
+            claim_of("billing", json!({ "source": "log", "status": "5xx" })),
+            claim_of("billing", json!({ "from": "2026-11-21T10:15:00Z" })),
+        ];
+        let mut different = claims.to_vec();
+        different.sort();
+        different.dedup();
+        assert_eq!(different.len(), claims.len(), "{claims:?}");
+    }
+}

@@ -1,0 +1,483 @@
+//! Changes of several steps that are cut: the process dies at a write, before it happened or after.
+//! Two minutes later all is as it was asked for, or as it was.
+
+use std::time::Duration;
+
+use posthaste_core::attempt::OutcomeName;
+use posthaste_core::circuit::{Failure, Observation, Phase, Target};
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
+use posthaste_simulation::{Answer, Api, Faults, World};
+use posthaste_testkit::faulty::{Effect, Fault, Plan};
+use posthaste_testkit::recorded::Operation;
+use serde_json::{Value, json};
+
+const SUBSCRIPTION: &str = "/topics/orders/subscriptions/billing";
+const LINK: &str = "https://billing.example.com:443";
+const OWN: &str = "https://billing.example.com:443 orders.billing";
+
+/// The time between two runs of wake, and of manage over what was left.
+const HALF_MINUTE: Duration = Duration::from_secs(30);
+
+/// More writes than any change has.
+const WRITES_MAX: u64 = 100;
+
+fn is_write(effect: Effect<'_>) -> bool {
+    matches!(effect.operation, Operation::Put | Operation::Delete)
+}
+
+/// A request, and whether its process died in the middle.
+struct Request {
+    method: &'static str,
+    path: &'static str,
+    body: Value,
+}
+
+impl Request {
+    fn new(method: &'static str, path: &'static str, body: Value) -> Self {
+        Self { method, path, body }
+    }
+
+    async fn send(&self, api: &Api) -> (u16, Value) {
+        api.ask(self.method, self.path, &self.body).await
+    }
+
+    /// Sends it until the plan hangs it, and drops it there; whether it did.
+    async fn is_cut(&self, world: &World, plan: &Plan) -> bool {
+        let api = world.api();
+        let is_hit = async {
+            while plan.faults() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = is_hit => true,
+            (status, answer) = self.send(&api) => {
+                assert!((200..300).contains(&status), "{status} {answer}");
+                false
+            }
+        }
+    }
+}
+
+/// Cuts a request at each of its writes, before it and after it, in the part that `faults` says,
+/// and looks at what is left two minutes later. `check` gets the fault in words.
+async fn cut_everywhere(
+    faults: fn(&Plan) -> Faults,
+    request: &Request,
+    prepare: impl AsyncFn(&World),
+    check: impl AsyncFn(&World, &str),
+) {
+    for fault in [Fault::HangBefore, Fault::HangAfter] {
+        for number in 0.. {
+            assert!(number < WRITES_MAX, "more writes than expected");
+            let plan = Plan::nth_of(number, fault.clone(), is_write);
+            plan.switch(false);
+            let world = World::with(&faults(&plan));
+            world.subscribe(json!({})).await;
+            prepare(&world).await;
+            plan.switch(true);
+            let is_cut = request.is_cut(&world, &plan).await;
+            plan.switch(false);
+            two_minutes(&world).await;
+            let place = format!(
+                "{} {}: {fault:?} at write {number}",
+                request.method, request.path
+            );
+            check(&world, &place).await;
+            if !is_cut {
+                break;
+            }
+        }
+    }
+}
+
+/// What wake and manage do in two minutes.
+async fn two_minutes(world: &World) {
+    for _ in 0..4 {
+        world.clock.advance(HALF_MINUTE);
+        world.finish_left().await;
+        world.wake().await;
+    }
+}
+
+async fn write(world: &World, key: &str, text: &str) {
+    let bytes = text.to_owned().into();
+    let state = world.local.state();
+    state.put(key, bytes, PutCondition::Always).await.unwrap();
+}
+
+/// Holds the subscription and its link.
+async fn hold(world: &World) {
+    world.clock.advance(HALF_MINUTE);
+    let last = Failure {
+        outcome: OutcomeName::Busy,
+        status: Some(503),
+    };
+    for target in [LINK, OWN] {
+        let failing = Observation::Failing {
+            failures: 10,
+            last,
+            began: world.clock.now(),
+        };
+        let target = Target::parse(target).unwrap();
+        world.links.observe(&[(target, failing)]).await.unwrap();
+    }
+    world.clock.advance(HALF_MINUTE);
+}
+
+/// Whether the target is held, as the store says.
+async fn is_held(world: &World, target: &str) -> bool {
+    let target = Target::parse(target).unwrap();
+    let all = world.links.all().await.unwrap();
+    let mut conditions = all.iter().flat_map(|(_, shard)| shard.conditions());
+    conditions.any(|(of, it)| of == target && it.phase != Phase::Recovering)
+}
+
+async fn shown(world: &World, path: &str) -> (u16, Value) {
+    world.api().ask("GET", path, &Value::Null).await
+}
+
+async fn state(world: &World) -> String {
+    let (status, shown) = shown(world, SUBSCRIPTION).await;
+    assert_eq!(status, 200, "{shown}");
+    shown["status"]["state"]
+        .as_str()
+        .unwrap_or("Active")
+        .to_owned()
+}
+
+#[tokio::test]
+async fn cut_deletion_of_a_topic_ends_and_frees_its_name() {
+    let request = Request::new("DELETE", "/topics/orders", Value::Null);
+    cut_everywhere(Faults::in_state, &request, hold, async |world, place| {
+        let (status, _) = shown(world, "/topics/orders").await;
+        let object = world.local.state().get("topics/orders.json").await.unwrap();
+        assert_eq!(object.is_some(), status == 200, "{place}: {status}");
+        if status == 404 {
+            assert!(!is_held(world, OWN).await, "{place}");
+        }
+        let (again, answer) = world.api().ask("PUT", "/topics/orders", &json!({})).await;
+        assert_eq!(
+            again,
+            if status == 200 { 200 } else { 201 },
+            "{place}: {answer}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn cut_deletion_of_a_subscription_leaves_no_hold() {
+    let request = Request::new("DELETE", SUBSCRIPTION, Value::Null);
+    cut_everywhere(Faults::in_state, &request, hold, async |world, place| {
+        let (status, _) = shown(world, SUBSCRIPTION).await;
+        assert_eq!(
+            is_held(world, OWN).await,
+            status == 200,
+            "{place}: {status}"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn cut_resume_ends_the_hold_or_leaves_the_pause() {
+    let request = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/resume",
+        Value::Null,
+    );
+    let pause = async |world: &World| {
+        let path = format!("{SUBSCRIPTION}/pause");
+        assert_eq!(world.api().ask("POST", &path, &Value::Null).await.0, 200);
+        hold(world).await;
+    };
+    cut_everywhere(Faults::in_state, &request, pause, async |world, place| {
+        let is_paused = state(world).await == "Paused";
+        for target in [LINK, OWN] {
+            assert_eq!(is_held(world, target).await, is_paused, "{place}: {target}");
+        }
+        assert_eq!(world.keys(layout::FORCING).await, [""; 0], "{place}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn cut_force_ends_the_holds_or_begins_nothing() {
+    let request = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/force",
+        Value::Null,
+    );
+    cut_everywhere(Faults::in_state, &request, hold, async |world, place| {
+        let held = [is_held(world, LINK).await, is_held(world, OWN).await];
+        assert_eq!(held[0], held[1], "{place}");
+        assert_eq!(world.keys(layout::FORCING).await, [""; 0], "{place}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn cut_put_with_validation_asks_the_endpoint_itself() {
+    let endpoint = json!({ "url": "https://crm.example.com/", "validation": "CloudEvents" });
+    let body = json!({ "endpoint": endpoint });
+    let path = "/topics/orders/subscriptions/crm";
+    let request = Request::new("PUT", path, body);
+    let consenting = async |world: &World| {
+        let consent = Answer::With(200, "webhook-allowed-origin", "*");
+        world.endpoint.answer([consent]);
+    };
+    cut_everywhere(
+        Faults::in_state,
+        &request,
+        consenting,
+        async |world, place| {
+            let (status, shown) = shown(world, path).await;
+            if status == 200 {
+                assert_eq!(shown["status"]["state"], "Active", "{place}: {shown}");
+            } else {
+                assert_eq!(status, 404, "{place}: {shown}");
+            }
+            assert_eq!(world.keys(layout::VALIDATING).await, [""; 0], "{place}");
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn cut_disable_tells_of_it_if_it_happened() {
+    let request = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/disable",
+        Value::Null,
+    );
+    let told = async |world: &World| world.tell_ops(json!({})).await;
+    cut_everywhere(Faults::in_state, &request, told, async |world, place| {
+        let is_disabled = state(world).await == "Disabled";
+        let notices = world.visible(QueueName::Deliveries).await;
+        assert_eq!(notices, u64::from(is_disabled), "{place}");
+        assert_eq!(world.keys(layout::TELLING).await, [""; 0], "{place}");
+    })
+    .await;
+}
+
+/// Writes so many objects with a dead letter each.
+async fn bury(world: &World, objects: usize) {
+    for number in 0..objects {
+        let key = format!("ORDERS/BILLING/2020/1/1/1/{number}.json");
+        let letter = json!([{
+            "specversion": "1.0", "id": number.to_string(), "source": "/s", "type": "t",
+            "deadletterreason": "EndpointGone",
+        }]);
+        let bytes = letter.to_string().into();
+        world
+            .bucket
+            .put(&key, bytes, PutCondition::Always)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn cut_deletion_of_letters_ends_or_never_began() {
+    let request = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/dead-letters/delete",
+        json!({ "includeFormer": true }),
+    );
+    let check = async |world: &World, place: &str| {
+        let left = world.buried().await.len();
+        assert!(left == 0 || left == 3, "{place}: {left} objects are left");
+        assert_eq!(world.keys(layout::ENDING).await, [""; 0], "{place}");
+    };
+    let buried = async |world: &World| bury(world, 3).await;
+    cut_everywhere(Faults::in_state, &request, buried, check).await;
+    cut_everywhere(Faults::in_bucket, &request, buried, check).await;
+}
+
+#[tokio::test]
+async fn cut_resolving_of_letters_ends_or_never_began() {
+    let request = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/dead-letters/resolve",
+        json!({ "includeFormer": true }),
+    );
+    let check = async |world: &World, place: &str| {
+        let resolved = world.resolved().await.len();
+        assert!(
+            resolved == 0 || resolved == 3,
+            "{place}: {resolved} are resolved"
+        );
+        assert_eq!(world.keys(layout::ENDING).await, [""; 0], "{place}");
+    };
+    let buried = async |world: &World| bury(world, 3).await;
+    cut_everywhere(Faults::in_state, &request, buried, check).await;
+    cut_everywhere(Faults::in_bucket, &request, buried, check).await;
+}
+
+/// A replay whose process died is begun by the next one who asks for it, and sent once.
+#[tokio::test]
+async fn cut_replay_is_begun_once_by_who_asks_again() {
+    let request = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/dead-letters/replay",
+        json!({ "includeFormer": true }),
+    );
+    let buried = async |world: &World| bury(world, 3).await;
+    for fault in [Fault::HangBefore, Fault::HangAfter] {
+        for number in 0..WRITES_MAX {
+            let plan = Plan::nth_of(number, fault.clone(), is_write);
+            let world = World::with(&Faults::in_state(&plan));
+            world.subscribe(json!({})).await;
+            buried(&world).await;
+            let is_cut = request.is_cut(&world, &plan).await;
+            plan.switch(false);
+            let api = world.api();
+            let (again, third) = tokio::join!(request.send(&api), request.send(&api));
+            let place = format!("{fault:?} at write {number}");
+            assert_eq!(
+                (again.0, third.0),
+                (202, 202),
+                "{place}: {} {}",
+                again.1,
+                third.1
+            );
+            assert_eq!(again.1["id"], third.1["id"], "{place}");
+            two_minutes(&world).await;
+            let messages = world.visible(QueueName::Deliveries).await
+                + world.delayed(QueueName::Deliveries).await;
+            assert_eq!(messages, 3, "{place}: a message of each object");
+            let (_, page) = shown(&world, "/replays").await;
+            assert_eq!(
+                page["replays"].as_array().unwrap().len(),
+                1,
+                "{place}: {page}"
+            );
+            if !is_cut {
+                break;
+            }
+        }
+    }
+}
+
+/// The same replay can be asked for again once it has ended, or was cancelled.
+#[tokio::test]
+async fn ended_replay_makes_room_for_the_next_one() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    bury(&world, 3).await;
+    let replay = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/dead-letters/replay",
+        json!({ "includeFormer": true, "ratePerSecond": 5 }),
+    );
+    let api = world.api();
+    let first = replay.send(&api).await.1["id"].clone();
+    let other_rate = Request::new("POST", replay.path, json!({ "includeFormer": true }));
+    assert_eq!(other_rate.send(&api).await.1["id"], first);
+    let other = Request::new(
+        "POST",
+        replay.path,
+        json!({ "includeFormer": true, "types": ["t"] }),
+    );
+    assert_ne!(other.send(&api).await.1["id"], first);
+    let path = format!("/replays/{}", first.as_str().unwrap());
+    assert_eq!(api.ask("DELETE", &path, &Value::Null).await.0, 200);
+    world.clock.advance(Duration::from_secs(1));
+    let second = replay.send(&api).await.1["id"].clone();
+    assert_ne!(second, first);
+    two_minutes(&world).await;
+    world.clock.advance(Duration::from_secs(1));
+    assert_ne!(replay.send(&api).await.1["id"], second);
+}
+
+/// Its client gives up while the endpoint is asked: the consent is not thrown away.
+#[tokio::test]
+async fn client_that_gives_up_loses_no_consent() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    let consent = Answer::LateWith(Duration::from_secs(3), 200, "webhook-allowed-origin", "*");
+    world.endpoint.answer([consent]);
+    let path = "/topics/orders/subscriptions/crm";
+    let settings = json!({ "endpoint": {
+        "url": "https://crm.example.com/", "validation": "CloudEvents",
+    } });
+    let request = Request::new("PUT", path, settings);
+    let api = world.api();
+    let is_asked = async {
+        while world.endpoint.seen() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = is_asked => {}
+        answer = request.send(&api) => panic!("it waits for the endpoint, and not {answer:?}"),
+    }
+    assert_eq!(shown(&world, path).await.1["status"]["state"], "Pending");
+    world.clock.advance(Duration::from_secs(3));
+    world.rest().await;
+    assert_eq!(shown(&world, path).await.1["status"]["state"], "Active");
+    assert_eq!(world.endpoint.take().len(), 1);
+}
+
+/// Who asks for the same while it goes on gets its id and does nothing; later it can be done again.
+#[tokio::test]
+async fn same_letters_are_ended_by_one_request_at_a_time() {
+    let plan = Plan::at(Fault::HangBefore, |effect| {
+        effect.operation == Operation::Delete && effect.key.ends_with("1.json")
+    });
+    let world = World::with(&Faults::in_bucket(&plan));
+    world.subscribe(json!({})).await;
+    bury(&world, 3).await;
+    let delete = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/dead-letters/delete",
+        json!({ "includeFormer": true }),
+    );
+    assert!(delete.is_cut(&world, &plan).await);
+    let api = world.api();
+    let (status, answer) = delete.send(&api).await;
+    let numbers = (answer["events"].clone(), answer["inProgress"].clone());
+    assert_eq!(
+        (status, numbers),
+        (202, (json!(0), json!(true))),
+        "{answer}"
+    );
+    let open = answer["id"].clone();
+    assert!(open.is_string(), "{answer}");
+    assert_eq!(delete.send(&api).await.1["id"], open);
+    plan.switch(false);
+    two_minutes(&world).await;
+    assert_eq!(world.buried().await.len(), 0);
+    bury(&world, 1).await;
+    let (status, answer) = delete.send(&api).await;
+    assert_eq!(
+        (status, answer["events"].clone()),
+        (200, json!(1)),
+        "{answer}"
+    );
+    assert_ne!(answer["id"], open);
+}
+
+/// Who forces again while it goes on gets the same id.
+#[tokio::test]
+async fn open_force_keeps_its_id() {
+    let world = World::new();
+    world.subscribe(json!({})).await;
+    let force = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/force",
+        Value::Null,
+    );
+    let api = world.api();
+    let (first, second) = tokio::join!(force.send(&api), force.send(&api));
+    assert_eq!((first.0, second.0), (200, 200));
+    assert_eq!(first.1["id"], second.1["id"]);
+    world.wake().await;
+    assert_ne!(force.send(&api).await.1["id"], first.1["id"]);
+    write(&world, "forcing/orders.billing", "{}").await;
+    assert_eq!(force.send(&api).await.0, 200);
+}
