@@ -23,7 +23,7 @@ async fn withheld_messages_are_received_once_shown() {
     let queue = local.queue(DELIVERIES);
     let first = queue.withhold(many("a")).await.unwrap();
     let late = OutgoingMessage {
-        delay: Duration::from_secs(60),
+        delay: Duration::from_mins(1),
         ..message("late")
     };
     let second = queue.withhold(vec![late]).await.unwrap();
