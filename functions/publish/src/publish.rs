@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{HeaderMap, Request};
 use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
-use posthaste_core::model::{Hops, Schema, Topic, TopicName};
+use posthaste_core::model::{Hops, Schema, Timestamp, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::{
     Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, WrongKeyAnswer,
@@ -24,6 +25,9 @@ use crate::idempotency::{self, Idempotency, RequestClaim, RequestName};
 use crate::meter;
 use crate::settings::PublishSettings;
 use crate::time_to_live::time_to_live;
+
+/// The time for which a look at the topic stands: what is written later is decided by a new one.
+const LOOK_STANDS: Duration = Duration::from_secs(1);
 
 /// The publish function over its ports.
 #[derive(Debug)]
@@ -61,8 +65,24 @@ pub struct Published {
     pub pressure: Option<String>,
 }
 
+/// A request as it arrived.
+struct Incoming {
+    headers: HeaderMap,
+    body: Bytes,
+    /// The time by which its token is judged: the wait after it is ours.
+    arrived_at: Timestamp,
+}
+
+/// A topic that a request may be published to.
+struct OpenTopic {
+    topic: Arc<Topic>,
+    /// The time of the look, by the clock's `monotonic`.
+    seen_at: Duration,
+}
+
 /// The events of a request that was admitted, with the room its body takes.
 struct Received {
+    request: Incoming,
     events: Vec<Event>,
     /// The name that the producer gave the request, if any.
     name: Option<RequestName>,
@@ -72,7 +92,7 @@ struct Received {
     dehydrate: bool,
     /// Longest life of the events, where the producer gives it.
     time_to_live: Option<Duration>,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
 }
 
 impl<P: Ports> Publish<P> {
@@ -87,7 +107,7 @@ impl<P: Ports> Publish<P> {
         topic: &str,
         request: Request<Body>,
     ) -> Result<Published, PublishError> {
-        let (head, mut body) = request.into_parts();
+        let (head, body) = request.into_parts();
         let started = self.clock.monotonic();
         let topic = match self.topic(topic, &head.headers).await {
             Ok(topic) => topic,
@@ -96,22 +116,23 @@ impl<P: Ports> Publish<P> {
                 return Err(self.slow_guess(error).await);
             }
         };
-        let received = match self.receive(&topic, &head.headers, &mut body).await {
+        let (open, received) = match self.receive(&topic, head.headers, body).await {
             Ok(received) => received,
             Err(error) => return Err(self.slow_guess(failed(&topic.name, 1, error)).await),
         };
         let this = Arc::clone(self);
-        Completing::new(async move { this.write(&topic, received, started).await }).await
+        Completing::new(async move { this.write(open, received, started).await }).await
     }
 
     /// Claims the request's name, writes its deliveries and settles the name.
     async fn write(
         &self,
-        topic: &Topic,
+        mut open: OpenTopic,
         mut received: Received,
         started: Duration,
     ) -> Result<Published, PublishError> {
-        let (name, events) = (&topic.name, received.events.len());
+        let name = &open.topic.name.clone();
+        let events = received.events.len();
         let Self {
             deliveries,
             payloads,
@@ -136,8 +157,13 @@ impl<P: Ports> Publish<P> {
         }
         // First, so that the topic does not count as idle while its events are being written.
         self.activity
-            .of_topic(&self.payloads, topic, self.clock.now())
+            .of_topic(&self.payloads, &open.topic, self.clock.now())
             .await;
+        if let Err(error) = self.look_again(&mut open, &mut received).await {
+            idempotency.settle(claim, None).await;
+            return Err(failed(name, events, error));
+        }
+        let topic = &*open.topic;
         if let Some(length) = received.time_to_live {
             let end = clock.now() + length;
             received
@@ -217,51 +243,57 @@ impl<P: Ports> Publish<P> {
             return Err(PublishError::NoKey);
         }
         let name = TopicName::parse(name).map_err(|_| PublishError::UnknownTopic)?;
-        let topic = self
-            .registry
-            .topic(&name)
-            .await
-            .map_err(PublishError::Registry)?;
-        topic.ok_or(PublishError::UnknownTopic)
+        self.find(&name).await
     }
 
-    /// The key, back pressure, the body, the wait, the events. The body is read before the wait,
-    /// because only a connection that has nothing left to read shows that its client is gone;
-    /// it is looked at after the wait. A client that closed its side may be gone or not: it is
-    /// answered, and nothing is published.
-    async fn receive(
+    async fn find(&self, name: &TopicName) -> Result<Arc<Topic>, PublishError> {
+        let found = self.registry.topic(name).await;
+        found
+            .map_err(PublishError::Registry)?
+            .ok_or(PublishError::UnknownTopic)
+    }
+
+    /// The topic as it is after a wait, if the request may still be published to it: meanwhile it
+    /// may have been deleted, and the key revoked.
+    async fn open(&self, known: &Topic, request: &Incoming) -> Result<OpenTopic, PublishError> {
+        let topic = self.find(&known.name).await?;
+        if !std::ptr::eq(known, &raw const *topic) {
+            authorize(&topic, &request.headers, request.arrived_at)?;
+        }
+        let seen_at = self.clock.monotonic();
+        Ok(OpenTopic { topic, seen_at })
+    }
+
+    /// Looks at the topic again if claiming the name took long. Events are parsed again where the
+    /// topic has changed.
+    async fn look_again(
+        &self,
+        open: &mut OpenTopic,
+        received: &mut Received,
+    ) -> Result<(), PublishError> {
+        if self.clock.monotonic().saturating_sub(open.seen_at) < LOOK_STANDS {
+            return Ok(());
+        }
+        let now = self.open(&open.topic, &received.request).await?;
+        if !Arc::ptr_eq(&now.topic, &open.topic) {
+            received.events = self.events(&now.topic, &received.request, &mut received.room)?;
+        }
+        *open = now;
+        Ok(())
+    }
+
+    /// The events of a request, as the topic takes them.
+    fn events(
         &self,
         topic: &Topic,
-        headers: &HeaderMap,
-        body: &mut Body,
-    ) -> Result<Received, PublishError> {
-        let tier =
-            authorize(topic, headers, self.clock.now())?.stepping_back(declared_tier(headers)?);
-        let hops = Hops::of_request(headers).map_err(PublishError::Hops)?;
-        let key = idempotency::key(headers).map_err(PublishError::Key)?;
-        let time_to_live = time_to_live(headers).map_err(PublishError::TimeToLive)?;
-        let admitted = self.pressure.admit(tier).await;
-        let Entered {
-            wait,
-            pressure,
-            dehydrate,
-            mut room,
-            place,
-        } = self.admission().enter(topic, tier, admitted, body)?;
-        let body = body::read(body, &self.clock, self.settings.body_timeout);
-        let body = body.await.map_err(PublishError::Body)?;
-        if wait > Duration::ZERO {
-            tokio::select! {
-                () = self.clock.sleep(wait) => {}
-                // It may be gone, and nothing is published for one that is.
-                () = client::closed() => return Err(PublishError::Closed),
-            }
-        }
+        request: &Incoming,
+        room: &mut OwnedSemaphorePermit,
+    ) -> Result<Vec<Event>, PublishError> {
         let request = PublishRequest {
             topic: &topic.name,
             input: self.input(topic),
-            headers,
-            body: &body,
+            headers: &request.headers,
+            body: &request.body,
         };
         let events = parse_request(&request).map_err(PublishError::Input)?;
         let envelopes = events
@@ -270,21 +302,67 @@ impl<P: Ports> Publish<P> {
             .map(|envelope| envelope.bytes())
             .sum();
         self.bodies
-            .grow(&mut room, envelopes)
+            .grow(room, envelopes)
             .map_err(PublishError::Body)?;
-        let name = key.map(|key| RequestName::new(key.object(topic), headers, &body));
+        Ok(events)
+    }
+
+    /// The key, back pressure, the body, the wait, the topic again, the events. The body is read
+    /// before the wait, because only a connection that has nothing left to read shows that its
+    /// client is gone; it is looked at after the wait. So is the topic. A client that closed its side
+    /// may be gone or not: it is answered, and nothing is published.
+    async fn receive(
+        &self,
+        topic: &Topic,
+        headers: HeaderMap,
+        mut body: Body,
+    ) -> Result<(OpenTopic, Received), PublishError> {
+        let arrived_at = self.clock.now();
+        let tier = authorize(topic, &headers, arrived_at)?.stepping_back(declared_tier(&headers)?);
+        let hops = Hops::of_request(&headers).map_err(PublishError::Hops)?;
+        let key = idempotency::key(&headers).map_err(PublishError::Key)?;
+        let time_to_live = time_to_live(&headers).map_err(PublishError::TimeToLive)?;
+        let admitted = self.pressure.admit(tier).await;
+        let Entered {
+            wait,
+            pressure,
+            dehydrate,
+            mut room,
+            place,
+        } = self.admission().enter(topic, tier, admitted, &body)?;
+        let body = body::read(&mut body, &self.clock, self.settings.body_timeout);
+        let body = body.await.map_err(PublishError::Body)?;
+        if wait > Duration::ZERO {
+            tokio::select! {
+                () = self.clock.sleep(wait) => {}
+                // It may be gone, and nothing is published for one that is.
+                () = client::closed() => return Err(PublishError::Closed),
+            }
+        }
+        let request = Incoming {
+            headers,
+            body,
+            arrived_at,
+        };
+        let open = self.open(topic, &request).await?;
+        let topic = &*open.topic;
+        let events = self.events(topic, &request, &mut room)?;
+        let name =
+            key.map(|key| RequestName::new(key.object(topic), &request.headers, &request.body));
         if let Some(place) = place {
             place.keep();
         }
-        Ok(Received {
+        let received = Received {
+            request,
             events,
             name,
             hops,
             pressure,
             dehydrate,
             time_to_live,
-            _room: room,
-        })
+            room,
+        };
+        Ok((open, received))
     }
 
     /// The door of this function at this moment.

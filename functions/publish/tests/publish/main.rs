@@ -16,4 +16,5 @@ mod once;
 mod pressure;
 mod refused;
 mod schemas;
+mod waits;
 mod world;
