@@ -59,6 +59,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     let (record, name, handshake) = manage
         .change_subscription(&path, &Conditions::default(), act)
         .await?;
+    let written_at = manage.clock.monotonic();
     let word = action.as_str();
     tracing::info!(topic = %record.name, subscription = %name, action = word, "subscription acted on");
     match action {
@@ -70,7 +71,7 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         Action::Disable | Action::Validate | Action::Pause | Action::Force => {}
     }
     let record = manage
-        .shake_hands(record, handshake.into_iter().collect(), until)
+        .shake_hands(record, handshake.into_iter().collect(), until, written_at)
         .await?;
     let settings = record
         .settings

@@ -4,9 +4,11 @@
 //! once, and the record receives what the endpoints answered, before the request itself is
 //! answered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
+use parking_lot::Mutex;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::{PendingHandshake, SubscriptionChange};
 use posthaste_core::attempt::handshake::{concluded, judge, judge_failure};
@@ -14,7 +16,7 @@ use posthaste_core::attempt::{Answer, Ask, Rate};
 use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, Subscription, Topic};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Entropy, Ports};
-use posthaste_services::{timeout, timeout_at};
+use posthaste_services::{SingleFlight, timeout, timeout_at};
 
 use crate::answer::{ApiError, unavailable, unusable_record};
 use crate::health_changes::HealthChanges;
@@ -29,6 +31,54 @@ const HANDSHAKES_TIME_MAX: Duration = Duration::from_secs(14);
 /// Most endpoints that are asked at once.
 const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 
+/// The time for which a look at the topic stands: an endpoint that is asked later is asked by what
+/// is true then.
+const LOOK_STANDS: Duration = Duration::from_secs(1);
+
+/// A topic as it was seen at some time.
+struct SeenTopic {
+    record: TopicRecord,
+    topic: Topic,
+    /// By the clock's `monotonic`.
+    seen_at: Duration,
+}
+
+/// The newest look at a topic, which the handshakes of one request share.
+struct LookedAt {
+    newest: Mutex<Arc<SeenTopic>>,
+    looks: SingleFlight<Look>,
+}
+
+/// A look at a topic.
+#[derive(Clone)]
+enum Look {
+    Seen(Arc<SeenTopic>),
+    Deleted,
+    /// It cannot be read now: what was known before stands.
+    Unknown,
+}
+
+impl SeenTopic {
+    fn new(record: TopicRecord, seen_at: Duration) -> Result<Self, ApiError> {
+        let topic = record.compile().map_err(|_| unusable_record())?;
+        Ok(Self {
+            record,
+            topic,
+            seen_at,
+        })
+    }
+
+    /// Whether this handshake is still to be run.
+    fn has_pending(&self, pending: &PendingHandshake) -> bool {
+        let subscriptions = &self.record.settings.subscriptions;
+        let status = subscriptions
+            .get(&pending.subscription)
+            .and_then(|settings| settings.status.as_ref());
+        let code = status.and_then(|status| status.handshake.as_ref()?.code_to_ask_with());
+        code.is_some_and(|code| code.expose() == pending.code.expose())
+    }
+}
+
 impl<P: Ports> Manage<P> {
     /// Ends holds and forgets the health of endpoints that changed, then runs the handshakes, until
     /// a time of the clock's `monotonic`. Answers the record with the endpoints' answers.
@@ -38,6 +88,7 @@ impl<P: Ports> Manage<P> {
         changes: &[SubscriptionChange],
         until: Duration,
     ) -> TopicRecord {
+        let written_at = self.clock.monotonic();
         self.apply_after_write(
             &record.name,
             &HealthChanges::after_write(&record, changes),
@@ -50,7 +101,7 @@ impl<P: Ports> Manage<P> {
             .collect();
         // Only this answer shows a secret that was made. So the record is answered even if the
         // outcome of the handshakes cannot be written; they are then still pending.
-        self.shake_hands(record.clone(), pending, until)
+        self.shake_hands(record.clone(), pending, until, written_at)
             .await
             .unwrap_or_else(|error| {
                 tracing::warn!(
@@ -61,20 +112,21 @@ impl<P: Ports> Manage<P> {
             })
     }
 
-    /// Runs handshakes of this record until a time of the clock's `monotonic`, and answers the
-    /// record with their outcome.
+    /// Runs handshakes of this record, which was written at `written_at`, until another time of the
+    /// clock's `monotonic`. Answers the record with their outcome.
     pub(crate) async fn shake_hands(
         &self,
         record: TopicRecord,
         pending: Vec<PendingHandshake>,
         until: Duration,
+        written_at: Duration,
     ) -> Result<TopicRecord, ApiError> {
         if pending.is_empty() {
             return Ok(record);
         }
-        let answers = self
-            .answers(&record, pending, self.rest(until).min(HANDSHAKES_TIME_MAX))
-            .await?;
+        let time = self.rest(until).min(HANDSHAKES_TIME_MAX);
+        let seen = SeenTopic::new(record.clone(), written_at)?;
+        let answers = self.answers(seen, pending, time).await;
         if answers.is_empty() {
             return Ok(record);
         }
@@ -99,20 +151,26 @@ impl<P: Ports> Manage<P> {
     /// The answers of the endpoints that could be asked in time.
     async fn answers(
         &self,
-        record: &TopicRecord,
+        seen: SeenTopic,
         pending: Vec<PendingHandshake>,
         time: Duration,
-    ) -> Result<Vec<(PendingHandshake, Answer)>, ApiError> {
-        let topic = record.compile().map_err(|_| unusable_record())?;
-        let ask = |pending: PendingHandshake| {
-            let settings = record.settings.subscriptions.get(&pending.subscription);
-            let both = settings.zip(topic.subscription(&pending.subscription));
-            let topic = &topic;
-            async move {
-                let (settings, subscription) = both?;
-                let answer = self.ask(topic, settings, subscription, &pending).await;
-                Some((pending, answer))
+    ) -> Vec<(PendingHandshake, Answer)> {
+        let topic = seen.record.name.clone();
+        let looked_at = LookedAt {
+            newest: Mutex::new(Arc::new(seen)),
+            looks: SingleFlight::default(),
+        };
+        let looked_at = &looked_at;
+        let ask = |pending: PendingHandshake| async move {
+            let seen = self.look_again(looked_at).await?;
+            if !seen.has_pending(&pending) {
+                return None;
             }
+            let SeenTopic { record, topic, .. } = &*seen;
+            let settings = record.settings.subscriptions.get(&pending.subscription)?;
+            let subscription = topic.subscription(&pending.subscription)?;
+            let answer = self.ask(topic, settings, subscription, &pending).await;
+            Some((pending, answer))
         };
         let mut asked = stream::iter(pending)
             .map(ask)
@@ -124,9 +182,35 @@ impl<P: Ports> Manage<P> {
             }
         };
         if timeout(&self.clock, time, all).await.is_none() {
-            tracing::warn!(topic = %record.name, "not every endpoint was asked in time");
+            tracing::warn!(%topic, "not every endpoint was asked in time");
         }
-        Ok(answers)
+        answers
+    }
+
+    /// The topic as it is now, `None` if it was deleted. Endpoints wait for their turn: meanwhile one
+    /// may have been given another URL, or its subscription may be gone.
+    async fn look_again(&self, looked_at: &LookedAt) -> Option<Arc<SeenTopic>> {
+        let known = Arc::clone(&looked_at.newest.lock());
+        let now = self.clock.monotonic();
+        if now.saturating_sub(known.seen_at) < LOOK_STANDS {
+            return Some(known);
+        }
+        let look = || async {
+            match self.load(&known.record.name).await {
+                Ok(Some(record)) => SeenTopic::new(record, now)
+                    .map_or(Look::Unknown, |seen| Look::Seen(Arc::new(seen))),
+                Ok(None) => Look::Deleted,
+                Err(_) => Look::Unknown,
+            }
+        };
+        match looked_at.looks.run("topic", look).await {
+            Look::Seen(seen) => {
+                *looked_at.newest.lock() = Arc::clone(&seen);
+                Some(seen)
+            }
+            Look::Deleted => None,
+            Look::Unknown => Some(known),
+        }
     }
 
     async fn ask(

@@ -3,6 +3,8 @@
 mod letter;
 mod payload;
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
@@ -12,7 +14,7 @@ use posthaste_core::delivery_log::{
     DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
 };
 use posthaste_core::model::{
-    Status, Subscription, SubscriptionName, Timestamp, TopicName, has_steps,
+    Status, Subscription, SubscriptionName, Timestamp, Topic, TopicName, has_steps,
 };
 use posthaste_core::release::{ReplayMessage, Resend};
 use posthaste_delivery_log::LookedUp;
@@ -105,14 +107,7 @@ pub(crate) async fn resend<P: Ports>(
     let path = SubscriptionPath { topic, name };
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
-    let to = topic
-        .subscription(&path.name)
-        .ok_or_else(|| path.unknown())?;
-    if to.status == Status::Disabled {
-        return Err(Problem::new(ProblemKind::WrongState)
-            .detail(DISABLED)
-            .into());
-    }
+    let to = receiver(&topic, &path)?;
     let LookedUp {
         records,
         searched_from,
@@ -131,6 +126,10 @@ pub(crate) async fn resend<P: Ports>(
                 .await?
         }
     };
+    // Looking the event up takes seconds: what is true after that decides.
+    let record = manage.existing(&path.topic).await?;
+    let topic = record.compile().map_err(|_| unusable_record())?;
+    let to = still_to(&topic, &path, to)?;
     let (key, kept) = (
         format!("{}-0", manage.entropy.uuid().simple()),
         found.webhook_id.as_deref(),
@@ -168,6 +167,34 @@ pub(crate) async fn resend<P: Ports>(
         note,
     };
     Ok(JsonResponse::accepted(view, location).into_response())
+}
+
+/// The subscription that an event is sent to.
+fn receiver<'a>(
+    topic: &'a Topic,
+    path: &SubscriptionPath,
+) -> Result<&'a Arc<Subscription>, Problem> {
+    let to = topic
+        .subscription(&path.name)
+        .ok_or_else(|| path.unknown())?;
+    if to.status == Status::Disabled {
+        return Err(Problem::new(ProblemKind::WrongState).detail(DISABLED));
+    }
+    Ok(to)
+}
+
+/// The same after the event was looked up, if it still is the subscription that was asked for.
+fn still_to<'a>(
+    topic: &'a Topic,
+    path: &SubscriptionPath,
+    before: &Subscription,
+) -> Result<&'a Arc<Subscription>, Problem> {
+    let to = receiver(topic, path)?;
+    if to.created.identity() == before.created.identity() {
+        Ok(to)
+    } else {
+        Err(path.unknown())
+    }
 }
 
 impl<P: Ports> Manage<P> {

@@ -505,3 +505,32 @@ async fn an_active_one_whose_endpoint_gives_no_answer_stays_active() {
         "{reason}"
     );
 }
+
+/// Endpoints wait for their turn: one that is not to be asked any more by then is not asked.
+#[tokio::test]
+async fn endpoint_that_changed_while_it_waited_is_not_asked() {
+    for change in ["delete", "another handshake", "topic"] {
+        let api = Api::new();
+        let (state, clock) = (api.state.clone(), api.clock.clone());
+        api.endpoint.answer(move |_| {
+            clock.advance(Duration::from_secs(2));
+            let text = state.read("topics/orders.json").unwrap();
+            let mut record: Value = serde_json::from_slice(&text).unwrap();
+            let subscriptions = &mut record["settings"]["subscriptions"];
+            match change {
+                "delete" => drop(subscriptions.as_object_mut().unwrap().remove("b")),
+                "topic" => *subscriptions = json!({}),
+                _ => subscriptions["b"]["status"]["handshake"]["code"] = "another".into(),
+            }
+            state.write("topics/orders.json", record.to_string());
+            answered(200, &[("webhook-allowed-origin", "*")], "")
+        });
+        let at = |url: &str| json!({ "endpoint": { "url": url, "validation": "CloudEvents" } });
+        let both = json!({ "a": at("https://a.example/"), "b": at("https://b.example/") });
+        api.put("/topics/Orders", json!({ "subscriptions": both }))
+            .await;
+        let asked = api.endpoint.take();
+        let asked: Vec<_> = asked.iter().map(|it| it.url.as_str()).collect();
+        assert_eq!(asked, ["https://a.example/"], "{change}");
+    }
+}

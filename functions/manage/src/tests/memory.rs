@@ -31,6 +31,17 @@ struct Inner {
     moves: Mutex<BTreeMap<String, String>>,
     slow: Mutex<Option<(FixedClock, Duration)>>,
     hangs: AtomicBool,
+    when_read: WhenRead,
+}
+
+/// What happens with each read.
+#[derive(Default)]
+struct WhenRead(Mutex<Option<Box<dyn Fn() + Send + Sync>>>);
+
+impl std::fmt::Debug for WhenRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WhenRead")
+    }
 }
 
 impl Memory {
@@ -72,6 +83,11 @@ impl Memory {
     /// Lets every read take this long from now on.
     pub(crate) fn slow_reads(&self, clock: &FixedClock, length: Duration) {
         *self.0.slow.lock().unwrap() = Some((clock.clone(), length));
+    }
+
+    /// Has this happen with every read from now on.
+    pub(crate) fn when_read(&self, act: impl Fn() + Send + Sync + 'static) {
+        *self.0.when_read.0.lock().unwrap() = Some(Box::new(act));
     }
 
     fn move_away(&self, key: &str) {
@@ -120,6 +136,9 @@ impl ObjectStore for Memory {
         self.check().await?;
         validate::key(key).map_err(|refusal| refusal.at("read an object"))?;
         self.0.reads.fetch_add(1, Ordering::Relaxed);
+        if let Some(act) = &*self.0.when_read.0.lock().unwrap() {
+            act();
+        }
         self.move_away(key);
         if let Some((clock, length)) = &*self.0.slow.lock().unwrap() {
             clock.advance(*length);

@@ -580,3 +580,32 @@ async fn a_place_without_the_dead_letter_sends_nothing() {
     );
     assert!(queued(&api).is_none());
 }
+
+/// The search for the event takes seconds: what is true after it decides.
+#[tokio::test]
+async fn subscription_that_changed_during_the_search_gets_nothing() {
+    for (change, status, kind) in [
+        ("disable", 409, "wrong-state"),
+        ("delete", 404, "unknown-subscription"),
+        ("again", 404, "unknown-subscription"),
+    ] {
+        let api = Api::with_billing().await;
+        write(&api, &[with_payload(delivered("order-1", 20))]);
+        let text = api.state.read("topics/orders.json").unwrap();
+        let mut record: Value = serde_json::from_slice(&text).unwrap();
+        let subscriptions = &mut record["settings"]["subscriptions"];
+        match change {
+            "disable" => subscriptions["Billing"]["status"]["state"] = "Disabled".into(),
+            "delete" => *subscriptions = json!({}),
+            _ => record["creations"]["subscriptions"]["Billing"]["id"] = "ffffffffffff".into(),
+        }
+        let state = api.state.clone();
+        let changed = record.to_string();
+        api.log
+            .when_read(move || state.write("topics/orders.json", changed.clone()));
+        resend(&api, "order-1", json!({}))
+            .await
+            .problem(status, kind);
+        assert_eq!(queued(&api), None, "{change}");
+    }
+}

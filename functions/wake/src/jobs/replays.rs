@@ -5,25 +5,25 @@
 mod log_records;
 mod log_walk;
 mod pick;
+mod receiver;
 mod records;
 mod sender;
 mod walk;
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplaySource, ReplayState};
-use posthaste_core::model::{Status, Timestamp, Topic};
-use posthaste_core::stored::{ReplayRecord, layout};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectMeta, ObjectStore, PortError, Ports};
 use posthaste_services::catch_panic::catch_panic;
 
 use super::ended;
-use crate::ports::WakePorts;
 use crate::run::Run;
+use receiver::Receiver;
 use records::{Job, ReplayError};
-use walk::{Receiver, resume};
+use walk::resume;
 
 /// Most replays that are looked at in one run.
 const REPLAYS_MAX: usize = 100;
@@ -72,7 +72,7 @@ async fn replay<P: Ports>(
     marker: &ObjectMeta,
 ) -> Result<(), ReplayError> {
     let ports = run.ports;
-    let Some(mut job) = Job::load(&ports.state, id).await? else {
+    let Some(mut job) = Job::load(ports, id).await? else {
         // The marker is written first, so its record may be on its way.
         let is_left = ports.clock.now().since(marker.modified_at) >= MARKER_LEFT_AFTER;
         return if is_left {
@@ -84,7 +84,7 @@ async fn replay<P: Ports>(
     if job.record.has_ended() {
         return close(&ports.state, id).await;
     }
-    let Some(receiver) = receiver(ports, &job.record).await? else {
+    let Some(receiver) = Receiver::find(ports, &job.record).await? else {
         job.turn(
             ports,
             ReplayState::Cancelled,
@@ -93,7 +93,7 @@ async fn replay<P: Ports>(
         .await?;
         return close(&ports.state, id).await;
     };
-    if receiver.subscription.status != Status::Active {
+    if !receiver.is_active() {
         return job
             .turn(
                 ports,
@@ -103,44 +103,15 @@ async fn replay<P: Ports>(
             .await;
     }
     if job.record.request.source == ReplaySource::Log {
-        log_walk::resume(run, &mut job, &receiver).await?;
+        log_walk::resume(run, &mut job, receiver).await?;
     } else {
-        resume(run, &mut job, &receiver).await?;
+        resume(run, &mut job, receiver).await?;
     }
     if job.record.has_ended() {
         close(&ports.state, id).await
     } else {
         Ok(())
     }
-}
-
-/// The subscription that asked for a replay, and its topic. A damaged record of the topic does not
-/// say that they are gone.
-async fn receiver<P: Ports>(
-    ports: &WakePorts<P>,
-    record: &ReplayRecord,
-) -> Result<Option<Receiver>, ReplayError> {
-    let WakePorts {
-        registry, clock, ..
-    } = ports;
-    let own = |topic: Option<Arc<Topic>>| {
-        let topic = topic?;
-        let subscription = topic.subscription(&record.subscription)?.clone();
-        record.is_for(&subscription.created).then_some(Receiver {
-            topic,
-            subscription,
-        })
-    };
-    let asked_after = clock.monotonic();
-    let known = registry
-        .topic(&record.topic)
-        .await
-        .map_err(ReplayError::Registry)?;
-    if let Some(known) = own(known) {
-        return Ok(Some(known));
-    }
-    let found = registry.topic_asked_after(&record.topic, asked_after).await;
-    Ok(own(found.map_err(ReplayError::Registry)?))
 }
 
 /// Deletes the marker: no run has to look at this replay again.

@@ -14,9 +14,10 @@ use posthaste_services::resolved::resolved_letters;
 
 use super::log_records::{Part, Parts};
 use super::pick::chain;
+use super::receiver::Receiver;
 use super::records::{Job, ReplayError};
 use super::sender::send;
-use super::walk::{Receiver, is_lasting, takes_bulk};
+use super::walk::{is_lasting, takes_bulk};
 use crate::ports::WakePorts;
 use crate::run::Run;
 
@@ -39,7 +40,7 @@ const NO_PAYLOAD: &str = "neither the delivery log nor a dead letter has its pay
 struct LogWalk<'a, P: Ports> {
     run: Run<'a, P>,
     job: &'a mut Job,
-    to: &'a Receiver,
+    to: Receiver,
     selection: Selection,
     pace: Pace,
     at: LogPlace,
@@ -83,6 +84,13 @@ impl Picked {
     }
 }
 
+/// The next step of a replay in this run.
+enum Next {
+    Part,
+    /// It was cancelled, or its subscription is not sent to any more: the next run says so.
+    Rest,
+}
+
 /// What becomes of a record's event.
 enum Fate {
     /// It is sent again.
@@ -99,7 +107,7 @@ enum Fate {
 pub(super) async fn resume<P: Ports>(
     run: Run<'_, P>,
     job: &mut Job,
-    to: &Receiver,
+    to: Receiver,
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let progress = &job.record.progress;
@@ -153,6 +161,9 @@ impl<P: Ports> LogWalk<'_, P> {
                 Ok(part) => self.replay_part(part).await,
                 Err(error) => Err(error),
             };
+            if matches!(replayed, Ok(Next::Rest)) {
+                return Ok(());
+            }
             if let Err(error) = replayed {
                 let record = &mut self.job.record;
                 (record.state, record.reason) =
@@ -202,7 +213,7 @@ impl<P: Ports> LogWalk<'_, P> {
             end,
             damaged,
         }: Part,
-    ) -> Result<(), ReplayError> {
+    ) -> Result<Next, ReplayError> {
         let records = self.selected(records);
         let (mut picked, mut at) = (Picked::default(), self.at.clone());
         let mut is_whole = true;
@@ -225,6 +236,9 @@ impl<P: Ports> LogWalk<'_, P> {
                 break;
             }
         }
+        if !self.to.look_again(self.run.ports, self.job).await? {
+            return Ok(Next::Rest);
+        }
         self.send(picked).await?;
         self.at = if is_whole { LogPlace::before(end) } else { at };
         let record = &mut self.job.record;
@@ -239,7 +253,7 @@ impl<P: Ports> LogWalk<'_, P> {
             }
         }
         (record.state, record.reason) = (ReplayState::Running, None);
-        self.save().await
+        self.save().await.map(|()| Next::Part)
     }
 
     /// The records with which a selected delivery may have ended.
@@ -264,7 +278,7 @@ impl<P: Ports> LogWalk<'_, P> {
         let Receiver {
             topic,
             subscription,
-        } = self.to;
+        } = &self.to;
         let default_time_to_live = topic.default_time_to_live;
         let replay = Replay {
             id: &self.job.record.id,
@@ -388,7 +402,7 @@ impl<P: Ports> LogWalk<'_, P> {
         let Receiver {
             topic,
             subscription,
-        } = self.to;
+        } = &self.to;
         let default_time_to_live = topic.default_time_to_live;
         Replay {
             id: &self.job.record.id,

@@ -2,13 +2,15 @@
 //! objects, on condition that it was not written elsewhere. A crash sends some events again, under
 //! the same keys, and skips none.
 
+use std::time::Duration;
+
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::release::ReplayRequestError;
 use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_delivery_log::LogError;
-use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition};
-use posthaste_services::RegistryError;
+use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition, Revalidated};
 use posthaste_services::catch_panic::Panicked;
+use posthaste_services::{RegistryError, get_newer};
 
 use crate::ports::WakePorts;
 
@@ -42,14 +44,21 @@ pub(super) enum ReplayError {
 pub(super) struct Job {
     pub(super) record: ReplayRecord,
     etag: ETag,
+    /// The time at which the store had this version, by the clock's `monotonic`.
+    seen_at: Duration,
 }
 
+/// The time for which a look at the record stands.
+const LOOK_STANDS: Duration = Duration::from_secs(1);
+
 impl Job {
-    pub(super) async fn load(
-        store: &impl ObjectStore,
+    pub(super) async fn load<P: Ports>(
+        ports: &WakePorts<P>,
         id: &str,
     ) -> Result<Option<Self>, ReplayError> {
-        let object = store
+        let seen_at = ports.clock.monotonic();
+        let object = ports
+            .state
             .get(&layout::replay(id))
             .await
             .map_err(ReplayError::Store)?;
@@ -60,7 +69,27 @@ impl Job {
         Ok(Some(Self {
             record,
             etag: object.etag,
+            seen_at,
         }))
+    }
+
+    /// Whether the record still is the one that is known: it is written elsewhere when the replay
+    /// is cancelled.
+    pub(super) async fn is_current<P: Ports>(
+        &mut self,
+        ports: &WakePorts<P>,
+    ) -> Result<bool, ReplayError> {
+        let now = ports.clock.monotonic();
+        if now.saturating_sub(self.seen_at) < LOOK_STANDS {
+            return Ok(true);
+        }
+        let key = layout::replay(&self.record.id);
+        let found = get_newer(&ports.state, &key, Some(&self.etag)).await;
+        let is_current = matches!(found.map_err(ReplayError::Store)?, Revalidated::Unchanged);
+        if is_current {
+            self.seen_at = now;
+        }
+        Ok(is_current)
     }
 
     /// Writes how far the replay has come. That fails when the replay was cancelled meanwhile; what
@@ -68,6 +97,7 @@ impl Job {
     pub(super) async fn save<P: Ports>(&mut self, ports: &WakePorts<P>) -> Result<(), ReplayError> {
         self.record.updated_at = ports.clock.now();
         let condition = PutCondition::IfMatch(self.etag.clone());
+        self.seen_at = ports.clock.monotonic();
         let put = ports
             .state
             .put(

@@ -2,12 +2,11 @@
 //! the walk has come.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join};
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::Pack;
-use posthaste_core::model::{DEAD_LETTER_OBJECT_BYTES_PREFERRED, Subscription, Topic};
+use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 use posthaste_core::pressure::{Level, Tier};
 use posthaste_core::release::{Pace, Replay, Selection};
 use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
@@ -17,6 +16,7 @@ use posthaste_services::resolved::resolved_letters;
 use posthaste_services::{PressureReader, timeout_at};
 
 use super::pick::{Letters, chain, pick};
+use super::receiver::Receiver;
 use super::records::{Job, ReplayError};
 use super::sender::send;
 use crate::ports::WakePorts;
@@ -35,17 +35,11 @@ const OBJECT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Runs in which an object that cannot be read is tried before it counts as failed.
 const READS_MAX: u32 = 5;
 
-/// The subscription that the events are sent to, and its topic.
-pub(super) struct Receiver {
-    pub(super) topic: Arc<Topic>,
-    pub(super) subscription: Arc<Subscription>,
-}
-
 /// One replay in one run.
 struct Walk<'a, P: Ports> {
     run: Run<'a, P>,
     job: &'a mut Job,
-    to: &'a Receiver,
+    to: Receiver,
     selection: Selection,
     pace: Pace,
 }
@@ -62,7 +56,7 @@ enum Next {
 pub(super) async fn resume<P: Ports>(
     run: Run<'_, P>,
     job: &mut Job,
-    to: &Receiver,
+    to: Receiver,
 ) -> Result<(), ReplayError> {
     let selection = job.record.selection().map_err(ReplayError::Request)?;
     let paced_until = job.record.progress.paced_until;
@@ -131,6 +125,9 @@ impl<P: Ports> Walk<'_, P> {
                 .map(|object| read(run, object, &self.selection)),
         )
         .await;
+        if !self.to.look_again(run.ports, self.job).await? {
+            return Ok(Next::Rest);
+        }
         let mut replayed = Ok(Next::Object);
         for (object, read) in objects.iter().zip(reads) {
             let sent = self.send_object(&object.key, read).await;
@@ -171,7 +168,7 @@ impl<P: Ports> Walk<'_, P> {
         let Receiver {
             topic,
             subscription,
-        } = self.to;
+        } = &self.to;
         let done = progress.done_of(key);
         let picked = match pick(
             &letters,
@@ -278,14 +275,13 @@ fn size(object: &LetterObject) -> usize {
 mod tests {
     use bytes::Bytes;
     use posthaste_core::attempt::DeadLetterReason;
-    use posthaste_core::model::{DeadLetter, Payload};
+    use posthaste_core::model::{Created, DeadLetter, Payload};
     use posthaste_core::stored::dead_letter::record;
     use posthaste_core::stored::{Gathered, ReplayRecord, layout};
-    use posthaste_testkit::records::{
-        delivery, subscription_name, topic_name, topic_record, topic_settings,
-    };
+    use posthaste_testkit::records::{delivery, subscription_name, topic_name};
     use posthaste_testkit::{Fault, Operation, Plan};
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use std::time::Duration;
 
     use super::*;
     use crate::testing::{Kit, subscription};
@@ -322,20 +318,25 @@ mod tests {
 
     /// One run of a replay with this rate; how it ended, and its record.
     async fn run(kit: &Kit, rate: u32) -> (Result<(), ReplayError>, ReplayRecord) {
-        let settings = json!({ "subscriptions": { "billing": subscription(json!({})) } });
-        let topic = topic_record(
-            topic_name("orders"),
-            topic_settings(settings),
-            kit.clock.now(),
-        );
-        let topic = Arc::new(topic.compile().unwrap());
-        let subscription = topic
-            .subscription(&subscription_name("billing"))
-            .unwrap()
-            .clone();
+        run_around(kit, rate, |_| {}).await
+    }
+
+    fn settings(status: &str) -> Value {
+        let status = json!({ "state": status, "since": "1970-01-01T00:00:00Z" });
+        let billing = subscription(json!({ "status": status }));
+        json!({ "subscriptions": { "billing": billing } })
+    }
+
+    /// The same, with something that happens after the subscription was looked up.
+    async fn run_around(
+        kit: &Kit,
+        rate: u32,
+        happens: impl FnOnce(&mut ReplayRecord),
+    ) -> (Result<(), ReplayError>, ReplayRecord) {
+        kit.topic(settings("Active"));
         if kit.store.keys(layout::REPLAYS).is_empty() {
             let request = serde_json::from_value(json!({ "ratePerSecond": rate })).unwrap();
-            let name = (subscription_name("billing"), &subscription.created);
+            let name = (subscription_name("billing"), &Created::UNKNOWN);
             let record = ReplayRecord::new(
                 ID.to_owned(),
                 topic_name("orders"),
@@ -345,20 +346,49 @@ mod tests {
             );
             kit.store.write(&layout::replay(ID), record.render());
         }
-        let mut job = Job::load(&kit.store, ID).await.unwrap().unwrap();
-        let ended = resume(
-            kit.run(),
-            &mut job,
-            &Receiver {
-                topic,
-                subscription,
-            },
-        )
-        .await;
-        (
-            ended,
-            Job::load(&kit.store, ID).await.unwrap().unwrap().record,
-        )
+        let mut job = Job::load(&kit.ports, ID).await.unwrap().unwrap();
+        let to = Receiver::find(&kit.ports, &job.record).await;
+        let to = to.unwrap().unwrap();
+        let mut changed = job.record.clone();
+        happens(&mut changed);
+        if changed != job.record {
+            kit.store.write(&layout::replay(ID), changed.render());
+        }
+        let ended = resume(kit.run(), &mut job, to).await;
+        let after = Job::load(&kit.ports, ID).await.unwrap().unwrap();
+        (ended, after.record)
+    }
+
+    /// Nothing is sent for a subscription that was paused or deleted since it was looked up.
+    #[tokio::test]
+    async fn subscription_that_changed_since_gets_nothing() {
+        let paused = settings("Paused");
+        for changed in [paused, json!({ "subscriptions": {} })] {
+            let kit = Kit::new();
+            dead_letters(&kit, "a", 2);
+            let (ended, record) = run_around(&kit, 100, |_| kit.topic(changed)).await;
+            ended.unwrap();
+            assert_eq!(counts(&record).1, [0; 3]);
+            assert_eq!(kit.queue.take_bodies().len(), 0);
+            // The next run goes on where it may.
+            let (ended, record) = run(&kit, 100).await;
+            ended.unwrap();
+            assert_eq!(counts(&record), (ReplayState::Done, [2, 2, 0]));
+        }
+    }
+
+    #[tokio::test]
+    async fn replay_that_was_cancelled_seconds_ago_sends_nothing() {
+        let kit = Kit::new();
+        dead_letters(&kit, "a", 2);
+        let cancel = |record: &mut ReplayRecord| {
+            record.state = ReplayState::Cancelled;
+            kit.clock.advance(Duration::from_secs(1));
+        };
+        let (ended, record) = run_around(&kit, 100, cancel).await;
+        ended.unwrap();
+        assert_eq!(counts(&record), (ReplayState::Cancelled, [0; 3]));
+        assert_eq!(kit.queue.take_bodies().len(), 0);
     }
 
     fn counts(record: &ReplayRecord) -> (ReplayState, [u64; 3]) {

@@ -1,0 +1,71 @@
+//! The subscription that a replay's events are sent to. It is looked up when the replay's turn
+//! comes, and again before each of its sends: meanwhile the replay may have been cancelled, and the
+//! subscription paused, deleted, or changed.
+
+use std::sync::Arc;
+
+use posthaste_core::model::{Status, Subscription, Topic};
+use posthaste_core::stored::ReplayRecord;
+use posthaste_ports::{Clock, Ports};
+
+use super::records::{Job, ReplayError};
+use crate::ports::WakePorts;
+
+/// The subscription that the events are sent to, and its topic.
+pub(super) struct Receiver {
+    pub(super) topic: Arc<Topic>,
+    pub(super) subscription: Arc<Subscription>,
+}
+
+impl Receiver {
+    /// The subscription that asked for a replay, and its topic. A damaged record of the topic does
+    /// not say that they are gone.
+    pub(super) async fn find<P: Ports>(
+        ports: &WakePorts<P>,
+        record: &ReplayRecord,
+    ) -> Result<Option<Self>, ReplayError> {
+        let WakePorts {
+            registry, clock, ..
+        } = ports;
+        let own = |topic: Option<Arc<Topic>>| {
+            let topic = topic?;
+            let subscription = topic.subscription(&record.subscription)?.clone();
+            record.is_for(&subscription.created).then_some(Self {
+                topic,
+                subscription,
+            })
+        };
+        let asked_after = clock.monotonic();
+        let known = registry
+            .topic(&record.topic)
+            .await
+            .map_err(ReplayError::Registry)?;
+        if let Some(known) = own(known) {
+            return Ok(Some(known));
+        }
+        let found = registry.topic_asked_after(&record.topic, asked_after).await;
+        Ok(own(found.map_err(ReplayError::Registry)?))
+    }
+
+    /// Whether events may be sent to it.
+    pub(super) fn is_active(&self) -> bool {
+        self.subscription.status == Status::Active
+    }
+
+    /// Looks again before events are sent. Answers whether they may be: if not, the next run says
+    /// what becomes of the replay.
+    pub(super) async fn look_again<P: Ports>(
+        &mut self,
+        ports: &WakePorts<P>,
+        job: &mut Job,
+    ) -> Result<bool, ReplayError> {
+        if !job.is_current(ports).await? {
+            return Ok(false);
+        }
+        let Some(found) = Self::find(ports, &job.record).await? else {
+            return Ok(false);
+        };
+        *self = found;
+        Ok(self.is_active())
+    }
+}
