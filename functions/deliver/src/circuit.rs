@@ -14,9 +14,10 @@ pub(crate) mod record;
 pub(crate) mod route;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use posthaste_ports::Ports;
-use posthaste_services::{LinkHealth, WakeSignaller};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::{LinkHealth, WakeSignaller, stop_at};
 
 use counts::WorkerCounts;
 
@@ -30,7 +31,25 @@ pub(crate) struct Circuit<P: Ports> {
     pub(crate) counts: WorkerCounts,
 }
 
+/// The longest wait for what was stored before this process began.
+const START_TIME: Duration = Duration::from_secs(5);
+
 impl<P: Ports> Circuit<P> {
+    /// Reads what is stored of links, once, before the first request. If it cannot be read in time,
+    /// requests go out, as they do wherever the state of a link cannot be read.
+    pub(crate) async fn know_start(&self) {
+        if self.links.is_start_known() {
+            return;
+        }
+        let end = self.clock.monotonic() + START_TIME;
+        if stop_at(&self.clock, end, self.links.know_start())
+            .await
+            .is_none()
+        {
+            tracing::warn!("states of links not read in time at the start, they count as healthy");
+        }
+    }
+
     /// Whether nothing is known that would keep any request from being sent, as it is nearly
     /// always.
     fn is_all_well(&self) -> bool {

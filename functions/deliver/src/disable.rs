@@ -1,233 +1,163 @@
-//! Disabling a subscription whose endpoint answered 410.
+//! Subscriptions whose endpoints answered 410: each gets a mark, which wake carries out. Embedded,
+//! it is carried out here at once.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use posthaste_core::api::notice::{Disabled, Notice};
-use posthaste_core::api::{StatusState, StatusView};
-use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
-use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_ports::{Clock, Object, Ports};
+use posthaste_core::model::Subscription;
+use posthaste_core::stored::{GoneMark, layout};
+use posthaste_ports::{Clock, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{Edit, UpdateError, stop_at, update};
+use posthaste_services::{GoneError, WakeSignaller, disable_gone, stop_at};
 
+use crate::current::CurrentSubscriptions;
 use crate::invocation::Invocation;
+use crate::limits::Disabling;
 use crate::notify::NoticePorts;
 
-/// The reason in the status and in the notice.
-const REASON: &str = "the endpoint answered 410 Gone";
-
-/// Disables subscriptions.
+/// Disables subscriptions, or has wake do it.
 pub(crate) struct Disabler<P: Ports> {
     pub(crate) ports: Arc<NoticePorts<P>>,
+    pub(crate) wake: Arc<WakeSignaller<P::Store, P::Clock>>,
+    pub(crate) current: Arc<CurrentSubscriptions<P>>,
+}
+
+/// Reasons for which a subscription was not disabled.
+#[derive(Debug, thiserror::Error)]
+enum DisableError {
+    #[error("failed to write the mark")]
+    Mark(#[source] PortError),
+    #[error("failed to carry the mark out")]
+    Gone(#[from] GoneError),
 }
 
 impl<P: Ports> Disabler<P> {
-    /// Disables the subscription. If that fails or runs out of time, the next event gets the same
-    /// answer and tries again.
+    /// Disables the subscription. If that fails or runs out of time before there is a mark, the
+    /// next event gets the same answer and tries again.
     pub(crate) async fn disable_subscription(
         &self,
         invocation: &Invocation,
         subscription: &Subscription,
     ) {
-        let disabled = catch_panic(self.disable(subscription));
-        if let Some(Err(_)) =
-            stop_at(&self.ports.clock, invocation.deadlines.attempts(), disabled).await
-        {
-            let (topic, name) = (&subscription.topic, &subscription.name);
-            tracing::error!(%topic, subscription = %name, "disabling a subscription panicked");
-        }
-    }
-
-    async fn disable(&self, subscription: &Subscription) {
         let (topic, name) = (&subscription.topic, &subscription.name);
-        match self.write(subscription).await {
-            Ok(None) => {}
-            Ok(Some(since)) => {
-                tracing::warn!(%topic, subscription = %name, "subscription disabled: its endpoint is gone");
-                self.notify(subscription, since).await;
-            }
-            Err(error) => {
+        let disabled = catch_panic(self.disable(subscription));
+        let end = invocation.deadlines.attempts();
+        match stop_at(&self.ports.clock, end, disabled).await {
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(%topic, subscription = %name, error, "subscription not disabled");
+                self.current.forget_gone(subscription);
+            }
+            Some(Err(_)) => {
+                tracing::error!(%topic, subscription = %name, "disabling a subscription panicked");
+                self.current.forget_gone(subscription);
+            }
+            None => self.current.forget_gone(subscription),
+        }
+    }
+
+    async fn disable(&self, subscription: &Subscription) -> Result<(), DisableError> {
+        let mark = GoneMark::new(subscription, self.ports.clock.now());
+        // wake may rest until it is signalled.
+        self.wake.signal().await;
+        let key = layout::disabled(&mark.topic, &mark.subscription);
+        let put = self
+            .ports
+            .state
+            .put(&key, mark.render(), PutCondition::Always);
+        put.await.map_err(DisableError::Mark)?;
+        match self.current.disabling {
+            Disabling::ByWake => {
+                let (topic, subscription) = (&mark.topic, &mark.subscription);
+                tracing::info!(%topic, %subscription, "endpoint gone, wake disables its subscription");
+            }
+            Disabling::AtOnce => {
+                let notifier = self.ports.notifier();
+                Box::pin(disable_gone(&*self.ports.state, &notifier, &mark)).await?;
+                // From now on the record says it.
+                self.current.forget_gone(subscription);
             }
         }
+        Ok(())
     }
-
-    /// The time since which it is disabled; `None` if it already was.
-    async fn write(
-        &self,
-        subscription: &Subscription,
-    ) -> Result<Option<Timestamp>, UpdateError<Infallible>> {
-        let edit = |object: Option<Object>| {
-            let since = self.ports.clock.now();
-            let record = object.and_then(|object| disabled(&object, subscription, since));
-            Ok(record.map_or(Edit::Keep(None), |record| {
-                Edit::Write(record.render(), Some(since))
-            }))
-        };
-        Ok(update(
-            &*self.ports.state,
-            &layout::topic(&subscription.topic),
-            edit,
-        )
-        .await?
-        .answer)
-    }
-
-    /// Sends the notice, after the record was changed. A notice that cannot be written is not tried
-    /// again, because the endpoint answers no more events of this subscription.
-    async fn notify(&self, subscription: &Subscription, since: Timestamp) {
-        let (topic, name) = (&subscription.topic, &subscription.name);
-        let disabled = Notice::Disabled(Disabled {
-            topic,
-            subscription: name,
-            reason: REASON,
-            since,
-        });
-        if let Err(error) = self.ports.notifier().tell(topic, &[disabled]).await {
-            tracing::error!(
-                %topic, subscription = %name, error = &error as &dyn std::error::Error,
-                "notice of a disabled subscription not sent"
-            );
-        }
-    }
-}
-
-/// The record with the subscription disabled; `None` if there is nothing to change, because the
-/// subscription is missing, is disabled already, or names another endpoint by now.
-fn disabled(object: &Object, subscription: &Subscription, since: Timestamp) -> Option<TopicRecord> {
-    let mut record = TopicRecord::parse(&object.bytes).ok()?;
-    let folded = subscription.name.folded();
-    let (name, _) = record
-        .settings
-        .subscriptions
-        .iter()
-        .find(|(name, _)| name.folded() == folded)?;
-    let name = name.clone();
-    // It was created again: the answer was to another one.
-    let is_other = !record
-        .created(&name)
-        .accepted(subscription.created.identity(), since);
-    let settings = record.settings.subscriptions.get_mut(&name)?;
-    let is_disabled = settings
-        .status
-        .as_ref()
-        .is_some_and(|status| status.state == StatusState::Disabled);
-    let is_same_endpoint =
-        EndpointUrl::parse(&settings.endpoint.url).as_ref() == Ok(&subscription.endpoint);
-    if is_disabled || !is_same_endpoint || is_other {
-        return None;
-    }
-    let reason = Some(REASON.to_owned());
-    settings.status = Some(StatusView::new(StatusState::Disabled, reason, since));
-    Some(record)
 }
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::api::TopicSettings;
-    use posthaste_ports::{ETag, ObjectStore, PutCondition};
-    use posthaste_testkit::Operation;
-    use serde_json::{Value, json};
+    use posthaste_testkit::{Fault, Operation, Plan};
+    use serde_json::json;
 
     use super::*;
-    use crate::testing::{START, TestPorts, World, subscription};
+    use crate::testing::{START, TestPorts, World};
+    use posthaste_core::attempt::EntryVerdict;
+    use posthaste_ports::ErrorKind;
 
-    /// A record of the topic with one subscription of these settings.
-    fn record(name: &str, url: &str, more: &Value) -> Object {
-        let mut settings = json!({ "endpoint": { "url": url } });
-        settings
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        let mut topic: TopicSettings = serde_json::from_value(json!({})).unwrap();
-        let name = posthaste_core::model::SubscriptionName::parse(name).unwrap();
-        topic
-            .subscriptions
-            .insert(name, serde_json::from_value(settings).unwrap());
-        let bytes = crate::testing::topic_record(topic).render();
-        Object {
-            bytes,
-            etag: ETag("1".to_owned()),
-        }
-    }
-
-    const URL: &str = "https://billing.example.com/hooks";
-
-    #[test]
-    fn the_subscription_is_disabled_whatever_the_case_of_its_name() {
-        for name in ["billing", "Billing"] {
-            let record = disabled(
-                &record(name, URL, &json!({})),
-                &subscription(json!({})),
-                START,
-            )
-            .unwrap();
-            let settings = record.settings.subscriptions.values().next().unwrap();
-            let status = settings.status.as_ref().unwrap();
-            assert_eq!(
-                (status.state, status.reason.as_deref()),
-                (StatusState::Disabled, Some(REASON))
-            );
-        }
-    }
-
-    #[test]
-    fn a_subscription_that_is_disabled_missing_or_moved_is_left_as_it_is() {
-        let check = |object: &Object| {
-            assert!(disabled(object, &subscription(json!({})), START).is_none());
-        };
-        check(&record("other", URL, &json!({})));
-        check(&record(
-            "billing",
-            "https://billing.example.com/elsewhere",
-            &json!({}),
-        ));
-        let status = StatusView::new(StatusState::Disabled, None, START);
-        check(&record(
-            "billing",
-            URL,
-            &json!({ "status": serde_json::to_value(status).unwrap() }),
-        ));
-        check(&Object {
-            bytes: bytes::Bytes::from_static(b"?"),
-            etag: ETag("1".to_owned()),
-        });
-    }
-
-    fn disabler(world: &World) -> Disabler<TestPorts> {
+    fn disabler(world: &World, disabling: Disabling) -> Disabler<TestPorts> {
         Disabler {
             ports: world.notice_ports(),
+            wake: world.wake(),
+            current: world.current_where(disabling),
         }
     }
 
     #[tokio::test]
-    async fn a_subscription_is_disabled_once() {
-        let (world, own) = (World::new(), subscription(json!({})));
-        let key = layout::topic(&own.topic);
-        let bytes = record("billing", URL, &json!({})).bytes;
-        world
-            .memory
-            .put(&key, bytes, PutCondition::Always)
-            .await
-            .unwrap();
-        for _ in 0..2 {
-            disabler(&world)
-                .disable_subscription(&world.invocation(Vec::new()), &own)
-                .await;
-        }
-        assert_eq!(world.calls.count(Operation::Put), 1);
+    async fn subscription_is_disabled_at_once_where_topics_may_be_written() {
+        let world = World::new();
+        let own = world.subscribe(json!({})).await;
+        let disabler = disabler(&world, Disabling::AtOnce);
+        disabler.current.note_gone(&own);
+        let invocation = world.invocation(Vec::new());
+        disabler.disable_subscription(&invocation, &own).await;
+        assert_eq!(world.memory.keys(layout::DISABLED), [""; 0]);
+        let check = disabler.current.check(&own).await;
+        assert_eq!(check, Err(EntryVerdict::NotStarted));
+        world.subscribe(json!({})).await;
+        assert_eq!(disabler.current.check(&own).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn mark_and_signal_are_all_that_is_written_elsewhere() {
+        let world = World::new();
+        let own = world.subscribe(json!({})).await;
+        let disabler = disabler(&world, Disabling::ByWake);
+        disabler.current.note_gone(&own);
+        let invocation = world.invocation(Vec::new());
+        disabler.disable_subscription(&invocation, &own).await;
+        let calls = world.calls.all();
+        let written: Vec<_> = calls.iter().map(|it| (it.operation, &*it.key)).collect();
+        let expected = ["signals/wake.json", "disabled/orders.billing"];
+        assert_eq!(written, expected.map(|key| (Operation::Put, key)));
+        let marks = world.memory.under(layout::DISABLED);
+        let mark = GoneMark::parse(&marks[0].1).unwrap();
+        assert_eq!(mark, GoneMark::new(&own, START));
+        // Until its record says it, the worker knows.
+        assert!(disabler.current.check(&own).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn mark_that_is_not_written_is_tried_again() {
+        let denied = |effect: posthaste_testkit::faulty::Effect<'_>| {
+            let is_mark = effect.key.starts_with(layout::DISABLED);
+            is_mark.then_some(Fault::Before(ErrorKind::Other))
+        };
+        let world = World::with(&Plan::by(denied), &Plan::none());
+        let own = world.subscribe(json!({})).await;
+        let disabler = disabler(&world, Disabling::ByWake);
+        assert!(disabler.current.note_gone(&own));
+        assert!(!disabler.current.note_gone(&own));
+        let invocation = world.invocation(Vec::new());
+        disabler.disable_subscription(&invocation, &own).await;
+        assert!(disabler.current.note_gone(&own));
     }
 
     #[tokio::test]
     async fn nothing_is_written_after_the_time_of_attempts() {
-        let (world, own) = (World::new(), subscription(json!({})));
+        let world = World::new();
+        let own = world.subscribe(json!({})).await;
         let invocation = world.invocation(Vec::new());
         world.clock.advance(crate::testing::INVOCATION);
-        disabler(&world)
-            .disable_subscription(&invocation, &own)
-            .await;
+        let disabler = disabler(&world, Disabling::AtOnce);
+        disabler.disable_subscription(&invocation, &own).await;
         assert_eq!(world.calls.all().len(), 0);
     }
 }

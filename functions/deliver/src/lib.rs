@@ -2,6 +2,7 @@
 
 mod circuit;
 mod concurrency;
+mod current;
 mod deadlines;
 mod disable;
 mod invocation;
@@ -29,12 +30,13 @@ use tokio_util::sync::CancellationToken;
 
 use circuit::Circuit;
 use circuit::counts::WorkerCounts;
+use current::CurrentSubscriptions;
 use deadlines::Deadlines;
 pub use deadlines::{QUEUE_TIME, RECEIVING_TIME, SETTLING_TIME};
 use disable::Disabler;
 use invocation::Invocation;
 use late_answers::LateAnswers;
-pub use limits::{DELAY_STEP_AWS, DeliverSettings, LinkBoundsError, RecordsSettings};
+pub use limits::{DELAY_STEP_AWS, DeliverSettings, Disabling, LinkBoundsError, RecordsSettings};
 use notify::{DroppedNotices, NoticePorts};
 use payloads::PayloadReader;
 use plan::plan;
@@ -97,6 +99,7 @@ impl<P: Ports> Deliver<P> {
         };
         let mut invocation = Invocation::new(deadlines, &batch);
         let work = async {
+            Box::pin(self.circuit.know_start()).await;
             invocation.jobs = self.receiver.receive(&invocation, batch).await;
             let invocation = &invocation;
             let (settling, recorded) = self.settler.begin(invocation);
@@ -171,6 +174,9 @@ impl<P: Ports> Deliver<P> {
             entropy: entropy.clone(),
             counts: WorkerCounts::default(),
         });
+        let current =
+            CurrentSubscriptions::new(registry.clone(), clock.clone(), settings.disabling);
+        let current = Arc::new(current);
         let notice_ports = Arc::new(NoticePorts {
             queue: queue.clone(),
             state: state.clone(),
@@ -193,6 +199,7 @@ impl<P: Ports> Deliver<P> {
                 rates: RateLimiter::new(state.clone(), clock.clone()),
                 circuit: circuit.clone(),
                 payloads: payloads.clone(),
+                current: current.clone(),
                 requests_per_link_start: settings.requests_per_link_start,
                 delay_step: settings.delay_step,
                 attempts: Attempts {
@@ -205,12 +212,15 @@ impl<P: Ports> Deliver<P> {
             settler: Settler {
                 disabler: Disabler {
                     ports: notice_ports.clone(),
+                    wake: wake.clone(),
+                    current: current.clone(),
                 },
                 ender: Ender {
                     queue: queue.clone(),
                     state: state.clone(),
                     clock: clock.clone(),
                     drain,
+                    current,
                     activity: Activity::default(),
                     notices: DroppedNotices {
                         ports: notice_ports,

@@ -51,6 +51,27 @@ pub struct DeliverSettings {
     pub records: RecordsSettings,
     /// The unit in which the delivery queue delays.
     pub delay_step: Duration,
+    /// The way in which a subscription is disabled whose endpoint answered 410.
+    pub disabling: Disabling,
+}
+
+/// The way in which a subscription is disabled whose endpoint answered 410.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disabling {
+    /// By this function, at once: embedded.
+    AtOnce,
+    /// By wake, in one of its next runs, where this function may not write topics: on AWS.
+    ByWake,
+}
+
+impl Disabling {
+    /// The wait of an event whose endpoint is gone until it looks again whether the record says so.
+    pub(crate) fn wait(self) -> Duration {
+        match self {
+            Self::AtOnce => Duration::from_secs(1),
+            Self::ByWake => OUR_FAULT_WAIT,
+        }
+    }
 }
 
 /// The way of the delivery log's records.
@@ -140,6 +161,7 @@ impl Default for DeliverSettings {
             delivery_log: DeliveryLogMode::default(),
             records: RecordsSettings::EMBEDDED,
             delay_step: DELAY_STEP_EMBEDDED,
+            disabling: Disabling::AtOnce,
         }
     }
 }

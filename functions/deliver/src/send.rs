@@ -21,6 +21,7 @@ use posthaste_services::timeout_at;
 
 use crate::circuit::Circuit;
 use crate::concurrency::ConcurrencyLimits;
+use crate::current::CurrentSubscriptions;
 use crate::invocation::{EntryRef, Invocation};
 use crate::payloads::{LoadedPayload, PayloadReader};
 use crate::plan::RequestPlan;
@@ -39,6 +40,7 @@ pub(crate) struct Sender<P: Ports> {
     pub(crate) rates: RateLimiter<P>,
     pub(crate) circuit: Arc<Circuit<P>>,
     pub(crate) payloads: Arc<PayloadReader<P>>,
+    pub(crate) current: Arc<CurrentSubscriptions<P>>,
     pub(crate) attempts: Attempts<P>,
     pub(crate) requests_per_link_start: usize,
     /// The unit in which the delivery queue delays.
@@ -150,16 +152,11 @@ impl<P: Ports> Sender<P> {
                 Err(verdict) => verdicts.push((*at, verdict)),
             }
         }
-        let (verdicts, is_gone) = self
+        let attempted = self
             .send_parts(invocation, plan, (route, rate), loaded, verdicts)
             .await;
         drop((admitted, payloads.held));
-        let is_to_be_disabled = is_gone && subscription.retry.disable_on_gone;
-        Ok(Attempted {
-            subscription: Arc::clone(&plan.subscription),
-            verdicts,
-            is_to_be_disabled,
-        })
+        Ok(attempted)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
-use posthaste_core::api::{TopicSettings, compile_subscription};
+use posthaste_core::api::{SubscriptionSettings, TopicSettings, compile_subscription};
 use posthaste_core::attempt::Jitter;
 use posthaste_core::circuit::{HealthSettings, Target};
 use posthaste_core::delivery_log::{Record, parse_records};
@@ -16,10 +16,11 @@ use posthaste_core::model::{
     Delivery, DeliveryLogMode, Link, Payload, Schema, Subscription, SubscriptionName, Timestamp,
     TopicName,
 };
-use posthaste_core::stored::TopicRecord;
+use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{
-    Bundle, LateAnswer, MessageId, QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    Bundle, LateAnswer, MessageId, ObjectStore, PutCondition, QueueName, QueueReceiver,
+    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient,
+    WebhookRequest, WebhookResponse,
 };
 use posthaste_services::{LinkHealth, Registry, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, message};
@@ -29,8 +30,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::circuit::Circuit;
 use crate::circuit::counts::WorkerCounts;
+use crate::current::CurrentSubscriptions;
 use crate::deadlines::Deadlines;
 use crate::invocation::{EntryRef, Invocation, Job, MessageHandle};
+use crate::limits::Disabling;
 use crate::notify::NoticePorts;
 use crate::plan::{RequestKind, RequestPlan};
 
@@ -73,6 +76,17 @@ struct Script {
     answers: VecDeque<Answer>,
     requests: Vec<WebhookRequest>,
     links_dropped: Vec<Link>,
+    when_asked: WhenAsked,
+}
+
+/// What happens while each request is under way.
+#[derive(Default)]
+struct WhenAsked(Option<Box<dyn Fn() + Send + Sync>>);
+
+impl std::fmt::Debug for WhenAsked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WhenAsked")
+    }
 }
 
 /// One answer of the script.
@@ -182,6 +196,37 @@ impl World {
         })
     }
 
+    /// Writes the record of `orders` with the one subscription `billing`, of these settings (an
+    /// endpoint is added), and answers the subscription.
+    pub(crate) async fn subscribe(&self, more: Value) -> Arc<Subscription> {
+        self.write_topic(topic_settings(&more)).await;
+        subscription(more)
+    }
+
+    /// Writes the record of `orders`.
+    pub(crate) async fn write_topic(&self, settings: TopicSettings) {
+        let key = layout::topic(&records::topic_name("orders"));
+        let bytes = topic_record(settings).render();
+        let written = self.memory.put(&key, bytes, PutCondition::Always).await;
+        written.unwrap();
+    }
+
+    /// Subscriptions as the state bucket of this world has them now.
+    pub(crate) fn current(&self) -> Arc<CurrentSubscriptions<TestPorts>> {
+        self.current_where(Disabling::AtOnce)
+    }
+
+    /// The same, where subscriptions are disabled in this way.
+    pub(crate) fn current_where(
+        &self,
+        disabling: Disabling,
+    ) -> Arc<CurrentSubscriptions<TestPorts>> {
+        let registry = Registry::new(self.store("topics"), self.clock.clone(), Duration::ZERO);
+        let registry = Arc::new(registry);
+        let clock = self.clock.clone();
+        Arc::new(CurrentSubscriptions::new(registry, clock, disabling))
+    }
+
     /// An invocation that began now.
     pub(crate) fn invocation(&self, jobs: Vec<Job>) -> Invocation {
         let mut invocation = self.invocation_of(&[]);
@@ -245,6 +290,11 @@ impl Endpoint {
         self.0.lock().answers.extend(answers);
     }
 
+    /// Has this happen while each request is under way.
+    pub(crate) fn when_asked(&self, act: impl Fn() + Send + Sync + 'static) {
+        self.0.lock().when_asked = WhenAsked(Some(Box::new(act)));
+    }
+
     /// The bodies of the requests that were made.
     pub(crate) fn bodies(&self) -> Vec<String> {
         let body = |request: &WebhookRequest| String::from_utf8(request.body.concat()).unwrap();
@@ -281,6 +331,9 @@ impl WebhookClient for Endpoint {
         let answer = {
             let mut script = self.0.lock();
             script.requests.push(request);
+            if let WhenAsked(Some(act)) = &script.when_asked {
+                act();
+            }
             script.answers.pop_front().unwrap_or(Answer::Status(204))
         };
         let mut late = None;
@@ -335,6 +388,27 @@ pub(crate) fn topic_record(settings: TopicSettings) -> TopicRecord {
     records::topic_record(records::topic_name("orders"), settings, START)
 }
 
+/// Settings of a topic with the one subscription `billing`, of these settings (an endpoint is
+/// added).
+pub(crate) fn topic_settings(more: &Value) -> TopicSettings {
+    let mut topic: TopicSettings = serde_json::from_value(json!({})).unwrap();
+    let name = records::subscription_name("billing");
+    topic
+        .subscriptions
+        .insert(name, subscription_settings(more));
+    topic
+}
+
+/// Settings of a subscription (an endpoint is added).
+fn subscription_settings(more: &Value) -> SubscriptionSettings {
+    let mut settings = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
+    settings
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    serde_json::from_value(settings).unwrap()
+}
+
 /// The subscription `billing` of `orders`, with these settings (an endpoint is added).
 pub(crate) fn subscription(more: Value) -> Arc<Subscription> {
     subscription_named("billing", more)
@@ -342,16 +416,11 @@ pub(crate) fn subscription(more: Value) -> Arc<Subscription> {
 
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 pub(crate) fn subscription_named(name: &str, more: Value) -> Arc<Subscription> {
-    let mut settings = json!({ "endpoint": { "url": "https://billing.example.com/hooks" } });
-    settings
-        .as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
     let (topic, name) = (
         TopicName::parse("orders").unwrap(),
         SubscriptionName::parse(name).unwrap(),
     );
-    let settings = serde_json::from_value(settings).unwrap();
+    let settings = subscription_settings(&more);
     Arc::new(compile_subscription(&topic, Schema::CloudEvents, &name, &settings).unwrap())
 }
 

@@ -134,11 +134,12 @@ impl<P: Ports> Manage<P> {
 
     async fn finish_handshakes_of(&self, topic: &TopicName) -> Result<(), ApiError> {
         let until = self.work_ends();
+        let seen_at = self.clock.monotonic();
         if let Some(record) = self.load(topic).await? {
             let pending = self.unasked(&record);
             if !pending.is_empty() {
                 tracing::info!(%topic, endpoints = pending.len(), "endpoints are asked that were left");
-                let record = self.shake_hands(record, pending, until).await?;
+                let record = self.shake_hands(record, pending, until, seen_at).await?;
                 if !self.unasked(&record).is_empty() {
                     return Ok(());
                 }

@@ -38,6 +38,9 @@ pub enum PublishError {
     /// There is no such topic.
     #[error("there is no such topic")]
     UnknownTopic,
+    /// The topic was deleted while the request waited. Its producer has shown a key of it.
+    #[error("the topic was deleted while the request waited")]
+    DeletedTopic,
     /// No key at all.
     #[error("the publish key is missing")]
     NoKey,
@@ -114,6 +117,8 @@ impl PublishError {
     pub fn problem(&self) -> Problem {
         match self {
             // All alike: whoever has no key of a topic does not learn whether there is one.
+            Self::DeletedTopic => Problem::new(ProblemKind::UnknownTopic)
+                .detail("the topic was deleted while the request waited; nothing was accepted"),
             Self::UnknownTopic | Self::NoKey | Self::Unauthorized => {
                 Problem::new(ProblemKind::Unauthorized).detail(
                     "expected a topic that exists, and a key of it in aeg-sas-key or as \

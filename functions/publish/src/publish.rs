@@ -256,7 +256,11 @@ impl<P: Ports> Publish<P> {
     /// The topic as it is after a wait, if the request may still be published to it: meanwhile it
     /// may have been deleted, and the key revoked.
     async fn open(&self, known: &Topic, request: &Incoming) -> Result<OpenTopic, PublishError> {
-        let topic = self.find(&known.name).await?;
+        let topic = self.find(&known.name).await;
+        let topic = topic.map_err(|error| match error {
+            PublishError::UnknownTopic => PublishError::DeletedTopic,
+            error => error,
+        })?;
         if !std::ptr::eq(known, &raw const *topic) {
             authorize(&topic, &request.headers, request.arrived_at)?;
         }

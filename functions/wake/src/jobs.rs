@@ -5,6 +5,7 @@ pub(crate) mod clean_up;
 pub(crate) mod disabled_notices;
 mod ended;
 mod forced;
+pub(crate) mod gone;
 mod held;
 pub(crate) mod link_notices;
 mod parked;

@@ -13,7 +13,7 @@ mod waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join, join3};
+use futures_util::future::join3;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
@@ -24,6 +24,7 @@ use posthaste_services::{FoundLease, LeaseObject, timeout_at};
 
 use jobs::clean_up::{clean_up, next_minute};
 use jobs::disabled_notices::send_disabled_notices;
+use jobs::gone::disable_gone_subscriptions;
 use jobs::link_notices::send_link_notices;
 use jobs::release::release;
 use jobs::replays::replay_all;
@@ -167,7 +168,11 @@ impl<P: Ports> Wake<P> {
         let release = Box::pin(release(run, last, walk, &mut report));
         let others = Box::pin(self.run_others(run, &temporary, last));
         let link_notices = Box::pin(send_link_notices(run, self.settings.notices_topic.as_ref()));
-        let notices = join(link_notices, Box::pin(send_disabled_notices(run)));
+        let notices = join3(
+            link_notices,
+            Box::pin(send_disabled_notices(run)),
+            Box::pin(disable_gone_subscriptions(run)),
+        );
         let ((next, ended), TemporaryRun { swept_to, swept }, _) =
             join3(release, others, notices).await;
         report.deleted_topics = swept.topics;

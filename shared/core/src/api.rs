@@ -10,6 +10,7 @@ mod delivery_headers;
 mod difference;
 pub mod edit;
 pub mod events;
+pub mod gone;
 mod iso;
 mod json_schema;
 mod link_settings;

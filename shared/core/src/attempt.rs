@@ -1,5 +1,6 @@
 //! Attempts to deliver: the request, the outcome, and the decision about the delivery after it.
 
+pub mod basis;
 pub mod batch;
 pub mod decide;
 mod delivery_header;

@@ -10,6 +10,7 @@ mod disabled;
 pub mod drain_report;
 mod force_request;
 mod format;
+mod gone;
 mod idempotency;
 mod keys;
 pub mod layout;
@@ -37,6 +38,7 @@ pub use disabled::DisabledMark;
 pub use force_request::ForceRequest;
 pub(crate) use format::Format;
 pub use format::FormatError;
+pub use gone::GoneMark;
 pub use idempotency::{
     Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };

@@ -1,16 +1,19 @@
 //! The shared knowledge of all workers about failing links and subscriptions: reads its parts,
 //! keeps them for a few seconds, and writes transitions.
 //!
-//! Nothing is read for a target that is healthy and not suspected. A worker writes only if no other
+//! All parts are read once, before the first request. After that nothing is read for a target that
+//! is healthy and not suspected. A worker writes only if no other
 //! has written since its read. If one has, it reads again and applies its observations to the newer
 //! state, so that no transition is lost. A part that cannot be read counts as healthy.
 
 mod change;
+mod start;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
     Asked, CircuitDecision, Condition, HealthSettings, LINK_SHARDS, Observation, Phase, Probed,
@@ -21,6 +24,7 @@ use posthaste_core::stored::{FormatError, layout};
 
 use crate::{SingleFlight, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
+use start::Start;
 
 /// The age at which the state of a failing target is read again when it is needed.
 pub const LINKS_MAX_AGE: Duration = Duration::from_secs(3);
@@ -55,6 +59,7 @@ struct Shared {
     /// has to find its part.
     is_any_failing: AtomicBool,
     reads: SingleFlight<Result<(), Arc<LinksError>>>,
+    start: Start,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -204,9 +209,11 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 .iter()
                 .any(|object| object.key == layout::links(*index))
         };
+        let listed = (0..LINK_SHARDS).filter(is_listed);
+        let reads = join_all(listed.map(async |index| (index, self.read(index).await))).await;
         let mut all = Vec::new();
-        for index in (0..LINK_SHARDS).filter(is_listed) {
-            match self.read(index).await {
+        for (index, read) in reads {
+            match read {
                 Err(error @ LinksError::Object(_)) => {
                     let key = layout::links(index);
                     let error = &error as &dyn std::error::Error;
@@ -220,6 +227,7 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
                 all.push((index, shard));
             }
         }
+        self.shared.start.known();
         Ok(all)
     }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use posthaste_core::attempt::decide::decide;
 use posthaste_core::attempt::{
-    Acknowledged, AttemptState, DeadLetterReason, EntryVerdict, Outcome, RetryJitter, SendFailure,
+    Acknowledged, AttemptState, DeadLetterReason, EntryVerdict, Outcome, RetryJitter, RetryPolicy,
+    SendFailure,
 };
 use posthaste_core::model::Timestamp;
 
@@ -55,16 +56,29 @@ impl RequestOutcome {
     }
 }
 
+/// The end of an attempt, by which its events are judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AttemptEnd<'a> {
+    /// The policy as it is now, which may have changed during the attempt.
+    pub(super) retry: &'a RetryPolicy,
+    pub(super) is_fallback: bool,
+    pub(super) now: Timestamp,
+}
+
 impl RequestPlan {
-    /// The verdict over an event of an attempt that ended `now` with this outcome.
+    /// The verdict over an event of an attempt that ended like this, with this outcome.
     pub(super) fn verdict(
         &self,
-        is_fallback: bool,
+        end: AttemptEnd<'_>,
         outcome: Outcome,
         expires_at: Timestamp,
-        now: Timestamp,
         jitter: RetryJitter,
     ) -> EntryVerdict {
+        let AttemptEnd {
+            retry,
+            is_fallback,
+            now,
+        } = end;
         if outcome == Outcome::Failed(SendFailure::Exhausted) {
             return EntryVerdict::Postponed {
                 not_before: now + OUR_FAULT_WAIT,
@@ -82,7 +96,7 @@ impl RequestPlan {
             name_was_unknown,
             is_fallback,
         };
-        let verdict = decide(&state, outcome, &self.subscription.retry, jitter, now);
+        let verdict = decide(&state, outcome, retry, jitter, now);
         EntryVerdict::after(verdict, outcome, now)
     }
 }
@@ -120,14 +134,23 @@ mod tests {
 
     /// The verdict over an event that expires in an hour.
     fn check(plan: &RequestPlan, outcome: Outcome, expected: EntryVerdict) {
+        let expires_at = START + secs(3600);
         let verdict = plan.verdict(
-            false,
+            end(plan, START),
             outcome,
-            START + secs(3600),
-            START,
+            expires_at,
             RetryJitter::default(),
         );
         assert_eq!(verdict, expected, "{outcome:?}");
+    }
+
+    /// The end, at this time, of an attempt at the first endpoint.
+    fn end(plan: &RequestPlan, now: Timestamp) -> AttemptEnd<'_> {
+        AttemptEnd {
+            retry: &plan.subscription.retry,
+            is_fallback: false,
+            now,
+        }
     }
 
     fn give_up(reason: DeadLetterReason, outcome: Outcome) -> EntryVerdict {
@@ -191,15 +214,24 @@ mod tests {
             reason: DeadLetterReason::TimeToLiveExceeded,
             last: LastAttempt::of(answered(500), now),
         };
-        let verdict = plan.verdict(false, answered(500), START, now, RetryJitter::default());
+        let verdict = plan.verdict(
+            end(&plan, now),
+            answered(500),
+            START,
+            RetryJitter::default(),
+        );
         assert_eq!(verdict, expected);
     }
 
     #[test]
     fn the_fallback_may_refuse_what_the_endpoint_still_takes() {
         let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
+        let end = AttemptEnd {
+            is_fallback: true,
+            ..end(&plan, START)
+        };
         let jitter = RetryJitter::default();
-        let verdict = plan.verdict(true, answered(400), START + secs(36_000), START, jitter);
+        let verdict = plan.verdict(end, answered(400), START + secs(36_000), jitter);
         assert!(matches!(verdict, EntryVerdict::Retry { .. }), "{verdict:?}");
     }
 

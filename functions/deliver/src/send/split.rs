@@ -1,6 +1,7 @@
 //! Splits: the events of an attempt are posted in one request, and a batch that is refused for its
 //! content is posted again in halves, down to single events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::batch::{events_of_next_request, requests_left};
@@ -9,12 +10,12 @@ use posthaste_core::attempt::{
     BatchAnswer, DeadLetterReason, EntryVerdict, Follow, Jitter, Outcome, RetryJitter, Splitting,
 };
 use posthaste_core::circuit::REFUSED_EVENTS_MIN;
-use posthaste_core::model::LastAttempt;
+use posthaste_core::model::{LastAttempt, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports};
 
-use super::Sender;
-use super::judge::RequestOutcome;
+use super::judge::{AttemptEnd, RequestOutcome};
 use super::log::RequestLog;
+use super::{Attempted, Sender};
 use crate::circuit::record::CompletedRequest;
 use crate::circuit::route::Route;
 use crate::invocation::{EntryRef, Invocation};
@@ -49,7 +50,7 @@ impl Progress<'_> {
 
 impl<P: Ports> Sender<P> {
     /// Posts the loaded events of an admitted request, in one part or several. Answers the verdicts
-    /// over all of its events, and whether the endpoint is gone for good.
+    /// over all of its events.
     pub(super) async fn send_parts(
         &self,
         invocation: &Invocation,
@@ -57,7 +58,7 @@ impl<P: Ports> Sender<P> {
         (route, permit): (Route<'_>, RatePermit),
         loaded: Vec<LoadedPayload>,
         verdicts: Vec<(EntryRef, EntryVerdict)>,
-    ) -> (Vec<(EntryRef, EntryVerdict)>, bool) {
+    ) -> Attempted {
         let mut progress = Progress {
             route,
             permit: Some(permit),
@@ -65,7 +66,7 @@ impl<P: Ports> Sender<P> {
             refused: None,
             verdicts,
         };
-        let mut is_gone = false;
+        let mut is_to_be_disabled = false;
         let mut waiting = if loaded.is_empty() {
             vec![]
         } else {
@@ -80,10 +81,19 @@ impl<P: Ports> Sender<P> {
             };
             let outcome = request.outcome;
             let is_fallback = progress.route.is_fallback;
-            is_gone = outcome.status() == Some(410) && !is_fallback;
+            let is_gone = outcome.status() == Some(410) && !is_fallback;
+            // At once: other requests begin while this one is recorded.
+            let is_news = is_gone && self.current.note_gone(&plan.subscription);
             let follow = self
                 .record(invocation, plan, &mut progress, &run, &request)
                 .await;
+            let judged_by = self.judged_by(plan, &request, run.len()).await;
+            if is_news {
+                is_to_be_disabled = judged_by.retry.disable_on_gone;
+                if !is_to_be_disabled {
+                    self.current.forget_gone(&judged_by);
+                }
+            }
             let now = self.clock.now();
             let (link, endpoint) = (progress.route.target.link(), progress.route.endpoint);
             let log = RequestLog {
@@ -104,6 +114,11 @@ impl<P: Ports> Sender<P> {
                 waiting.extend([rest, run]);
                 continue;
             }
+            let end = AttemptEnd {
+                retry: &judged_by.retry,
+                is_fallback,
+                now,
+            };
             let judge = |event: &LoadedPayload, outcome: Outcome, is_sent| {
                 let expires_at = invocation.entry(event.at).expires_at;
                 let jitter = if outcome.is_success() {
@@ -111,7 +126,7 @@ impl<P: Ports> Sender<P> {
                 } else {
                     self.retry_jitter(invocation, plan, event.at)
                 };
-                let verdict = plan.verdict(is_fallback, outcome, expires_at, now, jitter);
+                let verdict = plan.verdict(end, outcome, expires_at, jitter);
                 log.event(event, outcome, verdict, is_sent);
                 log.record(event, outcome, verdict, is_sent);
                 (event.at, verdict)
@@ -132,7 +147,25 @@ impl<P: Ports> Sender<P> {
                 log.refused_alike();
             }
         }
-        (progress.verdicts, is_gone)
+        Attempted {
+            subscription: Arc::clone(&plan.subscription),
+            verdicts: progress.verdicts,
+            is_to_be_disabled,
+        }
+    }
+
+    /// The subscription by whose policy the events of a request are judged: as it is after the
+    /// attempt, if one of them failed.
+    async fn judged_by(
+        &self,
+        plan: &RequestPlan,
+        request: &RequestOutcome,
+        events: usize,
+    ) -> Arc<Subscription> {
+        if request.failures(events) == 0 {
+            return Arc::clone(&plan.subscription);
+        }
+        self.current.of(&plan.subscription).await
     }
 
     /// Records the answer to a part, and returns the step that follows it.
@@ -233,7 +266,9 @@ impl<P: Ports> Sender<P> {
                 .await?;
         }
         self.circuit.admit(plan, &mut progress.route).await?;
-        // Asking other workers whether it may be sent has taken some time.
+        // Last: all that was waited for has taken time, in which the subscription may have changed.
+        self.current.check(&plan.subscription).await?;
+        // So has asking for it, and other workers whether it may be sent.
         self.time_to_start(invocation, plan)
             .map(drop)
             .ok_or(EntryVerdict::NotStarted)

@@ -10,9 +10,12 @@ use crate::late_answers::LateAnswers;
 use crate::limits::DeliverSettings;
 use crate::plan::plan;
 use crate::testing::{
-    Answer, START, TestPorts, World, delivery, event, job, secs, subscription, subscription_named,
+    Answer, START, TestPorts, World, delivery, event, job, secs, subscription_named, topic_record,
+    topic_settings,
 };
+use bytes::Bytes;
 use posthaste_core::attempt::Jitter;
+use posthaste_ports::{ObjectStore, PutCondition};
 
 #[test]
 fn subscriptions_share_equally_and_each_fills_its_limit() {
@@ -85,6 +88,7 @@ fn sender(world: &World) -> Sender<TestPorts> {
             clock.clone(),
             &settings,
         )),
+        current: world.current(),
         attempts: Attempts {
             webhook: Arc::new(world.endpoint.clone()),
             clock: clock.clone(),
@@ -107,7 +111,11 @@ async fn sent(world: &World, jobs: Vec<Job>) -> Vec<Attempted> {
 
 /// The verdicts over the events of one message, in their order.
 async fn verdicts(world: &World, events: usize, more: Value) -> Vec<EntryVerdict> {
-    let attempted = sent(world, vec![job(delivery(events), &subscription(more))]).await;
+    let attempted = sent(
+        world,
+        vec![job(delivery(events), &world.subscribe(more).await)],
+    )
+    .await;
     let mut verdicts: Vec<_> = attempted.into_iter().flat_map(|it| it.verdicts).collect();
     verdicts.sort_by_key(|(at, _)| at.entry);
     verdicts.into_iter().map(|(_, verdict)| verdict).collect()
@@ -163,7 +171,7 @@ async fn an_endpoint_that_refuses_every_event_alike_is_not_asked_for_each() {
 async fn an_endpoint_that_is_gone_is_not_asked_for_the_other_half() {
     let world = World::new();
     world.endpoint.answer([400, 410].map(Answer::Status));
-    let jobs = vec![job(delivery(4), &subscription(batching(10)))];
+    let jobs = vec![job(delivery(4), &world.subscribe(batching(10)).await)];
     let attempted = sent(&world, jobs).await;
     assert_eq!((attempted.len(), world.endpoint.bodies().len()), (1, 2));
     let gone = |verdict: &EntryVerdict| {
@@ -193,7 +201,11 @@ async fn an_expired_event_is_left_out_of_its_request() {
     let world = World::new();
     let mut delivery = delivery(2);
     delivery.events[0].expires_at = START;
-    let attempted = sent(&world, vec![job(delivery, &subscription(batching(10)))]).await;
+    let attempted = sent(
+        &world,
+        vec![job(delivery, &world.subscribe(batching(10)).await)],
+    )
+    .await;
     let reason = DeadLetterReason::TimeToLiveExceeded;
     let expired = EntryVerdict::GiveUp { reason, last: None };
     let verdicts: Vec<_> = attempted[0]
@@ -210,7 +222,7 @@ async fn a_pause_is_kept_and_what_comes_next_waits_for_its_end() {
     let world = World::new();
     world.endpoint.answer([Answer::RetryAfter(503, "30")]);
     let sender = sender(&world);
-    let own = subscription(json!({}));
+    let own = world.subscribe(json!({})).await;
     let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
     let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
     let (second, kept) = (requests.pop(), Kept::default());
@@ -243,7 +255,11 @@ async fn a_streak_of_failed_connections_drops_the_link() {
     world
         .endpoint
         .answer((0..40).map(|_| Answer::Failure(SendFailure::Socket)));
-    let attempted = sent(&world, vec![job(delivery(20), &subscription(json!({})))]).await;
+    let attempted = sent(
+        &world,
+        vec![job(delivery(20), &world.subscribe(json!({})).await)],
+    )
+    .await;
     assert_eq!(
         attempted.iter().map(|it| it.verdicts.len()).sum::<usize>(),
         20
@@ -277,7 +293,7 @@ async fn recorded(
     let log = DeliveryLogMode::Attempts;
     let job = Job {
         log,
-        ..job(delivery(events), &subscription(more))
+        ..job(delivery(events), &world.subscribe(more).await)
     };
     let invocation = world.invocation(vec![job]);
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
@@ -365,7 +381,7 @@ async fn attempt_after_silence_takes_a_new_connection() {
             last: LastAttempt::of(failed, START),
             ..delivery(1)
         };
-        sent(&world, vec![job(tried, &subscription(json!({})))]).await;
+        sent(&world, vec![job(tried, &world.subscribe(json!({})).await)]).await;
         assert_eq!(world.endpoint.new_connections(), [expected], "{failed:?}");
     };
     let answered = |status| Outcome::Answered {
@@ -395,7 +411,11 @@ async fn a_timeout_is_tried_again_whatever_comes_late() {
 async fn an_attempt_that_panics_is_not_settled_and_its_neighbour_is() {
     let world = World::new();
     world.endpoint.answer([Answer::Panic]);
-    let attempted = sent(&world, vec![job(delivery(2), &subscription(json!({})))]).await;
+    let attempted = sent(
+        &world,
+        vec![job(delivery(2), &world.subscribe(json!({})).await)],
+    )
+    .await;
     assert_eq!(attempted.len(), 1);
     assert_eq!(attempted[0].verdicts[0].1, EntryVerdict::Delivered);
 }
@@ -404,7 +424,7 @@ async fn an_attempt_that_panics_is_not_settled_and_its_neighbour_is() {
 async fn an_attempt_that_would_end_too_late_is_not_started() {
     let world = World::new();
     let (invocation, kept) = (
-        world.invocation(vec![job(delivery(2), &subscription(batching(10)))]),
+        world.invocation(vec![job(delivery(2), &world.subscribe(batching(10)).await)]),
         Kept::default(),
     );
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
@@ -431,7 +451,7 @@ async fn once_limits_are_closed_nothing_is_started() {
     let sender = sender(&world);
     world.stopped.cancel();
     let (invocation, kept) = (
-        world.invocation(vec![job(delivery(1), &subscription(json!({})))]),
+        world.invocation(vec![job(delivery(1), &world.subscribe(json!({})).await)]),
         Kept::default(),
     );
     let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
@@ -441,4 +461,134 @@ async fn once_limits_are_closed_nothing_is_started() {
         EntryVerdict::NotStarted
     );
     assert_eq!(world.endpoint.urls().len(), 0);
+}
+
+/// An endpoint that answers the first request, and a change that is made before the second.
+async fn bodies_around(world: &World, change: impl Future<Output = ()>) -> (usize, EntryVerdict) {
+    let sender = sender(world);
+    let own = world.subscribe(json!({})).await;
+    let invocation = world.invocation(vec![job(delivery(1), &own), job(delivery(1), &own)]);
+    let mut requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let kept = Kept::default();
+    let second = requests.split_off(1);
+    sender.send_all(&invocation, requests, &kept).await;
+    change.await;
+    sender.send_all(&invocation, second, &kept).await;
+    let verdict = kept.0.lock()[1].verdicts[0].1;
+    (world.endpoint.bodies().len(), verdict)
+}
+
+/// A subscription that changed while a request waited: the request goes back as it came.
+#[tokio::test]
+async fn changed_subscription_sends_waiting_requests_back() {
+    for change in [
+        json!({ "endpoint": { "url": "https://new.example.com/" } }),
+        json!({ "deliveryHeaders": [{ "name": "x-token", "value": "new" }] }),
+        json!({ "status": { "state": "Paused", "since": "2023-01-01T00:00:00Z" } }),
+        json!({ "status": { "state": "Disabled", "since": "2023-01-01T00:00:00Z" } }),
+    ] {
+        let world = World::new();
+        let changed = async {
+            world.subscribe(change.clone()).await;
+        };
+        let expected = (1, EntryVerdict::NotStarted);
+        assert_eq!(bodies_around(&world, changed).await, expected, "{change}");
+    }
+}
+
+/// A subscription, or its whole topic, that was deleted while a request waited.
+#[tokio::test]
+async fn deleted_subscription_sends_waiting_requests_back() {
+    let world = World::new();
+    let unsubscribed = world.write_topic(serde_json::from_value(json!({})).unwrap());
+    let expected = (1, EntryVerdict::NotStarted);
+    assert_eq!(bodies_around(&world, unsubscribed).await, expected);
+    let world = World::new();
+    let deleted = async {
+        world.memory.delete("topics/orders.json").await.unwrap();
+    };
+    assert_eq!(bodies_around(&world, deleted).await, expected);
+}
+
+/// An edit that changes nothing of the request, and a record that cannot be read.
+#[tokio::test]
+async fn other_edits_let_waiting_requests_begin() {
+    let world = World::new();
+    let edited = async {
+        let filter = json!({ "filter": { "includedEventTypes": ["other"] } });
+        world.subscribe(filter).await;
+    };
+    let expected = (2, EntryVerdict::Delivered);
+    assert_eq!(bodies_around(&world, edited).await, expected);
+    let world = World::new();
+    let broken = async {
+        let bytes = Bytes::from_static(b"?");
+        let put = world
+            .memory
+            .put("topics/orders.json", bytes, PutCondition::Always);
+        put.await.unwrap();
+    };
+    assert_eq!(bodies_around(&world, broken).await, expected);
+}
+
+/// A batch that is refused is sent in halves, which are requests of their own.
+#[tokio::test]
+async fn changed_subscription_stops_the_halves_of_a_batch() {
+    let world = World::new();
+    world.endpoint.answer([Answer::Status(400)]);
+    let own = world.subscribe(batching(10)).await;
+    let store = world.memory.clone();
+    let paused = json!({ "status": { "state": "Paused", "since": "2023-01-01T00:00:00Z" } });
+    let record = topic_record(topic_settings(&paused)).render();
+    let pause = move || store.write("topics/orders.json", record.clone());
+    world.endpoint.when_asked(pause);
+    let attempted = sent(&world, vec![job(delivery(4), &own)]).await;
+    let verdicts: Vec<_> = attempted[0].verdicts.iter().map(|it| it.1).collect();
+    assert_eq!(verdicts, [EntryVerdict::NotStarted; 4]);
+    assert_eq!(world.endpoint.bodies().len(), 1);
+}
+
+/// An endpoint that is gone gets no request that waited, though the record does not say it yet. It
+/// is not lost either: where the URL is corrected, it goes there.
+#[tokio::test]
+async fn gone_endpoint_gets_no_request_that_waited() {
+    let world = World::new();
+    world.endpoint.answer([Answer::Status(410)]);
+    let not_before = START + secs(1);
+    let expected = (1, EntryVerdict::Postponed { not_before });
+    assert_eq!(bodies_around(&world, async {}).await, expected);
+}
+
+/// Where 410 does not disable the subscription, it speaks of its event alone.
+#[tokio::test]
+async fn gone_event_of_a_subscription_that_stays_stops_no_other() {
+    let world = World::new();
+    world.endpoint.answer([Answer::Status(410)]);
+    let own = world
+        .subscribe(json!({ "retryPolicy": { "disableOnGone": false } }))
+        .await;
+    let jobs = vec![job(delivery(1), &own), job(delivery(1), &own)];
+    let attempted = sent(&world, jobs).await;
+    assert_eq!(world.endpoint.bodies().len(), 2);
+    assert!(attempted.iter().all(|it| !it.is_to_be_disabled));
+}
+
+/// The policy that was changed during an attempt judges it.
+#[tokio::test]
+async fn attempt_is_judged_by_the_policy_at_its_end() {
+    let world = World::new();
+    world
+        .endpoint
+        .answer([Answer::Status(503), Answer::Status(410)]);
+    let before = world
+        .subscribe(json!({ "retryPolicy": { "maxDeliveryAttempts": 1 } }))
+        .await;
+    let jobs = || vec![job(delivery(1), &before)];
+    world.subscribe(json!({})).await;
+    let attempted = sent(&world, jobs()).await;
+    let verdict = attempted[0].verdicts[0].1;
+    assert!(matches!(verdict, EntryVerdict::Retry { .. }), "{verdict:?}");
+    let stays = json!({ "retryPolicy": { "disableOnGone": false } });
+    world.subscribe(stays).await;
+    assert!(!sent(&world, jobs()).await[0].is_to_be_disabled);
 }

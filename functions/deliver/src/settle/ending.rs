@@ -16,6 +16,7 @@ use posthaste_services::{Activity, DrainMeter, stop_at};
 use super::place::Place;
 use super::replace::{replace, replace_after_failure};
 use super::successors::Successors;
+use crate::current::CurrentSubscriptions;
 use crate::invocation::{Invocation, Job, WaitingMessage};
 use crate::notify::DroppedNotices;
 
@@ -27,6 +28,7 @@ pub(crate) struct Ender<P: Ports> {
     pub(crate) state: Arc<P::Store>,
     pub(crate) clock: P::Clock,
     pub(crate) drain: DrainMeter,
+    pub(crate) current: Arc<CurrentSubscriptions<P>>,
     pub(crate) activity: Activity,
     pub(crate) notices: DroppedNotices<P>,
 }
@@ -124,8 +126,14 @@ impl<P: Ports> Ender<P> {
         {
             return Ending::delivered(message.job, delivered_letters(&job.delivery, verdicts));
         }
-        let policy = job
-            .subscription
+        let judged_by = match &job.subscription {
+            // Whether an event is dropped is not decided by a policy from before its attempt.
+            Some(known) if verdicts.iter().any(EntryVerdict::is_given_up) => {
+                Some(Box::pin(self.current.of(known)).await)
+            }
+            known => known.clone(),
+        };
+        let policy = judged_by
             .as_ref()
             .map(|subscription| &subscription.dead_letter);
         let Settlement {

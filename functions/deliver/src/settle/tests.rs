@@ -40,12 +40,15 @@ fn settler(world: &World) -> Settler<TestPorts> {
             state,
             clock,
             drain,
+            current: world.current(),
             activity,
             notices,
         },
         records,
         disabler: Disabler {
             ports: world.notice_ports(),
+            wake: world.wake(),
+            current: world.current(),
         },
     }
 }

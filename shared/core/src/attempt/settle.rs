@@ -56,6 +56,11 @@ impl EntryVerdict {
         matches!(self, Self::NotStarted | Self::Postponed { .. })
     }
 
+    /// Whether the event is given up.
+    pub fn is_given_up(&self) -> bool {
+        matches!(self, Self::GiveUp { .. })
+    }
+
     /// The same, but an event that only waits comes back at its end, so that it is not given up
     /// long after it.
     #[must_use]

@@ -116,6 +116,11 @@ impl SigningSecret {
         }
     }
 
+    /// Whether it is the same secret, with the same end.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.text.matches(other.text.expose()) && self.expires_at == other.expires_at
+    }
+
     /// Whether it signs an attempt of this time.
     pub fn is_live(&self, at: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| at < end)

@@ -10,6 +10,7 @@ pub use super::dead_letter::{
 };
 pub use super::disabled::{TELLING, telling};
 pub use super::drain_report::{DRAIN, drain};
+pub use super::gone::{DISABLED, disabled};
 pub use super::idempotency::{IDEMPOTENCY, idempotency};
 use super::keys::{day_key, hour_key};
 pub use super::keys::{folder, folder_owner};
@@ -128,7 +129,7 @@ pub fn validating_topic(key: &str) -> Option<TopicName> {
 /// holds no event.
 pub fn begins_anew(key: &str) -> bool {
     let whole = [RECORD_LEASE, WAKE_LEASE, WAKE_SIGNAL, PRESSURE_KEY];
-    let prefixes = [ACTIVITY, DRAIN, LINKS, RATES];
+    let prefixes = [ACTIVITY, DISABLED, DRAIN, LINKS, RATES];
     whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }
 
@@ -182,6 +183,10 @@ mod tests {
         assert_eq!(
             telling(&topic_name, &subscription),
             "telling/orders.billing"
+        );
+        assert_eq!(
+            disabled(&topic_name, &subscription),
+            "disabled/orders.billing"
         );
         assert_eq!(payload(at, "x"), "payloads/20260307/x");
         assert_eq!(drain("x"), "drain/x.json");

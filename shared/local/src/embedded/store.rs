@@ -6,7 +6,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::stored::{PAYLOADS, layout};
+use posthaste_core::stored::{PAYLOADS, TOPICS, layout};
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
     Revalidated, part_of, validate,
@@ -73,6 +73,27 @@ impl StateStore {
         answer(doing, shared.inbox.push(work, room).await)
     }
 
+    /// An object, whose version is known from then on.
+    async fn object_and_version(
+        &self,
+        doing: &'static str,
+        key: &str,
+        known: Option<u64>,
+    ) -> Result<Revalidated, PortError> {
+        let versions = &self.handle.shared.versions;
+        let changes = versions.changes();
+        let found = self.object(doing, key, known).await?;
+        let version = match &found {
+            Revalidated::Unchanged => known,
+            Revalidated::Changed(object) => version_of(&object.etag),
+            Revalidated::Missing => None,
+        };
+        if let Some(version) = version {
+            versions.learn(key, version, changes);
+        }
+        Ok(found)
+    }
+
     /// Reads on a blocking thread, because it may read the disk.
     async fn read<T: Send + 'static>(
         &self,
@@ -109,12 +130,16 @@ impl ObjectStore for StateStore {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         const DOING: &str = "read a state object";
         validate::key(key).map_err(|refusal| refusal.at(DOING))?;
-        self.object(DOING, key, None)
-            .await
-            .map(|found| match found {
-                Revalidated::Changed(object) => Some(object),
-                Revalidated::Unchanged | Revalidated::Missing => None,
-            })
+        // The registry reads a topic like this once, and asks from then on whether it has changed.
+        let found = if key.starts_with(TOPICS) {
+            self.object_and_version(DOING, key, None).await?
+        } else {
+            self.object(DOING, key, None).await?
+        };
+        Ok(match found {
+            Revalidated::Changed(object) => Some(object),
+            Revalidated::Unchanged | Revalidated::Missing => None,
+        })
     }
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
@@ -125,17 +150,7 @@ impl ObjectStore for StateStore {
         if known.is_some_and(|known| versions.has(key, known)) {
             return Ok(Revalidated::Unchanged);
         }
-        let changes = versions.changes();
-        let found = self.object(DOING, key, known).await?;
-        let version = match &found {
-            Revalidated::Unchanged => known,
-            Revalidated::Changed(object) => version_of(&object.etag),
-            Revalidated::Missing => None,
-        };
-        if let Some(version) = version {
-            versions.learn(key, version, changes);
-        }
-        Ok(found)
+        self.object_and_version(DOING, key, known).await
     }
 
     /// Reads the object whole, because its digest is that of the whole.

@@ -333,3 +333,56 @@ async fn all_parts_are_listed_and_the_empty_ones_left_out() {
     }
     assert_eq!(conditions(&book).await.len(), 4);
 }
+
+fn asked_to_wait(now: Timestamp, secs: u64) -> Observation {
+    Observation::Asked(Asked {
+        until: now + Duration::from_secs(secs),
+        last: BUSY,
+        began: now,
+        probe: None,
+    })
+}
+
+#[tokio::test]
+async fn start_knows_what_was_stored_by_one_bounded_read() {
+    let (calls, clock, store) = (
+        Calls::default(),
+        SetClock::default(),
+        MemoryStore::default(),
+    );
+    let before = LinkHealth::new(store.clone(), clock.clone(), HealthSettings::default());
+    let paused = target("https://a.example:443 orders.billing");
+    let seen = [(paused.clone(), asked_to_wait(clock.now(), 60))];
+    before.observe(&seen).await.unwrap();
+    let store = Recorded::new(store, "state", &calls);
+    let book = LinkHealth::new(store, clock.clone(), HealthSettings::default());
+    assert!(!book.is_start_known());
+    join_all((0..5).map(|_| book.know_start())).await;
+    for _ in 0..100 {
+        book.know_start().await;
+        let gate = book.decide(&paused, false).await;
+        assert!(matches!(gate, CircuitDecision::Delay { .. }), "{gate:?}");
+    }
+    assert!(book.is_start_known());
+    // The list, and the one part that there is.
+    assert_eq!(calls.all().len(), 2);
+}
+
+#[tokio::test]
+async fn start_that_cannot_read_tries_again_every_three_seconds() {
+    let (calls, clock) = (Calls::default(), SetClock::default());
+    let plan = Plan::by(|_| Some(Fault::After(ErrorKind::Other)));
+    let store = Recorded::new(MemoryStore::default(), "state", &calls);
+    let faulty = Faulty::new(store, "state", &plan);
+    let book = LinkHealth::new(faulty, clock.clone(), HealthSettings::default());
+    for _ in 0..7 {
+        book.know_start().await;
+        assert_eq!(book.decide(&link(), false).await, CircuitDecision::Open);
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!((book.is_start_known(), calls.all().len()), (false, 3));
+    plan.switch(false);
+    clock.advance(Duration::from_secs(3));
+    book.know_start().await;
+    assert!(book.is_start_known());
+}

@@ -13,7 +13,9 @@ use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, SubscriptionName
 use posthaste_core::stored::dead_letter_message::parse_dead_letter;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+};
 use posthaste_ports::{
     BatchResponse, Bundle, Clock, OutgoingMessage, PortError, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest, ReceivedMessage,
@@ -117,6 +119,7 @@ impl World {
                 records,
                 delay_step: DELAY_STEP_AWS,
                 delivery_log,
+                disabling: Disabling::ByWake,
                 ..DeliverSettings::default()
             },
         )

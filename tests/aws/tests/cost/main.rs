@@ -81,11 +81,11 @@ const LOG: [&str; 3] = [
 const MONTH: &str = "\
 | per month, whatever is published | |
 |---|---|
-| wake | $0.19 |
+| wake | $0.21 |
 | monitor | $0.33 |
 | merges | $0.03 |
 | empty receives of the four mappings | $1.04 |
-| all | $1.58 |
+| all | $1.60 |
 ";
 
 const THREE_LOADS: &str = "\
@@ -94,10 +94,10 @@ const THREE_LOADS: &str = "\
 | million deliveries | 0.26 | 25.92 | 259.20 |
 | deliveries: SQS, S3, Lambda | $0.95 | $65.11 | $373.85 |
 | the delivery log, with payloads | $0.36 | $12.78 | $49.48 |
-| whatever is published | $1.58 | $1.58 | $1.58 |
+| whatever is published | $1.60 | $1.60 | $1.60 |
 | what leaves AWS | $0.04 | $4.20 | $41.99 |
 | alarms and metrics | $5.70 | $5.70 | $5.70 |
-| all | **$8.64** | **$89.37** | **$472.61** |
+| all | **$8.66** | **$89.39** | **$472.63** |
 ";
 
 #[test]
@@ -273,6 +273,17 @@ async fn each_call_of_the_object_store_is_one_request() {
         (calls(Operation::SendBatch), 30)
     );
     assert!(requests.gets > 0, "topics are looked up");
+}
+
+/// Where all links are well there is nothing but the list.
+#[tokio::test]
+async fn start_of_an_instance_asks_for_one_list() {
+    let world = World::new(&json!({})).await;
+    let list = Requests {
+        puts: 1,
+        ..Requests::default()
+    };
+    assert_eq!(world.start, list);
 }
 
 /// All scenarios side by side, each on a thread and a clock of its own.

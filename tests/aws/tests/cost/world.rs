@@ -14,7 +14,9 @@ use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Time
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
     Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
@@ -53,14 +55,14 @@ pub(crate) const VISIBILITY: Duration = Duration::from_secs(730);
 pub(crate) const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given
-/// back, the pressure read; what is parked, forced, held, temporary, to be replayed and to be told,
-/// and links that are not well, are listed.
+/// back, the pressure read; what is parked, forced, held, temporary, to be replayed, to be told and to
+/// be disabled, and links that are not well, are listed.
 pub(crate) const WAKE_LOOK: Requests = Requests {
     sends: 0,
     receives: 0,
     deletes: 0,
     others: 0,
-    puts: 9,
+    puts: 10,
     gets: 2,
 };
 
@@ -95,6 +97,8 @@ pub(crate) struct World {
     pub(crate) clock: ManualClock,
     /// The requests until now, by function.
     pub(crate) bill: Bill,
+    /// The requests of an instance of deliver that starts.
+    pub(crate) start: Requests,
     /// Every call of a port.
     pub(crate) calls: Calls,
     endpoint: ScriptedEndpoint,
@@ -166,13 +170,14 @@ impl Wiring {
         }
     }
 
-    fn deliver(&self) -> DeliverFunction {
+    /// deliver, with what it knows of links.
+    fn deliver(&self, links: LinkHealth<Store, ManualClock>) -> DeliverFunction {
         let ports = DeliverPorts {
             queue: self.recorded(QueueName::Deliveries),
             records: self.recorded(QueueName::Records),
             state: self.state(),
             registry: self.registry(TOPIC_MAX_AGE),
-            links: self.links(),
+            links,
             webhook: Recorded::new(self.endpoint.clone(), "webhook", &self.calls),
             clock: self.clock.clone(),
             // Chance of its own, so that draws of others do not change its jitter.
@@ -186,6 +191,7 @@ impl Wiring {
                 records,
                 delay_step: DELAY_STEP_AWS,
                 delivery_log,
+                disabling: Disabling::ByWake,
                 ..DeliverSettings::default()
             },
         )
@@ -268,9 +274,15 @@ impl World {
             drain: DrainMeter::default(),
             log,
         };
+        // The start of an instance is counted by itself.
+        let links = wiring.links();
+        links.know_start().await;
+        let start = Requests::of(&double.take_journal());
+        wiring.calls.take();
         Self {
+            start,
             publish: Arc::new(wiring.publish()),
-            deliver: wiring.deliver(),
+            deliver: wiring.deliver(links),
             drain: DrainPost::new(
                 wiring.drain.clone(),
                 wiring.state(),

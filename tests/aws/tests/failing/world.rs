@@ -9,7 +9,9 @@ use posthaste_core::model::delivery::group;
 use posthaste_core::model::{Payload, SubscriptionName, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::{TopicRecord, layout};
-use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+};
 use posthaste_ports::{
     Bundle, Clock, ErrorKind, ObjectStore, OutgoingMessage, PutCondition, QueueName, QueueReceiver,
     QueueSender, ReceiveRequest,
@@ -180,6 +182,7 @@ impl World {
                 DeliverSettings {
                     records,
                     delay_step: DELAY_STEP_AWS,
+                    disabling: Disabling::ByWake,
                     ..DeliverSettings::default()
                 },
             ),

@@ -11,6 +11,7 @@ mod bad_events;
 mod bad_input;
 mod bad_keys;
 mod batching;
+mod changes_in_line;
 mod created_again;
 mod cut_short;
 mod day;

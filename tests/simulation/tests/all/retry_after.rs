@@ -322,3 +322,55 @@ async fn a_pause_that_cannot_be_written_is_kept_for_ten_seconds_at_a_time() {
     assert_eq!(sent(&world).len(), 1);
     assert!(world.delayed(QueueName::Deliveries).await > 0);
 }
+
+/// Each restart inside a pause knows the pause before its first request.
+#[tokio::test]
+async fn restart_inside_a_pause_sends_nothing_before_its_end() {
+    let mut world = world(&Faults::none(), [asks(503, "60"), Answer::Status(204)]).await;
+    publish(&world, &["a"]).await;
+    world.deliver().await;
+    assert_eq!(sent(&world), expected(&[("a", 0)]));
+    for second in 1..=29 {
+        let now = start() + secs(2 * second);
+        world = World::over(world.end().await, now);
+        publish(&world, &["b"]).await;
+        world.deliver().await;
+        assert_eq!(sent(&world), expected(&[]), "{second}");
+    }
+    let now = start() + secs(60);
+    world = World::over(world.end().await, now);
+    world.deliver().await;
+    // One event goes out as the probe, and the others wait for it.
+    assert_eq!(sent(&world).len(), 1);
+}
+
+/// A cold start of Lambda: another worker, which has seen nothing of the pause.
+#[tokio::test]
+async fn worker_that_starts_inside_a_pause_sends_nothing() {
+    let world = world(&Faults::none(), [asks(503, "60"), Answer::Status(204)]).await;
+    publish(&world, &["a"]).await;
+    world.deliver().await;
+    assert_eq!(sent(&world), expected(&[("a", 0)]));
+    for seed in 0..5 {
+        world.clock.advance(secs(1));
+        publish(&world, &["b"]).await;
+        world.another_worker(seed).deliver().await;
+    }
+    assert_eq!(sent(&world), expected(&[]));
+}
+
+/// The state of a link that failed is known at the start like a pause.
+#[tokio::test]
+async fn start_knows_links_that_failed_before_it() {
+    let mut world = world(&Faults::none(), [Answer::Status(500)]).await;
+    publish(&world, &["a"; 12]).await;
+    for _ in 0..2 {
+        world.deliver().await;
+    }
+    assert_eq!(condition(&world).map(|it| it.phase), Some(Phase::Glitch));
+    world.endpoint.take();
+    world = World::over(world.end().await, start() + secs(30));
+    publish(&world, &["b"]).await;
+    world.deliver().await;
+    assert_eq!(sent(&world), expected(&[]));
+}

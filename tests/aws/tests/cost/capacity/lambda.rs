@@ -6,7 +6,9 @@ use futures_util::future::{join_all, select};
 use parking_lot::Mutex;
 use posthaste_core::circuit::HealthSettings;
 use posthaste_core::model::DeliveryLogMode;
-use posthaste_deliver::{DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, RecordsSettings};
+use posthaste_deliver::{
+    DELAY_STEP_AWS, Deliver, DeliverPorts, DeliverSettings, Disabling, RecordsSettings,
+};
 use posthaste_ports::{Clock as _, OutgoingMessage, QueueSender, ReceivedMessage};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry};
 use posthaste_testkit::memory::MemoryStore;
@@ -190,6 +192,7 @@ impl Lambda {
                 records,
                 delay_step: DELAY_STEP_AWS,
                 delivery_log,
+                disabling: Disabling::ByWake,
                 ..DeliverSettings::default()
             },
         )

@@ -1,0 +1,240 @@
+//! Subscriptions as they are now. A request waits for its turn for up to a minute, and begins only
+//! if its subscription still is what it was planned by.
+//!
+//! Embedded, each look shows every change that was answered. On AWS a look is at most
+//! `RegistryMaxAge` old. A subscription whose endpoint answered 410 here counts as gone from that
+//! moment, before its record says that it is disabled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::attempt::basis::may_begin;
+use posthaste_core::model::{
+    EndpointUrl, Identity, Status, Subscription, SubscriptionName, TopicName,
+};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::{Registry, stop_at};
+
+use crate::limits::Disabling;
+
+/// The longest look. If it takes longer, what was known before stands.
+const LOOK_TIME: Duration = Duration::from_secs(5);
+
+/// The time for which a 410 is remembered whose subscription has not been seen as disabled: wake
+/// disables it within two minutes, and other functions see that some seconds later. After it a
+/// request finds out anew.
+const GONE_KEPT: Duration = Duration::from_secs(150);
+
+/// Most endpoints that are remembered as gone. Beyond it they are forgotten, and found out anew.
+const GONE_MAX: usize = 4096;
+
+/// Subscriptions as they are now.
+pub(crate) struct CurrentSubscriptions<P: Ports> {
+    registry: Arc<Registry<P::Store, P::Clock>>,
+    clock: P::Clock,
+    gone: GoneEndpoints,
+    pub(crate) disabling: Disabling,
+}
+
+/// Subscriptions whose endpoints answered 410 here.
+#[derive(Debug, Default)]
+struct GoneEndpoints(Mutex<HashMap<(TopicName, SubscriptionName), Gone>>);
+
+/// An endpoint that is gone.
+#[derive(Debug)]
+struct Gone {
+    identity: Option<Identity>,
+    endpoint: EndpointUrl,
+    /// By the clock's `monotonic`.
+    until: Duration,
+}
+
+impl<P: Ports> CurrentSubscriptions<P> {
+    pub(crate) fn new(
+        registry: Arc<Registry<P::Store, P::Clock>>,
+        clock: P::Clock,
+        disabling: Disabling,
+    ) -> Self {
+        Self {
+            registry,
+            clock,
+            gone: GoneEndpoints::default(),
+            disabling,
+        }
+    }
+
+    /// Checks that a request which was planned by this view of a subscription may begin. An `Err`
+    /// is the verdict over its events if it may not: they go back at once, and are planned again by
+    /// the subscription as it is.
+    pub(crate) async fn check(&self, planned: &Subscription) -> Result<(), EntryVerdict> {
+        let is_as_planned = match self.look(planned).await {
+            Look::Known(current) => {
+                if current.status == Status::Disabled {
+                    // The record says it. Whoever enables it again is not kept waiting.
+                    self.gone.forget(planned);
+                }
+                may_begin(planned, &current, self.clock.now())
+            }
+            Look::Deleted => false,
+            Look::Unknown => true,
+        };
+        if !is_as_planned {
+            return Err(EntryVerdict::NotStarted);
+        }
+        if self.gone.is_gone(planned, self.clock.monotonic()) {
+            // Its record will say so. Until then its events wait, and are not lost if its URL is
+            // corrected meanwhile.
+            return Err(EntryVerdict::Postponed {
+                not_before: self.clock.now() + self.disabling.wait(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes that the endpoint of a subscription which a 410 disables answered so: no further
+    /// request to it begins here. Answers whether that is news, so that one request of many
+    /// has it disabled.
+    pub(crate) fn note_gone(&self, subscription: &Subscription) -> bool {
+        subscription.retry.disable_on_gone && self.gone.note(subscription, self.clock.monotonic())
+    }
+
+    /// Forgets that: the record says it now, or the subscription is not disabled after all.
+    pub(crate) fn forget_gone(&self, subscription: &Subscription) {
+        self.gone.forget(subscription);
+    }
+
+    /// The subscription as it is now, for judging an attempt that has ended. One that was deleted
+    /// or created again, or that cannot be looked up, is as it was known before.
+    pub(crate) async fn of(&self, known: &Arc<Subscription>) -> Arc<Subscription> {
+        match self.look(known).await {
+            Look::Known(current) if current.created.identity() == known.created.identity() => {
+                current
+            }
+            _ => Arc::clone(known),
+        }
+    }
+
+    async fn look(&self, planned: &Subscription) -> Look {
+        let end = self.clock.monotonic() + LOOK_TIME;
+        let topic = self.registry.topic(&planned.topic);
+        match stop_at(&self.clock, end, topic).await {
+            Some(Ok(Some(topic))) => topic
+                .subscription(&planned.name)
+                .map_or(Look::Deleted, |current| Look::Known(Arc::clone(current))),
+            Some(Ok(None)) => Look::Deleted,
+            // Unreadable is not deleted. What is in use was the last good record.
+            Some(Err(_)) | None => Look::Unknown,
+        }
+    }
+}
+
+/// A subscription that was looked up.
+enum Look {
+    Known(Arc<Subscription>),
+    Deleted,
+    Unknown,
+}
+
+impl GoneEndpoints {
+    /// Notes that the endpoint of a subscription answered 410 now, a time of the clock's
+    /// `monotonic`. Answers whether that was not known.
+    fn note(&self, subscription: &Subscription, now: Duration) -> bool {
+        if self.is_gone(subscription, now) {
+            return false;
+        }
+        let mut gone = self.0.lock();
+        if gone.len() >= GONE_MAX {
+            gone.retain(|_, it| now < it.until);
+        }
+        if gone.len() >= GONE_MAX {
+            gone.clear();
+        }
+        let noted = Gone {
+            identity: subscription.created.identity(),
+            endpoint: subscription.endpoint.clone(),
+            until: now + GONE_KEPT,
+        };
+        gone.insert(key(subscription), noted);
+        true
+    }
+
+    fn forget(&self, subscription: &Subscription) {
+        self.0.lock().remove(&key(subscription));
+    }
+
+    /// Whether the endpoint of an active subscription is gone.
+    fn is_gone(&self, subscription: &Subscription, now: Duration) -> bool {
+        let mut gone = self.0.lock();
+        if gone.is_empty() {
+            return false;
+        }
+        let key = key(subscription);
+        let Some(noted) = gone.get(&key) else {
+            return false;
+        };
+        let is_same = noted.identity == subscription.created.identity()
+            && noted.endpoint == subscription.endpoint;
+        if is_same && now < noted.until {
+            return true;
+        }
+        gone.remove(&key);
+        false
+    }
+}
+
+fn key(subscription: &Subscription) -> (TopicName, SubscriptionName) {
+    (subscription.topic.clone(), subscription.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{World, secs, subscription};
+
+    #[test]
+    fn gone_endpoint_is_remembered_until_the_record_says_it() {
+        let gone = GoneEndpoints::default();
+        let own = subscription(json!({}));
+        let moved = json!({ "endpoint": { "url": "https://new.example.com/" } });
+        assert!(!gone.is_gone(&own, secs(1)));
+        gone.note(&own, secs(1));
+        assert!(gone.is_gone(&own, secs(150)));
+        assert!(!gone.is_gone(&own, secs(151)));
+        gone.note(&own, secs(200));
+        assert!(!gone.is_gone(&subscription(moved), secs(201)));
+        assert!(!gone.is_gone(&own, secs(201)));
+        gone.note(&own, secs(200));
+        gone.forget(&own);
+        assert!(!gone.is_gone(&own, secs(201)));
+    }
+
+    #[test]
+    fn gone_endpoints_are_bounded() {
+        let gone = GoneEndpoints::default();
+        let named = |index: usize| {
+            let name = format!("s{index}");
+            crate::testing::subscription_named(&name, json!({}))
+        };
+        assert!((0..GONE_MAX).all(|index| gone.note(&named(index), secs(1))));
+        gone.note(&named(GONE_MAX), secs(2));
+        assert_eq!(gone.0.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn disabled_subscription_is_no_longer_remembered_as_gone() {
+        let world = World::new();
+        let current = world.current();
+        let own = world.subscribe(json!({})).await;
+        current.note_gone(&own);
+        let status = json!({ "state": "Disabled", "since": "2023-01-01T00:00:00Z" });
+        world.subscribe(json!({ "status": status })).await;
+        assert_eq!(current.check(&own).await, Err(EntryVerdict::NotStarted));
+        world.subscribe(json!({})).await;
+        assert_eq!(current.check(&own).await, Ok(()));
+    }
+}
