@@ -4,7 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::model::DeliveryLogMode;
-use posthaste_ports::{ErrorKind, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage};
+use posthaste_ports::{
+    Entropy, ErrorKind, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,
+};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::{Registry, Tally, timeout_at};
 
@@ -43,6 +45,8 @@ pub struct DeadLetterPorts<P: Ports> {
 pub struct DeadLetters<P: Ports> {
     pub(crate) ports: DeadLetterPorts<P>,
     pub(crate) unwritten: Unwritten,
+    /// The name of this process in its reports.
+    pub(crate) instance: String,
     /// Records of the delivery log that were lost.
     pub(crate) lost_records: Tally,
 }
@@ -50,8 +54,10 @@ pub struct DeadLetters<P: Ports> {
 impl<P: Ports> DeadLetters<P> {
     /// Wires the function up.
     pub fn new(ports: DeadLetterPorts<P>) -> Self {
+        let instance = ports.entropy.uuid().to_string();
         Self {
             ports,
+            instance,
             unwritten: Unwritten::default(),
             lost_records: Tally::default(),
         }

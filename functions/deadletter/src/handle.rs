@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::SQS_DELAY_MAX;
+use posthaste_core::stored::refused_letters::refused;
 use posthaste_ports::{
-    BatchResponse, Clock, MessageId, OutgoingMessage, Ports, QueueName, QueueReceiver,
-    ReceivedMessage, Successor,
+    BatchResponse, Clock, MessageId, ObjectStore, OutgoingMessage, Ports, PutCondition, QueueName,
+    QueueReceiver, ReceivedMessage, Successor,
 };
 use posthaste_services::catch_panic::{Panicked, catch_panic};
 
@@ -45,8 +46,26 @@ impl<P: Ports> DeadLetters<P> {
         // A letter from the redrive queue that the bucket refuses goes to the dead-letter queue.
         if self.ports.source == QueueName::DeadLetters {
             self.unwritten.report(self.ports.clock.now());
+            Box::pin(self.tell_of_refused(deadline)).await;
         }
         BatchResponse { failures }
+    }
+
+    /// Tells the monitor of the letters that the bucket refused, which wait to be tried again. What
+    /// cannot be told now is told with the next ones.
+    async fn tell_of_refused(&self, deadline: Duration) {
+        let Some(letters) = self.unwritten.untold(self.ports.clock.now()) else {
+            return;
+        };
+        let key = refused(&self.instance);
+        let put = self
+            .ports
+            .state
+            .put(&key, letters.render(), PutCondition::Always);
+        if let Err(error) = self.in_time(deadline, put).await {
+            let error = &error as &dyn Error;
+            tracing::warn!(error, "refused dead letters not reported to the monitor");
+        }
     }
 
     /// Handles a part of the batch if there is time, and answers the messages that are to come

@@ -11,6 +11,7 @@ mod notices;
 mod payloads;
 mod receive;
 mod resolved;
+mod retry_wait;
 mod storage_retry;
 #[cfg(test)]
 mod tests;

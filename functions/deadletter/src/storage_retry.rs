@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::time::Duration;
 
-use posthaste_core::attempt::settle::dead_letter_delay;
 use posthaste_core::delivery_log::Change;
 use posthaste_core::model::{DeadLetter, Delivery, StorageTrouble};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
@@ -15,12 +14,7 @@ use posthaste_ports::{
 use crate::dead_letters::DeadLetters;
 use crate::delivery_log::{Recorded, events_of};
 use crate::letter::{Letter, LoadedLetter};
-
-/// The wait after the first refusal; it doubles up to what the queue can delay (15 minutes).
-const WAIT_FIRST: Duration = Duration::from_secs(10);
-
-/// Doublings after which the wait is longer than the queue can delay.
-const DOUBLINGS_MAX: u32 = 8;
+use crate::retry_wait::wait;
 
 /// The reason for which letters are dropped whose bucket refused them for too long.
 const UNAVAILABLE: &str = "DeadLetterStorageUnavailable";
@@ -83,7 +77,6 @@ impl<P: Ports> DeadLetters<P> {
 }
 
 fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
-    let wait = WAIT_FIRST * 2_u32.pow(trouble.failures.saturating_sub(1).min(DOUBLINGS_MAX));
     let letter = DeadLetter {
         storage: Some(trouble),
         ..letter
@@ -91,7 +84,7 @@ fn later(letter: DeadLetter, trouble: StorageTrouble) -> Successor {
     let message = OutgoingMessage {
         body: render_dead_letter(&letter),
         group: Some(letter.delivery.group()),
-        delay: dead_letter_delay(wait),
+        delay: wait(trouble),
     };
     Successor {
         to: QueueName::DeadLetters,

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use posthaste_core::model::{DeadLetter, Timestamp};
+use posthaste_core::model::{DeadLetter, StorageTrouble, Timestamp};
+use posthaste_core::stored::RefusedLetters;
 
 use crate::letter::LoadedLetter;
+use crate::retry_wait::wait;
 
 /// Most letters that are remembered. The oldest is among them.
 const REMEMBERED_MAX: usize = 10_000;
@@ -16,6 +18,9 @@ const REMEMBERED_MAX: usize = 10_000;
 /// Time after which a letter that is not seen again is forgotten: longer than the queue delays it
 /// (15 min) and gathers it with others (5 min). By then another process has written it.
 const REMEMBERED_FOR: Duration = Duration::from_mins(30);
+
+/// The least time between two reports to the monitor.
+const TOLD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The letters that this process saw refused and not yet written.
 #[derive(Debug, Default)]
@@ -28,12 +33,18 @@ struct Refused {
     letters: HashMap<String, Letter>,
     /// True while the gauge shows anything but zero.
     is_shown: bool,
+    /// True once the monitor was told of all of them.
+    is_told: bool,
+    /// The time of the last report to the monitor.
+    told_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Letter {
     since: Timestamp,
     seen_at: Timestamp,
+    /// The time at which it is tried again.
+    due: Timestamp,
 }
 
 impl Unwritten {
@@ -50,13 +61,14 @@ impl Unwritten {
         let key = key(dead);
         if refused.letters.len() < REMEMBERED_MAX || refused.letters.contains_key(&key) {
             let since = dead.storage.map_or(now, |trouble| trouble.since);
-            refused.letters.insert(
-                key,
-                Letter {
-                    since,
-                    seen_at: now,
-                },
-            );
+            let wait = wait(StorageTrouble::once_more(dead.storage, now));
+            let letter = Letter {
+                since,
+                seen_at: now,
+                due: now + wait,
+            };
+            refused.letters.insert(key, letter);
+            refused.is_told = false;
         }
     }
 
@@ -66,6 +78,23 @@ impl Unwritten {
         if !refused.letters.is_empty() {
             refused.letters.remove(&key(dead));
         }
+    }
+
+    /// The letters of which the monitor is to be told now: none if it knows all, or was told a
+    /// moment ago.
+    pub(crate) fn untold(&self, now: Timestamp) -> Option<RefusedLetters> {
+        let mut refused = self.refused.lock();
+        let is_soon = |at| now.since(at) < TOLD_INTERVAL;
+        if refused.letters.is_empty() || refused.is_told || refused.told_at.is_some_and(is_soon) {
+            return None;
+        }
+        (refused.is_told, refused.told_at) = (true, Some(now));
+        let mut letters = RefusedLetters::default();
+        refused
+            .letters
+            .values()
+            .for_each(|letter| letters.add(letter.due));
+        Some(letters)
     }
 
     /// Sets the gauge, and once to zero when the trouble ends: CloudWatch bills each metric that is
@@ -104,7 +133,6 @@ fn key(dead: &DeadLetter) -> String {
 mod tests {
     use super::*;
     use crate::tests::letter;
-    use posthaste_core::model::StorageTrouble;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
     const MINUTE: Duration = Duration::from_mins(1);
@@ -132,6 +160,24 @@ mod tests {
         assert_eq!(oldest(&unwritten, NOW + MINUTE), Some(NOW));
         unwritten.ended(&young);
         assert_eq!(oldest(&unwritten, NOW + MINUTE), None);
+    }
+
+    #[test]
+    fn monitor_is_told_of_refused_letters_that_wait() {
+        let unwritten = Unwritten::default();
+        assert_eq!(unwritten.untold(NOW), None);
+        // The first wait is 10 s, and the second 20 s.
+        unwritten.note(&dead("young", None), NOW);
+        unwritten.note(&dead("old", Some(NOW)), NOW);
+        let told = unwritten.untold(NOW).unwrap();
+        let waiting = [0, 10, 20, 30].map(|secs| told.waiting(NOW + Duration::from_secs(secs)));
+        // They are counted together by ten seconds.
+        assert_eq!(waiting, [2, 2, 1, 0]);
+        assert_eq!(unwritten.untold(NOW + MINUTE), None);
+        unwritten.note(&dead("another", None), NOW);
+        assert_eq!(unwritten.untold(NOW + Duration::from_secs(9)), None);
+        let told = unwritten.untold(NOW + Duration::from_secs(10)).unwrap();
+        assert_eq!(told.waiting(NOW), 3);
     }
 
     #[test]

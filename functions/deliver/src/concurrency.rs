@@ -6,10 +6,14 @@
 mod fair;
 mod subscription;
 
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::future::poll_immediate;
+use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::circuit::Target;
-use posthaste_core::model::Link;
+use posthaste_core::model::{Link, Subscription};
+use posthaste_services::{DrainMeter, PlaceWait};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use fair::sharer_max;
@@ -27,6 +31,8 @@ pub(crate) struct ConcurrencyLimits {
     per_link_max: usize,
     subscriptions: Kept<Target, SubscriptionLimit>,
     links: Kept<Link, FairLimit<Target>>,
+    /// Learns which subscriptions' requests wait for a place of their own.
+    drain: DrainMeter,
     closed: CancellationToken,
 }
 
@@ -44,6 +50,7 @@ impl ConcurrencyLimits {
         all_max: usize,
         per_subscription: Bound,
         per_link_max: usize,
+        drain: DrainMeter,
         closed: CancellationToken,
     ) -> Self {
         let all = Arc::new(FairLimit::new(all_max));
@@ -54,6 +61,7 @@ impl ConcurrencyLimits {
             per_link_max,
             subscriptions,
             links,
+            drain,
             closed,
         }
     }
@@ -61,6 +69,15 @@ impl ConcurrencyLimits {
     /// Whether no request is admitted any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
+    }
+
+    /// Notes a request that may not begin now, where that is for its subscription's rate, a ramp or
+    /// a pause.
+    pub(crate) fn turned_back(&self, subscription: &Subscription, verdict: EntryVerdict) {
+        if let EntryVerdict::Postponed { .. } = verdict {
+            let Subscription { topic, name, .. } = subscription;
+            self.drain.turned_back(topic, name);
+        }
     }
 
     /// Waits for the right to one request; `None` once the limits are closed.
@@ -75,14 +92,42 @@ impl ConcurrencyLimits {
     /// The subscription's own limit comes first, then its link's: a request that waits for a slow
     /// endpoint holds nothing that others need.
     async fn wait(&self, target: &Target) -> Option<Permit> {
-        let subscription = self.subscription(target).enter().await?;
-        let link = self.link(target).enter(target).await?;
-        let all = Arc::clone(&self.all).enter(target.link()).await?;
+        let (subscription, link) = self.own_place(target).await?;
+        let all = self.shared_place(target).await?;
         Some(Permit {
             _subscription: subscription,
             _link: link,
             _all: all,
         })
+    }
+
+    /// Waits for the places that only this subscription waits for: its own, and its share of the
+    /// link.
+    async fn own_place(&self, target: &Target) -> Option<(Slot, FairSlot<Target>)> {
+        let mut place = pin!(async {
+            let subscription = self.subscription(target).enter().await?;
+            let link = self.link(target).enter(target).await?;
+            Some((subscription, link))
+        });
+        if let Some(place) = poll_immediate(place.as_mut()).await {
+            return place;
+        }
+        let names = target.topic().zip(target.subscription());
+        let wait = names.map(|(topic, name)| self.drain.wait_for_own_place(topic, name));
+        let place = place.await?;
+        wait.into_iter().for_each(PlaceWait::end);
+        Some(place)
+    }
+
+    /// Waits for a place that all share.
+    async fn shared_place(&self, target: &Target) -> Option<FairSlot<Link>> {
+        if let Some(place) = self.all.try_enter(target.link()) {
+            return Some(place);
+        }
+        let wait = self.drain.wait_for_shared_place();
+        let place = Arc::clone(&self.all).enter(target.link()).await?;
+        wait.end();
+        Some(place)
     }
 
     /// The right to one request, if there is one at once.
@@ -111,8 +156,9 @@ impl ConcurrencyLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use posthaste_core::pressure::OwnWait;
+    use posthaste_ports::DrainSource;
     use std::future::Future;
-    use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
     fn link(host: &str) -> Target {
@@ -125,7 +171,14 @@ mod tests {
 
     fn limits(all_max: usize, per_subscription: usize, per_link_max: usize) -> ConcurrencyLimits {
         let bound = Bound::fixed(per_subscription);
-        ConcurrencyLimits::new(all_max, bound, per_link_max, CancellationToken::new())
+        let drain = DrainMeter::default();
+        ConcurrencyLimits::new(
+            all_max,
+            bound,
+            per_link_max,
+            drain,
+            CancellationToken::new(),
+        )
     }
 
     fn poll<T>(future: impl Future<Output = T>) -> Poll<T> {
@@ -233,5 +286,47 @@ mod tests {
         );
         assert!(poll(limits.enter(&link("other"))).is_ready());
         drop(held);
+    }
+
+    /// The waits for places of their own, by group, and whether shared ones ran out.
+    async fn waits(limits: &ConcurrencyLimits) -> (Vec<(String, OwnWait)>, bool) {
+        let look = limits.drain.drained(0, std::time::Duration::ZERO).await;
+        let look = look.ok().flatten().expect("a meter always tells");
+        let own = look.subscriptions.into_iter();
+        let own = own.map(|of| (of.group.to_string(), of.own_wait)).collect();
+        (own, look.shared_places_ran_out)
+    }
+
+    #[tokio::test]
+    async fn request_that_waits_for_its_own_place_is_noted() {
+        let limits = limits(10, 1, 2);
+        let (own, other) = (subscription("a", "own"), subscription("b", "other"));
+        let held = [poll(limits.enter(&own)), poll(limits.enter(&other))];
+        assert_eq!(waits(&limits).await, (vec![], false));
+        let mut waiting = Box::pin(limits.enter(&own));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        let noted = |wait| (vec![("orders.own".to_owned(), wait)], false);
+        assert_eq!(waits(&limits).await, noted(OwnWait::Now));
+        assert_eq!(waits(&limits).await, noted(OwnWait::Throughout));
+        drop(held);
+        assert!(waiting.as_mut().poll(&mut cx).is_ready());
+        drop(waiting);
+        assert_eq!(waits(&limits).await, (vec![], false));
+    }
+
+    #[tokio::test]
+    async fn request_that_waits_for_a_shared_place_is_noted_as_such() {
+        let limits = limits(1, 1, 1);
+        let held = poll(limits.enter(&link("a")));
+        let other = subscription("b", "other");
+        let mut waiting = Box::pin(limits.enter(&other));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(waits(&limits).await, (vec![], true));
+        drop(held);
+        assert!(waiting.as_mut().poll(&mut cx).is_ready());
+        assert_eq!(waits(&limits).await, (vec![], true));
+        assert_eq!(waits(&limits).await, (vec![], false));
     }
 }

@@ -23,7 +23,7 @@ use posthaste_ports::{
 };
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::outbound::acknowledged;
-use posthaste_services::stop_at;
+use posthaste_services::{DrainMeter, stop_at};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tracing::field::display;
@@ -93,7 +93,10 @@ impl<P: Ports> LateAnswers<P> {
         closed: CancellationToken,
     ) -> Self {
         let per_link = LATE_ANSWERS_PER_LINK_MAX;
-        let limits = ConcurrencyLimits::new(max, Bound::fixed(per_link), per_link, closed.clone());
+        // No request waits for these.
+        let drain = DrainMeter::default();
+        let bound = Bound::fixed(per_link);
+        let limits = ConcurrencyLimits::new(max, bound, per_link, drain, closed.clone());
         Self {
             state,
             clock,

@@ -195,7 +195,7 @@ impl<P: Ports> Deliver<P> {
             },
             sender: Sender {
                 clock: clock.clone(),
-                limits: settings.concurrency(stopped.clone()),
+                limits: settings.concurrency(drain.clone(), stopped.clone()),
                 rates: RateLimiter::new(state.clone(), clock.clone()),
                 circuit: circuit.clone(),
                 payloads: payloads.clone(),

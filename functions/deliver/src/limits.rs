@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use posthaste_core::model::{DeliveryLogMode, LATE_ANSWERS_MAX, origin};
+use posthaste_services::DrainMeter;
 use tokio_util::sync::CancellationToken;
 
 use crate::concurrency::{Bound, ConcurrencyLimits, sharer_max};
@@ -131,7 +132,11 @@ impl DeliverSettings {
         }
     }
 
-    pub(crate) fn concurrency(&self, closed: CancellationToken) -> ConcurrencyLimits {
+    pub(crate) fn concurrency(
+        &self,
+        drain: DrainMeter,
+        closed: CancellationToken,
+    ) -> ConcurrencyLimits {
         let max = sharer_max(self.requests_per_link_max);
         let per_subscription = Bound::new(
             self.requests_per_link_start,
@@ -142,6 +147,7 @@ impl DeliverSettings {
             self.requests_max,
             per_subscription,
             self.requests_per_link_max,
+            drain,
             closed,
         )
     }

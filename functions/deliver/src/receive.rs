@@ -153,7 +153,7 @@ impl<P: Ports> Receiver<P> {
         } else {
             now.since(delivery.not_before)
         };
-        self.drain.received(waited, began);
+        self.drain.received_of(delivery, waited, began);
     }
 
     /// The subscription that receives a message's events; `None` if it or its topic was deleted.
@@ -172,7 +172,11 @@ impl<P: Ports> Receiver<P> {
     ) -> Result<Option<Arc<Subscription>>, RegistryError> {
         let (registry, topic) = (&self.registry, &delivery.topic);
         let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
-        let known = live_subscription(registry.topic(topic).await?, delivery, now);
+        let known = registry.topic(topic).await?;
+        if let Some(known) = &known {
+            self.drain.topic_has(topic, known.subscriptions.len());
+        }
+        let known = live_subscription(known, delivery, now);
         if known
             .as_ref()
             .is_some_and(|it| it.status == Status::Active && is_surely_for(it))

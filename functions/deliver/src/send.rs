@@ -105,6 +105,7 @@ impl<P: Ports> Sender<P> {
         match catch_panic(self.attempt(invocation, &plan)).await {
             Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
             Ok(Err(verdict)) => {
+                self.limits.turned_back(&plan.subscription, verdict);
                 let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
                 let subscription = plan.subscription;
                 let attempted = Attempted {

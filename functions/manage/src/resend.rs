@@ -16,7 +16,9 @@ use posthaste_core::delivery_log::{
 use posthaste_core::model::{
     Status, Subscription, SubscriptionName, Timestamp, Topic, TopicName, has_steps,
 };
+use posthaste_core::pressure::{PressureState, explain, replay_wait};
 use posthaste_core::release::{ReplayMessage, Resend};
+use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_delivery_log::LookedUp;
 use posthaste_ports::{Clock, Entropy, ObjectStore, OutgoingMessage, Ports, PutCondition};
 use posthaste_services::send_all;
@@ -49,6 +51,9 @@ const NEW_WEBHOOK_ID_OF_LETTER: &str = ". The delivery log does not say whose de
 
 /// The problem of a subscription that is disabled: the event would become a dead letter at once.
 const DISABLED: &str = "the subscription is disabled; enable it first";
+
+/// The end of the problem where back pressure holds the event back.
+const NOTHING_SENT: &str = "nothing was sent; send the event again after the wait";
 
 /// Most keys that a problem names.
 const KEYS_SHOWN_MAX: usize = 20;
@@ -91,7 +96,8 @@ struct Again {
 /// earlier ones, as long as the delivery log or a dead letter has its payload. It has a new key and
 /// a new time to live, and keeps its `webhook-id` where the log knows it. A pause, the state of the
 /// link and the rate limit hold for it as for any other. Two requests make two deliveries. With
-/// `deadLetter`, that dead letter is sent.
+/// `deadLetter`, that dead letter is sent. Under back pressure it waits as a replay does: 503 with
+/// `Retry-After`, and nothing is sent.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
     params(DeliveryPath, ResendQuery), request_body(content = Option<ResendRequest>),
     responses((status = 202, description = "The new delivery is queued", body = ResendView,
@@ -108,6 +114,7 @@ pub(crate) async fn resend<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
     let to = receiver(&topic, &path)?;
+    manage.let_replay_go_on(&topic.name).await?;
     let LookedUp {
         records,
         searched_from,
@@ -198,6 +205,27 @@ fn still_to<'a>(
 }
 
 impl<P: Ports> Manage<P> {
+    /// Refuses where a replay of this topic would wait for back pressure. A state that cannot be
+    /// used holds nobody.
+    async fn let_replay_go_on(&self, topic: &TopicName) -> Result<(), ApiError> {
+        let object = self.state.get(PRESSURE_KEY).await?;
+        let state = object.and_then(|object| PressureState::parse(&object.bytes).ok());
+        let Some(wait) = replay_wait(state.as_ref(), topic, self.clock.now()) else {
+            return Ok(());
+        };
+        let problem = Problem::new(ProblemKind::BackPressure).retry_after(wait.retry_after);
+        Err(match wait.pressing {
+            Some(pressing) => problem
+                .pressing(
+                    pressing.resource.resource,
+                    pressing.resource.effective_level(),
+                )
+                .detail(format!("{}; {NOTHING_SENT}", explain(&pressing))),
+            None => problem.detail(NOTHING_SENT),
+        }
+        .into())
+    }
+
     /// The records of an event towards a subscription.
     async fn records_towards(
         &self,

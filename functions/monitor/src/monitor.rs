@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::pressure::{
-    DrainRate, PressureSettings, PressureState, Readings, Resource, SettingsError, Space, evaluate,
+    PressureSettings, PressureState, Readings, Resource, SettingsError, SlowSubscription, Space,
+    TopicDrain, evaluate, evaluate_topics,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{
@@ -16,6 +17,8 @@ use posthaste_ports::{
 use posthaste_services::{FanOut, Notifier, Registry, get_newer};
 
 use crate::change_notices::{notices_time, send_notices};
+use crate::drain::{DrainWatch, topic_drains};
+use crate::refused::backlog;
 use crate::report;
 
 /// The ports of the monitor.
@@ -33,7 +36,7 @@ pub struct MonitorPorts<P: Ports, R, D> {
     pub clock: P::Clock,
     /// The rate at which deliver settles messages.
     pub drain: D,
-    /// Topics, for the one that gets notices. Read only when there are notices.
+    /// Topics: the one that gets notices, and those with a slow subscription. Read only then.
     pub registry: Registry<P::Store, P::Clock>,
     /// Chance, for the keys of notices.
     pub entropy: P::Entropy,
@@ -53,8 +56,7 @@ pub struct Monitor<P: Ports, R, D> {
     ports: MonitorPorts<P, R, D>,
     settings: PressureSettings,
     notices_topic: Option<TopicName>,
-    drain: DrainRate,
-    measured_at: Option<Duration>,
+    drain: DrainWatch,
     written: Option<(ETag, PressureState)>,
     /// Whether the written state still carries changes whose notices were sent since.
     carries_notified: bool,
@@ -72,6 +74,14 @@ pub enum MonitorError {
     /// The state after could not be written.
     #[error("failed to write the pressure state")]
     Write(#[source] PortError),
+}
+
+/// What a poll sees.
+#[derive(Default)]
+struct Seen {
+    readings: Readings,
+    /// The topics whose drain takes time; `None` if that cannot be known now.
+    topics: Option<Vec<TopicDrain>>,
 }
 
 /// The state before a poll.
@@ -95,7 +105,8 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         settings.validate()?;
         if settings.enable_resource_monitoring {
             let sample = ports.probe.sample();
-            let database = space(sample.database, Some(QueueCounts::default()));
+            let counts = Some(QueueCounts::default());
+            let database = space(sample.database, counts, &settings);
             let machine = Readings {
                 database,
                 log_disk: sample.log_disk,
@@ -104,14 +115,12 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             };
             settings.validate_machine(&machine)?;
         }
-        let (drain, measured_at, written) = (DrainRate::default(), None, None);
         Ok(Self {
             ports,
             settings,
             notices_topic,
-            drain,
-            measured_at,
-            written,
+            drain: DrainWatch::default(),
+            written: None,
             carries_notified: false,
             misfits: BTreeSet::new(),
         })
@@ -129,15 +138,16 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         if self.is_turn_of_another(&before, now) || self.is_switched_off(&before) {
             return Ok(before.state);
         }
-        let readings = if self.settings.enable_resource_monitoring {
-            self.readings().await
+        let Seen { readings, topics } = if self.settings.enable_resource_monitoring {
+            self.look(now).await
         } else {
-            Readings::default()
+            Seen::default()
         };
         for (resource, error) in self.new_misfits(&readings) {
             report::misfit(resource, &error);
         }
         let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
+        after.topics = evaluate_topics(&before.state, topics, &self.settings, now);
         let given_up = match &self.notices_topic {
             Some(_) => after.carry(&before.state.untold, &transitions),
             None => 0,
@@ -159,6 +169,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         for transition in transitions {
             report::transition(transition, &after);
         }
+        report::topics(&before.state, &after);
         report::levels(&after);
         report::forgotten(&before.state, &after);
         report::treatment(&after);
@@ -248,68 +259,71 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
             .collect()
     }
 
-    async fn readings(&mut self) -> Readings {
+    /// Reads the resources, and how fast each topic drains.
+    async fn look(&mut self, now: Timestamp) -> Seen {
         let sample = self.ports.probe.sample();
-        let deliveries = counts(&self.ports.deliveries, "deliveries").await;
-        let dead_letters = counts(&self.ports.dead_letters, "deadletters").await;
-        let drain_secs = match deliveries {
-            Some(counts) => self.drain_secs(counts).await,
+        let MonitorPorts {
+            deliveries: queue,
+            drain,
+            clock,
+            ..
+        } = &self.ports;
+        let deliveries = counts(queue, "deliveries").await;
+        let dead_letters = match counts(&self.ports.dead_letters, "deadletters").await {
+            Some(counts) => backlog(&self.ports.state, counts, now).await,
             None => None,
         };
-        Readings {
-            visible: deliveries.map(|counts| counts.visible),
+        let leaves_out = self.settings.leaves_out_self_limited();
+        let drained = match deliveries {
+            Some(counts) => {
+                let look = self.drain.look((queue, drain), clock, counts, leaves_out);
+                Some(look.await)
+            }
+            None => None,
+        };
+        let slow = drained.as_ref().and_then(|drained| drained.slow.clone());
+        let readings = Readings {
+            visible: drained.as_ref().map(|drained| drained.visible),
             version_buckets: sample.version_buckets,
             batch_points: sample.batch_points,
-            database: space(sample.database, deliveries),
+            database: space(sample.database, deliveries, &self.settings),
             log_disk: sample.log_disk,
             process_bytes: sample.process_bytes,
             memory: sample.memory,
-            dead_letters: dead_letters.map(|counts| counts.visible),
-            drain_secs,
-        }
+            dead_letters,
+            drain_secs: drained.and_then(|drained| drained.drain_secs),
+        };
+        let topics = match slow {
+            Some(slow) => Some(self.topic_drains(slow, &readings, now).await),
+            None => None,
+        };
+        Seen { readings, topics }
     }
 
-    /// The time in seconds until the visible messages are delivered; `None` if it cannot be known
-    /// now.
-    async fn drain_secs(&mut self, counts: QueueCounts) -> Option<u64> {
-        let now = self.ports.clock.monotonic();
-        let elapsed = self
-            .measured_at
-            .replace(now)
-            .map_or(Duration::ZERO, |then| now.saturating_sub(then));
-        match self.ports.drain.drained(counts.visible, elapsed).await {
-            Ok(Some(drained)) => Some(self.drain.update(
-                counts.visible,
-                drained.messages,
-                drained.waited_max,
-                drained.over,
-            )),
-            Ok(None) => {
-                self.drain = DrainRate::default();
-                drain_secs_unknown(counts)
-            }
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "drain rate not read"
-                );
-                None
-            }
-        }
+    async fn topic_drains(
+        &self,
+        slow: Vec<SlowSubscription>,
+        readings: &Readings,
+        now: Timestamp,
+    ) -> Vec<TopicDrain> {
+        let bytes_max = self.settings.subscription_bytes_max(readings.database);
+        let secs_min = self.settings.slow_drain_secs();
+        topic_drains(&self.ports.registry, slow, secs_min, bytes_max, now).await
     }
-}
-
-/// The drain time without a report of deliver. Then its messages hardly wait, so there is no
-/// backlog. This holds only while deliver receives: how long messages wait otherwise is unknown.
-fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
-    (counts.visible == 0 || counts.in_flight > 0).then_some(0)
 }
 
 /// The place that can fill up, with its use.
-fn space(database: Option<Database>, deliveries: Option<QueueCounts>) -> Option<Space> {
+fn space(
+    database: Option<Database>,
+    deliveries: Option<QueueCounts>,
+    settings: &PressureSettings,
+) -> Option<Space> {
     match database? {
         Database::Disk(usage) => Some(Space::Disk(usage)),
-        Database::InFlight => deliveries.map(|counts| Space::InFlight(counts.in_flight)),
+        Database::InFlight => deliveries.map(|counts| Space::InFlight {
+            messages: counts.in_flight,
+            max: settings.in_flight_max,
+        }),
     }
 }
 

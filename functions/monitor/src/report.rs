@@ -3,7 +3,7 @@
 
 use posthaste_core::pressure::{
     DISK_CRITICALLY_LOW, Level, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, PressureState,
-    Resource, ResourceState, SettingsError, Transition,
+    Resource, ResourceState, SettingsError, TopicPressure, Transition,
 };
 use posthaste_services::notifier::not_sent;
 
@@ -46,6 +46,38 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
                  threshold; it may have to be restarted to continue normal operation"
             ),
             _ => {}
+        }
+    }
+}
+
+/// Logs which topics' producers are slowed or refused from now on, and which no longer are.
+pub(crate) fn topics(before: &PressureState, after: &PressureState) {
+    let level = |of: &TopicPressure| of.drain_time.effective_level();
+    let is_refused = |of: &TopicPressure| of.drain_time.refused_from.is_some();
+    for now in &after.topics {
+        let was = before.topic(&now.topic);
+        let (topic, subscription) = (&now.topic, &now.subscription);
+        let (level_now, drain_s, due) = (level(now), now.drain_time.reading, now.due);
+        if is_refused(now) && !was.is_some_and(is_refused) {
+            tracing::warn!(
+                %topic, %subscription, level = %level_now, drain_s, due,
+                "producers of a topic are refused: one of its subscriptions drains slowly"
+            );
+        } else if level_now > was.map(level).unwrap_or_default() {
+            tracing::warn!(
+                %topic, %subscription, level = %level_now, drain_s, due,
+                "producers of a topic are slowed: one of its subscriptions drains slowly"
+            );
+        }
+    }
+    let is_over = |of: &TopicPressure| after.topic(&of.topic).map(level).unwrap_or_default();
+    for was in &before.topics {
+        if level(was) > Level::Normal && is_over(was) == Level::Normal {
+            let (topic, subscription) = (&was.topic, &was.subscription);
+            tracing::info!(
+                %topic, %subscription,
+                "producers of a topic are slowed no longer: it drains fast enough"
+            );
         }
     }
 }

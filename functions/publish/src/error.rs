@@ -7,7 +7,7 @@ use http::StatusCode;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::events::PublishInputError;
 use posthaste_core::model::{HOPS_HEADER, HopsError};
-use posthaste_core::pressure::{ResourceState, explain};
+use posthaste_core::pressure::{Pressing, explain};
 use posthaste_core::stored::IdempotencyKeyError;
 use posthaste_ports::{ErrorKind, PortError};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
@@ -29,7 +29,7 @@ pub struct TurnedAway {
     pub header: Option<String>,
     /// The resource behind it; `None` where nothing delays producers any more and the wait only
     /// runs out.
-    pub pressing: Option<ResourceState>,
+    pub pressing: Option<Pressing>,
 }
 
 /// Why a request was not published. But for [`Write`](Self::Write), nothing of it was accepted.
@@ -182,9 +182,12 @@ impl TurnedAway {
     fn problem(&self, outcome: &str) -> Problem {
         let problem = Problem::new(ProblemKind::BackPressure).retry_after(self.retry_after);
         match &self.pressing {
-            Some(state) => problem
-                .pressing(state.resource, state.effective_level())
-                .detail(format!("{}; {outcome}", explain(state))),
+            Some(pressing) => problem
+                .pressing(
+                    pressing.resource.resource,
+                    pressing.resource.effective_level(),
+                )
+                .detail(format!("{}; {outcome}", explain(pressing))),
             None => problem.detail(format!(
                 "nothing delays requests any more and the wait becomes shorter by itself; {outcome}"
             )),

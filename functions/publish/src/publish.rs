@@ -326,7 +326,7 @@ impl<P: Ports> Publish<P> {
         let hops = Hops::of_request(&headers).map_err(PublishError::Hops)?;
         let key = idempotency::key(&headers).map_err(PublishError::Key)?;
         let time_to_live = time_to_live(&headers).map_err(PublishError::TimeToLive)?;
-        let admitted = self.pressure.admit(tier).await;
+        let admitted = self.pressure.admit_to(&topic.name, tier).await;
         let Entered {
             wait,
             pressure,

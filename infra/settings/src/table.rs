@@ -11,7 +11,9 @@ use ipnet::IpNet;
 use posthaste_core::api::LinkSettings;
 use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::time::parse_duration;
-use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, Secret, TopicName, origin};
+use posthaste_core::model::{
+    AddressPolicy, DeliveryLogMode, KeyDigest, SQS_IN_FLIGHT_MAX, Secret, TopicName, origin,
+};
 use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::{ClientSettings, parse_dns_server};
@@ -265,6 +267,13 @@ table! {
             .under(BACK_PRESSURE)
             .form(Form::File)),
         None;
+    SUBSCRIPTION_DISK_PERCENT: u64 = parsed,
+        Some(ServeOption::new("subscription-disk-percent", "POSTHASTE_SUBSCRIPTION_DISK_PERCENT", "PERCENT",
+            "The share of the free disk above which the waiting messages of one subscription slow its \
+             topic's producers, however well the topic's other subscriptions are.")
+            .under(BACK_PRESSURE)
+            .form(Form::Number(1, 100)).default("10")),
+        None;
     CONNECTIONS_MAX: u32 = parsed,
         Some(ServeOption::new("connections-max", "POSTHASTE_CONNECTIONS_MAX", "NUMBER",
             "Most requests that are answered at once. Beyond them health, metrics and requests with the \
@@ -338,6 +347,9 @@ table! {
     PRESSURE_SETTINGS: ExchangeSettings = parse::json, None,
         Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).optional()
             .parameter("PressureSettings"));
+    DELIVER_MAXIMUM_CONCURRENCY: u16 = parsed, None,
+        Some(Variable::new("DELIVER_MAXIMUM_CONCURRENCY", Form::Number(2, 1000), &[Monitor])
+            .default("50").parameter("DeliverMaximumConcurrency"));
     PRESSURE_INTERVAL_SECONDS: u16 = parsed, None,
         Some(Variable::new("PRESSURE_INTERVAL_SECONDS", INTERVAL_SECS, &[Monitor])
             .optional().parameter("PressureInterval"));
@@ -393,8 +405,21 @@ pub fn wake_settings(values: &mut impl Values) -> WakeSettings {
 
 /// The settings of monitor, with those of back pressure, which each host reads in its own way.
 pub fn monitor_settings(values: &mut impl Values, pressure: PressureSettings) -> MonitorSettings {
+    let subscription_disk_percent = values
+        .get(&SUBSCRIPTION_DISK_PERCENT)
+        .unwrap_or(pressure.subscription_disk_percent);
+    // Only on AWS: elsewhere there is a disk.
+    let invocations = values.get(&DELIVER_MAXIMUM_CONCURRENCY);
+    let places = invocations.zip(values.get(&DELIVER_BATCH_SIZE));
+    let in_flight_max = places.map_or(SQS_IN_FLIGHT_MAX, |(invocations, batch)| {
+        (u64::from(invocations) * u64::from(batch)).min(SQS_IN_FLIGHT_MAX)
+    });
     MonitorSettings {
-        pressure,
+        pressure: PressureSettings {
+            subscription_disk_percent,
+            in_flight_max,
+            ..pressure
+        },
         notices_topic: values.get(&NOTICES_TOPIC),
     }
 }

@@ -46,7 +46,7 @@ pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use mistakes::{Mistake, Notation, Written, mistakes, read_written};
-pub use pressure::{PressureFreshness, PressureResource, PressureView};
+pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{
     ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayReason, ReplayRequest,

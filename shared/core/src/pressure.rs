@@ -17,32 +17,41 @@ mod readings;
 mod relief;
 mod resource;
 mod rule;
+mod self_limited;
 mod settings;
 mod state;
 mod table;
+mod topics;
 mod transition;
 
-pub use admit::{Admission, REFUSED_RETRY_AFTER, admit, pressing, pressure_header};
+pub use admit::{
+    Admission, DueOfSubscription, Pressing, REFUSED_RETRY_AFTER, ReplayWait, admit, admit_to,
+    pressing, pressure_header, replay_wait,
+};
 pub use advise::{ADVISED_PLACES_MAX, Places};
 pub use drain::{
-    CURRENT_MAX, DrainReport, Drained, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN,
+    CURRENT_MAX, DrainCount, DrainLook, DrainReport, Drained, OwnWait, REPORT_INTERVAL,
+    REPORT_WINDOW_MAX, REPORTED_TOPICS_MAX, REPORTED_WAIT_MIN, ReportedDrain, ReportedTopic,
+    SubscriptionDrain,
 };
-pub use evaluate::{evaluate, next_level};
+pub use evaluate::{evaluate, evaluate_topics, next_level};
 pub use exchange::{ExchangeError, ExchangeSettings, KeyError};
 pub use explain::explain;
 pub use readings::{DrainRate, Readings, Space, Usage};
 pub use relief::{Due, RELIEF_EVERY, Relief};
 pub use resource::{Level, Profile, Resource, Tier};
 pub use rule::{Bound, SettingsError};
+pub use self_limited::{DrainSplit, DueOfGroup, SlowSubscription, SubscriptionDrains};
 pub use settings::{
-    BatchPointSettings, DiskConstants, PressureSettings, TARPIT_LIMIT, TarpitSettings,
-    ThresholdSettings,
+    BatchPointSettings, DiskConstants, PressureSettings, SUBSCRIPTION_DISK_PERCENT, TARPIT_LIMIT,
+    TarpitSettings, ThresholdSettings,
 };
 pub use state::{
     PressureChange, PressureState, ResourceState, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS,
-    STATE_STALE_AFTER_POLLS, UNTOLD_MAX,
+    STATE_STALE_AFTER_POLLS, TOPICS_MAX, TopicPressure, UNTOLD_MAX,
 };
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
+pub use topics::{SlowTopic, TopicDrain};
 pub use transition::{
     DISK_CRITICALLY_LOW, MEMORY_CRITICALLY_LOW, PRESSURE_FELL, PRESSURE_ROSE, Transition,
 };

@@ -28,5 +28,5 @@ pub use replay::{
     LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable,
     SentAgain,
 };
-pub use room::Room;
+pub use room::{Room, own_room};
 pub use speed::{Amount, Order, RunAccount, Speed, Waiting};

@@ -22,6 +22,7 @@ pub mod parked;
 mod pressure;
 mod rate;
 mod record_lease;
+pub mod refused_letters;
 mod replay;
 mod replay_claim;
 mod resolved;
@@ -42,11 +43,12 @@ pub use gone::GoneMark;
 pub use idempotency::{
     Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };
-pub use layout::{DRAIN, PAYLOADS, RECORD_LEASE, TOPICS, WAKE_LEASE};
+pub use layout::{DRAIN, PAYLOADS, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
 pub use letter_ending::{LetterEnd, LetterEnding};
 pub use pressure::{PRESSURE_KEY, StateError};
 pub use record_lease::{MergeCheckpoint, RecordLease};
+pub use refused_letters::RefusedLetters;
 pub use replay::{ReplayProgress, ReplayRecord};
 pub use replay_claim::ReplayClaim;
 pub use resolved::ResolvedLetters;

@@ -45,6 +45,7 @@ pub use failure::OpenError;
 use gauges::Counters;
 pub use gauges::Gauges;
 use inbox::Inbox;
+use index::Arrived;
 use lock::FolderLock;
 pub use options::LocalOptions;
 pub use place::{Place, PlacedFile};
@@ -117,11 +118,17 @@ impl<C: Clock> Local<C> {
             Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
         let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
-        let visit = |sequence, header: Option<record::Header<'_>>| match header {
-            Some(header) => queues[usize::from(record::number_of(header.queue))]
-                .index
-                .lock()
-                .insert(sequence, header.group, header.due, now),
+        let visit = |sequence, header: Option<record::Header<'_>>, bytes| match header {
+            Some(header) => {
+                let arrived = Arrived {
+                    sequence,
+                    group: header.group,
+                    due: header.due,
+                    bytes,
+                };
+                let queue = &queues[usize::from(record::number_of(header.queue))];
+                queue.index.lock().insert(arrived, now);
+            }
             None => damage::set_aside(&queues, sequence, now),
         };
         let live =

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use posthaste_core::pressure::Drained;
+use posthaste_core::pressure::DrainLook;
 
 use crate::PortError;
 
@@ -18,5 +18,5 @@ pub trait DrainSource: Send + Sync {
         &self,
         visible: u64,
         elapsed: Duration,
-    ) -> impl Future<Output = Result<Option<Drained>, PortError>> + Send;
+    ) -> impl Future<Output = Result<Option<DrainLook>, PortError>> + Send;
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::Timestamp;
+use posthaste_core::pressure::DueOfGroup;
 
 use crate::{ErrorKind, PortError, Withheld};
 
@@ -206,6 +207,24 @@ pub trait QueueReceiver: Send + Sync {
 
     /// Counts the queue.
     fn counts(&self) -> impl Future<Output = Result<QueueCounts, PortError>> + Send;
+
+    /// Counts the due messages of every group that has some, without a look at the messages
+    /// themselves. `None` if the queue cannot tell, as SQS cannot.
+    fn due_by_group(
+        &self,
+    ) -> impl Future<Output = Result<Option<Vec<DueOfGroup>>, PortError>> + Send {
+        ready(Ok(None))
+    }
+
+    /// Counts the due messages of each of these groups, in their order. `None` if the queue cannot
+    /// tell, as SQS cannot.
+    fn due(
+        &self,
+        groups: &[String],
+    ) -> impl Future<Output = Result<Option<Vec<u64>>, PortError>> + Send {
+        let _ = groups;
+        ready(Ok(None))
+    }
 
     /// Counts the messages of each of these groups, without receiving them. `None` if the queue
     /// cannot tell, as SQS cannot.

@@ -10,6 +10,6 @@ mod meter;
 mod post;
 mod reports;
 
-pub use meter::DrainMeter;
+pub use meter::{DrainMeter, PlaceWait};
 pub use post::{DRAIN_POST_TIMEOUT, DrainPost};
 pub use reports::DrainReports;

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use posthaste_core::model::TopicName;
 use posthaste_core::pressure::{
-    Admission, PressureState, ResourceState, Tier, admit, pressing, pressure_header,
+    Admission, Pressing, PressureState, Tier, admit, admit_to, pressing, pressure_header,
+    replay_wait,
 };
 use posthaste_core::stored::PRESSURE_KEY;
 
@@ -32,7 +34,7 @@ pub struct Admitted {
     pub header: Option<String>,
     /// The resource that causes the delay or refusal; `None` if there is neither, or the wait only
     /// runs out.
-    pub pressing: Option<ResourceState>,
+    pub pressing: Option<Pressing>,
     /// Whether payloads go to the object store.
     pub dehydrate: bool,
     /// The wait of every acknowledgement, also at Normal.
@@ -97,28 +99,24 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
         }
     }
 
-    /// Decides about one producer.
+    /// Decides about one producer of any topic.
     pub async fn admit(&self, tier: Tier) -> Admitted {
         let (known, is_forgotten) = self.known().await;
-        let known = known.as_deref();
-        let admission = admit(known, tier, self.clock.now());
-        // A forgotten state still gives the wait of every acknowledgement, but says nothing of any
-        // pressure.
-        let state = known.filter(|_| !is_forgotten);
-        let header = pressure_header(state, tier, &admission);
-        let held = state.filter(|_| admission != Admission::Accept);
-        let pressing = held
-            .and_then(|state| pressing(state, tier, &admission))
-            .cloned();
-        let dehydrate = state.is_some_and(PressureState::dehydrate);
-        let base = known.map_or(Duration::ZERO, PressureState::base);
-        Admitted {
-            admission,
-            header,
-            pressing,
-            dehydrate,
-            base,
-        }
+        let admission = admit(known.as_deref(), tier, self.clock.now());
+        admitted(known.as_deref(), is_forgotten, None, tier, admission)
+    }
+
+    /// Decides about one producer of this topic.
+    pub async fn admit_to(&self, topic: &TopicName, tier: Tier) -> Admitted {
+        let (known, is_forgotten) = self.known().await;
+        let admission = admit_to(known.as_deref(), topic, tier, self.clock.now());
+        admitted(known.as_deref(), is_forgotten, Some(topic), tier, admission)
+    }
+
+    /// Whether replays of this topic go on: they are the first that pressure holds back.
+    pub async fn takes_replays(&self, topic: &TopicName) -> bool {
+        let state = self.state().await;
+        replay_wait(state.as_deref(), topic, self.clock.now()).is_none()
     }
 
     /// The state, if the monitor has written one recently. A state so old that it counts as Normal
@@ -179,6 +177,27 @@ impl<S: ObjectStore, C: Clock> PressureReader<S, C> {
                 tracing::warn!(error, "pressure not read, keeping what is known");
             }
         }
+    }
+}
+
+/// The treatment of a producer that got this answer.
+fn admitted(
+    known: Option<&PressureState>,
+    is_forgotten: bool,
+    topic: Option<&TopicName>,
+    tier: Tier,
+    admission: Admission,
+) -> Admitted {
+    // A forgotten state still gives the wait of every acknowledgement, but says nothing of any
+    // pressure.
+    let state = known.filter(|_| !is_forgotten);
+    let pressing = state.and_then(|state| pressing(state, topic, tier, &admission));
+    Admitted {
+        header: pressure_header(state, pressing.as_ref(), &admission),
+        pressing: pressing.filter(|_| admission != Admission::Accept),
+        dehydrate: state.is_some_and(PressureState::dehydrate),
+        base: known.map_or(Duration::ZERO, PressureState::base),
+        admission,
     }
 }
 

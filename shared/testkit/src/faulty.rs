@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
+use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
     ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
@@ -184,6 +185,16 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         self.run(Operation::Counts, "", || self.port.counts()).await
+    }
+
+    async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        self.run(Operation::Counts, "", || self.port.due_by_group())
+            .await
+    }
+
+    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        self.run(Operation::Counts, "", || self.port.due(groups))
+            .await
     }
 
     async fn waiting(

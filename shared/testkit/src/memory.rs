@@ -1,6 +1,7 @@
 //! The queue and the store in memory, as plainly as can be: the model that the conformance suite
 //! itself is tried against.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use posthaste_core::model::{EndpointUrl, Timestamp};
+use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
@@ -276,6 +278,33 @@ impl QueueReceiver for MemoryQueue {
             }
         }
         Ok(counts)
+    }
+
+    async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        let world = self.world.lock();
+        let mut groups: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for stored in world.messages.iter().filter(|m| m.queue == self.name) {
+            let group = stored.message.group.as_deref().unwrap_or_default();
+            let (due, bytes) = groups.entry(group).or_default();
+            *due += u64::from(stored.visible_from <= world.elapsed);
+            *bytes += stored.message.body.len() as u64;
+        }
+        let of = |(group, (due, bytes)): (&str, (u64, u64))| DueOfGroup {
+            group: group.into(),
+            due,
+            bytes,
+        };
+        let due = groups.into_iter().filter(|(_, (due, _))| *due > 0);
+        Ok(Some(due.map(of).collect()))
+    }
+
+    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        let all = self.due_by_group().await?.unwrap_or_default();
+        let due = |name: &String| {
+            let of = all.iter().find(|of| &*of.group == name.as_str());
+            of.map_or(0, |of| of.due)
+        };
+        Ok(Some(groups.iter().map(due).collect()))
     }
 
     async fn waiting(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::model::Link;
+use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
     ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
@@ -31,7 +32,7 @@ pub enum Operation {
     Replace,
     /// [`QueueReceiver::change_visibility`].
     ChangeVisibility,
-    /// [`QueueReceiver::counts`].
+    /// [`QueueReceiver::counts`], and the counts by group.
     Counts,
     /// [`QueueReceiver::waiting`].
     Waiting,
@@ -302,6 +303,20 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         let call = self.begin(Operation::Counts, "");
         let result = self.port.counts().await;
         call.end(&result);
+        result
+    }
+
+    async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        let call = self.begin(Operation::Counts, "");
+        let result = self.port.due_by_group().await;
+        call.end(&result);
+        result
+    }
+
+    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        let call = self.begin(Operation::Counts, "");
+        let result = self.port.due(groups).await;
+        call.carrying(groups.len(), 0).end(&result);
         result
     }
 

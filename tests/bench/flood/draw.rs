@@ -32,17 +32,17 @@ pub(crate) fn draw(samples: &[Sample]) -> String {
     };
     let panels = vec![
         Panel {
-            title: "messages waiting",
+            title: "messages of the flooded topic that wait",
             unit: "",
             series: vec![line("waiting", BLUE, |s| s.waiting)],
         },
         Panel {
-            title: "drain time",
+            title: "its drain time",
             unit: " s",
             series: vec![line("drain time", ORANGE, |s| s.drain_secs)],
         },
         Panel {
-            title: "tarpit: how long an acknowledgement waits",
+            title: "its tarpit: how long an acknowledgement waits",
             unit: " s",
             series: vec![line("tarpit", RED, |s| s.tarpit_secs)],
         },
@@ -53,8 +53,14 @@ pub(crate) fn draw(samples: &[Sample]) -> String {
                 rate("delivered", GREY, |s| s.arrived),
                 rate("accepted, usual producers", GREEN, |s| s.usual),
                 rate("accepted, flood", BLUE, |s| s.flood),
+                rate("accepted, quick topic", ORANGE, |s| s.quick),
                 rate("refused", RED, |s| s.refused),
             ],
+        },
+        Panel {
+            title: "the quick topic beside it: slowest acknowledgement",
+            unit: " ms",
+            series: vec![line("slowest", GREEN, |s| s.quick_ms)],
         },
         Panel {
             title: "resident memory",

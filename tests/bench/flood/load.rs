@@ -35,9 +35,13 @@ pub(crate) struct Counts {
 #[derive(Debug)]
 pub(crate) struct Load {
     topic: Topic,
+    /// A topic beside the flooded one, whose endpoint answers at once.
+    quick_topic: Topic,
     next: AtomicU64,
     pub(crate) usual: Counts,
     pub(crate) flood: Counts,
+    /// The usual producer of the quick topic.
+    pub(crate) quick: Counts,
 }
 
 impl Counts {
@@ -47,6 +51,11 @@ impl Counts {
 
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// The slowest accepted publish that began in this time, in milliseconds.
+    pub(crate) fn slowest_ms(&self, from: Duration, to: Duration) -> f64 {
+        self.took_ms(from, to).last().copied().unwrap_or(0.0)
     }
 
     /// The times of accepted publishes that began in this time, in milliseconds, sorted.
@@ -63,19 +72,31 @@ impl Counts {
 }
 
 impl Load {
-    pub(crate) fn new(topic: Topic) -> Self {
+    pub(crate) fn new(topic: Topic, quick_topic: Topic) -> Self {
         Self {
             topic,
+            quick_topic,
             next: AtomicU64::new(0),
             usual: Counts::default(),
             flood: Counts::default(),
+            quick: Counts::default(),
         }
     }
 
-    /// A usual producer: it goes on at its rate, and waits as long as the server asks it to.
+    /// A usual producer of the flooded topic.
     pub(crate) fn usual(&self, is_over: &AtomicBool) {
+        self.publish_at_rate(&self.topic, &self.usual, is_over);
+    }
+
+    /// A usual producer of the quick topic.
+    pub(crate) fn quick(&self, is_over: &AtomicBool) {
+        self.publish_at_rate(&self.quick_topic, &self.quick, is_over);
+    }
+
+    /// A usual producer: it goes on at its rate, and waits as long as the server asks it to.
+    fn publish_at_rate(&self, topic: &Topic, counts: &Counts, is_over: &AtomicBool) {
         for _ in 0..REQUESTS_MAX {
-            let wait = self.publish(&self.usual).unwrap_or(USUAL_INTERVAL);
+            let wait = self.publish(topic, counts).unwrap_or(USUAL_INTERVAL);
             let end = now() + wait;
             while !is_over.load(Ordering::Relaxed) && now() < end {
                 rest(LOOK.min(end.saturating_sub(now())));
@@ -92,7 +113,7 @@ impl Load {
             if is_over.load(Ordering::Relaxed) {
                 return;
             }
-            self.publish(&self.flood);
+            self.publish(&self.topic, &self.flood);
             rest(FLOOD_INTERVAL);
         }
     }
@@ -110,12 +131,11 @@ impl Load {
     }
 
     /// Publishes once. Answers how long to wait if it was refused.
-    fn publish(&self, counts: &Counts) -> Option<Duration> {
+    fn publish(&self, topic: &Topic, counts: &Counts) -> Option<Duration> {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let body = cloud_event(&id).to_string();
         let begin = now();
-        let answer = self
-            .topic
+        let answer = topic
             .send(CLOUD_EVENT, body.as_bytes())
             .expect("the server answers");
         let took = now().saturating_sub(begin);

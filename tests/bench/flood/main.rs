@@ -87,10 +87,11 @@ fn main() {
             LOG_FILTER,
         ],
     );
-    let topic = server
-        .api()
-        .create_topic_with("bench", "slow", &subscription(&slow.url("/slow")));
-    let load = Load::new(topic);
+    let api = server.api();
+    let topic = api.create_topic_with("bench", "slow", &subscription(&slow.url("/slow")));
+    let quick = Endpoint::start();
+    let quick_topic = api.create_topic_with("quick", "own", &subscription(&quick.url("/")));
+    let load = Load::new(topic, quick_topic);
     let samples = run(&arguments, &load, &Sampler::new(&server, &load));
     summary::print(&samples, &load, &server);
     if let Some(file) = &arguments.chart {
@@ -107,6 +108,7 @@ fn run(arguments: &Arguments, load: &Load, sampler: &Sampler<'_>) -> Vec<Sample>
         for _ in 0..arguments.usual {
             scope.spawn(|| load.usual(&is_over));
         }
+        scope.spawn(|| load.quick(&is_over));
         sample_for(sampler, &mut seen, secs(arguments.calm_secs), |_| false);
         for _ in 0..arguments.flooding {
             scope.spawn(|| load.flood(&is_flood_over));

@@ -3,12 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use posthaste_tests::patience::now;
-use posthaste_tests::server::Server;
-use serde_json::Value;
-
 use crate::endpoint::arrived;
 use crate::load::Load;
+use posthaste_tests::patience::now;
+use posthaste_tests::server::Server;
+
+/// Time over which the slowest acknowledgement is looked for.
+const RECENT: Duration = Duration::from_secs(2);
 
 /// Looks at a server and its producers.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Sample {
     /// The time since the epoch, and in seconds since the beginning.
     pub(crate) at: Duration,
     pub(crate) secs: f64,
-    /// Messages that wait, as the monitor last counted them.
+    /// Messages of the flooded topic that wait, as the monitor last counted them.
     pub(crate) waiting: f64,
     pub(crate) drain_secs: f64,
     pub(crate) level: String,
@@ -34,6 +35,10 @@ pub(crate) struct Sample {
     /// Events until now: accepted of the usual producers and of the flood, refused, delivered.
     pub(crate) usual: u64,
     pub(crate) flood: u64,
+    /// The same of the quick topic, and its slowest acknowledgement of the last two seconds, in
+    /// milliseconds.
+    pub(crate) quick: u64,
+    pub(crate) quick_ms: f64,
     pub(crate) refused: u64,
     pub(crate) arrived: u64,
 }
@@ -49,21 +54,27 @@ impl<'a> Sampler<'a> {
 
     pub(crate) fn sample(&self) -> Sample {
         let shown = self.server.api().show("/pressure");
+        // The flooded topic is the only one that is slowed.
+        let topic = &shown["topics"][0];
         let at = now();
         Sample {
             at,
             secs: at.saturating_sub(self.began).as_secs_f64(),
-            waiting: reading(&shown, "submission-queue"),
-            drain_secs: reading(&shown, "drain-time"),
-            level: shown["level"].as_str().unwrap_or_default().to_owned(),
-            tarpit_secs: seconds(shown["tarpit"].as_str().unwrap_or_default()),
-            is_refusing: shown["refusedTiers"]
+            waiting: topic["due"].as_f64().unwrap_or(0.0),
+            drain_secs: topic["drainSeconds"].as_f64().unwrap_or(0.0),
+            level: topic["level"].as_str().unwrap_or("normal").to_owned(),
+            tarpit_secs: seconds(topic["tarpit"].as_str().unwrap_or_default()),
+            is_refusing: topic["refusedTiers"]
                 .as_array()
                 .is_some_and(|tiers| !tiers.is_empty()),
             resident_mib: resident_mib(self.server.pid()),
             usual: self.load.usual.accepted(),
             flood: self.load.flood.accepted(),
-            refused: self.load.usual.refused() + self.load.flood.refused(),
+            quick: self.load.quick.accepted(),
+            quick_ms: self.load.quick.slowest_ms(at.saturating_sub(RECENT), at),
+            refused: self.load.usual.refused()
+                + self.load.flood.refused()
+                + self.load.quick.refused(),
             arrived: arrived(),
         }
     }
@@ -73,14 +84,6 @@ impl Sample {
     pub(crate) fn is_calm(&self) -> bool {
         self.level == "normal" && self.tarpit_secs == 0.0 && !self.is_refusing
     }
-}
-
-fn reading(shown: &Value, name: &str) -> f64 {
-    let resources = shown["resources"].as_array().into_iter().flatten();
-    let mut found = resources.filter(|resource| resource["resource"] == name);
-    found
-        .find_map(|resource| resource["reading"].as_f64())
-        .unwrap_or(0.0)
 }
 
 /// `PT15S`; the tarpit is never longer than a minute by the defaults.

@@ -34,19 +34,32 @@ pub(crate) fn print(samples: &[Sample], load: &Load, server: &Server) {
     ] {
         let Some(from) = from else { continue };
         let took = load.usual.took_ms(from.at, from.at + COMPARED);
-        let [p50, p99] =
-            [0.5, 0.99].map(|share| took.get(rank(took.len(), share)).copied().unwrap_or(0.0));
-        println!(
-            "{name}: {} publishes of the usual producers, p50 {p50:.2} ms, p99 {p99:.2} ms",
-            took.len()
-        );
+        println!("{name}: the usual producers, {}", times(&took));
     }
+    let whole_run = load.quick.took_ms(Duration::ZERO, Duration::MAX);
+    println!(
+        "the quick topic, all the time: refused {}, {}",
+        load.quick.refused(),
+        times(&whole_run)
+    );
     changes(samples);
     let pressure = server
         .log()
         .into_iter()
-        .filter(|line| line.contains("resource pressure"));
+        .filter(|line| line.contains("pressure"));
     pressure.for_each(|line| println!("{line}"));
+}
+
+/// Half and nearly all of these sorted times, and the longest.
+fn times(took: &[f64]) -> String {
+    let at = |share| took.get(rank(took.len(), share)).copied().unwrap_or(0.0);
+    format!(
+        "{} publishes, p50 {:.2} ms, p99 {:.2} ms, slowest {:.2} ms",
+        took.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    )
 }
 
 /// The times at which the pressure on producers changed.

@@ -1,5 +1,5 @@
 //! A flood: producers publish several times what the endpoint takes. They are slowed, then refused,
-//! and what was accepted arrives, all of it. Thresholds and times are small, so that it is over
+//! for the drain time of their own topic, and what was accepted arrives, all of it. Thresholds and times are small, so that it is over
 //! soon; the mechanism is the same.
 
 mod producers;
@@ -216,7 +216,7 @@ fn check_heard(heard: &[Heard]) {
                     heard
                         .pressure
                         .as_deref()
-                        .is_some_and(|told| told.contains("; resource=")),
+                        .is_some_and(|told| told.contains("; resource=drain-time; subscription=")),
                     "{heard:?}"
                 );
             }

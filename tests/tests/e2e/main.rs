@@ -25,4 +25,5 @@ mod real_disk;
 mod replay;
 mod retries;
 mod signing;
+mod slow_topics;
 mod wrong_keys;

@@ -46,6 +46,7 @@ pub(crate) async fn pressure(
         @if recent.is_some() { (choice(hours)) }
         section #pressure data-live aria-label="Pressure" {
             (facts::section(&view))
+            (resources::topics(&view))
             (resources::resources(&view))
             @if let Some(recent) = &recent {
                 h2 { "Over " (recent.window.words()) }

@@ -111,7 +111,7 @@ async fn what_fails_now_is_named_with_links_to_its_page() {
     let resource = json!({
         "resource": "drain-time", "level": "medium", "since": 0, "reading": 70, "readAt": 0,
         "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "acts": true, "polls": 40,
-        "refusedFrom": "standard", "tarpits": true,
+        "refusedFrom": "bulk", "tarpits": true,
     });
     pressure.tarpit_ms = 15_000;
     pressure.resources = vec![serde_json::from_value(resource).unwrap()];
@@ -120,7 +120,7 @@ async fn what_fails_now_is_named_with_links_to_its_page() {
     let page = world.get("/console").await;
     page.has(&[
         "badge warn",
-        "refused: standard, bulk",
+        "refused: bulk",
         "the tarpit makes producers wait 15 s",
     ]);
     page.has(&[

@@ -15,7 +15,7 @@ fn queue() -> Value {
         "resource": "submission-queue", "level": "high", "since": 1_699_999_000_000_u64, "reading": 12_345,
         "readAt": 1_700_000_000_000_u64, "thresholds": { "normal": 2_000, "medium": 4_000, "high": 10_000 },
         "acts": true, "polls": 310, "historyDepth": 300, "refusedFrom": "standard",
-        "measures": ["trim-caches", "dehydrate"],
+        "tarpits": true, "measures": ["trim-caches", "dehydrate"],
     })
 }
 

@@ -2,6 +2,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::{DeadLetterReason, Outcome, SendFailure};
 use posthaste_core::delivery_log::{Record, join_records, parse_records};
 use posthaste_core::model::{Delivery, DeliveryLogMode, LastAttempt};
+use posthaste_services::DrainMeter;
 use serde_json::{Value, json};
 
 use super::*;
@@ -80,7 +81,7 @@ fn sender(world: &World) -> Sender<TestPorts> {
         world.stopped.clone(),
     );
     Sender {
-        limits: settings.concurrency(world.stopped.clone()),
+        limits: settings.concurrency(DrainMeter::default(), world.stopped.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),
         circuit: Arc::new(world.circuit()),
         payloads: Arc::new(PayloadReader::new(

@@ -118,7 +118,7 @@ impl<P: Ports> Ender<P> {
     async fn prepared(&self, invocation: &Invocation, job: &Job, message: &Complete) -> Ending {
         let (now, verdicts) = (self.clock.now(), &message.verdicts);
         if !verdicts.iter().all(EntryVerdict::is_untried) {
-            self.drain.settled(1);
+            self.drain.settled_of(&job.delivery);
         }
         if verdicts
             .iter()

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{Kind, LogResult, Origin, Payload, Record};
 use posthaste_core::model::{DeadLetter, Delivery, Marks, Payload as EventPayload};
+use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
 use posthaste_core::stored::dead_letter::record as dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_core::stored::{Gathered, layout};
-use posthaste_ports::{ErrorKind, ObjectStore};
+use posthaste_core::stored::{Gathered, PRESSURE_KEY, layout};
+use posthaste_ports::{Clock, ErrorKind, ObjectStore, PutCondition};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use serde_json::{Value, json};
 
@@ -233,6 +234,43 @@ async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
         assert_eq!(note.contains("new webhook-id"), is_new, "{note}");
         assert!(!note.contains("does not have the event"), "{note}");
     }
+}
+
+/// The table refuses `bulk` at Medium, and a replay of one is one of that tier.
+#[tokio::test]
+async fn event_that_is_sent_again_waits_as_a_replay_does() {
+    let api = Api::with_billing().await;
+    write(&api, &[with_payload(delivered("1", 30))]);
+    let at_level = async |visible, drain_secs| {
+        let now = api.clock.now();
+        let readings = Readings {
+            visible: Some(visible),
+            drain_secs: Some(drain_secs),
+            ..Readings::default()
+        };
+        let settings = PressureSettings::default();
+        let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+        let put = api
+            .state
+            .put(PRESSURE_KEY, state.render().into(), PutCondition::Always);
+        put.await.unwrap();
+        resend(&api, "1", json!({})).await
+    };
+    let refused = at_level(10, 60).await;
+    let problem = refused.json();
+    assert_eq!(
+        (refused.status, &problem["resource"]),
+        (503, &json!("drain-time"))
+    );
+    assert_eq!(refused.headers["retry-after"], "10");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.ends_with("nothing was sent; send the event again after the wait"),
+        "{detail}"
+    );
+    assert_eq!(queued(&api), None);
+    assert_eq!(at_level(10, 0).await.status, 202);
+    assert!(queued(&api).is_some());
 }
 
 #[tokio::test]

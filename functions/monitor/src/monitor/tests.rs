@@ -3,11 +3,12 @@
 
 mod polling;
 mod telling;
+mod topics;
 mod writing;
 
 use std::sync::{Arc, Mutex};
 
-use posthaste_core::pressure::{Admission, Level, Measure, Tier, UNTOLD_MAX, Usage};
+use posthaste_core::pressure::{Admission, DueOfGroup, Level, Measure, Tier, UNTOLD_MAX, Usage};
 use posthaste_local::FileStore;
 use posthaste_ports::{
     Database, MessageId, OutgoingMessage, QueueSender, Receipt, ReceiveRequest, ReceivedMessage,
@@ -24,11 +25,13 @@ const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const POLL: Duration = Duration::from_secs(2);
 
 /// A queue with a number of messages that a test sets; none can be received. `None` cannot be
-/// counted. Messages that are sent to it are kept apart, and do not count.
+/// counted. Messages that are sent to it are kept apart, and do not count. The third says whose the
+/// due messages are, if the queue can tell.
 #[derive(Debug, Clone, Default)]
 struct Counted(
     Arc<Mutex<Option<QueueCounts>>>,
     Arc<Mutex<Vec<OutgoingMessage>>>,
+    Arc<Mutex<Option<Vec<DueOfGroup>>>>,
 );
 
 impl Counted {
@@ -55,6 +58,10 @@ impl QueueReceiver for Counted {
 
     async fn change_visibility(&self, _: &Receipt, _: Duration) -> Result<(), PortError> {
         Err(PortError::new("change visibility", ErrorKind::NotFound))
+    }
+
+    async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        Ok(self.2.lock().unwrap().clone())
     }
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {

@@ -122,8 +122,10 @@ async fn pause<P: Ports>(run: Run<'_, P>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::stored::layout;
+    use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
     use posthaste_core::stored::parked::render_parked;
+    use posthaste_core::stored::{PRESSURE_KEY, layout};
+    use posthaste_ports::{OutgoingMessage, QueueSender};
     use posthaste_testkit::records::{subscription_name, topic_name};
     use serde_json::{Value, json};
 
@@ -176,6 +178,43 @@ mod tests {
         // deliver dead-letters the deliveries of these two.
         check(Some("Disabled"), 3).await;
         check(None, 3).await;
+    }
+
+    /// The queue leaves a subscription out that waits for itself, so its own backlog counts here.
+    #[tokio::test]
+    async fn subscription_with_a_backlog_in_the_queue_keeps_its_held_ones() {
+        let check = async |due: usize, expected: usize| {
+            let kit = Kit::new();
+            kit.topic(json!({ "subscriptions": { "a": subscription(json!({})) } }));
+            let now = kit.clock.now();
+            let settings = PressureSettings::default();
+            let readings = Readings {
+                visible: Some(0),
+                ..Readings::default()
+            };
+            let (state, _) = evaluate(&PressureState::normal(now), &readings, &settings, now);
+            let text = bytes::Bytes::from(state.render());
+            kit.store.write(PRESSURE_KEY, text);
+            hold(&kit, "a", 30);
+            for _ in 0..due {
+                let message = OutgoingMessage {
+                    body: "{}".into(),
+                    group: Some("orders.a".to_owned()),
+                    delay: Duration::ZERO,
+                };
+                kit.queue.send_batch(vec![message]).await.unwrap();
+            }
+            let account = Mutex::default();
+            let mut held = HeldRun::new(kit.run(), None, &account);
+            held.folders = folders::find(held.run, &mut held.held_to).await;
+            let state = kit.ports.pressure.state().await;
+            let room = held.room_in_pass(Speed::Full, state.as_deref());
+            assert!(passes::pass(&mut held, room).await);
+            assert_eq!(held.sent, expected, "{due}");
+        };
+        check(0, 30).await;
+        check(980, 20).await;
+        check(1000, 1).await;
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posthaste_core::api::{PressureFreshness, PressureResource, PressureView};
+use posthaste_core::api::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 use posthaste_core::pressure::{Level, Tier};
 use serde_json::json;
 use ureq::http::Method;
@@ -27,9 +27,26 @@ const HEADER: [&str; 10] = [
 pub(crate) fn run(session: &Session) -> Result<Reply, CommandError> {
     let view: PressureView = session.ask(Method::GET, &["pressure"])?;
     let rows = view.resources.iter().map(row).collect();
-    Ok(Reply::new(json!(view))
-        .line(headline(&view))
-        .table(HEADER, rows))
+    let reply = Reply::new(json!(view)).line(headline(&view));
+    let reply = view.topics.iter().map(of_topic).fold(reply, Reply::line);
+    Ok(reply.table(HEADER, rows))
+}
+
+/// One sentence on a topic that is slowed by one of its own subscriptions.
+fn of_topic(topic: &PressureTopic) -> String {
+    let waits = if topic.tarpit.0.is_zero() {
+        "acknowledgements do not wait".to_owned()
+    } else {
+        format!("acknowledgements wait {}", seconds(topic.tarpit.0))
+    };
+    let refused = match &*topic.refused_tiers {
+        [] => String::new(),
+        tiers => format!(", refused: {}", listed(tiers)),
+    };
+    format!(
+        "topic {}: {} since {}: its subscription {} needs {} s for {} messages; {waits}{refused}",
+        topic.topic, topic.level, topic.since.0, topic.subscription, topic.drain_seconds, topic.due
+    )
 }
 
 /// One sentence on how producers are treated, and why.

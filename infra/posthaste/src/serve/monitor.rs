@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use posthaste_core::pressure::PressureState;
 use posthaste_local::{Local, LocalProbe};
-use posthaste_monitor::{Monitor, MonitorPorts};
+use posthaste_monitor::{Monitor, MonitorError, MonitorPorts};
 use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, Reliever};
 use posthaste_system::{SystemClock, SystemEntropy};
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::{self, Adapters};
@@ -74,8 +76,7 @@ impl Embedded {
             move || {
                 let (monitor, reliever) = (Arc::clone(&monitor), Arc::clone(&reliever));
                 async move {
-                    let sampled = monitor.lock().await.sample().await;
-                    match sampled {
+                    match sample(monitor).await {
                         Ok(pressure) => relieve(&reliever, &pressure).await,
                         Err(error) => {
                             let error = &error as &dyn std::error::Error;
@@ -86,4 +87,20 @@ impl Embedded {
             },
         ));
     }
+}
+
+/// A poll on a thread of its own: it counts by subscription, and there may be many of them.
+async fn sample(monitor: Arc<Mutex<EmbeddedMonitor>>) -> Result<PressureState, Unsampled> {
+    let runtime = Handle::current();
+    let poll = move || runtime.block_on(async { monitor.lock().await.sample().await });
+    Ok(spawn_blocking(poll).await??)
+}
+
+/// Why a poll did not end well.
+#[derive(Debug, thiserror::Error)]
+enum Unsampled {
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
+    #[error("the poll panicked")]
+    Panicked(#[from] JoinError),
 }

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{IsoDuration, IsoTimestamp};
-use crate::model::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 use crate::pressure::{
-    Admission, Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier, admit,
+    Admission, Level, Measure, PressureState, Resource, ResourceState, Thresholds, Tier,
+    TopicPressure, admit, admit_to,
 };
 
 /// The pressure as producers get it now.
@@ -45,6 +46,41 @@ pub struct PressureView {
     pub refused_tiers: Vec<Tier>,
     /// The resources that could be read.
     pub resources: Vec<PressureResource>,
+    /// The topics whose own producers are slowed or refused, because one of their subscriptions
+    /// drains slowly: at most 1,000, by name. No other topic's producers wait for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<PressureTopic>,
+}
+
+/// One topic that is under pressure of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PressureTopic {
+    /// The topic.
+    #[schema(value_type = String, example = "orders")]
+    pub topic: TopicName,
+    /// The subscription that the topic is judged by: the middle one by drain time.
+    #[schema(value_type = String, example = "billing")]
+    pub subscription: SubscriptionName,
+    /// Messages that are due to this subscription.
+    pub due: u64,
+    /// The seconds until these would be delivered, as `drain-time` measures them.
+    pub drain_seconds: u64,
+    /// The level of that drain time: `normal`, `medium` or `high`.
+    #[schema(value_type = String, example = "medium")]
+    pub level: Level,
+    /// The time since which the level holds.
+    pub since: IsoTimestamp,
+    /// The wait of acknowledgements of the topic's producers.
+    pub tarpit: IsoDuration,
+    /// The tiers of its producers that wait.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub delayed_tiers: Vec<Tier>,
+    /// The tiers of its producers that are refused.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub refused_tiers: Vec<Tier>,
 }
 
 /// The age of the state that the monitor wrote last.
@@ -134,6 +170,12 @@ impl PressureView {
             polled_at: Some(IsoTimestamp(state.at)),
             monitored: state.monitored,
             resources,
+            topics: counts.map_or_else(Vec::new, |state| {
+                let topics = state.topics.iter();
+                topics
+                    .map(|topic| PressureTopic::new(topic, state, now))
+                    .collect()
+            }),
             ..Self::unknown(freshness)
         };
         shown.waiting(state, now)
@@ -157,6 +199,7 @@ impl PressureView {
             delayed_tiers: Vec::new(),
             refused_tiers: Vec::new(),
             resources: Vec::new(),
+            topics: Vec::new(),
         }
     }
 
@@ -179,6 +222,35 @@ impl PressureView {
                 .next_tarpit()
                 .filter(|next| !next.is_zero() || state.tarpit_ms > 0);
             shown.next_tarpit = next.map(IsoDuration);
+        }
+        shown
+    }
+}
+
+impl PressureTopic {
+    /// A topic as its producers get it at this time, for its own drain time and for what all
+    /// producers get.
+    fn new(of: &TopicPressure, state: &PressureState, now: Timestamp) -> Self {
+        let mut shown = Self {
+            topic: of.topic.clone(),
+            subscription: of.subscription.clone(),
+            due: of.due,
+            drain_seconds: of.drain_time.reading,
+            level: of.drain_time.effective_level(),
+            since: IsoTimestamp(of.drain_time.since),
+            tarpit: IsoDuration::default(),
+            delayed_tiers: Vec::new(),
+            refused_tiers: Vec::new(),
+        };
+        for tier in Tier::ALL {
+            match admit_to(Some(state), &of.topic, tier, now) {
+                Admission::Accept => {}
+                Admission::Delay(delay) => {
+                    shown.tarpit = IsoDuration(delay);
+                    shown.delayed_tiers.push(tier);
+                }
+                Admission::Refuse { .. } => shown.refused_tiers.push(tier),
+            }
         }
         shown
     }

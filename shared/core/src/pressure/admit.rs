@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{PressureState, Resource, ResourceState, Tier};
-use crate::model::Timestamp;
+use super::{Level, PressureState, Resource, ResourceState, Tier, TopicPressure};
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// The time after which a refused producer is asked to come back.
 pub const REFUSED_RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -24,30 +24,102 @@ pub enum Admission {
     },
 }
 
-/// Decides about one producer. Without a state, or with one that could not be read, nothing is
-/// under pressure.
+/// What a producer waits for, or is refused for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pressing {
+    /// The resource.
+    pub resource: ResourceState,
+    /// The slow subscription of the producer's topic, where the resource is the topic's own drain
+    /// time.
+    pub subscription: Option<DueOfSubscription>,
+}
+
+/// A subscription, and what is due of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueOfSubscription {
+    /// The subscription.
+    pub name: SubscriptionName,
+    /// Messages that are due.
+    pub due: u64,
+}
+
+/// A replay that has to wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayWait {
+    /// The time after which it may try again.
+    pub retry_after: Duration,
+    /// What it waits for; `None` where a wait only runs out.
+    pub pressing: Option<Pressing>,
+}
+
+/// Decides about one producer of any topic. Without a state, or with one that could not be read,
+/// nothing is under pressure.
 ///
 /// A stale state neither refuses anybody for ever nor lets a flood in. It delays by the tarpit's
 /// first step every producer that it would have refused, or delayed by more than the base that each
 /// acknowledgement waits.
 pub fn admit(state: Option<&PressureState>, tier: Tier, now: Timestamp) -> Admission {
+    decide(state, None, tier, now)
+}
+
+/// Decides about one producer of this topic, which waits for the topic's own pressure too.
+pub fn admit_to(
+    state: Option<&PressureState>,
+    topic: &TopicName,
+    tier: Tier,
+    now: Timestamp,
+) -> Admission {
+    decide(state, state.and_then(|state| state.topic(topic)), tier, now)
+}
+
+/// Decides about one producer, whose topic may be under pressure of its own.
+pub(crate) fn decide(
+    state: Option<&PressureState>,
+    topic: Option<&TopicPressure>,
+    tier: Tier,
+    now: Timestamp,
+) -> Admission {
     let Some(state) = state else {
         return Admission::Accept;
     };
     let rest = delay(state.base_ms);
-    match admit_fresh(state, tier) {
+    match admit_fresh(state, topic, tier) {
         _ if state.is_forgotten(now) => rest,
         fresh if fresh != rest && state.is_stale(now) => delay(state.first_step_ms),
         fresh => fresh,
     }
 }
 
-/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`.
-/// `None` where there is nothing to tell. A client that was delayed or refused learns the level and
-/// on whose account.
+/// The wait of a replay, and of one event that is sent again: they are of the tier `bulk`, and go on
+/// only while no resource whose level has consequences is above Normal. `None` if it may go on.
+pub fn replay_wait(
+    state: Option<&PressureState>,
+    topic: &TopicName,
+    now: Timestamp,
+) -> Option<ReplayWait> {
+    let state = state.filter(|state| !state.is_forgotten(now))?;
+    let admission = admit_to(Some(state), topic, Tier::Bulk, now);
+    let retry_after = match admission {
+        Admission::Refuse { retry_after, .. } => retry_after,
+        Admission::Delay(wait) if wait > state.base() => wait,
+        Admission::Accept | Admission::Delay(_) if state.level() > Level::Normal => {
+            REFUSED_RETRY_AFTER
+        }
+        Admission::Accept | Admission::Delay(_) => return None,
+    };
+    let pressing = pressing(state, Some(topic), Tier::Bulk, &admission);
+    Some(ReplayWait {
+        retry_after,
+        pressing: pressing.or_else(|| state.worst().map(Pressing::of_all)),
+    })
+}
+
+/// The value of the header `Posthaste-Pressure`: `medium; resource=submission-queue; delay=15`, and
+/// for a topic's own drain time the subscription before the wait. `None` where there is nothing to
+/// tell. A client that was delayed or refused learns the level and on whose account.
 pub fn pressure_header(
     state: Option<&PressureState>,
-    tier: Tier,
+    pressing: Option<&Pressing>,
     admission: &Admission,
 ) -> Option<String> {
     let state = state?;
@@ -58,12 +130,17 @@ pub fn pressure_header(
             format!("retry-after={}", secs_rounded_up(*retry_after))
         }
     };
-    match (pressing(state, tier, admission), admission) {
-        (Some(pressing), _) => Some(format!(
-            "{}; resource={}; {wait}",
-            pressing.effective_level(),
-            pressing.resource
-        )),
+    match (pressing, admission) {
+        (Some(pressing), _) => {
+            let subscription = pressing.subscription.as_ref();
+            let subscription = subscription.map(|of| format!("subscription={}; ", of.name));
+            Some(format!(
+                "{}; resource={}; {}{wait}",
+                pressing.resource.effective_level(),
+                pressing.resource.resource,
+                subscription.unwrap_or_default(),
+            ))
+        }
         (None, Admission::Delay(_)) => Some(format!("{}; {wait}", state.level())),
         (None, Admission::Accept | Admission::Refuse { .. }) => None,
     }
@@ -74,26 +151,103 @@ pub fn pressure_header(
 ///
 /// `None` at Normal, and where a wait only runs out. Where a stale state delays instead of
 /// refusing, it is the resource that would have refused.
-pub fn pressing<'a>(
-    state: &'a PressureState,
+pub fn pressing(
+    state: &PressureState,
+    topic: Option<&TopicName>,
     tier: Tier,
     admission: &Admission,
-) -> Option<&'a ResourceState> {
+) -> Option<Pressing> {
+    let topic = topic.and_then(|topic| state.topic(topic));
+    let refusing = || {
+        let of_topic = topic.filter(|topic| topic.drain_time.refuses(tier));
+        state
+            .refusing(tier)
+            .map(Pressing::of_all)
+            .or_else(|| of_topic.map(TopicPressure::pressing))
+    };
     match admission {
-        Admission::Refuse { resource, .. } => state.resource(*resource),
-        Admission::Delay(_) => state.refusing(tier).or_else(|| state.tarpitting()),
-        Admission::Accept => state.worst(),
+        Admission::Refuse { .. } => refusing(),
+        Admission::Delay(_) => refusing().or_else(|| {
+            let of_topic = topic.filter(|topic| topic.drain_time.tarpits);
+            let of_state = state.tarpitting().map(Pressing::of_all);
+            match of_topic {
+                Some(topic) if topic.wait_ms(tier) > state.wait_ms(tier) => Some(topic.pressing()),
+                Some(topic) => of_state.or_else(|| Some(topic.pressing())),
+                None => of_state,
+            }
+        }),
+        Admission::Accept => {
+            let of_topic = topic.filter(|topic| topic.drain_time.effective_level() > state.level());
+            match of_topic {
+                Some(topic) => Some(topic.pressing()),
+                None => state.worst().map(Pressing::of_all),
+            }
+        }
     }
 }
 
-fn admit_fresh(state: &PressureState, tier: Tier) -> Admission {
-    if let Some(refusing) = state.refusing(tier) {
+fn admit_fresh(state: &PressureState, topic: Option<&TopicPressure>, tier: Tier) -> Admission {
+    let of_topic = topic
+        .map(|topic| &topic.drain_time)
+        .filter(|drain_time| drain_time.refuses(tier));
+    if let Some(refusing) = state.refusing(tier).or(of_topic) {
         return Admission::Refuse {
             retry_after: REFUSED_RETRY_AFTER,
             resource: refusing.resource,
         };
     }
-    delay(state.tarpit_ms)
+    let of_topic = topic.map_or(0, |topic| topic.wait_ms(tier));
+    delay(state.wait_ms(tier).max(of_topic))
+}
+
+impl Pressing {
+    /// A resource that all producers wait for.
+    fn of_all(resource: &ResourceState) -> Self {
+        Self {
+            resource: resource.clone(),
+            subscription: None,
+        }
+    }
+}
+
+impl PressureState {
+    /// The wait of a tier's acknowledgements, in milliseconds. `internal` producers wait at High
+    /// alone; but for that they wait no longer than everybody does at Normal.
+    fn wait_ms(&self, tier: Tier) -> u64 {
+        let level = self.tarpitting().map(ResourceState::effective_level);
+        wait_ms(self.tarpit_ms, self.base_ms, level, tier)
+    }
+}
+
+impl TopicPressure {
+    /// The wait of a tier's acknowledgements for the topic's own drain time, in milliseconds.
+    fn wait_ms(&self, tier: Tier) -> u64 {
+        let level = self
+            .drain_time
+            .tarpits
+            .then(|| self.drain_time.effective_level());
+        wait_ms(self.tarpit_ms, 0, level, tier)
+    }
+
+    /// What its producers wait for.
+    fn pressing(&self) -> Pressing {
+        Pressing {
+            resource: self.drain_time.clone(),
+            subscription: Some(DueOfSubscription {
+                name: self.subscription.clone(),
+                due: self.due,
+            }),
+        }
+    }
+}
+
+/// The wait of a tier, where the tarpit is of this length, and lasts for a resource at this level.
+fn wait_ms(tarpit_ms: u64, base_ms: u64, level: Option<Level>, tier: Tier) -> u64 {
+    if tier == Tier::Internal && level < Some(Level::High) {
+        tarpit_ms.min(base_ms)
+    } else {
+        tarpit_ms
+    }
 }
 
 fn delay(ms: u64) -> Admission {

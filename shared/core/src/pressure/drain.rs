@@ -5,6 +5,8 @@
 //! its age, so the clocks of the processes need not agree. The reports by themselves give the rate.
 //! Earlier ones need not be remembered, which suits a monitor that starts afresh every minute.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The shortest wait worth a report: a process reports only after it received a message that had
@@ -27,15 +29,43 @@ const CURRENT_MIN: Duration = Duration::from_secs(30);
 /// or has nothing that waits.
 pub const CURRENT_MAX: Duration = REPORT_WINDOW_MAX;
 
+/// The most topics that a report names: the slowest.
+pub const REPORTED_TOPICS_MAX: usize = 20;
+
 /// The report of one process of deliver about itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DrainReport {
-    /// Messages it settled …
-    pub settled: u64,
-    /// … in this time, which ended when it reported.
+    /// The time that it is about, which ended when the process reported.
     pub window: Duration,
-    /// The longest that a message it received had been due.
-    pub waited_max: Duration,
+    /// The messages of subscriptions that did not wait for themselves.
+    pub shared: DrainCount,
+    /// The messages of those whose deliveries waited for places of their own.
+    pub self_limited: DrainCount,
+    /// The slowest topics, each with its middle subscription by the oldest wait; at most
+    /// [`REPORTED_TOPICS_MAX`].
+    pub topics: Vec<ReportedTopic>,
+}
+
+/// The middle subscription of a topic in one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportedTopic {
+    /// The group of its messages.
+    pub group: Arc<str>,
+    /// Its messages.
+    pub count: DrainCount,
+}
+
+/// The reports of all processes, taken together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReportedDrain {
+    /// The drain of the subscriptions that did not wait for themselves.
+    pub shared: Drained,
+    /// Messages of these that were received.
+    pub shared_received: u64,
+    /// Messages of the others that were received.
+    pub self_limited_received: u64,
+    /// The middle subscriptions of slow topics, each settled in the time of the look.
+    pub topics: Vec<SubscriptionDrain>,
 }
 
 /// The messages that were drained, and the time that took.
@@ -49,6 +79,65 @@ pub struct Drained {
     pub waited_max: Duration,
 }
 
+/// A look at the drain: the sums, and the subscriptions behind them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DrainLook {
+    /// The sums over everything that was drained.
+    pub all: Drained,
+    /// The subscriptions of which something was received or settled, or waits. Empty where the
+    /// source knows none.
+    pub subscriptions: Vec<SubscriptionDrain>,
+    /// Whether a request waited for a place that all subscriptions share since the last look.
+    pub shared_places_ran_out: bool,
+    /// What processes reported of the two kinds of subscriptions, where that is all that is known.
+    pub reported: Option<ReportedDrain>,
+}
+
+/// The drain of one subscription since the last look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubscriptionDrain {
+    /// The group of its messages.
+    pub group: Arc<str>,
+    /// The messages of it.
+    pub count: DrainCount,
+    /// The wait of its deliveries for a place of its own: its limit, its share of its link, its
+    /// rate, a ramp or a pause.
+    pub own_wait: OwnWait,
+}
+
+/// Messages that were received and settled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DrainCount {
+    /// Messages that were received.
+    pub received: u64,
+    /// Messages that were settled.
+    pub settled: u64,
+    /// The longest that a received one had been due.
+    pub waited_max: Duration,
+}
+
+/// Whether deliveries wait for a place of their subscription's own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnWait {
+    /// None waits now.
+    #[default]
+    None,
+    /// Some wait now, but there was a time since the last look in which none did.
+    Now,
+    /// Some waited at all times since the last look.
+    Throughout,
+}
+
+impl From<Drained> for DrainLook {
+    /// A look that knows the sums alone.
+    fn from(all: Drained) -> Self {
+        Self {
+            all,
+            ..Self::default()
+        }
+    }
+}
+
 impl DrainReport {
     /// Whether a report of this age still speaks of the present. A process whose invocations are
     /// long reports seldom, so its word holds longer.
@@ -59,8 +148,87 @@ impl DrainReport {
             .clamp(CURRENT_MIN, CURRENT_MAX)
     }
 
-    fn per_second(&self) -> f64 {
-        as_f64(self.settled) / self.window.max(Duration::from_millis(1)).as_secs_f64()
+    /// The messages of both kinds.
+    pub fn all(&self) -> DrainCount {
+        self.shared.with(self.self_limited)
+    }
+}
+
+impl DrainCount {
+    /// This and another count together.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            received: self.received.saturating_add(other.received),
+            settled: self.settled.saturating_add(other.settled),
+            waited_max: self.waited_max.max(other.waited_max),
+        }
+    }
+
+    fn per_second(self, window: Duration) -> f64 {
+        as_f64(self.settled) / window.max(Duration::from_millis(1)).as_secs_f64()
+    }
+}
+
+impl ReportedDrain {
+    /// The reports together, scaled to the number of processes of which `read` could be looked at.
+    /// `over` is the time of the look, for the topics.
+    fn together(reports: &[DrainReport], elapsed: Duration, over: Duration) -> Self {
+        let shared: Vec<_> = reports.iter().map(|it| (it.shared, it.window)).collect();
+        let mut topics: BTreeMap<&str, (DrainCount, f64)> = BTreeMap::new();
+        for report in reports {
+            for topic in &report.topics {
+                let (count, per_second) = topics.entry(&topic.group).or_default();
+                *count = count.with(topic.count);
+                *per_second += topic.count.per_second(report.window);
+            }
+        }
+        let topic = |(group, (count, per_second)): (&str, (DrainCount, f64))| SubscriptionDrain {
+            group: group.into(),
+            count: DrainCount {
+                settled: whole(per_second * over.as_secs_f64()),
+                ..count
+            },
+            own_wait: OwnWait::None,
+        };
+        let received = |of: fn(&DrainReport) -> DrainCount| {
+            let received = reports.iter().map(|report| of(report).received);
+            received.fold(0, u64::saturating_add)
+        };
+        Self {
+            shared: Drained::of(&shared, elapsed),
+            shared_received: received(|report| report.shared),
+            self_limited_received: received(|report| report.self_limited),
+            topics: topics.into_iter().map(topic).collect(),
+        }
+    }
+
+    /// The part of the visible messages that this many received ones of all stand for.
+    pub fn part(&self, visible: u64, received: u64) -> u64 {
+        let all = self
+            .shared_received
+            .saturating_add(self.self_limited_received);
+        let part = u128::from(visible) * u128::from(received.min(all)) / u128::from(all.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+}
+
+impl DrainLook {
+    /// The look at these reports, which `read` of so many processes made.
+    pub fn reported(
+        reports: &[DrainReport],
+        elapsed: Duration,
+        processes: usize,
+        read: usize,
+    ) -> Self {
+        let all = Drained::together(reports, elapsed).scaled(processes, read);
+        let mut reported = ReportedDrain::together(reports, elapsed, all.over);
+        reported.shared = reported.shared.scaled(processes, read);
+        Self {
+            all,
+            reported: Some(reported),
+            ..Self::default()
+        }
     }
 }
 
@@ -69,19 +237,28 @@ impl Drained {
     /// them at once settle as many messages as they reported. Where they settled none it is
     /// `elapsed`, the time since the last look.
     pub fn together(reports: &[DrainReport], elapsed: Duration) -> Self {
-        let messages = reports
+        let counts: Vec<_> = reports.iter().map(|it| (it.all(), it.window)).collect();
+        Self::of(&counts, elapsed)
+    }
+
+    /// The same of counts, each over its time.
+    fn of(counts: &[(DrainCount, Duration)], elapsed: Duration) -> Self {
+        let messages = counts
             .iter()
-            .fold(0_u64, |sum, report| sum.saturating_add(report.settled));
-        let per_second: f64 = reports.iter().map(DrainReport::per_second).sum();
+            .fold(0_u64, |sum, (count, _)| sum.saturating_add(count.settled));
+        let per_second: f64 = counts
+            .iter()
+            .map(|(count, window)| count.per_second(*window))
+            .sum();
         let over = match messages {
             0 => elapsed,
             _ => {
                 Duration::try_from_secs_f64(as_f64(messages) / per_second).unwrap_or(Duration::MAX)
             }
         };
-        let waited_max = reports
+        let waited_max = counts
             .iter()
-            .map(|report| report.waited_max)
+            .map(|(count, _)| count.waited_max)
             .max()
             .unwrap_or_default();
         Self {
@@ -109,6 +286,15 @@ pub(super) fn as_f64(count: u64) -> f64 {
     count as f64
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "never negative, and `as` saturates"
+)]
+fn whole(messages: f64) -> u64 {
+    messages.round() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,10 +307,15 @@ mod tests {
             Duration::from_secs(window_secs),
             Duration::from_secs(waited_secs),
         );
-        DrainReport {
+        let shared = DrainCount {
+            received: settled,
             settled,
-            window,
             waited_max,
+        };
+        DrainReport {
+            window,
+            shared,
+            ..DrainReport::default()
         }
     }
 
@@ -192,18 +383,82 @@ mod tests {
         check(u64::MAX, 150);
     }
 
+    fn count(received: u64, settled: u64, waited_secs: u64) -> DrainCount {
+        DrainCount {
+            received,
+            settled,
+            waited_max: Duration::from_secs(waited_secs),
+        }
+    }
+
+    #[test]
+    fn visible_messages_are_split_by_what_was_received_of_each_kind() {
+        let report = |self_limited, shared| DrainReport {
+            window: ELAPSED,
+            shared,
+            self_limited,
+            topics: Vec::new(),
+        };
+        let reports = [
+            report(count(30, 10, 4000), count(10, 10, 6)),
+            report(count(0, 0, 0), count(60, 60, 9)),
+        ];
+        let look = DrainLook::reported(&reports, ELAPSED, 2, 2);
+        assert_eq!(
+            (look.all.messages, look.all.waited_max.as_secs()),
+            (80, 4000)
+        );
+        let reported = look.reported.unwrap();
+        let shared = (
+            reported.shared.messages,
+            reported.shared.waited_max.as_secs(),
+        );
+        assert_eq!(shared, (70, 9));
+        assert_eq!(reported.part(1000, reported.self_limited_received), 300);
+        assert_eq!(reported.part(1000, reported.shared_received), 700);
+        assert_eq!(ReportedDrain::default().part(1000, 5), 0);
+    }
+
+    #[test]
+    fn slow_topic_of_several_processes_is_taken_together() {
+        let report = |settled, window_secs| DrainReport {
+            window: Duration::from_secs(window_secs),
+            shared: count(100, 100, 7),
+            topics: vec![ReportedTopic {
+                group: "orders.billing".into(),
+                count: count(settled, settled, settled),
+            }],
+            ..DrainReport::default()
+        };
+        // Two a second and one a second.
+        let look = DrainLook::reported(&[report(20, 10), report(20, 20)], ELAPSED, 2, 2);
+        let over = look.all.over.as_secs_f64();
+        let reported = look.reported.unwrap();
+        let topic = &reported.topics[0];
+        assert_eq!(
+            (&*topic.group, topic.count.received),
+            ("orders.billing", 40)
+        );
+        assert_eq!(topic.count.settled, whole(3.0 * over));
+        assert_eq!(reported.topics.len(), 1);
+    }
+
     proptest! {
         #[test]
         fn no_reports_break_the_sum(
             reports in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()), 0..9),
         ) {
             let reports: Vec<_> = reports.into_iter().map(|(settled, window_ms, waited_ms)| DrainReport {
-                settled,
                 window: Duration::from_millis(window_ms),
-                waited_max: Duration::from_millis(waited_ms),
+                shared: DrainCount {
+                    received: settled,
+                    settled,
+                    waited_max: Duration::from_millis(waited_ms),
+                },
+                ..DrainReport::default()
             }).collect();
             let drained = Drained::together(&reports, ELAPSED);
-            prop_assert_eq!(drained.messages == 0, reports.iter().all(|report| report.settled == 0));
+            prop_assert_eq!(drained.messages == 0, reports.iter().all(|report| report.all().settled == 0));
             prop_assert!(drained.scaled(1000, 128).messages >= drained.messages);
         }
     }

@@ -1,13 +1,15 @@
 //! One poll of the monitor as a decision: the state before and the readings give the state after.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::state::millis;
+use super::topics::bounded;
 use super::transition::transitions;
 use super::{
     Actions, Level, Measure, PressureSettings, PressureState, Readings, Resource, ResourceState,
-    Row, STATE_FORGOTTEN_AFTER, Space, Thresholds, Tier, Transition, table,
+    Row, STATE_FORGOTTEN_AFTER, Space, Thresholds, Tier, TopicDrain, TopicPressure, Transition,
+    table,
 };
 use crate::model::Timestamp;
 
@@ -15,6 +17,10 @@ use crate::model::Timestamp;
 /// the threshold at which it began. The tarpit that begins with it makes the drain time shorter by
 /// itself, so that it must be well below.
 const SLOW_DRAIN_ENDS_BELOW_PART: u64 = 2;
+
+/// The polls after which the share of messages in flight refuses producers: as many as the drain
+/// time's.
+const IN_FLIGHT_HISTORY_DEPTH: u32 = 30;
 
 /// The level a reading leads to.
 ///
@@ -59,6 +65,93 @@ pub fn evaluate(
     (state, transitions)
 }
 
+/// The topics after a poll, each with a drain time of its own: those that `previous` names, and
+/// those that are slow now. A topic of which nothing is left is not named any more. `None` if the
+/// drain is not known: then all topics keep their levels, as a resource does that cannot be read.
+///
+/// Where the profile's drain time refuses no producer, no topic's does.
+pub fn evaluate_topics(
+    previous: &PressureState,
+    drains: Option<Vec<TopicDrain>>,
+    settings: &PressureSettings,
+    now: Timestamp,
+) -> Vec<TopicPressure> {
+    let row = table(settings.profile)
+        .iter()
+        .find(|row| row.resource == Resource::DrainTime && row.throttles);
+    let Some(row) = row.filter(|_| settings.enable_resource_monitoring) else {
+        return Vec::new();
+    };
+    let is_known = drains.is_some();
+    let mut before: BTreeMap<String, TopicPressure> = continued(previous, settings, now)
+        .topics
+        .into_iter()
+        .map(|of| (of.topic.folded(), of))
+        .collect();
+    let mut topics = Vec::new();
+    for drain in drains.into_iter().flatten() {
+        let before = before.remove(&drain.topic.folded());
+        topics.extend(topic_polled(row, before, Some(drain), settings, now));
+    }
+    for (_, gone) in before {
+        let drain = is_known.then(|| TopicDrain {
+            topic: gone.topic.clone(),
+            subscription: gone.subscription.clone(),
+            due: 0,
+            drain_secs: 0,
+        });
+        topics.extend(topic_polled(row, Some(gone), drain, settings, now));
+    }
+    topics.retain(|topic| !topic.is_at_rest(millis(settings.tarpit.base)));
+    bounded(topics)
+}
+
+/// One topic after a poll.
+fn topic_polled(
+    row: &Row,
+    before: Option<TopicPressure>,
+    drain: Option<TopicDrain>,
+    settings: &PressureSettings,
+    now: Timestamp,
+) -> Option<TopicPressure> {
+    let readings = Readings {
+        drain_secs: drain.as_ref().map(|drain| drain.drain_secs),
+        ..Readings::default()
+    };
+    let step = |drain_time: Option<&ResourceState>, tarpit_ms, now| {
+        let poll = Poll {
+            readings: &readings,
+            settings,
+            now,
+        };
+        let drain_time = poll.step(row, drain_time)?;
+        let tarpit = poll.tarpit(
+            Duration::from_millis(tarpit_ms),
+            std::slice::from_ref(&drain_time),
+        );
+        Some((drain_time, millis(tarpit)))
+    };
+    let tarpit_before = before.as_ref().map_or(0, |before| before.tarpit_ms);
+    let (drain_time, tarpit_ms) =
+        step(before.as_ref().map(|it| &it.drain_time), tarpit_before, now)?;
+    let next = step(Some(&drain_time), tarpit_ms, now + settings.interval);
+    let (topic, subscription, due) = match (drain, before) {
+        (Some(drain), _) => (drain.topic, drain.subscription, drain.due),
+        (None, before) => {
+            let before = before?;
+            (before.topic, before.subscription, before.due)
+        }
+    };
+    Some(TopicPressure {
+        topic,
+        subscription,
+        due,
+        drain_time,
+        tarpit_ms,
+        next_tarpit_ms: next.map_or(0, |(_, next_tarpit_ms)| next_tarpit_ms),
+    })
+}
+
 /// The state after a poll that goes on from `previous`.
 fn polled(
     previous: &PressureState,
@@ -97,6 +190,9 @@ fn continued(
         state = PressureState::normal(previous.at);
     } else if age > settings.stale_after() {
         state.tarpit_ms = state.tarpit_ms.min(state.first_step_ms);
+        for topic in &mut state.topics {
+            topic.tarpit_ms = topic.tarpit_ms.min(state.first_step_ms);
+        }
     }
     state
 }
@@ -108,9 +204,20 @@ struct Poll<'a> {
 }
 
 impl Poll<'_> {
-    /// Whether a row's level has consequences for producers.
+    /// Whether a row's level has consequences for producers. All places of deliver are taken while
+    /// any backlog is worked off, so that their share acts only where that takes long.
     fn acts(&self, row: &Row, previous: Option<&ResourceState>) -> bool {
-        row.throttles && (!row.needs_slow_drain || self.drains_slowly(previous))
+        let needs_slow_drain = row.needs_slow_drain || self.is_share_in_flight(row);
+        row.throttles && (!needs_slow_drain || self.drains_slowly(previous))
+    }
+
+    /// The history depth of a row, in polls.
+    fn history_depth(&self, row: &Row) -> Option<u32> {
+        if self.is_share_in_flight(row) {
+            Some(IN_FLIGHT_HISTORY_DEPTH)
+        } else {
+            self.settings.history_depth_of(row)
+        }
     }
 
     /// Whether the drain is slow for a row that acts only then: from the drain time's normal
@@ -170,10 +277,7 @@ impl Poll<'_> {
             watched_only: !row.throttles,
             tarpits: presses && actions(row, level).tarpit,
             polls,
-            history_depth: self
-                .settings
-                .history_depth_of(row)
-                .filter(|_| row.throttles),
+            history_depth: self.history_depth(row).filter(|_| row.throttles),
             in_flight: self.is_share_in_flight(row),
             refused_from: None,
             measures: BTreeSet::new(),
@@ -187,11 +291,12 @@ impl Poll<'_> {
 
     fn is_share_in_flight(&self, row: &Row) -> bool {
         row.resource == Resource::DatabaseDisk
-            && matches!(self.readings.database, Some(Space::InFlight(_)))
+            && matches!(self.readings.database, Some(Space::InFlight { .. }))
     }
 
     /// The tiers to refuse: those that the level refuses once the history has passed, and those
-    /// refused already, since a tier is accepted again only at Normal.
+    /// refused already, since a tier is accepted again only at Normal. But `internal` passes at
+    /// Medium whatever was before.
     fn refused_from(
         &self,
         row: &Row,
@@ -199,11 +304,14 @@ impl Poll<'_> {
         previous: Option<&ResourceState>,
     ) -> Option<Tier> {
         let passed = self
-            .settings
-            .history_depth_of(row)
+            .history_depth(row)
             .is_none_or(|depth| state.polls >= depth);
         let due = actions(row, state.level).refuse_from.filter(|_| passed);
         let before = previous.and_then(|p| p.refused_from);
+        let before = before.map(|from| match state.level {
+            Level::High => from,
+            Level::Normal | Level::Medium => from.max(Tier::Standard),
+        });
         due.into_iter().chain(before).min()
     }
 

@@ -1,9 +1,32 @@
 //! Words for a producer about the resource that it waits for: how it stands and what ends the wait.
 
-use super::{Resource, ResourceState};
+use super::{DueOfSubscription, Pressing, Resource, ResourceState};
 
-/// The state of a resource, and what ends the pressure: `database-disk is at medium: 96 % of …`.
-pub fn explain(state: &ResourceState) -> String {
+/// What a producer waits for, how it stands, and what ends it: `database-disk is at medium: 96 % of
+/// …`. Where the producer's topic waits for itself, that names the subscription, and what to do.
+pub fn explain(pressing: &Pressing) -> String {
+    match &pressing.subscription {
+        Some(subscription) => explain_topic(&pressing.resource, subscription),
+        None => explain_resource(&pressing.resource),
+    }
+}
+
+fn explain_topic(state: &ResourceState, subscription: &DueOfSubscription) -> String {
+    let DueOfSubscription { name, due } = subscription;
+    let (reading, normal, level) = (
+        state.reading,
+        state.thresholds.normal,
+        state.effective_level(),
+    );
+    let resource = state.resource;
+    format!(
+        "{resource} of this topic is at {level}: delivering the {due} messages that are due to the \
+         subscription {name} would take {reading} s; it ends below {normal} s. Its endpoint must \
+         answer faster or take batches, or the subscription be paused; other topics are not slowed"
+    )
+}
+
+fn explain_resource(state: &ResourceState) -> String {
     let (reading, normal) = (state.reading, state.thresholds.normal);
     let (resource, level) = (state.resource, state.effective_level());
     let words = match resource {
@@ -55,8 +78,16 @@ fn short_disk(which: &str, reading: u64, normal: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::SubscriptionName;
     use crate::model::Timestamp;
     use crate::pressure::{Level, Thresholds};
+
+    fn pressing(resource: Resource, in_flight: bool) -> Pressing {
+        Pressing {
+            resource: state(resource, in_flight),
+            subscription: None,
+        }
+    }
 
     fn state(resource: Resource, in_flight: bool) -> ResourceState {
         ResourceState {
@@ -79,16 +110,34 @@ mod tests {
 
     #[test]
     fn every_resource_says_how_it_stands_and_what_ends_it() {
-        let all = Resource::ALL.map(|resource| explain(&state(resource, false)));
+        let all = Resource::ALL.map(|resource| explain(&pressing(resource, false)));
         insta::assert_snapshot!(all.join("\n"));
     }
 
     #[test]
     fn on_aws_no_disk_is_short() {
-        let text = explain(&state(Resource::DatabaseDisk, true));
+        let text = explain(&pressing(Resource::DatabaseDisk, true));
         assert!(
             text.contains("in flight") && !text.contains("space"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn topic_that_waits_for_itself_names_the_subscription_and_what_to_do() {
+        let slow = Pressing {
+            subscription: Some(DueOfSubscription {
+                name: SubscriptionName::parse("billing").unwrap(),
+                due: 470,
+            }),
+            ..pressing(Resource::DrainTime, false)
+        };
+        assert_eq!(
+            explain(&slow),
+            "drain-time of this topic is at medium: delivering the 470 messages that are due to \
+             the subscription billing would take 96 s; it ends below 93 s. Its endpoint must \
+             answer faster or take batches, or the subscription be paused; other topics are not \
+             slowed"
         );
     }
 }

@@ -28,7 +28,7 @@ impl PressureSettings {
         readings: &Readings,
     ) -> Result<Option<Thresholds>, SettingsError> {
         if row.resource == Resource::DatabaseDisk
-            && matches!(readings.database, Some(Space::InFlight(_)))
+            && matches!(readings.database, Some(Space::InFlight { .. }))
         {
             return self.thresholds_in_flight().map(Some);
         }
@@ -354,7 +354,10 @@ mod tests {
         let on_disk = settings.thresholds_of(row, &disks(100 * GIB, 100 * GIB));
         assert_eq!(on_disk, Ok(Some(Thresholds::new(94, 96, 98))));
         let readings = Readings {
-            database: Some(Space::InFlight(0)),
+            database: Some(Space::InFlight {
+                messages: 0,
+                max: 500,
+            }),
             ..Readings::default()
         };
         let found = settings

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::drain::as_f64;
 use super::{REPORTED_WAIT_MIN, Resource};
-use crate::model::SQS_IN_FLIGHT_MAX;
 
 /// A used part of a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +26,13 @@ impl Usage {
 pub enum Space {
     /// A disk.
     Disk(Usage),
-    /// On AWS: messages in flight, of the [`SQS_IN_FLIGHT_MAX`] a queue allows.
-    InFlight(u64),
+    /// On AWS: messages in flight, of those that deliver may have at once.
+    InFlight {
+        /// The messages.
+        messages: u64,
+        /// The most there can be.
+        max: u64,
+    },
 }
 
 /// The numbers of one poll. `None` is what cannot be known here, or could not be read this time.
@@ -63,7 +67,7 @@ impl Readings {
             Resource::BatchPoints => self.batch_points,
             Resource::DatabaseDisk => match self.database? {
                 Space::Disk(disk) => disk.percent(),
-                Space::InFlight(messages) => percent(messages, SQS_IN_FLIGHT_MAX),
+                Space::InFlight { messages, max } => percent(messages, max),
             },
             Resource::LogDisk => self.log_disk?.percent(),
             Resource::ProcessMemory => percent(self.process_bytes?, self.memory?.total),
@@ -139,6 +143,17 @@ impl DrainRate {
             _ => self.stalled.as_secs(),
         };
         by_rate.max(oldest_wait.as_secs())
+    }
+
+    /// Takes messages out of the last count of what was visible, because they do not count at the
+    /// next poll.
+    pub fn leave_out(&mut self, visible: u64) {
+        self.visible = self.visible.saturating_sub(visible);
+    }
+
+    /// The messages that were visible at the last poll.
+    pub(super) fn visible(&self) -> u64 {
+        self.visible
     }
 
     /// Messages per second; `None` before anything could be measured.
@@ -292,7 +307,10 @@ mod tests {
         );
         assert_eq!(Usage { used: 0, total: 0 }.percent(), None);
         let aws = Readings {
-            database: Some(Space::InFlight(87_599)),
+            database: Some(Space::InFlight {
+                messages: 364,
+                max: 500,
+            }),
             ..Readings::default()
         };
         assert_eq!(aws.of(Resource::DatabaseDisk), Some(72));

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::{
     Bound, Profile, Readings, Resource, Row, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS,
-    SettingsError, keys, rule, table,
+    SettingsError, Space, Usage, keys, rule, table,
 };
+use crate::model::SQS_IN_FLIGHT_MAX;
 
 pub(super) const MIB: u64 = 1024 * 1024;
 pub(super) const GIB: u64 = 1024 * MIB;
@@ -88,6 +89,9 @@ pub struct PressureSettings {
     /// Thresholds of the share of messages in flight, which on AWS takes the place of the
     /// database's disk.
     pub in_flight: ThresholdSettings,
+    /// The most messages that deliver may have in flight there: its invocations, each with a full
+    /// batch, as far as a queue allows it.
+    pub in_flight_max: u64,
     /// History depths that take the place of the table's, in polls.
     pub history_depths: BTreeMap<Resource, u32>,
     /// The tarpit.
@@ -99,7 +103,13 @@ pub struct PressureSettings {
     pub dehydrates_for_memory: bool,
     /// The counting of batch points.
     pub batch_points: BatchPointSettings,
+    /// The share of the free disk, in per cent, above which the waiting messages of one subscription
+    /// slow its topic, whatever the others of the topic do.
+    pub subscription_disk_percent: u64,
 }
+
+/// Default of [`PressureSettings::subscription_disk_percent`].
+pub const SUBSCRIPTION_DISK_PERCENT: u64 = 10;
 
 impl Default for PressureSettings {
     fn default() -> Self {
@@ -110,11 +120,13 @@ impl Default for PressureSettings {
             profile: Profile::default(),
             thresholds: BTreeMap::new(),
             in_flight: ThresholdSettings::default(),
+            in_flight_max: SQS_IN_FLIGHT_MAX,
             history_depths: BTreeMap::new(),
             tarpit: TarpitSettings::default(),
             disk: DiskConstants::default(),
             dehydrates_for_memory: true,
             batch_points: BatchPointSettings::default(),
+            subscription_disk_percent: SUBSCRIPTION_DISK_PERCENT,
         }
     }
 }
@@ -193,6 +205,32 @@ impl PressureSettings {
         let rows = table(self.profile).iter();
         rows.filter_map(|row| Some((row.resource, self.thresholds_of(row, readings).err()?)))
             .collect()
+    }
+
+    /// Whether subscriptions that are limited by themselves are left out of what the installation
+    /// is judged by. The documents' profiles count everything.
+    pub fn leaves_out_self_limited(&self) -> bool {
+        self.profile == Profile::Scaled
+    }
+
+    /// The drain time below which no topic is slow.
+    pub fn slow_drain_secs(&self) -> u64 {
+        let row = table(self.profile)
+            .iter()
+            .find(|row| row.resource == Resource::DrainTime);
+        let thresholds = row.and_then(|row| self.thresholds_of(row, &Readings::default()).ok()?);
+        thresholds.map_or(0, |thresholds| thresholds.normal)
+    }
+
+    /// The most bytes that the waiting messages of one subscription may take before its topic is
+    /// judged by it; `None` where there is no disk.
+    pub fn subscription_bytes_max(&self, database: Option<Space>) -> Option<u64> {
+        match database? {
+            Space::Disk(Usage { used, total }) => {
+                Some(total.saturating_sub(used) / 100 * self.subscription_disk_percent)
+            }
+            Space::InFlight { .. } => None,
+        }
     }
 
     /// The age from which a state is stale.
@@ -384,5 +422,27 @@ mod tests {
             ..PressureSettings::default()
         };
         assert_eq!(settings.validate(), Ok(()));
+    }
+
+    #[test]
+    fn one_subscription_may_take_a_tenth_of_the_free_disk() {
+        let settings = PressureSettings::default();
+        let disk = Space::Disk(Usage {
+            used: 40 * GIB,
+            total: 50 * GIB,
+        });
+        assert_eq!(
+            settings.subscription_bytes_max(Some(disk)),
+            Some(10 * GIB / 100 * 10)
+        );
+        assert_eq!(
+            settings.subscription_bytes_max(Some(Space::InFlight {
+                messages: 9,
+                max: 500
+            })),
+            None
+        );
+        assert_eq!(settings.subscription_bytes_max(None), None);
+        assert_eq!(settings.slow_drain_secs(), 30);
     }
 }

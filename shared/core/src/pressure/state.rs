@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Level, Measure, Resource, Thresholds, Tier};
-use crate::model::Timestamp;
+use crate::model::{SubscriptionName, Timestamp, TopicName};
 
 /// Number of polls after which an embedded state is stale.
 pub const STATE_STALE_AFTER_POLLS: u32 = 3;
@@ -22,6 +22,9 @@ pub const STATE_FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
 /// The most changes that wait in a state for their notices: each resource three times, and some to
 /// spare. Every publisher reads the state, so it must stay small. A change takes some 400 bytes.
 pub const UNTOLD_MAX: usize = 32;
+
+/// The most topics that a state names, some 600 bytes each. Every publisher reads the state.
+pub const TOPICS_MAX: usize = 1000;
 
 /// The unit of a share of messages in flight.
 const IN_FLIGHT_UNIT: &str = "percent of the messages that may be in flight";
@@ -50,6 +53,10 @@ pub struct PressureState {
     pub next_tarpit_ms: Option<u64>,
     /// The resources that could be read, in the order of the table.
     pub resources: Vec<ResourceState>,
+    /// The topics whose own producers wait or soon may, in the order of their names in lower case;
+    /// at most [`TOPICS_MAX`]. An older program reads the state without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<TopicPressure>,
     /// Changes that wait for their notice since before this was written, the oldest first; at most
     /// [`UNTOLD_MAX`]. An older program reads the state without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -104,6 +111,25 @@ pub struct ResourceState {
     pub measures: BTreeSet<Measure>,
 }
 
+/// One topic after one poll.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopicPressure {
+    /// The topic.
+    pub topic: TopicName,
+    /// The subscription that the topic is judged by: the middle one by drain time.
+    pub subscription: SubscriptionName,
+    /// Messages of that subscription that are due.
+    pub due: u64,
+    /// The topic's drain time.
+    pub drain_time: ResourceState,
+    /// The wait of acknowledgements of the topic's producers, in milliseconds.
+    pub tarpit_ms: u64,
+    /// The same after the next poll if it finds the same.
+    #[serde(default)]
+    pub next_tarpit_ms: u64,
+}
+
 /// A change of one resource in one poll: of its level, or of whether producers are refused on its
 /// account.
 ///
@@ -147,6 +173,7 @@ impl PressureState {
             stale_after_ms: millis(STATE_STALE_AFTER_AWS),
             next_tarpit_ms: None,
             resources: Vec::new(),
+            topics: Vec::new(),
             untold: Vec::new(),
         }
     }
@@ -172,6 +199,7 @@ impl PressureState {
         let is_read = self.resource(Resource::SubmissionQueue).is_some();
         is_read
             && self.resources.iter().all(is_calm)
+            && self.topics.is_empty()
             && self.tarpit_ms == self.base_ms
             && self.untold.is_empty()
     }
@@ -208,6 +236,14 @@ impl PressureState {
     /// `None` where the wait only runs out.
     pub fn tarpitting(&self) -> Option<&ResourceState> {
         worst_of(self.resources.iter().filter(|r| r.tarpits))
+    }
+
+    /// The pressure of one topic, if the state names it. Case does not matter.
+    pub fn topic(&self, topic: &TopicName) -> Option<&TopicPressure> {
+        let name = topic.folded_text();
+        let order = |of: &TopicPressure| of.topic.folded_text().cmp(&name);
+        let place = self.topics.binary_search_by(order).ok()?;
+        self.topics.get(place)
     }
 
     /// One resource, if it could be read.
@@ -269,6 +305,15 @@ impl PressureState {
     /// Whether new payloads go to the object store.
     pub fn dehydrate(&self) -> bool {
         self.asks_for(Measure::Dehydrate)
+    }
+}
+
+impl TopicPressure {
+    /// Whether nothing of it is left to tell.
+    pub(super) fn is_at_rest(&self, base_ms: u64) -> bool {
+        self.drain_time.effective_level() == Level::Normal
+            && self.drain_time.refused_from.is_none()
+            && self.tarpit_ms <= base_ms
     }
 }
 

@@ -39,8 +39,8 @@ pub enum ThresholdRule {
     /// Thresholds that stand in the table.
     Fixed(Thresholds),
     /// A formula of the disk's size and a constant: high = floor(100·(size − 500 MB)/size), medium
-    /// 2 less, normal 4 less. On AWS, where it is a share of the messages in flight, 71 / 73 /
-    /// 75 unless set otherwise.
+    /// 2 less, normal 4 less. On AWS, where it is a share of the messages that deliver may have in
+    /// flight, 71 / 73 / 75 unless set otherwise.
     DatabaseDisk,
     /// The same with min(5 GB, 3·384 MB) in the place of the 500 MB.
     LogDisk,

@@ -17,6 +17,8 @@ pub struct Permission {
     pub target: Option<Target>,
     /// Most of the folder that are released in a run.
     pub in_run_max: usize,
+    /// Most that are released now, beside what is due of the subscription already.
+    pub own_room: usize,
 }
 
 /// A folder whose turn it is, and what is reserved for it.
@@ -51,6 +53,7 @@ impl Permission {
             release,
             target: None,
             in_run_max: usize::MAX,
+            own_room: usize::MAX,
         }
     }
 
@@ -60,6 +63,7 @@ impl Permission {
         links
             .allowed(self.release, self.target.as_ref())
             .min(left_in_run)
+            .min(self.own_room)
     }
 }
 
@@ -168,6 +172,7 @@ mod tests {
             release,
             target,
             in_run_max: 300,
+            own_room: usize::MAX,
         };
         let room = Amount {
             deliveries: room,

@@ -16,6 +16,21 @@ const NORMAL_DIVISOR: u64 = 2;
 /// where the queue is always as full and yet under no pressure.
 const TRICKLE: usize = 50;
 
+/// The number that may be released of a subscription which has as many due as may be: few enough that
+/// its backlog stays in the object store, and never none.
+const OWN_TRICKLE: usize = 1;
+
+/// The most deliveries of one subscription that may be released in a pass, where so many of it are
+/// due already: the submission queue leaves out a subscription that waits for itself, so its room
+/// alone would let all of its backlog into the queue.
+pub fn own_room(state: Option<&PressureState>, due: u64) -> usize {
+    let Some(queue) = state.and_then(|state| state.resource(Resource::SubmissionQueue)) else {
+        return PASS_MAX;
+    };
+    let free = (queue.thresholds.normal / NORMAL_DIVISOR).saturating_sub(due);
+    usize::try_from(free).unwrap_or(usize::MAX).max(OWN_TRICKLE)
+}
+
 /// The number of deliveries that may be released until the queue is counted again. A count is some
 /// seconds old, up to a minute on AWS. So a release is taken off the count and never added back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,6 +114,19 @@ mod tests {
         check(700, 300);
         check(1_000, TRICKLE);
         check(3_999, TRICKLE);
+    }
+
+    #[test]
+    fn room_of_a_subscription_counts_what_is_due_of_itself() {
+        let check = |due, expected| {
+            assert_eq!(own_room(Some(&state(1, 0)), due), expected, "{due}");
+        };
+        check(0, 1000);
+        check(900, 100);
+        check(999, 1);
+        check(1_000, OWN_TRICKLE);
+        check(20_000, OWN_TRICKLE);
+        assert_eq!(own_room(None, 20_000), PASS_MAX);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub use super::parked::{
 };
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};
+pub use super::refused_letters::{REFUSED, refused};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
 pub use super::replay_claim::{CLAIMS, replay_claim};
 pub use super::resolved::{RESOLVED, resolved};
@@ -129,7 +130,7 @@ pub fn validating_topic(key: &str) -> Option<TopicName> {
 /// holds no event.
 pub fn begins_anew(key: &str) -> bool {
     let whole = [RECORD_LEASE, WAKE_LEASE, WAKE_SIGNAL, PRESSURE_KEY];
-    let prefixes = [ACTIVITY, DISABLED, DRAIN, LINKS, RATES];
+    let prefixes = [ACTIVITY, DISABLED, DRAIN, LINKS, RATES, REFUSED];
     whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }
 

@@ -31,7 +31,12 @@ impl PressureState {
     /// Reads a state. Bytes from outside never hold producers longer than a setting could.
     pub fn parse(bytes: &[u8]) -> Result<Self, StateError> {
         let state: Self = FORMAT.read(bytes)?;
-        let longest_ms = state.tarpit_ms.max(state.first_step_ms).max(state.base_ms);
+        let of_topics = state.topics.iter().map(|topic| topic.tarpit_ms).max();
+        let longest_ms = state
+            .tarpit_ms
+            .max(state.first_step_ms)
+            .max(state.base_ms)
+            .max(of_topics.unwrap_or_default());
         if Duration::from_millis(longest_ms) > TARPIT_LIMIT {
             Err(StateError::Tarpit(longest_ms))
         } else {

@@ -9,6 +9,7 @@ use posthaste_ports::QueueName;
 use posthaste_ports::caught::catching;
 
 use super::failure::EngineError;
+use super::index::Arrived;
 use super::queue_state::QueueState;
 use super::record::number_of;
 
@@ -39,10 +40,13 @@ pub(super) fn set_aside(queues: &[QueueState], sequence: u64, now: Timestamp) {
         "a message is damaged on disk: it is not sent but kept as a dead letter"
     );
     let redrive = usize::from(number_of(QueueName::Redrive));
-    queues[redrive]
-        .index
-        .lock()
-        .insert(sequence, "", Timestamp::EPOCH, now);
+    let arrived = Arrived {
+        sequence,
+        group: "",
+        due: Timestamp::EPOCH,
+        bytes: 0,
+    };
+    queues[redrive].index.lock().insert(arrived, now);
     queues[redrive].changed.notify_one();
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::{SQS_DELAY_MAX, Timestamp};
+use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::QueueCounts;
 
 use groups::{GroupId, Groups};
@@ -31,6 +32,16 @@ pub(super) struct Now {
 pub(super) struct Received {
     pub(super) sequence: u64,
     pub(super) count: u32,
+}
+
+/// A message that comes into the queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrived<'a> {
+    pub(super) sequence: u64,
+    pub(super) group: &'a str,
+    pub(super) due: Timestamp,
+    /// The size of its body.
+    pub(super) bytes: usize,
 }
 
 /// The messages of a receive.
@@ -89,11 +100,18 @@ impl QueueIndex {
         }
     }
 
-    /// Adds a message that was sent. A due time beyond the longest delay comes from a clock that
+    /// Adds a message that was sent, or is there when the folder is opened. A due time beyond the longest delay comes from a clock that
     /// was set back since, or from a damaged disk: such a message waits for the longest delay
     /// instead.
-    pub(super) fn insert(&mut self, sequence: u64, group: &str, due: Timestamp, now: Timestamp) {
+    pub(super) fn insert(&mut self, arrived: Arrived<'_>, now: Timestamp) {
+        let Arrived {
+            sequence,
+            group,
+            due,
+            bytes,
+        } = arrived;
         let group = self.groups.id(group);
+        self.groups.add_bytes(group, bytes);
         let due = due.min(now + DELAY_MAX);
         if due > now {
             self.delayed.insert((due, sequence), group);
@@ -125,6 +143,7 @@ impl QueueIndex {
                 .map_or(0, |(_, count)| count);
             self.visible -= 1;
             if count >= self.receives_max {
+                self.groups.take_bytes_after(group);
                 taken.worn_out.push((sequence, self.groups.name(group)));
                 self.groups.forget_if_empty(group);
                 continue;
@@ -146,16 +165,39 @@ impl QueueIndex {
         taken
     }
 
+    /// The due messages of some groups, from the place `from` on, and the place to go on from: a
+    /// caller that looks at all of them lets go of the queue in between.
+    pub(super) fn due_from(
+        &mut self,
+        now: Now,
+        from: usize,
+        max: usize,
+    ) -> (Vec<DueOfGroup>, Option<usize>) {
+        self.pass(now);
+        self.groups.due_from(from, max)
+    }
+
+    /// The number of due messages of a group.
+    pub(super) fn due(&mut self, now: Now, group: &str) -> u64 {
+        self.pass(now);
+        self.groups.find(group).map_or(0, |id| self.groups.due(id))
+    }
+
     /// Takes a message out for good; whether the receipt was good. One that timed out stays good
     /// until the message is received again.
     pub(super) fn settle(&mut self, received: Received) -> bool {
         if let Some(flight) = self.free_flight(received).copied() {
             self.timeouts.remove(&(flight.until, received.sequence));
             self.flights.remove(&received.sequence);
+            self.groups.take_bytes(flight.group);
             self.groups.land(flight.group);
             return true;
         }
-        self.withdraw(received).is_some()
+        let Some(group) = self.withdraw(received) else {
+            return false;
+        };
+        self.groups.take_bytes_after(group);
+        true
     }
 
     /// Keeps a message as it is until [`forget`](Self::forget) or [`release`](Self::release);
@@ -186,6 +228,7 @@ impl QueueIndex {
     /// A held message is gone.
     pub(super) fn forget(&mut self, sequence: u64) {
         if let Some(flight) = self.flights.remove(&sequence) {
+            self.groups.take_bytes(flight.group);
             self.groups.land(flight.group);
         }
     }
@@ -299,6 +342,7 @@ impl QueueIndex {
                 return Some((group, sequence));
             };
             *entries -= 1;
+            self.groups.skip_settled(group);
             if *entries == 0 {
                 self.settled.remove(&sequence);
             }
@@ -313,6 +357,7 @@ impl QueueIndex {
             return None;
         }
         self.returned.remove(&received.sequence);
+        self.groups.settle_late(group);
         *self.settled.entry(received.sequence).or_default() += 1;
         self.visible -= 1;
         Some(group)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::model::{SQS_VISIBILITY_SECS_MAX, Timestamp};
+use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
     Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
     QueueName, QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
@@ -15,13 +16,16 @@ use posthaste_ports::{
 };
 
 use super::inbox::{NewMessage, Work};
-use super::index::{ChangeRefused, Now, Received};
+use super::index::{Arrived, ChangeRefused, Now, Received};
 use super::queue_state::QueueState;
 use super::shared::{Handle, Shared, now_of};
 use super::store::answer;
 
 /// Longest time a message is hidden in all since it was received.
 const HIDDEN_MAX: Duration = Duration::from_secs(SQS_VISIBILITY_SECS_MAX as u64);
+
+/// Groups that are looked at while the queue is locked: some microseconds.
+const GROUPS_AT_ONCE: usize = 1024;
 
 /// One queue of a data folder; clones share it.
 #[derive(Debug, Clone)]
@@ -158,7 +162,11 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         let messages = self.checked(DOING, entries)?;
         let places: Vec<_> = messages
             .iter()
-            .map(|message| (message.group.clone().unwrap_or_default(), message.due))
+            .map(|message| Place {
+                group: message.group.clone().unwrap_or_default(),
+                due: message.due,
+                bytes: message.body.len(),
+            })
             .collect();
         let queue = self.clone();
         let stored = async move {
@@ -171,13 +179,17 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
     }
 }
 
-/// Messages with numbers from `first`, each with its group and the time at which it is due.
-fn withheld(
-    handle: Arc<Handle>,
-    name: QueueName,
-    first: u64,
-    places: Vec<(String, Timestamp)>,
-) -> Withheld {
+/// The place of a message that is withheld, in its queue.
+#[derive(Debug)]
+struct Place {
+    group: String,
+    due: Timestamp,
+    /// The size of its body.
+    bytes: usize,
+}
+
+/// Messages with numbers from `first`, each with its place.
+fn withheld(handle: Arc<Handle>, name: QueueName, first: u64, places: Vec<Place>) -> Withheld {
     Withheld::new(move |fate| {
         let shared = &handle.shared;
         let numbered = (first..).zip(places);
@@ -186,8 +198,14 @@ fn withheld(
             Fate::Shown => {
                 let now = (shared.now)();
                 shared.queue(name).update(now, |index| {
-                    for (sequence, (group, due)) in numbered {
-                        index.insert(sequence, &group, due, now.wall);
+                    for (sequence, place) in numbered {
+                        let arrived = Arrived {
+                            sequence,
+                            group: &place.group,
+                            due: place.due,
+                            bytes: place.bytes,
+                        };
+                        index.insert(arrived, now.wall);
                     }
                 });
             }
@@ -277,6 +295,26 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         Ok(self.queue().index.lock().counts(self.now()))
+    }
+
+    async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            // The lock is held for a slice, so that no sender waits for the rest.
+            let mut index = self.queue().index.lock();
+            let (some, rest) = index.due_from(self.now(), from, GROUPS_AT_ONCE);
+            drop(index);
+            all.extend(some);
+            next = rest;
+        }
+        Ok(Some(all))
+    }
+
+    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        let now = self.now();
+        let mut index = self.queue().index.lock();
+        let due = groups.iter().map(|group| index.due(now, group));
+        Ok(Some(due.collect()))
     }
 
     async fn waiting(

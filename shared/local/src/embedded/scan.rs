@@ -41,12 +41,12 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     }
 }
 
-/// Visits every message in the order of sending, and answers the bytes of messages and objects. A
+/// Visits every message in the order of sending, with the size of its record, and answers the bytes of messages and objects. A
 /// header that cannot be read is `None`. All numbers must be less than `next`.
 pub(super) fn scan(
     transaction: &ReadTransaction,
     next: u64,
-    visit: impl FnMut(u64, Option<Header<'_>>),
+    visit: impl FnMut(u64, Option<Header<'_>>, usize),
 ) -> Result<Live, EngineError> {
     let mut live = messages(transaction, next, visit)?;
     live.add(objects(transaction, next)?);
@@ -56,7 +56,7 @@ pub(super) fn scan(
 fn messages(
     transaction: &ReadTransaction,
     next: u64,
-    mut visit: impl FnMut(u64, Option<Header<'_>>),
+    mut visit: impl FnMut(u64, Option<Header<'_>>, usize),
 ) -> Result<Live, EngineError> {
     const TABLE: &str = "messages";
     let table = transaction.open_table(MESSAGES)?;
@@ -74,7 +74,7 @@ fn messages(
         (found, last) = (found + 1, Some(sequence));
         let header = Header::read_unverified(record.value()).map(|(header, _)| header);
         live.add_message(header.map(|header| header.queue), record.value().len());
-        visit(sequence, header);
+        visit(sequence, header, record.value().len());
     }
     all_found(TABLE, table.len()?, found)?;
     Ok(live)

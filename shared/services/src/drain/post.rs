@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::pressure::{
-    DrainReport, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN,
+    DrainCount, DrainReport, OwnWait, REPORT_INTERVAL, REPORT_WINDOW_MAX, REPORTED_WAIT_MIN,
+    SubscriptionDrain,
 };
 use posthaste_core::stored::drain_report::render_drain_report;
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, PutCondition};
 
-use super::meter::{Counted, DrainMeter};
+use super::meter::{DrainMeter, Taken};
 use crate::timeout_at::timeout;
 
 /// The longest time for writing a report. It must end before the invocation does: the invocation's
@@ -74,20 +75,48 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
         if posted_at.is_some_and(|at| now.saturating_sub(at) < REPORT_INTERVAL) {
             return None;
         }
-        let Counted {
-            messages: settled,
-            waited_max,
-            began_at,
-        } = self.meter.take();
-        let window = now.saturating_sub(began_at?);
+        let taken = self.meter.take();
+        let window = now.saturating_sub(taken.all.began_at?);
         if window > REPORT_WINDOW_MAX {
             return None;
         }
         *posted_at = Some(now);
-        Some(DrainReport {
+        Some(report(taken, window))
+    }
+}
+
+/// The report of these counts. What cannot be told to be of a subscription that waited for itself
+/// is of the others.
+fn report(taken: Taken, window: Duration) -> DrainReport {
+    let (waited, others): (Vec<_>, Vec<_>) = taken
+        .subscriptions
+        .iter()
+        .partition(|drain| drain.own_wait == OwnWait::Throughout);
+    let together = |drains: Vec<&SubscriptionDrain>| {
+        let counts = drains.into_iter().map(|drain| drain.count);
+        counts.fold(DrainCount::default(), DrainCount::with)
+    };
+    let self_limited = together(waited);
+    let others = together(others);
+    // Messages that were counted without their subscription are among the sums alone.
+    let settled = taken.all.messages.saturating_sub(self_limited.settled);
+    let is_of_others = others.settled == settled;
+    DrainReport {
+        window,
+        shared: DrainCount {
+            received: if is_of_others {
+                others.received
+            } else {
+                settled
+            },
             settled,
-            window,
-            waited_max,
-        })
+            waited_max: if is_of_others {
+                others.waited_max
+            } else {
+                taken.all.waited_max
+            },
+        },
+        self_limited,
+        topics: taken.topics,
     }
 }

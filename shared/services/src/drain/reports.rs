@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::model::Timestamp;
-use posthaste_core::pressure::{CURRENT_MAX, DrainReport, Drained};
+use posthaste_core::pressure::{CURRENT_MAX, DrainLook, DrainReport};
 use posthaste_core::stored::DRAIN;
 use posthaste_core::stored::drain_report::parse_drain_report;
 use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, PortError};
@@ -88,7 +88,11 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
 impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
     /// Reads nothing while no message is visible. An `Err` if the reports could not be listed, or
     /// none of them could be read.
-    async fn drained(&self, visible: u64, elapsed: Duration) -> Result<Option<Drained>, PortError> {
+    async fn drained(
+        &self,
+        visible: u64,
+        elapsed: Duration,
+    ) -> Result<Option<DrainLook>, PortError> {
         if visible == 0 {
             return Ok(None);
         }
@@ -126,7 +130,7 @@ fn together(
     reads: Vec<Result<Option<DrainReport>, PortError>>,
     processes: usize,
     elapsed: Duration,
-) -> Result<Option<Drained>, PortError> {
+) -> Result<Option<DrainLook>, PortError> {
     let (mut current, mut understood, mut failure) = (Vec::new(), 0, None);
     for read in reads {
         match read {
@@ -149,7 +153,6 @@ fn together(
     if current.is_empty() {
         return Ok(None);
     }
-    Ok(Some(
-        Drained::together(&current, elapsed).scaled(processes, understood),
-    ))
+    let look = DrainLook::reported(&current, elapsed, processes, understood);
+    Ok(Some(look))
 }

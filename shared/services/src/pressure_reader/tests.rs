@@ -105,7 +105,11 @@ async fn a_producer_is_told_what_the_state_says() {
                 .await
                 .unwrap()
                 .resource(Resource::SystemMemory)
-                .cloned(),
+                .cloned()
+                .map(|resource| Pressing {
+                    resource,
+                    subscription: None,
+                }),
             dehydrate: true,
             base: Duration::ZERO,
         }

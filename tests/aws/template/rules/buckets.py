@@ -87,8 +87,8 @@ def objects_go_when_nothing_needs_them(stack):
     log_days = int(stack.parameters["DeliveryLogRetentionDays"])
     expected = {
         "StateBucket": {
-            "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "rates/": 1,
-            "late/": late_hours // 24, "replays/": replay_days, "claims/": replay_days,
+            "payloads/": payload_hours // 24, "idempotency/": kept_hours // 24, "drain/": 1, "refused/": 1,
+            "rates/": 1, "late/": late_hours // 24, "replays/": replay_days, "claims/": replay_days,
         },
         "DeadLetterBucket": {None: retention} if retention else {},
         "LogBucket": {None: log_days},

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
     GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
     Receipt, ReceiveRequest, ReceivedMessage, Successor, Withheld,
@@ -94,6 +95,14 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
 
     async fn counts(&self) -> Result<QueueCounts, PortError> {
         self.queue.counts().await
+    }
+
+    async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        self.queue.due_by_group().await
+    }
+
+    async fn due(&self, groups: &[String]) -> Result<Option<Vec<u64>>, PortError> {
+        self.queue.due(groups).await
     }
 
     async fn waiting(

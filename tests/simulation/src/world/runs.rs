@@ -60,7 +60,7 @@ impl World {
             .drained(0, Duration::ZERO)
             .await
             .expect("a meter");
-        told.expect("a meter always tells")
+        told.expect("a meter always tells").all
     }
 
     /// One invocation of deadletter with what is visible, a minute before its deadline.

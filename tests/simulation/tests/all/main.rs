@@ -48,6 +48,7 @@ mod schedule;
 mod schemas;
 mod set_back;
 mod slow_endpoint;
+mod slow_topics;
 mod splitting;
 mod states;
 mod temporary;

@@ -117,12 +117,13 @@ impl Producers {
     }
 }
 
-/// Whether nothing is under pressure and no producer waits.
+/// Whether nothing is under pressure, no topic either, and no producer waits.
 pub(super) fn calm(server: &Server) -> bool {
     let shown = server.api().show("/pressure");
     shown["level"] == "normal"
         && shown["tarpit"] == "PT0S"
         && shown["refusedTiers"] == serde_json::json!([])
+        && shown["topics"].is_null()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

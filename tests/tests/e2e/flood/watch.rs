@@ -1,5 +1,5 @@
-//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed, as far as
-//! a look came in time: on a busy machine, one may not.
+//! Looks at `GET /pressure` all the time and keeps what every poll of the monitor showed of the
+//! flooded topic, as far as a look came in time: on a busy machine, one may not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,9 +29,9 @@ pub(super) struct Watch {
 #[derive(Debug, Clone)]
 pub(super) struct Poll {
     at: Timestamp,
-    /// The pressure on producers.
+    /// The pressure on the topic's producers.
     pub(super) met: Met,
-    /// The number of messages that waited.
+    /// The number of messages that waited of the topic's middle subscription.
     pub(super) queue: u64,
 }
 
@@ -87,14 +87,11 @@ impl Poll {
         let at = shown["polledAt"]
             .as_str()
             .expect("a current state has its time");
-        let resources = shown["resources"].as_array().into_iter().flatten();
-        let mut queues = resources.filter(|resource| resource["resource"] == "submission-queue");
+        let topic = &shown["topics"][0];
         Self {
             at: at.parse().expect("it is a time"),
-            met: Met::of(shown),
-            queue: queues
-                .find_map(|queue| queue["reading"].as_u64())
-                .unwrap_or(0),
+            met: Met::of(topic),
+            queue: topic["due"].as_u64().unwrap_or(0),
         }
     }
 
@@ -107,14 +104,18 @@ impl Poll {
 }
 
 impl Met {
-    fn of(shown: &Value) -> Self {
-        if shown["refusedTiers"]
+    /// A topic that is not shown is as before the flood.
+    fn of(topic: &Value) -> Self {
+        if topic.is_null() {
+            return Self::Wait(0);
+        }
+        if topic["refusedTiers"]
             .as_array()
             .is_some_and(|tiers| !tiers.is_empty())
         {
             return Self::Refusal;
         }
-        let tarpit = shown["tarpit"]
+        let tarpit = topic["tarpit"]
             .as_str()
             .and_then(|text| text.strip_prefix("PT")?.strip_suffix('S'));
         Self::Wait(

@@ -1,10 +1,10 @@
 //! The resources, each with its reading and what follows from it.
 
 use maud::{Markup, html};
-use posthaste_core::api::{PressureResource, PressureView};
+use posthaste_core::api::{PressureResource, PressureTopic, PressureView};
 use posthaste_core::pressure::{Level, Measure, Resource, Tier};
 
-use super::level_badge;
+use super::{level_badge, tiers, wait};
 use crate::chart::{Chart, Mark, Shape, Unit};
 use crate::recent::Recent;
 use crate::shown::{foreign, number, time};
@@ -24,6 +24,17 @@ const COLUMNS: [Column; 9] = [
     Text("Other measures"),
 ];
 
+/// The columns of topics.
+const TOPIC_COLUMNS: [Column; 7] = [
+    Text("Topic"),
+    Text("Subscription"),
+    Text("Level"),
+    Number("Due messages"),
+    Number("Seconds for them"),
+    Number("Producers wait"),
+    Text("Refused"),
+];
+
 /// The table.
 pub(super) fn resources(view: &PressureView) -> Markup {
     html! {
@@ -36,6 +47,34 @@ pub(super) fn resources(view: &PressureView) -> Markup {
                 "Polls: how many times in a row a resource was found above normal. After as many as stand \
                  behind \u{201c}of\u{201d} producers are refused."
             }
+        }
+    }
+}
+
+/// The topics that are slowed by one of their own subscriptions.
+pub(super) fn topics(view: &PressureView) -> Markup {
+    html! {
+        @if !view.topics.is_empty() {
+            h2 { "Topics that wait for themselves" }
+            (table("Topics that wait for themselves", &TOPIC_COLUMNS, view.topics.iter().map(topic)))
+            p.hint {
+                "Only producers of these topics are slowed or refused. The endpoint of the subscription \
+                 must answer faster or take batches, or the subscription be paused."
+            }
+        }
+    }
+}
+
+fn topic(it: &PressureTopic) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (foreign(it.topic.as_str())) }
+            td { (foreign(it.subscription.as_str())) }
+            td { (level_badge(it.level)) br; span.hint { "since " (time(it.since.0)) } }
+            td.number { (number(it.due)) }
+            td.number { (number(it.drain_seconds)) }
+            td.number { (wait(it.tarpit)) }
+            td { (tiers(&it.refused_tiers)) }
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Reading, deciding and showing the pressure.
 
+use posthaste_core::stored::RefusedLetters;
+use posthaste_core::stored::refused_letters::refused;
+
 use super::*;
 
 #[tokio::test]
@@ -36,6 +39,49 @@ async fn a_slow_drain_slows_producers_then_refuses_them_until_it_is_normal() {
     assert_eq!(
         reader.admit(Tier::Standard).await.admission,
         Admission::Accept
+    );
+}
+
+/// They wait in the queue as fresh ones do, so that its counts cannot tell them.
+#[tokio::test]
+async fn dead_letters_that_their_storage_refused_are_a_backlog() {
+    let world = World::new();
+    let mut monitor = world.monitor();
+    let reading = |state: &PressureState| {
+        let backlog = state.resource(Resource::DeadLetterBacklog).unwrap();
+        (backlog.reading, backlog.level)
+    };
+    *world.dead_letters.0.lock().unwrap() = Some(QueueCounts {
+        visible: 3,
+        delayed: 5000,
+        in_flight: 0,
+    });
+    let before = world.calls.count(Operation::Get);
+    assert_eq!(
+        reading(&monitor.sample().await.unwrap()),
+        (3, Level::Normal)
+    );
+    assert_eq!(world.calls.count(Operation::Get) - before, 1);
+    let mut letters = RefusedLetters::default();
+    for _ in 0..2000 {
+        letters.add(START + Duration::from_mins(5));
+    }
+    for process in ["a", "b"] {
+        let key = refused(process);
+        let put = world
+            .store
+            .put(&key, letters.render(), PutCondition::Always);
+        put.await.unwrap();
+    }
+    world.clock.advance(POLL);
+    assert_eq!(
+        reading(&monitor.sample().await.unwrap()),
+        (4003, Level::High)
+    );
+    world.clock.advance(Duration::from_mins(6));
+    assert_eq!(
+        reading(&monitor.sample().await.unwrap()),
+        (3, Level::Normal)
     );
 }
 

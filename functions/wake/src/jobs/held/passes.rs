@@ -5,13 +5,16 @@ use std::collections::VecDeque;
 use std::error::Error;
 
 use futures_util::future::join_all;
-use posthaste_core::release::{Allotment, Amount, HeldFolder, NextTurn, Released, Speed};
-use posthaste_ports::{Clock, Ports};
+use posthaste_core::release::{
+    Allotment, Amount, HeldFolder, NextTurn, Permission, Release, Released, Speed, own_room,
+};
+use posthaste_ports::{Clock, Ports, QueueReceiver};
 use posthaste_services::catch_panic::catch_panic;
 
 use super::run::HeldRun;
 use super::{permissions, turns};
 use crate::objects::RELEASES_AT_ONCE;
+use crate::ports::WakePorts;
 
 /// Most folders that have their turn at the same time.
 const TURNS_AT_ONCE: usize = RELEASES_AT_ONCE;
@@ -55,15 +58,20 @@ async fn allot<P: Ports>(
             .map(|folder| permissions::of(ports, folder, now, links)),
     )
     .await;
+    let own_rooms = Box::pin(own_rooms(ports, &folders, &permissions)).await;
     // Where there is one object for all, the first folder that may send has it. A folder that may
     // not needs none.
     let objects = (room.objects / folders.len().max(1)).max(1);
     let mut batch = Vec::new();
-    for permission in permissions {
+    for (permission, own_room) in permissions.into_iter().zip(own_rooms) {
         let Some(folder) = (!room.is_nothing()).then(|| folders.pop_front()).flatten() else {
             break;
         };
         let room_here = Amount { objects, ..room };
+        let permission = Permission {
+            own_room,
+            ..permission
+        };
         let allotment = Allotment::reserve(folder, permission, room_here, links, expired_by);
         if allotment.room.deliveries > 0 {
             room = room.minus(allotment.room);
@@ -71,6 +79,33 @@ async fn allot<P: Ports>(
         batch.push(allotment);
     }
     (batch, folders)
+}
+
+/// The room of each folder's subscription beside what is due of it already: by the queue, or where
+/// that cannot tell, by what the state says of its topic. Where none may send, nothing is asked.
+async fn own_rooms<P: Ports>(
+    ports: &WakePorts<P>,
+    folders: &VecDeque<HeldFolder>,
+    permissions: &[Permission],
+) -> Vec<usize> {
+    let may_send = |permission: &Permission| !matches!(permission.release, Release::Nothing);
+    if !permissions.iter().any(may_send) {
+        return vec![usize::MAX; folders.len()];
+    }
+    let WakePorts {
+        deliveries,
+        pressure,
+        ..
+    } = ports;
+    let state = pressure.state().await;
+    let state = state.as_deref();
+    let names: Vec<_> = folders.iter().map(|folder| folder.name.clone()).collect();
+    let counted = deliveries.due(&names).await.ok().flatten();
+    let due = counted.unwrap_or_else(|| {
+        let of_state = |name: &String| state.map_or(0, |state| state.due_of(name));
+        names.iter().map(of_state).collect()
+    });
+    due.into_iter().map(|due| own_room(state, due)).collect()
 }
 
 /// Takes these turns side by side. Answers what was released, and whether to go on.

@@ -74,6 +74,7 @@ async fn find<P: Ports>(
         release,
         target: Some(target),
         in_run_max: at_rate(found.rate, found.batching),
+        own_room: usize::MAX,
     })
 }
 

@@ -17,7 +17,7 @@ use super::pick::chain;
 use super::receiver::Receiver;
 use super::records::{Job, ReplayError};
 use super::sender::send;
-use super::walk::{is_lasting, takes_bulk};
+use super::walk::is_lasting;
 use crate::ports::WakePorts;
 use crate::run::Run;
 
@@ -145,7 +145,7 @@ impl<P: Ports> LogWalk<'_, P> {
             if !self.run.has_time() || self.pace.room() == 0 {
                 return self.save().await;
             }
-            if !takes_bulk(&ports.pressure).await {
+            if !ports.pressure.takes_replays(&self.to.topic.name).await {
                 return self
                     .job
                     .turn(ports, ReplayState::Waiting, Some(ReplayReason::Pressure))

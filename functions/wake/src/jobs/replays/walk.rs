@@ -7,13 +7,12 @@ use futures_util::future::{join_all, try_join};
 use posthaste_core::api::{ReplayReason, ReplayState};
 use posthaste_core::attempt::Pack;
 use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
-use posthaste_core::pressure::{Level, Tier};
 use posthaste_core::release::{Pace, Replay, Selection};
 use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::replay::{LetterObject, letter_objects};
 use posthaste_services::resolved::resolved_letters;
-use posthaste_services::{PressureReader, timeout_at};
+use posthaste_services::timeout_at;
 
 use super::pick::{Letters, chain, pick};
 use super::receiver::Receiver;
@@ -109,7 +108,7 @@ impl<P: Ports> Walk<'_, P> {
         if self.must_rest() {
             return Ok(Next::Rest);
         }
-        if !takes_bulk(&run.ports.pressure).await {
+        if !run.ports.pressure.takes_replays(&self.to.topic.name).await {
             self.job
                 .turn(
                     run.ports,
@@ -199,17 +198,6 @@ impl<P: Ports> Walk<'_, P> {
             .note(key, &messages, sent, progress)
             .map_or(Ok(()), |error| Err(ReplayError::Send(error)))
     }
-}
-
-/// Tells whether back pressure lets replays through: they are the first that it holds back.
-pub(super) async fn takes_bulk<S: ObjectStore, C: Clock>(pressure: &PressureReader<S, C>) -> bool {
-    if pressure.admit(Tier::Bulk).await.is_held_back() {
-        return false;
-    }
-    pressure
-        .state()
-        .await
-        .is_none_or(|state| state.level() == Level::Normal)
 }
 
 /// Reads an object, and which of its letters are resolved unless they are asked for too. An object

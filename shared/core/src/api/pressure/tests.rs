@@ -61,7 +61,7 @@ fn a_state_is_shown_with_times_people_read() {
     let expected = json!({
         "level": "medium", "since": "1970-01-01T00:00:30.000Z", "polledAt": "1970-01-01T00:01:00.000Z",
         "freshness": "current", "monitored": true, "tarpit": "PT15S", "nextTarpit": "PT20S",
-        "delayedTiers": ["internal", "standard"], "refusedTiers": ["bulk"],
+        "delayedTiers": ["standard"], "refusedTiers": ["bulk"],
         "resources": [{
             "resource": "drain-time", "level": "medium", "since": "1970-01-01T00:00:30.000Z", "reading": 70,
             "unit": "seconds", "readAt": "1970-01-01T00:01:00.000Z",
@@ -75,7 +75,7 @@ fn a_state_is_shown_with_times_people_read() {
 #[test]
 fn a_stale_state_is_shown_as_the_first_step_that_is_left_of_it() {
     let view = shown(&state(), 6_001);
-    let tiers = json!(["internal", "standard", "bulk"]);
+    let tiers = json!(["standard", "bulk"]);
     let expected = [
         &json!("stale"),
         &json!("medium"),

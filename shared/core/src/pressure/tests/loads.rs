@@ -216,7 +216,7 @@ fn a_queue_that_stays_long_is_refused_after_its_history_and_accepted_at_normal()
     46  s    6000    60 s  medium 55 s -
     626 s    6000    60 s  medium  0 s standard+bulk
     634 s   13600   136 s  high    0 s internal+standard+bulk  15004 submission-queue medium>high
-    812 s    3800   174 s  medium  0 s internal+standard+bulk  15005 submission-queue high>medium
+    812 s    3800   174 s  medium  0 s standard+bulk           15005 submission-queue high>medium
     832 s    1800   194 s  normal  0 s -                       15005 submission-queue medium>normal
     850 s       0     0 s  normal  0 s -                       15005 drain-time medium>normal
     ");
@@ -269,8 +269,8 @@ fn version_buckets_leave_this_trace_by_the_english_page() {
     2600  high    0 s internal+standard+bulk
     2600  high    0 s internal+standard+bulk
     2400  high    0 s internal+standard+bulk
-    1800  medium  0 s internal+standard+bulk  15005 version-buckets high>medium
-    1800  medium  0 s internal+standard+bulk
+    1800  medium  0 s standard+bulk           15005 version-buckets high>medium
+    1800  medium  0 s standard+bulk
     1700  normal  0 s -                       15005 version-buckets medium>normal
     2000  medium 10 s -                       15004 version-buckets normal>medium
     2000  medium 15 s -

@@ -54,10 +54,14 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
     });
     assert_eq!(trace.settings.validate(), Ok(()));
     let busy = Readings {
-        database: Some(Space::InFlight(87_600)),
+        database: Some(Space::InFlight {
+            messages: 490,
+            max: 500,
+        }),
+        drain_secs: Some(40),
         ..Readings::default()
     };
-    trace.poll(&busy);
+    trace.polls(30, &busy);
     let at = |secs| {
         admit(
             Some(&trace.state),
@@ -68,20 +72,46 @@ fn on_aws_a_state_is_stale_after_150_seconds() {
     assert_eq!([at(150), at(151)].map(letter), ['r', 'd']);
 }
 
+/// What runs out on AWS are the places of deliver, and they are all taken in any burst.
+#[test]
+fn places_of_deliver_refuse_producers_only_where_a_backlog_lasts() {
+    let busy = |messages, drain_secs| Readings {
+        database: Some(Space::InFlight { messages, max: 500 }),
+        drain_secs: Some(drain_secs),
+        ..Readings::default()
+    };
+    for profile in [Profile::Scaled, Profile::Exchange2013] {
+        let mut trace = Trace::new(PressureSettings {
+            profile,
+            ..PressureSettings::default()
+        });
+        let heard = |trace: &Trace| Tier::ALL.map(|tier| letter(trace.admit(tier)));
+        trace.polls(100, &busy(500, 29));
+        assert_eq!(heard(&trace), ['a'; 3], "{profile:?}");
+        trace.polls(29, &busy(500, 30));
+        assert_eq!(heard(&trace), ['a'; 3], "{profile:?}");
+        trace.polls(1, &busy(500, 30));
+        assert_eq!(heard(&trace), ['r'; 3], "{profile:?}");
+        trace.polls(1, &busy(364, 30));
+        assert_eq!(heard(&trace), ['a', 'r', 'r'], "{profile:?}");
+        trace.polls(1, &busy(354, 30));
+        assert_eq!(heard(&trace), ['a'; 3], "{profile:?}");
+    }
+}
+
 #[test]
 fn without_a_state_everybody_is_accepted() {
     for tier in Tier::ALL {
         assert_eq!(admit(None, tier, START), Admission::Accept);
     }
-    assert_eq!(pressure_header(None, Tier::Bulk, &Admission::Accept), None);
+    assert_eq!(pressure_header(None, None, &Admission::Accept), None);
 }
 
 #[test]
 fn the_header_tells_level_resource_and_wait() {
     let mut trace = Trace::new(PressureSettings::default());
-    let header = |trace: &Trace, tier| {
-        pressure_header(Some(&trace.state), tier, &trace.admit(tier)).unwrap_or_default()
-    };
+    let header =
+        |trace: &Trace, tier| header_of(&trace.state, tier, &trace.admit(tier)).unwrap_or_default();
     assert_eq!(header(&trace, Tier::Standard), "");
     trace.polls(2, &reading(Resource::SubmissionQueue, 4000));
     assert_eq!(
@@ -105,7 +135,7 @@ fn the_header_tells_level_resource_and_wait() {
 fn header_after(trace: &Trace, tier: Tier, secs: u64) -> String {
     let now = trace.now + Duration::from_secs(secs);
     let admission = admit(Some(&trace.state), tier, now);
-    pressure_header(Some(&trace.state), tier, &admission).unwrap_or_default()
+    header_of(&trace.state, tier, &admission).unwrap_or_default()
 }
 
 #[test]

@@ -92,8 +92,9 @@ proptest! {
                     prop_assert!(row.throttles && now.acts && now.level > Level::Normal);
                     prop_assert!(row.history_depth.is_none_or(|depth| now.polls >= depth));
                 }
-                // Once refused, refused until Normal.
+                // Once refused, refused until Normal; but who passes at Medium does so at once.
                 if let Some(from) = then.and_then(|r| r.refused_from) {
+                    let from = if now.level == Level::High { from } else { from.max(Tier::Standard) };
                     prop_assert!(now.effective_level() == Level::Normal || now.refuses(from));
                 }
             }

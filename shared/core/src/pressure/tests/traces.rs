@@ -41,8 +41,10 @@ fn a_load_that_rises_holds_and_falls_leaves_exactly_these_traces() {
     // The tenth poll: refusing begins and the tarpit ends.
     assert_eq!(trace.tarpits(1, &at(2500)), [0]);
     assert_eq!(trace.state.refused_tiers(), Tier::ALL);
-    // Below medium the level falls, but a refused tier is accepted again only at Normal.
-    assert_eq!(trace.poll(&at(1750)).refused_tiers(), Tier::ALL);
+    // Below medium the level falls, but a refused tier is accepted again only at Normal, except
+    // for the one that passes at Medium.
+    let refused = [Tier::Standard, Tier::Bulk];
+    assert_eq!(trace.poll(&at(1750)).refused_tiers(), refused);
     assert_eq!(trace.state.level(), Level::Medium);
     assert_eq!(trace.poll(&at(1749)).refused_tiers(), []);
     let resource = Resource::VersionBuckets;
@@ -62,7 +64,7 @@ fn once_the_usual_producers_are_refused_the_others_are_not_delayed() {
     let mut trace = Trace::new(PressureSettings::default());
     trace.polls(5, &reading(Resource::BatchPoints, 2000));
     assert_eq!(
-        trace.admit(Tier::Internal),
+        trace.admit(Tier::Standard),
         Admission::Delay(Duration::from_secs(30))
     );
     let mut both = reading(Resource::BatchPoints, 2000);

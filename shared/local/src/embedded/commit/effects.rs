@@ -6,6 +6,7 @@ use posthaste_ports::QueueName;
 use super::{Committer, Outcome};
 use crate::embedded::bodies::{Bodies, Content};
 use crate::embedded::inbox::{NewMessage, Work};
+use crate::embedded::index::Arrived;
 use crate::embedded::record::{self, QUEUES};
 
 /// A message that one of the queues now holds.
@@ -13,6 +14,7 @@ struct Arrival {
     sequence: u64,
     group: String,
     due: Timestamp,
+    bytes: usize,
 }
 
 /// The changes of one queue's index, so that its lock is taken once for a whole commit.
@@ -56,6 +58,7 @@ impl Committer {
                         sequence,
                         group: group.to_string(),
                         due: Timestamp::EPOCH,
+                        bytes: 0,
                     });
                     let redrive = usize::from(record::number_of(QueueName::Redrive));
                     changes[redrive].arrivals.extend(moved);
@@ -98,13 +101,14 @@ impl Committer {
                 .replaced
                 .into_iter()
                 .for_each(|sequence| index.forget(sequence));
-            for Arrival {
-                sequence,
-                group,
-                due,
-            } in changes.arrivals
-            {
-                index.insert(sequence, &group, due, now.wall);
+            for arrival in &changes.arrivals {
+                let arrived = Arrived {
+                    sequence: arrival.sequence,
+                    group: &arrival.group,
+                    due: arrival.due,
+                    bytes: arrival.bytes,
+                };
+                index.insert(arrived, now.wall);
             }
         });
     }
@@ -136,6 +140,7 @@ impl Committer {
 /// A body that is due at once is likely to be asked for soon; one that waits is read when its time
 /// has come.
 fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
+    let bytes = message.body.len();
     if message.due <= message.sent_at {
         bodies.insert(
             message.to,
@@ -150,5 +155,6 @@ fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
         sequence,
         group: message.group.unwrap_or_default(),
         due: message.due,
+        bytes,
     }
 }

@@ -8,6 +8,8 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use posthaste_core::pressure::DueOfGroup;
+
 /// A group's number, given again when the group is forgotten.
 pub(super) type GroupId = u32;
 
@@ -19,10 +21,25 @@ struct Group {
     name: Arc<str>,
     /// Visible messages, oldest first.
     ready: VecDeque<u64>,
+    /// Entries of `ready` whose messages were settled late, and are skipped.
+    settled_late: u32,
     in_flight: u32,
     delayed: u32,
+    /// Bytes of all its messages, about: exact for those that come, the average for those that go.
+    /// The size of each message would take memory that a long backlog does not have.
+    bytes: u64,
     /// The turn in which it was served last.
     turn: u64,
+}
+
+impl Group {
+    fn messages(&self) -> u64 {
+        self.due() + u64::from(self.in_flight) + u64::from(self.delayed)
+    }
+
+    fn due(&self) -> u64 {
+        (self.ready.len() as u64).saturating_sub(u64::from(self.settled_late))
+    }
 }
 
 /// In flight, turn, group: the first is served next.
@@ -49,8 +66,10 @@ impl Groups {
         let group = Group {
             name: name.clone(),
             ready: VecDeque::new(),
+            settled_late: 0,
             in_flight: 0,
             delayed: 0,
+            bytes: 0,
             turn: 0,
         };
         let id = if let Some(id) = self.unused.pop() {
@@ -69,6 +88,47 @@ impl Groups {
     /// The number of a group that has messages.
     pub(super) fn find(&self, name: &str) -> Option<GroupId> {
         self.ids.get(name).copied()
+    }
+
+    /// A message of so many bytes comes into the group.
+    pub(super) fn add_bytes(&mut self, id: GroupId, bytes: usize) {
+        let group = &mut self.all[id as usize];
+        group.bytes = group.bytes.saturating_add(bytes as u64);
+    }
+
+    /// One of the group's messages, which is in flight and still counted, leaves the queue for good.
+    pub(super) fn take_bytes(&mut self, id: GroupId) {
+        let group = &mut self.all[id as usize];
+        group.bytes -= group.bytes / group.messages().max(1);
+    }
+
+    /// The same for a message that is counted no more.
+    pub(super) fn take_bytes_after(&mut self, id: GroupId) {
+        let group = &mut self.all[id as usize];
+        group.bytes -= group.bytes / (group.messages() + 1);
+    }
+
+    /// An entry among the visible ones is skipped when its turn comes.
+    pub(super) fn settle_late(&mut self, id: GroupId) {
+        self.all[id as usize].settled_late += 1;
+    }
+
+    /// The number of due messages of a group.
+    pub(super) fn due(&self, id: GroupId) -> u64 {
+        self.all[id as usize].due()
+    }
+
+    /// The due messages of some groups, from the place `from` on, and the place to go on from.
+    pub(super) fn due_from(&self, from: usize, max: usize) -> (Vec<DueOfGroup>, Option<usize>) {
+        let end = from.saturating_add(max).min(self.all.len());
+        let groups = self.all.get(from..end).unwrap_or_default();
+        let due = groups.iter().filter(|group| group.due() > 0);
+        let due = due.map(|group| DueOfGroup {
+            group: group.name.clone(),
+            due: group.due(),
+            bytes: group.bytes,
+        });
+        (due.collect(), (end < self.all.len()).then_some(end))
     }
 
     /// The visible messages of a group, oldest first.
@@ -146,6 +206,11 @@ impl Groups {
         if is_listed {
             self.turns.insert((group.in_flight, group.turn, id));
         }
+    }
+
+    /// An entry of a message that was settled late was skipped.
+    pub(super) fn skip_settled(&mut self, id: GroupId) {
+        self.all[id as usize].settled_late -= 1;
     }
 
     /// Forgets a group of which nothing is left.

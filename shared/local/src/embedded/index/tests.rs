@@ -13,9 +13,19 @@ fn at(ms: u64) -> Now {
     }
 }
 
+/// A message of a hundred bytes.
+fn arrived(sequence: u64, group: &str, due: Timestamp) -> Arrived<'_> {
+    Arrived {
+        sequence,
+        group,
+        due,
+        bytes: 100,
+    }
+}
+
 fn fill(index: &mut QueueIndex, group: &str, sequences: std::ops::Range<u64>) {
     for sequence in sequences {
-        index.insert(sequence, group, Timestamp::EPOCH, Timestamp::EPOCH);
+        index.insert(arrived(sequence, group, Timestamp::EPOCH), Timestamp::EPOCH);
     }
 }
 
@@ -46,12 +56,8 @@ fn a_clock_that_is_set_back_makes_no_delay_longer() {
     };
     index.counts(moment(100_000, 0));
     for (sequence, secs) in [(1, 10), (2, 600)] {
-        index.insert(
-            sequence,
-            "g",
-            Timestamp::from_millis((100_000 + secs) * 1000),
-            moment(100_000, 0).wall,
-        );
+        let due = Timestamp::from_millis((100_000 + secs) * 1000);
+        index.insert(arrived(sequence, "g", due), moment(100_000, 0).wall);
     }
     // Five seconds later the clock is set back by ten hours.
     assert_eq!(
@@ -69,7 +75,8 @@ fn a_clock_that_is_set_back_makes_no_delay_longer() {
 #[test]
 fn a_time_further_ahead_than_any_delay_reaches_is_pulled_in() {
     let mut index = QueueIndex::new(1000, 50);
-    index.insert(1, "g", Timestamp::from_millis(u64::MAX), Timestamp::EPOCH);
+    let due = Timestamp::from_millis(u64::MAX);
+    index.insert(arrived(1, "g", due), Timestamp::EPOCH);
     assert_eq!(index.until_next(at(0)), Some(DELAY_MAX));
     assert_eq!(index.counts(at(900_000)).visible, 1);
 }
@@ -234,4 +241,83 @@ proptest! {
             prop_assert!(in_flight.iter().all(|in_flight| *in_flight <= fewest + 1));
         }
     }
+}
+
+/// Due messages and bytes of each group, seen two places at a time.
+fn due(index: &mut QueueIndex, now: Now) -> Vec<(String, u64, u64)> {
+    let (mut all, mut next) = (Vec::new(), Some(0));
+    while let Some(from) = next {
+        let (some, rest) = index.due_from(now, from, 2);
+        all.extend(some);
+        next = rest;
+    }
+    let mut all: Vec<_> = all
+        .into_iter()
+        .map(|of| (of.group.to_string(), of.due, of.bytes))
+        .collect();
+    all.sort();
+    all
+}
+
+fn of(group: &str, due: u64, bytes: u64) -> (String, u64, u64) {
+    (group.to_owned(), due, bytes)
+}
+
+#[test]
+fn due_messages_and_bytes_are_counted_by_group() {
+    let mut index = QueueIndex::new(1000, 50);
+    fill(&mut index, "a", 0..100);
+    fill(&mut index, "b", 100..102);
+    fill(&mut index, "c", 200..203);
+    let later = Timestamp::from_millis(5000);
+    index.insert(arrived(300, "b", later), Timestamp::EPOCH);
+    index.insert(arrived(301, "d", later), Timestamp::EPOCH);
+    let all = [of("a", 100, 10_000), of("b", 2, 300), of("c", 3, 300)];
+    assert_eq!(due(&mut index, at(0)), all);
+    let given = index.take(at(0), 6, VISIBILITY).given;
+    let taken = [of("a", 98, 10_000), of("c", 1, 300)];
+    assert_eq!(due(&mut index, at(0)), taken);
+    for received in given {
+        assert!(index.settle(received));
+    }
+    let settled = [of("a", 98, 9800), of("c", 1, 100)];
+    assert_eq!(due(&mut index, at(0)), settled);
+    let waited = [
+        of("a", 98, 9800),
+        of("b", 1, 100),
+        of("c", 1, 100),
+        of("d", 1, 100),
+    ];
+    assert_eq!(due(&mut index, at(5000)), waited);
+    assert_eq!(
+        ["a", "d", "e"].map(|group| index.due(at(5000), group)),
+        [98, 1, 0]
+    );
+}
+
+#[test]
+fn message_that_was_settled_late_is_not_due() {
+    let mut index = QueueIndex::new(1000, 50);
+    fill(&mut index, "a", 0..2);
+    let given = index.take(at(0), 2, VISIBILITY).given;
+    let after = 60_000;
+    assert_eq!(due(&mut index, at(after)), [of("a", 2, 200)]);
+    assert!(index.settle(given[0]));
+    assert_eq!(due(&mut index, at(after)), [of("a", 1, 100)]);
+    assert_eq!(index.take(at(after), 10, VISIBILITY).given.len(), 1);
+    assert_eq!(due(&mut index, at(after)), []);
+    assert!(!index.settle(given[0]));
+}
+
+/// The counts are kept up to date, so that a look does not walk through what waits.
+#[test]
+fn groups_with_nothing_due_make_no_entry() {
+    let mut index = QueueIndex::new(1000, 50);
+    for (at, group) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+        fill(&mut index, group, at as u64..at as u64 + 1);
+    }
+    for received in index.take(at(0), 5, VISIBILITY).given {
+        index.settle(received);
+    }
+    assert_eq!(due(&mut index, at(0)), []);
 }

@@ -52,6 +52,45 @@ pub(super) async fn a_group_is_counted_wherever_its_messages_are(harness: &impl 
     assert_eq!(counts(&queue, ["a", "no such group", "b"]).await, expected);
 }
 
+/// Due messages and bytes of each group, and the due ones of three groups.
+type Due = (Vec<(String, u64, u64)>, Vec<u64>);
+
+async fn due(queue: &impl QueueReceiver) -> Due {
+    let all = queue.due_by_group().await.unwrap();
+    let all = all.expect("a queue that shows its groups").into_iter();
+    let mut all: Vec<_> = all
+        .map(|of| (of.group.to_string(), of.due, of.bytes))
+        .collect();
+    all.sort();
+    let of = queue
+        .due(&names(["a", "no such group", "b"]))
+        .await
+        .unwrap();
+    (all, of.expect("a queue that shows its groups"))
+}
+
+pub(super) async fn due_messages_are_counted_by_group(harness: &impl QueueHarness) {
+    let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
+    for message in [
+        of("a", "1234", 0),
+        of("a", "1234", 0),
+        of("a", "1234", 30),
+        of("b", "12", 0),
+    ] {
+        send(&queue, message).await;
+    }
+    let row = |group: &str, due, bytes| (group.to_owned(), due, bytes);
+    let all = vec![row("a", 2, 12), row("b", 1, 2)];
+    assert_eq!(due(&queue).await, (all, vec![2, 0, 1]));
+    let taken = take(&queue, backend, 3).await;
+    assert_eq!(due(&queue).await, (vec![], vec![0, 0, 0]));
+    for received in &taken {
+        remove(&queue, backend, &received.receipt).await;
+    }
+    harness.pass(Duration::from_secs(30)).await;
+    assert_eq!(due(&queue).await, (vec![row("a", 1, 4)], vec![1, 0, 0]));
+}
+
 pub(super) async fn bodies_are_shown_group_by_group_until_there_are_enough(
     harness: &impl QueueHarness,
 ) {

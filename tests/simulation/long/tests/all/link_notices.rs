@@ -430,7 +430,7 @@ async fn no_change_is_lost_whichever_effect_fails() {
             queues: plan.clone(),
             ..Faults::in_state(plan)
         };
-        assert_eq!(changes(&faults).await, expected, "{place}");
+        assert_eq!(Box::pin(changes(&faults)).await, expected, "{place}");
     })
     .await;
 }

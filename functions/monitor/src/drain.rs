@@ -1,0 +1,162 @@
+//! How fast the delivery queue drains: for the installation, and for each topic.
+
+use std::time::Duration;
+
+use posthaste_core::model::{Status, SubscriptionName, Timestamp, Topic};
+use posthaste_core::pressure::{
+    DrainLook, DrainRate, DrainSplit, DueOfGroup, SlowSubscription, SlowTopic, SubscriptionDrains,
+    TopicDrain,
+};
+use posthaste_ports::{Clock, DrainSource, ObjectStore, QueueCounts, QueueReceiver};
+use posthaste_services::Registry;
+
+/// The drain as this monitor has seen it so far.
+#[derive(Debug, Default)]
+pub(crate) struct DrainWatch {
+    installation: DrainRate,
+    subscriptions: SubscriptionDrains,
+    measured_at: Option<Duration>,
+}
+
+/// The drain at one poll.
+#[derive(Debug)]
+pub(crate) struct DrainSeen {
+    /// The messages that are due, and count for the installation.
+    pub(crate) visible: u64,
+    /// Seconds until these would be delivered; `None` if that cannot be known now.
+    pub(crate) drain_secs: Option<u64>,
+    /// The subscriptions that need time for what is due; `None` if that cannot be known now.
+    pub(crate) slow: Option<Vec<SlowSubscription>>,
+}
+
+impl DrainWatch {
+    /// Looks at the queue and at what deliver reports. Where the profile leaves no subscription
+    /// out, everything counts for the installation.
+    pub(crate) async fn look(
+        &mut self,
+        (queue, source): (&impl QueueReceiver, &impl DrainSource),
+        clock: &impl Clock,
+        counts: QueueCounts,
+        leaves_out: bool,
+    ) -> DrainSeen {
+        let now = clock.monotonic();
+        let elapsed = self
+            .measured_at
+            .replace(now)
+            .map_or(Duration::ZERO, |then| now.saturating_sub(then));
+        let unknown = DrainSeen {
+            visible: counts.visible,
+            drain_secs: None,
+            slow: None,
+        };
+        match source.drained(counts.visible, elapsed).await {
+            Ok(Some(look)) => {
+                let groups = if leaves_out && look.reported.is_none() {
+                    due_by_group(queue, counts).await
+                } else {
+                    None
+                };
+                self.seen(counts, groups, &look, leaves_out)
+            }
+            Ok(None) => {
+                (self.installation, self.subscriptions) = Default::default();
+                DrainSeen {
+                    drain_secs: drain_secs_unknown(counts),
+                    ..unknown
+                }
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "drain rate not read"
+                );
+                unknown
+            }
+        }
+    }
+
+    fn seen(
+        &mut self,
+        counts: QueueCounts,
+        groups: Option<Vec<DueOfGroup>>,
+        look: &DrainLook,
+        leaves_out: bool,
+    ) -> DrainSeen {
+        let reported = look.reported.as_ref().filter(|_| leaves_out);
+        let (split, over) = match (groups, reported) {
+            (Some(groups), _) => {
+                let split = self.subscriptions.update(counts.visible, groups, look);
+                (split, look.all.over)
+            }
+            (None, Some(reported)) => {
+                let split = self
+                    .subscriptions
+                    .update_reported(counts.visible, reported, look);
+                (split, reported.shared.over)
+            }
+            (None, None) => (DrainSplit::of_all(counts.visible, look), look.all.over),
+        };
+        self.installation.leave_out(split.left_out_before);
+        let drain_secs =
+            self.installation
+                .update(split.visible, split.settled, split.waited_max, over);
+        DrainSeen {
+            visible: split.visible,
+            drain_secs: Some(drain_secs),
+            slow: Some(split.slow),
+        }
+    }
+}
+
+/// The drain time without a report of deliver. Then its messages hardly wait, so there is no
+/// backlog. This holds only while deliver receives: how long messages wait otherwise is unknown.
+fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
+    (counts.visible == 0 || counts.in_flight > 0).then_some(0)
+}
+
+/// The due messages by group. `None` if the queue cannot tell: then everything counts.
+async fn due_by_group(queue: &impl QueueReceiver, counts: QueueCounts) -> Option<Vec<DueOfGroup>> {
+    if counts.visible == 0 {
+        return Some(Vec::new());
+    }
+    let groups = queue.due_by_group().await.inspect_err(|error| {
+        tracing::warn!(
+            queue = "deliveries",
+            error = error as &dyn std::error::Error,
+            "queue not counted"
+        );
+    });
+    groups.ok().flatten()
+}
+
+/// The drain times of the topics of slow subscriptions. Topics are looked up only where one of
+/// their subscriptions needs `secs_min` or more. One that cannot be read is passed over.
+pub(crate) async fn topic_drains<S: ObjectStore, C: Clock>(
+    registry: &Registry<S, C>,
+    slow: Vec<SlowSubscription>,
+    secs_min: u64,
+    bytes_max: Option<u64>,
+    now: Timestamp,
+) -> Vec<TopicDrain> {
+    let mut drains = Vec::new();
+    for slow in SlowTopic::of(slow) {
+        if slow.slowest_secs() < secs_min {
+            break;
+        }
+        if let Some(middle) = slow.reported_middle() {
+            drains.push(middle);
+        } else if let Ok(Some(topic)) = registry.topic(&slow.topic).await {
+            drains.extend(slow.drain(&topic.name, &taking_deliveries(&topic, now), bytes_max));
+        }
+    }
+    drains
+}
+
+/// The subscriptions of a topic that take deliveries now.
+fn taking_deliveries(topic: &Topic, now: Timestamp) -> Vec<SubscriptionName> {
+    let subscriptions = topic.subscriptions.values();
+    subscriptions
+        .filter(|it| it.status_at(now) == Status::Active && !it.lifetime.is_over(now))
+        .map(|it| it.name.clone())
+        .collect()
+}

@@ -1,0 +1,76 @@
+//! Dead letters that their bucket refused. They wait in their queue as fresh ones do, so that its
+//! counts cannot tell them. The processes of deadletter report them while the bucket refuses.
+
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::REFUSED;
+use posthaste_core::stored::refused_letters::RefusedLetters;
+use posthaste_ports::{ObjectStore, PortError, QueueCounts};
+
+/// Most reports that are listed, and read.
+const READ_MAX: usize = 1000;
+
+/// Reports read or removed at once.
+const AT_ONCE: usize = 32;
+
+/// The letters that are due and not stored: those that the queue shows, and those that were refused
+/// and wait. While nothing waits in the queue, nothing is read.
+pub(crate) async fn backlog(
+    state: &impl ObjectStore,
+    counts: QueueCounts,
+    now: Timestamp,
+) -> Option<u64> {
+    if counts.delayed == 0 {
+        return Some(counts.visible);
+    }
+    let refused = waiting(state, now).await.inspect_err(|error| {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(error, "refused dead letters not counted");
+    });
+    // There are no more of them than wait.
+    Some(
+        counts
+            .visible
+            .saturating_add(refused.ok()?.min(counts.delayed)),
+    )
+}
+
+/// The letters of all reports that still wait. A report of which none does is removed; one that
+/// cannot be removed is found by the next look.
+async fn waiting(state: &impl ObjectStore, now: Timestamp) -> Result<u64, PortError> {
+    let listed = state.list(REFUSED, None, READ_MAX).await?.objects;
+    let reads = listed.into_iter().map(async |object| {
+        let letters = read(state, &object.key, now).await?;
+        if letters == Some(0) {
+            let _ = state.delete(&object.key).await;
+        }
+        Ok(letters.unwrap_or_default())
+    });
+    let mut letters = 0_u64;
+    let mut reads = stream::iter(reads).buffer_unordered(AT_ONCE);
+    while let Some(read) = reads.next().await {
+        let read: Result<u64, PortError> = read;
+        letters = letters.saturating_add(read?);
+    }
+    Ok(letters)
+}
+
+/// The letters of one report that still wait; `None` if it is gone, or cannot be understood.
+async fn read(
+    state: &impl ObjectStore,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<u64>, PortError> {
+    let Some(object) = state.get(key).await? else {
+        return Ok(None);
+    };
+    let letters = RefusedLetters::parse(&object.bytes).inspect_err(|error| {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(
+            key,
+            error,
+            "a report of refused dead letters was passed over"
+        );
+    });
+    Ok(letters.ok().map(|letters| letters.waiting(now)))
+}
