@@ -153,7 +153,7 @@ fn deleting_a_topic_ends_what_waits_for_its_subscriptions() {
         "application/cloudevents+json",
         cloud_event("2").to_string().as_bytes(),
     );
-    refused.unwrap().problem(404);
+    refused.unwrap().problem(401);
 }
 
 #[test]
