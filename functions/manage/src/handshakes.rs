@@ -124,9 +124,16 @@ impl<P: Ports> Manage<P> {
         if pending.is_empty() {
             return Ok(record);
         }
+        let looked_at = LookedAt {
+            newest: Mutex::new(Arc::new(SeenTopic::new(record.clone(), written_at)?)),
+            looks: SingleFlight::default(),
+        };
+        // What was done since the write may have taken seconds.
+        if self.look_again(&looked_at).await.is_none() {
+            return Ok(record);
+        }
         let time = self.rest(until).min(HANDSHAKES_TIME_MAX);
-        let seen = SeenTopic::new(record.clone(), written_at)?;
-        let answers = self.answers(seen, pending, time).await;
+        let answers = self.answers(&looked_at, pending, time).await;
         if answers.is_empty() {
             return Ok(record);
         }
@@ -151,16 +158,10 @@ impl<P: Ports> Manage<P> {
     /// The answers of the endpoints that could be asked in time.
     async fn answers(
         &self,
-        seen: SeenTopic,
+        looked_at: &LookedAt,
         pending: Vec<PendingHandshake>,
         time: Duration,
     ) -> Vec<(PendingHandshake, Answer)> {
-        let topic = seen.record.name.clone();
-        let looked_at = LookedAt {
-            newest: Mutex::new(Arc::new(seen)),
-            looks: SingleFlight::default(),
-        };
-        let looked_at = &looked_at;
         let ask = |pending: PendingHandshake| async move {
             let seen = self.look_again(looked_at).await?;
             if !seen.has_pending(&pending) {
@@ -182,6 +183,7 @@ impl<P: Ports> Manage<P> {
             }
         };
         if timeout(&self.clock, time, all).await.is_none() {
+            let topic = looked_at.newest.lock().record.name.clone();
             tracing::warn!(%topic, "not every endpoint was asked in time");
         }
         answers
