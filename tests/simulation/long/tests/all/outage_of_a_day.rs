@@ -49,10 +49,10 @@ const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + MINUTES / 9 + 5 * REQUESTS
 /// of what is held; deliver reads the topic.
 const GETS_DOWN_MAX: usize = 8 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
-/// In every minute wake looks for what is parked, held, forced, replayed, temporary and to be told,
-/// and at the second and third page of what is held; at the page of which the one that asks is
-/// drawn; once an hour for what is old.
-const LISTS_DOWN_MAX: usize = 8 * MINUTES + 4 * 24;
+/// In every minute wake looks for what is parked, held, forced, replayed, temporary, gone and to be
+/// told, and at the second and third page of what is held; at the page of which the one that asks
+/// is drawn; once an hour for what is old.
+const LISTS_DOWN_MAX: usize = 9 * MINUTES + 4 * 24;
 
 /// The objects from which those that asked were taken.
 const DELETES_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
