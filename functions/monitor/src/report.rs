@@ -60,12 +60,12 @@ pub(crate) fn topics(before: &PressureState, after: &PressureState) {
         let (level_now, drain_s, due) = (level(now), now.drain_time.reading, now.due);
         if is_refused(now) && !was.is_some_and(is_refused) {
             tracing::warn!(
-                %topic, %subscription, level = %level_now, drain_s, due,
+                %topic, %subscription, current = %level_now, drain_s, due,
                 "producers of a topic are refused: one of its subscriptions drains slowly"
             );
         } else if level_now > was.map(level).unwrap_or_default() {
             tracing::warn!(
-                %topic, %subscription, level = %level_now, drain_s, due,
+                %topic, %subscription, current = %level_now, drain_s, due,
                 "producers of a topic are slowed: one of its subscriptions drains slowly"
             );
         }

@@ -23,7 +23,7 @@ pub(super) async fn forget_former<P: Ports>(
                 Ok(false) => {}
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(%target, error, "health kept: its topic cannot be read");
+                    tracing::warn!(link = %target.link(), error, "health kept: its topic cannot be read");
                 }
             }
         }
