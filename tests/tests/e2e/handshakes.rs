@@ -189,8 +189,8 @@ fn client_that_gives_up_loses_no_answer_of_the_endpoint() {
     let (home, endpoint) = (Home::new(), Endpoint::start());
     let server = serve(&home);
     server.api().create_topic("orders", &json!({}));
-    endpoint.script("/a", [Answer::Held(400)]);
-    let body = asked(&endpoint.url("/a"), "CloudEvents").to_string();
+    endpoint.script("/a", [Answer::Held(405)]);
+    let body = asked(&endpoint.url("/a"), "EventGrid").to_string();
     let address = server.url().trim_start_matches("http://").to_owned();
     let mut client = TcpStream::connect(&address).expect("the server listens");
     let head = format!(
