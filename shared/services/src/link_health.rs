@@ -77,6 +77,30 @@ struct Known {
 }
 
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
+    /// Whether all parts were read since this process began.
+    pub fn is_start_known(&self) -> bool {
+        self.shared.start.is_known()
+    }
+
+    /// Reads all parts if that has not succeeded yet, once for all callers that need it. If it
+    /// fails, a later call tries again, and what is not known counts as healthy.
+    pub async fn know_start(&self) {
+        let start = &self.shared.start;
+        let read = || async {
+            if self.is_start_known() || !start.begin_try(self.clock.monotonic(), LINKS_MAX_AGE) {
+                return;
+            }
+            if let Err(error) = self.all().await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "states of links not read at the start, they count as healthy"
+                );
+            }
+        };
+        start.reads.run("start", read).await;
+    }
+
     /// The knowledge in this state bucket.
     pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
         Self {

@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{LINKS_MAX_AGE, LinkHealth};
 use crate::SingleFlight;
-use posthaste_ports::{Clock, ObjectStore};
 
 /// The reads of what was stored before.
 #[derive(Debug, Default)]
 pub(super) struct Start {
     is_known: AtomicBool,
-    reads: SingleFlight<()>,
+    pub(super) reads: SingleFlight<()>,
     /// The last try, by the clock's `monotonic`.
     tried_at: Mutex<Option<Duration>>,
 }
@@ -27,39 +25,17 @@ impl Start {
         self.is_known.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is time to try, which is noted.
-    fn begin_try(&self, now: Duration) -> bool {
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is time to try, this long after the last try, which is noted.
+    pub(super) fn begin_try(&self, now: Duration, interval: Duration) -> bool {
         let mut tried_at = self.tried_at.lock();
-        let is_due = tried_at.is_none_or(|at| now.saturating_sub(at) >= LINKS_MAX_AGE);
+        let is_due = tried_at.is_none_or(|at| now.saturating_sub(at) >= interval);
         if is_due {
             *tried_at = Some(now);
         }
         is_due
-    }
-}
-
-impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
-    /// Whether all parts were read since this process began.
-    pub fn is_start_known(&self) -> bool {
-        self.shared.start.is_known.load(Ordering::Relaxed)
-    }
-
-    /// Reads all parts if that has not succeeded yet, once for all callers that need it. If it
-    /// fails, a later call tries again, and what is not known counts as healthy.
-    pub async fn know_start(&self) {
-        let start = &self.shared.start;
-        let read = || async {
-            if self.is_start_known() || !start.begin_try(self.clock.monotonic()) {
-                return;
-            }
-            if let Err(error) = self.all().await {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(
-                    error,
-                    "states of links not read at the start, they count as healthy"
-                );
-            }
-        };
-        start.reads.run("start", read).await;
     }
 }

@@ -6,6 +6,9 @@ use super::super::answer::Answer;
 use super::super::script::Refusal;
 use super::xml::{CONTENT_TYPE, Xml};
 
+/// Longest key, in bytes.
+pub(super) const KEY_BYTES_MAX: usize = 1024;
+
 /// An error. Not modified (304) is one too: it has no body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error {

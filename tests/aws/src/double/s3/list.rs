@@ -9,9 +9,8 @@ use http::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::super::answer::Answer;
-use super::error::Error;
+use super::error::{Error, KEY_BYTES_MAX};
 use super::object::Stored;
-use super::request::KEY_BYTES_MAX;
 use super::xml::{CONTENT_TYPE, Xml};
 
 /// Most keys on a page; more may be asked for, but no more are given.

@@ -11,11 +11,8 @@ use percent_encoding::percent_decode_str;
 
 use super::super::digest::sha256_of;
 use super::super::journal::Action;
-use super::error::Error;
+use super::error::{Error, KEY_BYTES_MAX};
 use super::list::Page;
-
-/// Longest key, in bytes.
-pub(super) const KEY_BYTES_MAX: usize = 1024;
 
 /// The header with the digest of the body.
 const CONTENT_SHA256: &str = "x-amz-content-sha256";
