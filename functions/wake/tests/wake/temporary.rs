@@ -348,7 +348,7 @@ async fn a_deletion_that_was_cut_short_is_finished_later() {
         ),
         (None, 1)
     );
-    world.run_after(MINUTE).await;
+    world.run_after(MINUTE / 2).await;
     assert_eq!(
         world.store.keys("topics/").len(),
         1,
