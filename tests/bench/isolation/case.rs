@@ -56,7 +56,7 @@ pub(crate) struct Measured {
 }
 
 /// All cases. The first is run again in the end: what differs between the two is the machine's.
-pub(crate) const CASES: [Case; 7] = [
+pub(crate) const CASES: [Case; 9] = [
     Case {
         name: "is well",
         fault: Fault::Nothing,
@@ -80,6 +80,16 @@ pub(crate) const CASES: [Case; 7] = [
     Case {
         name: "answers 503, on a link with 9 others",
         fault: Fault::Busy,
+        is_shared: true,
+    },
+    Case {
+        name: "answers 200 after 4 s",
+        fault: Fault::Slow,
+        is_shared: false,
+    },
+    Case {
+        name: "answers 200 after 4 s, on a link with 9 others",
+        fault: Fault::Slow,
         is_shared: true,
     },
     Case {

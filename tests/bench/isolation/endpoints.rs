@@ -14,6 +14,9 @@ use crate::fault::Fault;
 /// The argument that makes this program the endpoints.
 pub(crate) const ROLE: &str = "endpoints";
 
+/// The path of the hundredth.
+pub(crate) const HUNDREDTH_PATH: &str = "/hundredth";
+
 /// Hosts and ports of the healthy ones: nine subscriptions on each.
 pub(crate) const LINKS: usize = 11;
 
@@ -71,7 +74,7 @@ impl Endpoints {
         } else {
             self.addresses.hundredth
         };
-        format!("http://{address}/hundredth")
+        format!("http://{address}{HUNDREDTH_PATH}")
     }
 
     /// Gives the hundredth a fault.

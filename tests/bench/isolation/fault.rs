@@ -1,5 +1,7 @@
 //! The fault of the hundredth endpoint.
 
+use std::time::Duration;
+
 /// The fault of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -11,19 +13,25 @@ pub(crate) enum Fault {
     Hangs,
     /// Each request is answered with 503.
     Busy,
+    /// Each request is answered well, after [`Fault::SLOW`].
+    Slow,
     /// Connections are refused for some seconds, then accepted for as long, and so on.
     Flaps,
 }
 
-const ALL: [(&str, Fault); 5] = [
+const ALL: [(&str, Fault); 6] = [
     ("nothing", Fault::Nothing),
     ("refuses", Fault::Refuses),
     ("hangs", Fault::Hangs),
     ("busy", Fault::Busy),
+    ("slow", Fault::Slow),
     ("flaps", Fault::Flaps),
 ];
 
 impl Fault {
+    /// The time of a slow endpoint for each answer: within the five seconds that it has.
+    pub(crate) const SLOW: Duration = Duration::from_secs(4);
+
     /// The name between the two processes.
     pub(crate) fn name(self) -> &'static str {
         ALL.iter()

@@ -1,5 +1,5 @@
 //! The cost of one bad endpoint for the others: 99 healthy subscriptions beside one that is well,
-//! refuses connections, hangs, answers 503 or flaps, through the real program in one process.
+//! refuses connections, hangs, answers 503, answers slowly or flaps, through the real program in one process.
 //! Prints a table of the times from publish to arrival of the healthy ones' events. Run by hand:
 //! `cargo bench -p posthaste-tests --bench isolation -- --help`.
 //!

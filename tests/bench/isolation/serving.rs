@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::arrived::Arrived;
-use crate::endpoints::{Addresses, LINKS};
+use crate::endpoints::{Addresses, HUNDREDTH_PATH, LINKS};
 use crate::fault::Fault;
 use crate::wire::Messages;
 
@@ -73,6 +73,10 @@ pub(crate) fn serve() {
         spawn_local(flap(shared.clone()));
         come_and_go(hundredth, shared).await;
     });
+}
+
+fn path(line: &str) -> &str {
+    line.split(' ').nth(1).unwrap_or_default()
 }
 
 async fn bind(address: &str) -> TcpListener {
@@ -135,6 +139,9 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
     let (reader, mut writer) = stream.split();
     let mut requests = Messages::new(reader);
     while let Some((line, body)) = requests.next().await? {
+        if shared.is_slow(line) {
+            rest(Fault::SLOW).await;
+        }
         // Without an answer it reads on, until the other side has waited long enough.
         if let Some(answer) = shared.answer(&String::from_utf8_lossy(line), body) {
             writer.write_all(&answer).await?;
@@ -143,9 +150,21 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
     Ok(())
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a slow endpoint is slow in real time"
+)]
+async fn rest(length: Duration) {
+    tokio::time::sleep(length).await;
+}
+
 impl Shared {
+    fn is_slow(&self, line: &[u8]) -> bool {
+        *self.fault.borrow() == Fault::Slow && path(&String::from_utf8_lossy(line)) == HUNDREDTH_PATH
+    }
+
     fn answer(&self, line: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let path = line.split(' ').nth(1).unwrap_or_default();
+        let path = path(line);
         let mut arrived = self.arrived.borrow_mut();
         if let Some(fault) = path.strip_prefix("/turn/") {
             self.fault.send_replace(Fault::parse(fault)?);
@@ -155,11 +174,11 @@ impl Shared {
             let seen = serde_json::to_string(&arrived.seen()).expect("it is JSON");
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", seen.len());
             return Some((head + &seen).into_bytes());
-        } else if path == "/hundredth" {
+        } else if path == HUNDREDTH_PATH {
             return match *self.fault.borrow() {
                 Fault::Hangs => None,
                 Fault::Busy => Some(BUSY.to_vec()),
-                Fault::Nothing | Fault::Refuses | Fault::Flaps => {
+                Fault::Nothing | Fault::Refuses | Fault::Slow | Fault::Flaps => {
                     arrived.take();
                     Some(TAKEN.to_vec())
                 }

@@ -4,7 +4,6 @@
 //! ones. An older program reads the sums alone. Fixtures: `drain-report-v1.json` without, and
 //! `drain-report-v1-kinds.json` with what came later.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,7 +53,7 @@ struct CountWire {
 /// A slow topic, by its middle subscription.
 #[derive(Serialize, Deserialize)]
 struct TopicWire {
-    group: Arc<str>,
+    group: Box<str>,
     #[serde(flatten)]
     count: CountWire,
 }
@@ -83,7 +82,7 @@ impl From<CountWire> for DrainCount {
 pub fn render_drain_report(report: &DrainReport) -> Bytes {
     let all = report.all();
     let topic = |topic: &ReportedTopic| TopicWire {
-        group: Arc::clone(&topic.group),
+        group: Box::from(&*topic.group),
         count: topic.count.into(),
     };
     render(&DrainWire {
@@ -107,7 +106,7 @@ pub fn parse_drain_report(object: &Bytes) -> Result<DrainReport, FormatError> {
         waited_max: Duration::from_millis(wire.waited_max_ms),
     };
     let topic = |wire: TopicWire| ReportedTopic {
-        group: wire.group,
+        group: wire.group.into(),
         count: wire.count.into(),
     };
     Ok(DrainReport {
