@@ -70,8 +70,9 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         }
         Action::Disable | Action::Validate | Action::Pause | Action::Force => {}
     }
+    let ends = manage.handshake_ends(until);
     let record = manage
-        .shake_hands(record, handshake.into_iter().collect(), until, written_at)
+        .shake_hands(record, handshake.into_iter().collect(), ends, written_at)
         .await?;
     let settings = record
         .settings

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Most requests that change something at once, in one process. Each may have a body of 1 MiB, and
@@ -18,6 +19,28 @@ pub struct BegunRequests {
     /// The time of the last look at what other processes left, in milliseconds of the clock's
     /// `monotonic`.
     looked_at_ms: AtomicU64,
+    /// Whether this process looks beside its answers, because it only runs while it answers.
+    looks_beside_answers: bool,
+    /// The places of looks at `validating/` and at `ending/`.
+    pub(crate) handshakes_seen: LookPlace,
+    pub(crate) endings_seen: LookPlace,
+}
+
+/// The key up to which the last look came, so that the next one begins with those that it had no
+/// time for.
+#[derive(Debug, Default)]
+pub(crate) struct LookPlace(Mutex<Option<String>>);
+
+impl LookPlace {
+    /// The key after which a look begins; `None` for the first one.
+    pub(crate) fn start(&self) -> Option<String> {
+        self.0.lock().clone()
+    }
+
+    /// Notes that this key had its turn.
+    pub(crate) fn note(&self, key: &str) {
+        *self.0.lock() = Some(key.to_owned());
+    }
 }
 
 impl Default for BegunRequests {
@@ -25,22 +48,36 @@ impl Default for BegunRequests {
         Self {
             places: Arc::new(Semaphore::new(CHANGES_AT_ONCE_MAX)),
             looked_at_ms: AtomicU64::default(),
+            looks_beside_answers: false,
+            handshakes_seen: LookPlace::default(),
+            endings_seen: LookPlace::default(),
         }
     }
 }
 
 impl BegunRequests {
+    /// The requests of a process that only runs while it answers: beside its answers it finishes
+    /// what other processes left.
+    pub fn looking_beside_answers() -> Self {
+        Self {
+            looks_beside_answers: true,
+            ..Self::default()
+        }
+    }
+
     /// A place for one more; `None` if there are as many as may be.
     pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// Whether the last look is so long ago; then the caller is to look, and nobody else.
+    /// Whether the last look beside an answer is so long ago; then the caller is to look, and nobody
+    /// else.
     pub(crate) fn is_look_due(&self, now: Duration, period: Duration) -> bool {
         let ms = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         let last = self.looked_at_ms.load(Ordering::Relaxed);
         let is_due = last == 0 || ms(now).saturating_sub(last) >= ms(period);
-        is_due
+        self.looks_beside_answers
+            && is_due
             && self
                 .looked_at_ms
                 .compare_exchange(last, ms(now).max(1), Ordering::Relaxed, Ordering::Relaxed)
@@ -54,13 +91,15 @@ mod tests {
 
     #[test]
     fn look_is_due_once_in_a_period() {
-        let requests = BegunRequests::default();
+        let requests = BegunRequests::looking_beside_answers();
         let is_due =
             |secs| requests.is_look_due(Duration::from_secs(secs), Duration::from_secs(30));
         assert_eq!(
             [1, 1, 30, 31, 32, 61].map(is_due),
             [true, false, false, true, false, true]
         );
+        let others = BegunRequests::default();
+        assert!(!others.is_look_due(Duration::from_secs(1), Duration::from_secs(30)));
     }
 
     #[test]

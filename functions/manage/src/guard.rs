@@ -27,14 +27,14 @@ pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(25);
 const WORK_TIME_MAX: Duration = Duration::from_secs(23);
 
 /// Runs a request that changes something to its end, also if nobody waits for its answer any more:
-/// its steps belong together.
+/// its steps belong together. What other processes left may be finished beside it.
 pub(crate) async fn complete<P: Ports>(
     State(manage): Managed<P>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     if request.method().is_safe() {
-        return Ok(next.run(request).await);
+        return Ok(manage.looking_beside(next.run(request)).await);
     }
     let place = manage.work.place().ok_or_else(unavailable)?;
     let work = async move {
@@ -42,7 +42,7 @@ pub(crate) async fn complete<P: Ports>(
         drop(place);
         response
     };
-    Ok(Completing::new(work).await)
+    Ok(manage.looking_beside(Completing::new(work)).await)
 }
 
 /// Refuses a request without the admin key.

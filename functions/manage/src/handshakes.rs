@@ -35,6 +35,15 @@ const HANDSHAKES_AT_ONCE_MAX: usize = 64;
 /// is true then.
 const LOOK_STANDS: Duration = Duration::from_secs(1);
 
+/// The ends of the handshakes of one topic, as times of the clock's `monotonic`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HandshakeEnds {
+    /// No endpoint is waited for any longer.
+    pub(crate) asked: Duration,
+    /// What they answered is written.
+    pub(crate) written: Duration,
+}
+
 /// A topic as it was seen at some time.
 struct SeenTopic {
     record: TopicRecord,
@@ -101,7 +110,8 @@ impl<P: Ports> Manage<P> {
             .collect();
         // Only this answer shows a secret that was made. So the record is answered even if the
         // outcome of the handshakes cannot be written; they are then still pending.
-        self.shake_hands(record.clone(), pending, until, written_at)
+        let ends = self.handshake_ends(until);
+        self.shake_hands(record.clone(), pending, ends, written_at)
             .await
             .unwrap_or_else(|error| {
                 tracing::warn!(
@@ -112,13 +122,22 @@ impl<P: Ports> Manage<P> {
             })
     }
 
-    /// Runs handshakes of this record, which was written at `written_at`, until another time of the
-    /// clock's `monotonic`. Answers the record with their outcome.
+    /// The ends of handshakes of a request whose work ends at this time of the clock's `monotonic`.
+    pub(crate) fn handshake_ends(&self, until: Duration) -> HandshakeEnds {
+        HandshakeEnds {
+            asked: until.min(self.clock.monotonic() + HANDSHAKES_TIME_MAX),
+            written: until,
+        }
+    }
+
+    /// Runs handshakes of this record, which was written at `written_at`, a time of the clock's
+    /// `monotonic`. Answers the record with their outcome. Where nobody is left to be asked then,
+    /// the topic's mark goes.
     pub(crate) async fn shake_hands(
         &self,
         record: TopicRecord,
         pending: Vec<PendingHandshake>,
-        until: Duration,
+        ends: HandshakeEnds,
         written_at: Duration,
     ) -> Result<TopicRecord, ApiError> {
         if pending.is_empty() {
@@ -132,7 +151,7 @@ impl<P: Ports> Manage<P> {
         if self.look_again(&looked_at).await.is_none() {
             return Ok(record);
         }
-        let time = self.rest(until).min(HANDSHAKES_TIME_MAX);
+        let time = self.rest(ends.asked);
         let answers = self.answers(&looked_at, pending, time).await;
         if answers.is_empty() {
             return Ok(record);
@@ -141,18 +160,23 @@ impl<P: Ports> Manage<P> {
             self.conclude(record, &answers);
             Ok(())
         };
-        match timeout_at(
+        let changed = timeout_at(
             &self.clock,
-            until,
+            ends.written,
             self.change_existing(&record.name, &[], edit),
         )
-        .await
-        {
-            Some(changed) => changed.map(|(record, ())| record),
-            None => Err(unavailable()
-                .detail("what the endpoint said could not be written in time")
-                .into()),
+        .await;
+        let Some(changed) = changed else {
+            let detail = "what the endpoint said could not be written in time";
+            return Err(unavailable().detail(detail).into());
+        };
+        let (record, ()) = changed?;
+        if self.unasked(&record).is_empty() {
+            let unmarked = self.unmark_validating(&record.name);
+            // Otherwise the next look finds nobody to ask, and does it.
+            let _ = timeout_at(&self.clock, ends.written, unmarked).await;
         }
+        Ok(record)
     }
 
     /// The answers of the endpoints that could be asked in time.

@@ -38,5 +38,5 @@ pub use crate::begun_requests::BegunRequests;
 pub use crate::guard::REQUEST_TIME_MAX;
 pub use crate::manage::{LogSettings, Manage, ManageSettings};
 pub use crate::router::{router, router_beside, unguarded_router};
-pub use crate::unfinished::{FINISH_PERIOD, finishing_before};
+pub use crate::unfinished::FINISH_PERIOD;
 pub use posthaste_delivery_log::DeliveryLog;

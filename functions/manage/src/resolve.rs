@@ -2,16 +2,16 @@
 //! or deleted.
 
 mod claim;
+mod left;
 
 use std::time::Duration;
 
 use axum::extract::State;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{ResolveAnswer, ResolveRequest};
-use posthaste_core::model::{Created, Schema};
 use posthaste_core::release::Selection;
-use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
-use posthaste_ports::{Clock, Entropy, ObjectStore, Ports, PutCondition};
+use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, LetterReceiver, layout};
+use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
 use posthaste_services::UpdateError;
 use posthaste_services::replay::letter_objects;
 use posthaste_services::resolved::{can_be_resolved, resolve_letters};
@@ -29,6 +29,10 @@ use claim::Claimed;
 /// request's time limit.
 const WORKING_TIME: Duration = Duration::from_secs(8);
 
+/// Objects in a row that a store fails with before it counts as failing. One alone is passed over: it
+/// keeps no other from its end.
+const UNAVAILABLE_IN_A_ROW_MAX: usize = 3;
+
 /// Why letters of an object cannot be resolved.
 const KEY_TOO_LONG: &str = "the object's key is too long for a list of its resolved letters; only the whole object can be deleted";
 
@@ -39,10 +43,11 @@ const OBJECTS_MAX: usize = 1000;
 ///
 /// A resolved dead letter needs nothing more: lists and replays leave it out unless asked. The
 /// objects stay as they are. Letters that a replay delivers again are resolved without this
-/// request. One request works for a few seconds; its `cursor` says where to go on, and what nobody
-/// goes on with is finished within two minutes. The same is not done twice at once: a request that
-/// comes while another one works on the same selection is answered 202 with its `id`. With `dryRun`
-/// it only counts.
+/// request. One request works for a few seconds; its `cursor` says where to go on. What nobody goes
+/// on with is gone on with within two minutes: by the server itself, on AWS beside the answers to
+/// later requests. The same is not done twice at once: a request that comes while another one works
+/// on the same selection is answered 202 with its `id`. Objects that cannot be read or written are
+/// `failed`, and stay. With `dryRun` it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/resolve",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are resolved", body = ResolveAnswer),
@@ -60,8 +65,8 @@ pub(crate) async fn resolve_dead_letters<P: Ports>(
 ///
 /// Resolved letters are selected too. An object is deleted when all its letters are selected or
 /// resolved. Otherwise it stays, and the selected letters in it are resolved. One request works for
-/// a few seconds; its `cursor` says where to go on, and what nobody goes on with is finished within
-/// two minutes. The same is not done twice at once, as with `resolve`. With `dryRun` it only counts.
+/// a few seconds; its `cursor` says where to go on. What nobody goes on with, what fails, and what is
+/// asked for twice is as with `resolve`. With `dryRun` it only counts.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/dead-letters/delete",
     tag = "dead letters", params(SubscriptionPath), request_body(content = Option<ResolveRequest>),
     responses((status = 200, description = "The letters that are deleted or resolved", body = ResolveAnswer),
@@ -75,12 +80,45 @@ pub(crate) async fn delete_dead_letters<P: Ports>(
     manage.end_letters(&path, request, LetterEnd::Delete).await
 }
 
-/// The work of one request.
+/// What is done with the letters of a selection.
 struct Task {
     end: LetterEnd,
     is_dry_run: bool,
     selection: Selection,
     receiver: Receiver,
+}
+
+/// Work that was done for a while.
+struct Worked {
+    answer: ResolveAnswer,
+    /// The key up to which all is done.
+    after: Option<String>,
+    stop: Stop,
+}
+
+/// Why it stopped.
+enum Stop {
+    /// All is done.
+    Done,
+    /// Its time was over.
+    Late,
+    /// The store fails.
+    Failed(ApiError),
+}
+
+impl Worked {
+    /// The answer to the request for it.
+    fn answer(self) -> Result<ResolveAnswer, ApiError> {
+        let cursor = match self.stop {
+            Stop::Done => None,
+            Stop::Late => self.after.as_deref().map(cursor),
+            Stop::Failed(error) => return Err(error),
+        };
+        Ok(ResolveAnswer {
+            cursor,
+            ..self.answer
+        })
+    }
 }
 
 impl<P: Ports> Manage<P> {
@@ -93,87 +131,61 @@ impl<P: Ports> Manage<P> {
         let after = Page::parse(None, request.cursor.take().as_deref())?.after;
         let is_dry_run = std::mem::take(&mut request.dry_run);
         let now = self.clock.now();
-        let mut ending = LetterEnding {
+        let receiver = self.receiver(path).await?;
+        // All letters of a subscription that is gone are former ones.
+        request.include_former |= receiver.is_none();
+        let ending = LetterEnding {
             id: self.entropy.uuid().to_string(),
             topic: path.topic.clone(),
             subscription: path.name.clone(),
+            receiver,
             end,
             request,
             began_at: now,
             worked_at: now,
             after,
+            has_ended: false,
         };
-        let task = self.task(path, &mut ending).await?;
-        ending.after = after_in(task.selection.prefix(), ending.after)?;
+        let task = Task::of(&ending)?;
+        let ending = LetterEnding {
+            after: after_in(task.selection.prefix(), ending.after)?,
+            ..ending
+        };
+        let until = self.clock.monotonic() + WORKING_TIME;
         if is_dry_run {
             let task = Task { is_dry_run, ..task };
-            let answer = self.work(&task, ending.after).await?;
-            return Ok(JsonResponse::new(answer));
+            let worked = self.work(&task, ending.after, until).await;
+            return worked.answer().map(JsonResponse::new);
         }
-        match self.claim_ending(ending).await? {
-            Claimed::Own(ending) => self.go_on(*ending, &task).await.map(JsonResponse::new),
-            Claimed::Others(id) => Ok(JsonResponse::in_progress(ResolveAnswer {
-                id: Some(id),
-                in_progress: true,
-                ..ResolveAnswer::default()
-            })),
-        }
-    }
-
-    /// The selection of a request, and who receives its letters. All letters of a subscription that
-    /// is gone are former ones.
-    async fn task(
-        &self,
-        path: &SubscriptionPath,
-        ending: &mut LetterEnding,
-    ) -> Result<Task, ApiError> {
-        let receiver = self.receiver(path).await?;
-        ending.request.include_former |= receiver.is_none();
-        let request = ending
-            .request
-            .clone()
-            .selection(ending.end == LetterEnd::Delete);
-        let selection = Selection::new(&path.topic, &path.name, &request, ending.began_at);
-        Ok(Task {
-            end: ending.end,
-            is_dry_run: false,
-            selection: selection.map_err(|error| bad_settings(&error))?,
-            receiver: receiver.unwrap_or((Schema::default(), Created::UNKNOWN)),
-        })
-    }
-
-    /// Works for a few seconds, and writes down how far that came.
-    async fn go_on(&self, ending: LetterEnding, task: &Task) -> Result<ResolveAnswer, ApiError> {
-        let answer = self.work(task, ending.after.clone()).await?;
-        let key = ending.key();
-        match Page::parse(None, answer.cursor.as_deref())?.after {
-            None => self.state.delete(&key).await?,
-            after => {
-                let worked_at = self.clock.now();
-                let left = LetterEnding {
-                    after,
-                    worked_at,
-                    ..ending.clone()
-                };
-                self.state
-                    .put(&key, left.render(), PutCondition::Always)
-                    .await?;
+        let (id, worked) = match self.claim_ending(ending).await? {
+            Claimed::Own(own) => {
+                let worked = self.work(&task, own.ending.after.clone(), until).await;
+                log(&own.ending, &worked);
+                let id = own.ending.id.clone();
+                self.write_progress(*own, &worked, self.clock.now()).await?;
+                (id, worked)
             }
-        }
-        tracing::info!(
-            topic = %ending.topic, subscription = %ending.subscription,
-            is_deletion = task.end == LetterEnd::Delete, events = answer.events,
-            objects = answer.objects, deleted_objects = answer.deleted_objects,
-            "dead letters were resolved or deleted by request"
-        );
-        Ok(ResolveAnswer {
-            id: Some(ending.id),
-            ..answer
-        })
+            Claimed::Beside(other) => {
+                let worked = self.work(&task, other.after.clone(), until).await;
+                log(&other, &worked);
+                (other.id, worked)
+            }
+            Claimed::Others(id) => {
+                return Ok(JsonResponse::in_progress(ResolveAnswer {
+                    id: Some(id),
+                    in_progress: true,
+                    ..ResolveAnswer::default()
+                }));
+            }
+        };
+        Ok(JsonResponse::new(ResolveAnswer {
+            id: Some(id),
+            ..worked.answer()?
+        }))
     }
 
     /// The subscription of a path; `None` if it is gone and has dead letters.
-    async fn receiver(&self, path: &SubscriptionPath) -> Result<Option<Receiver>, ApiError> {
+    async fn receiver(&self, path: &SubscriptionPath) -> Result<Option<LetterReceiver>, ApiError> {
         let record = self.load(&path.topic).await?;
         let found = record
             .as_ref()
@@ -182,7 +194,8 @@ impl<P: Ports> Manage<P> {
             let schema = settings
                 .delivery_schema
                 .unwrap_or(record.settings.input_schema);
-            return Ok(Some((schema, record.created(name))));
+            let created = record.created(name);
+            return Ok(Some(LetterReceiver { schema, created }));
         }
         let prefix = layout::dead_letters_of(&path.topic, &path.name);
         if self
@@ -197,35 +210,56 @@ impl<P: Ports> Manage<P> {
         Ok(None)
     }
 
-    async fn work(
-        &self,
-        task: &Task,
-        mut after: Option<String>,
-    ) -> Result<ResolveAnswer, ApiError> {
-        let end = self.clock.monotonic() + WORKING_TIME;
-        let (mut answer, mut worked) = (ResolveAnswer::default(), 0);
-        loop {
-            let page =
-                letter_objects(&self.dead_letters, &task.selection, after.as_deref()).await?;
+    /// Resolves or deletes letters up to a time of the clock's `monotonic`, and of one object at
+    /// least.
+    async fn work(&self, task: &Task, after: Option<String>, until: Duration) -> Worked {
+        let (mut answer, mut seen, mut unavailable) = (ResolveAnswer::default(), 0, 0);
+        // The key before the objects that the store failed with in a row, and the last key.
+        let (mut good, mut last) = (after.clone(), after);
+        let stop = 'objects: loop {
+            let listed = letter_objects(&self.dead_letters, &task.selection, last.as_deref()).await;
+            let page = match listed {
+                Ok(page) => page,
+                Err(error) => break Stop::Failed(error.into()),
+            };
             for object in page.objects {
-                if worked == OBJECTS_MAX || self.clock.monotonic() >= end {
-                    return Ok(ResolveAnswer {
-                        cursor: after.as_deref().map(cursor),
-                        ..answer
-                    });
+                let is_late = seen == OBJECTS_MAX || self.clock.monotonic() >= until;
+                if is_late && seen > 0 {
+                    break 'objects Stop::Late;
                 }
-                worked += 1;
-                let letters = self
-                    .letters(&object.key, &task.selection, &task.receiver)
-                    .await?;
-                self.end_object(task, &object.key, letters, &mut answer)
-                    .await?;
-                after = Some(object.key);
+                seen += 1;
+                match self.end_object(task, &object.key, &mut answer).await {
+                    Ok(()) => unavailable = 0,
+                    Err(error) if is_of_the_store(error.0.kind) => {
+                        unavailable += 1;
+                        if unavailable == UNAVAILABLE_IN_A_ROW_MAX {
+                            last = good;
+                            break 'objects Stop::Failed(error);
+                        }
+                        note_failure(error, &object.key, &mut answer);
+                    }
+                    Err(error) => {
+                        unavailable = 0;
+                        note_failure(error, &object.key, &mut answer);
+                    }
+                }
+                last = Some(object.key);
+                if unavailable == 0 {
+                    good.clone_from(&last);
+                }
             }
-            after = page.next_after;
-            if after.is_none() {
-                return Ok(answer);
+            let Some(next) = page.next_after else {
+                break Stop::Done;
+            };
+            last = Some(next);
+            if unavailable == 0 {
+                good.clone_from(&last);
             }
+        };
+        Worked {
+            answer,
+            after: last,
+            stop,
         }
     }
 
@@ -234,7 +268,6 @@ impl<P: Ports> Manage<P> {
         &self,
         task: &Task,
         key: &str,
-        letters: Letters,
         answer: &mut ResolveAnswer,
     ) -> Result<(), ApiError> {
         let Letters {
@@ -242,7 +275,7 @@ impl<P: Ports> Manage<P> {
             broken,
             others,
             ..
-        } = letters;
+        } = self.letters(key, &task.selection, &task.receiver).await?;
         let is_deleted = task.end == LetterEnd::Delete && broken.is_empty() && others.is_empty();
         fail(broken, key, (&mut answer.failed, &mut answer.failures));
         if selected.is_empty() {
@@ -253,26 +286,63 @@ impl<P: Ports> Manage<P> {
             fail(broken, key, (&mut answer.failed, &mut answer.failures));
             return Ok(());
         }
-        answer.events += u64::try_from(selected.len()).unwrap_or(u64::MAX);
-        answer.objects += 1;
-        answer.deleted_objects += u64::from(is_deleted);
-        if task.is_dry_run {
-            return Ok(());
-        }
-        if is_deleted {
+        let events = u64::try_from(selected.len()).unwrap_or(u64::MAX);
+        if !task.is_dry_run && is_deleted {
             // The letters first: a list of resolved letters without them says nothing.
             self.dead_letters.delete(key).await?;
             if can_be_resolved(key) {
                 self.dead_letters.delete(&layout::resolved(key)).await?;
             }
-            return Ok(());
+        } else if !task.is_dry_run {
+            let places = selected.into_iter().map(|(index, _)| index).collect();
+            resolve_letters(&self.dead_letters, key, &places)
+                .await
+                .map_err(unresolved)?;
         }
-        let places = selected.into_iter().map(|(index, _)| index).collect();
-        resolve_letters(&self.dead_letters, key, &places)
-            .await
-            .map_err(unresolved)?;
+        answer.events += events;
+        answer.objects += 1;
+        answer.deleted_objects += u64::from(is_deleted);
         Ok(())
     }
+}
+
+impl Task {
+    fn of(ending: &LetterEnding) -> Result<Self, ApiError> {
+        let LetterReceiver { schema, created } = ending.receiver.unwrap_or(LetterReceiver::GONE);
+        let is_deletion = ending.end == LetterEnd::Delete;
+        let request = ending.request.clone().selection(is_deletion);
+        let (topic, name) = (&ending.topic, &ending.subscription);
+        let selection = Selection::new(topic, name, &request, ending.began_at);
+        Ok(Self {
+            end: ending.end,
+            is_dry_run: false,
+            selection: selection.map_err(|error| bad_settings(&error))?,
+            receiver: (schema, created),
+        })
+    }
+}
+
+fn log(ending: &LetterEnding, worked: &Worked) {
+    let answer = &worked.answer;
+    tracing::info!(
+        topic = %ending.topic, subscription = %ending.subscription,
+        is_deletion = ending.end == LetterEnd::Delete, events = answer.events,
+        objects = answer.objects, deleted_objects = answer.deleted_objects, failed = answer.failed,
+        "dead letters were resolved or deleted by request"
+    );
+}
+
+/// Whether a problem is likely to be that of all objects.
+fn is_of_the_store(kind: ProblemKind) -> bool {
+    matches!(kind, ProblemKind::Unavailable | ProblemKind::StorageFull)
+}
+
+/// Counts an object that cannot be read or written now. Its problem shows no cause.
+fn note_failure(error: ApiError, key: &str, answer: &mut ResolveAnswer) {
+    let Problem { kind, detail, .. } = error.0;
+    let detail = detail.unwrap_or_else(|| kind.title().to_owned());
+    let broken = vec![(None, detail)];
+    fail(broken, key, (&mut answer.failed, &mut answer.failures));
 }
 
 fn unresolved(error: UpdateError<FormatError>) -> ApiError {

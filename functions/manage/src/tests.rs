@@ -21,6 +21,7 @@ mod subscriptions;
 mod temporary;
 mod test_event;
 mod topics;
+mod unfinished;
 mod waiting;
 mod webhook_keys;
 
@@ -65,6 +66,7 @@ pub(crate) struct Api {
     pub(crate) queue: MemoryQueue,
     pub(crate) endpoint: MemoryEndpoint,
     pub(crate) clock: FixedClock,
+    pub(crate) manage: Arc<Manage<TestPorts>>,
     pub(crate) router: axum::Router,
 }
 
@@ -83,6 +85,20 @@ impl Api {
     /// An API over stores that others may use at the same moment.
     pub(crate) fn over(state: Memory, dead_letters: Memory) -> Self {
         Self::wire(state, dead_letters, None, ADMIN_KEY)
+    }
+
+    /// The same installation in a process that only runs while it answers.
+    pub(crate) fn then_looking_beside_answers(self) -> Self {
+        drop(self.router);
+        let mut manage = Arc::into_inner(self.manage).unwrap();
+        manage.work = BegunRequests::looking_beside_answers();
+        let manage = Arc::new(manage);
+        let router = router(Arc::clone(&manage));
+        Self {
+            manage,
+            router,
+            ..self
+        }
     }
 
     /// An API beside which events are published elsewhere.
@@ -147,7 +163,8 @@ impl Api {
             },
             work: BegunRequests::default(),
         };
-        let router = router(Arc::new(manage));
+        let manage = Arc::new(manage);
+        let router = router(Arc::clone(&manage));
         Self {
             state,
             dead_letters,
@@ -155,6 +172,7 @@ impl Api {
             queue,
             endpoint,
             clock,
+            manage,
             router,
         }
     }

@@ -9,23 +9,24 @@
 //! | `telling/{subscription}`: a notice of a disabled subscription | wake |
 //! | `temporary/{topic}`: the topic, or a part of it, is to go | wake |
 
-use std::sync::Arc;
+use std::future::ready;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
 use bytes::Bytes;
+use futures_util::future::join;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::{BegunWork, PendingHandshake};
 use posthaste_core::api::problem::Problem;
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{ForceRequest, TopicRecord, layout};
-use posthaste_ports::{Clock, Entropy, ObjectMeta, ObjectStore, Ports, PutCondition};
-use posthaste_services::signal_wake;
+use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, create_or_update};
+use posthaste_services::{objects, signal_wake, timeout};
 
 use crate::answer::ApiError;
+use crate::begun_requests::LookPlace;
+use crate::handshakes::HandshakeEnds;
 use crate::manage::Manage;
 
 /// Time between two looks at what processes left.
@@ -35,20 +36,36 @@ pub const FINISH_PERIOD: Duration = Duration::from_secs(30);
 /// that it is finished within two minutes.
 pub(crate) const LEFT_AFTER: Duration = Duration::from_secs(45);
 
-/// Most marks that are looked at in one go.
-pub(crate) const MARKS_MAX: usize = 100;
+/// Longest time in which a look begins new work, so that it is over before the next one.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(25);
 
-/// A router that looks at what other processes left before it answers, once in
-/// [`FINISH_PERIOD`]: for a process that only runs while it answers.
-pub fn finishing_before<P: Ports>(manage: Arc<Manage<P>>, router: Router) -> Router {
-    let look = move |request: Request, next: Next| {
-        let manage = Arc::clone(&manage);
-        async move {
-            manage.finish_left_if_due().await;
-            next.run(request).await
+/// Longest time in which a look beside an answer begins new work and asks endpoints. The answer may
+/// have to wait for it.
+const LOOK_BESIDE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Time in which a look beside an answer then writes down what it has done.
+const LOOK_BESIDE_REST: Duration = Duration::from_secs(2);
+
+/// Most marks that are looked at in one go.
+const MARKS_MAX: usize = 100;
+
+/// Topics whose endpoints are asked side by side: one that hangs keeps no other waiting.
+const TOPICS_AT_ONCE: usize = 8;
+
+/// A look at what processes left.
+#[derive(Debug, Clone, Copy)]
+enum Look {
+    OnSchedule,
+    BesideAnswer,
+}
+
+impl Look {
+    fn time_max(self) -> Duration {
+        match self {
+            Self::OnSchedule => LOOK_TIME_MAX,
+            Self::BesideAnswer => LOOK_BESIDE_TIME_MAX,
         }
-    };
-    router.layer(from_fn(look))
+    }
 }
 
 impl<P: Ports> Manage<P> {
@@ -94,12 +111,26 @@ impl<P: Ports> Manage<P> {
         Ok(asked.await?.answer)
     }
 
-    /// Finishes what processes left. What fails is left for the next time.
+    /// Finishes what processes left. What fails, and what there is no time for, is left for the next
+    /// time.
     pub async fn finish_left(&self) {
-        for (work, finished) in [
-            ("handshakes", Box::pin(self.finish_handshakes()).await),
-            ("dead letters", Box::pin(self.finish_endings()).await),
-        ] {
+        self.look(Look::OnSchedule).await;
+    }
+
+    /// Gives an answer, and looks beside it at what other processes left, if that is due: for a
+    /// process that only runs while it answers.
+    pub(crate) async fn looking_beside<T>(&self, answer: impl Future<Output = T>) -> T {
+        if !self.work.is_look_due(self.clock.monotonic(), FINISH_PERIOD) {
+            return answer.await;
+        }
+        let look = Box::pin(self.look(Look::BesideAnswer));
+        let length = LOOK_BESIDE_TIME_MAX + LOOK_BESIDE_REST;
+        join(answer, timeout(&self.clock, length, look)).await.0
+    }
+
+    async fn look(&self, look: Look) {
+        let until = self.clock.monotonic() + look.time_max();
+        let report = |work: &'static str, finished: Result<(), ApiError>| {
             if let Err(error) = finished {
                 let problem = error.0.kind.title();
                 tracing::warn!(
@@ -108,43 +139,98 @@ impl<P: Ports> Manage<P> {
                     "work that was left not finished; tried again"
                 );
             }
-        }
-    }
-
-    async fn finish_left_if_due(&self) {
-        if self.work.is_look_due(self.clock.monotonic(), FINISH_PERIOD) {
-            self.finish_left().await;
-        }
+        };
+        let (handshakes, endings) = join(
+            Box::pin(self.finish_handshakes(look, until)),
+            Box::pin(self.finish_endings(until)),
+        )
+        .await;
+        report("handshakes", handshakes);
+        report("dead letters", endings);
     }
 
     /// Asks endpoints that processes left unasked.
-    async fn finish_handshakes(&self) -> Result<(), ApiError> {
-        for mark in self.left(layout::VALIDATING).await? {
+    async fn finish_handshakes(&self, look: Look, until: Duration) -> Result<(), ApiError> {
+        let place = &self.work.handshakes_seen;
+        let now = self.clock.now();
+        let is_left = |mark: &ObjectMeta| now.since(mark.modified_at) >= LEFT_AFTER;
+        let marks = self.marks(layout::VALIDATING, place, is_left).await?;
+        let finish = |mark: ObjectMeta| async move {
+            if self.rest(until).is_zero() {
+                return;
+            }
+            place.note(&mark.key);
             let Some(topic) = layout::validating_topic(&mark.key) else {
                 tracing::warn!(key = mark.key, "not the name of a topic");
-                continue;
+                return;
             };
-            if let Err(error) = self.finish_handshakes_of(&topic).await {
+            let ends = match look {
+                Look::OnSchedule => self.handshake_ends(self.work_ends()),
+                Look::BesideAnswer => HandshakeEnds {
+                    asked: until,
+                    written: until + LOOK_BESIDE_REST,
+                },
+            };
+            if let Err(error) = self.finish_handshakes_of(&topic, ends).await {
                 let problem = error.0.kind.title();
                 tracing::warn!(%topic, problem, "endpoints not asked; tried again");
             }
-        }
+        };
+        stream::iter(marks)
+            .for_each_concurrent(TOPICS_AT_ONCE, finish)
+            .await;
         Ok(())
     }
 
-    async fn finish_handshakes_of(&self, topic: &TopicName) -> Result<(), ApiError> {
-        let until = self.work_ends();
-        let seen_at = self.clock.monotonic();
-        if let Some(record) = self.load(topic).await? {
-            let pending = self.unasked(&record);
-            if !pending.is_empty() {
-                tracing::info!(%topic, endpoints = pending.len(), "endpoints are asked that were left");
-                let record = self.shake_hands(record, pending, until, seen_at).await?;
-                if !self.unasked(&record).is_empty() {
-                    return Ok(());
-                }
-            }
+    async fn finish_handshakes_of(
+        &self,
+        topic: &TopicName,
+        ends: HandshakeEnds,
+    ) -> Result<(), ApiError> {
+        if !self.take_up_handshakes(topic).await? {
+            return Ok(());
         }
+        let seen_at = self.clock.monotonic();
+        let Some(record) = self.load(topic).await? else {
+            return self.unmark_validating(topic).await;
+        };
+        let pending = self.unasked(&record);
+        if pending.is_empty() {
+            return self.unmark_validating(topic).await;
+        }
+        tracing::info!(%topic, endpoints = pending.len(), "endpoints are asked that were left");
+        self.shake_hands(record, pending, ends, seen_at).await?;
+        Ok(())
+    }
+
+    /// Takes a mark up: it is young again, so that no other process asks the same endpoints. False
+    /// if another one was first.
+    async fn take_up_handshakes(&self, topic: &TopicName) -> Result<bool, ApiError> {
+        let key = layout::validating(topic);
+        let Some(mark) = self.state.get(&key).await? else {
+            return Ok(false);
+        };
+        let condition = PutCondition::IfMatch(mark.etag);
+        match self.state.put(&key, self.new_mark(), condition).await {
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(false),
+            put => Ok(put.map(|_| true)?),
+        }
+    }
+
+    async fn mark_validating(&self, topic: &TopicName) -> Result<(), ApiError> {
+        let key = layout::validating(topic);
+        let mark = self.new_mark();
+        self.state.put(&key, mark, PutCondition::Always).await?;
+        Ok(())
+    }
+
+    /// The content of a mark: no two are the same, so that conditions tell them apart.
+    fn new_mark(&self) -> Bytes {
+        self.entropy.uuid().to_string().into()
+    }
+
+    /// Deletes the mark of a topic of which nobody is to be asked any more.
+    pub(crate) async fn unmark_validating(&self, topic: &TopicName) -> Result<(), ApiError> {
         self.state.delete(&layout::validating(topic)).await?;
         // A write that came in between found the mark, which is gone now.
         let is_written = self.load(topic).await?;
@@ -154,16 +240,8 @@ impl<P: Ports> Manage<P> {
         Ok(())
     }
 
-    async fn mark_validating(&self, topic: &TopicName) -> Result<(), ApiError> {
-        let key = layout::validating(topic);
-        self.state
-            .put(&key, Bytes::new(), PutCondition::Always)
-            .await?;
-        Ok(())
-    }
-
     /// The handshakes of a record that are still to be run.
-    fn unasked(&self, record: &TopicRecord) -> Vec<PendingHandshake> {
+    pub(crate) fn unasked(&self, record: &TopicRecord) -> Vec<PendingHandshake> {
         let now = self.clock.now();
         let of = |(name, settings): (&SubscriptionName, &SubscriptionSettings)| {
             let handshake = settings.status.as_ref()?.handshake.as_ref()?;
@@ -181,11 +259,23 @@ impl<P: Ports> Manage<P> {
             .collect()
     }
 
-    /// The marks under a prefix that processes left.
-    pub(crate) async fn left(&self, prefix: &str) -> Result<Vec<ObjectMeta>, ApiError> {
-        let mut marks = self.state.list(prefix, None, MARKS_MAX).await?.objects;
-        let now = self.clock.now();
-        marks.retain(|mark| now.since(mark.modified_at) >= LEFT_AFTER);
-        Ok(marks)
+    /// Marks under a prefix, from where the last look ended, and then those before.
+    pub(crate) async fn marks(
+        &self,
+        prefix: &str,
+        place: &LookPlace,
+        is_left: impl Fn(&ObjectMeta) -> bool,
+    ) -> Result<Vec<ObjectMeta>, ApiError> {
+        let start = place.start();
+        let is_before = |mark: &ObjectMeta| start.as_ref().is_some_and(|start| mark.key <= *start);
+        let behind = objects(&self.state, prefix, start.clone());
+        let before = stream::iter(start.is_some().then(|| objects(&self.state, prefix, None)))
+            .flatten()
+            .try_take_while(|mark| ready(Ok(is_before(mark))));
+        let marks = behind
+            .chain(before)
+            .try_filter(|mark| ready(is_left(mark)))
+            .take(MARKS_MAX);
+        Ok(marks.try_collect().await?)
     }
 }

@@ -17,7 +17,7 @@ use posthaste_core::pressure::SettingsError;
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
 use posthaste_http::ClientSettings;
-use posthaste_manage::{BegunRequests, DeliveryLog, Manage, finishing_before};
+use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
@@ -149,21 +149,16 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         address_policy: environment.client.addresses.clone(),
         own_publish_urls: PublishUrls::default().under(environment.settings.publish_url.clone()),
         settings: environment.settings.clone(),
-        work: BegunRequests::default(),
+        work: BegunRequests::looking_beside_answers(),
     };
     let manage = Arc::new(manage);
     if !environment.console {
-        let router = posthaste_manage::router(Arc::clone(&manage));
-        return finishing_before(manage, router);
+        return posthaste_manage::router(manage);
     }
     let console = Console::new(posthaste_manage::unguarded_router(Arc::clone(&manage)))
         .with_dashboard(environment.dashboard_url.clone())
         .with_refresh(CONSOLE_REFRESH);
-    let router = posthaste_manage::router_beside(
-        Arc::clone(&manage),
-        posthaste_console::router(access, console),
-    );
-    finishing_before(manage, router)
+    posthaste_manage::router_beside(manage, posthaste_console::router(access, console))
 }
 
 /// deliver with its queue: the handler that `handler` makes of the function and of the report of

@@ -45,7 +45,7 @@ pub use idempotency::{
 };
 pub use layout::{DRAIN, PAYLOADS, RECORD_LEASE, REFUSED, TOPICS, WAKE_LEASE};
 pub use lease::StoredLease;
-pub use letter_ending::{LetterEnd, LetterEnding};
+pub use letter_ending::{LetterEnd, LetterEnding, LetterReceiver};
 pub use pressure::{PRESSURE_KEY, StateError};
 pub use record_lease::{MergeCheckpoint, RecordLease};
 pub use refused_letters::RefusedLetters;

@@ -1,110 +1,154 @@
-//! The claim of a selection by one request, and the end of work that a process left.
+//! The claim of a selection by one request. Every write of the claim is on condition that nobody else
+//! wrote it since, so that only who has it says how far the work came, and that it has ended.
+
+use std::time::Duration;
 
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::stored::{FormatError, LetterEnding, layout};
-use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, Ports, PutCondition};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{FormatError, LetterEnding};
+use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::UPDATE_TRIES_MAX;
 
+use super::{Stop, Worked};
 use crate::answer::{ApiError, conflict};
-use crate::extract::SubscriptionPath;
 use crate::manage::Manage;
-use crate::unfinished::{LEFT_AFTER, MARKS_MAX};
+use crate::unfinished::LEFT_AFTER;
 
 /// Who works on a selection.
 pub(super) enum Claimed {
     /// This request, from where the work says.
-    Own(Box<LetterEnding>),
+    Own(Box<OwnEnding>),
+    /// This request, from where it says, beside a claim that is not its own: a letter is not ended
+    /// twice, and the claim stays with whom it belongs to.
+    Beside(Box<LetterEnding>),
     /// Another one, under this id.
     Others(String),
 }
 
+/// Work that is claimed by this process.
+pub(super) struct OwnEnding {
+    pub(super) key: String,
+    pub(super) etag: ETag,
+    pub(super) ending: LetterEnding,
+}
+
 impl<P: Ports> Manage<P> {
-    /// Claims the selection of a request. One that says where to go on is let in beside others: a
-    /// letter is not ended twice.
+    /// Claims the selection of a request. One that says where to go on takes the claim over where
+    /// that is how far the work came, and is let in beside it elsewhere. A request that says no
+    /// place begins anew, also where it takes up what a process left: letters written since may
+    /// have any key.
     pub(super) async fn claim_ending(&self, asked: LetterEnding) -> Result<Claimed, ApiError> {
         let key = asked.key();
         let (mut mine, mut condition) = (asked.clone(), PutCondition::IfAbsent);
+        let mut has_just_ended = false;
         for _ in 0..UPDATE_TRIES_MAX {
-            match self.state.put(&key, mine.render(), condition).await {
-                Ok(_) => return Ok(Claimed::Own(Box::new(mine))),
-                Err(error) if error.kind == ErrorKind::PreconditionFailed => {}
-                Err(error) => return Err(error.into()),
+            if let Some(etag) = self.put_ending(&key, &mine, condition).await? {
+                let ending = mine;
+                return Ok(Claimed::Own(Box::new(OwnEnding { key, etag, ending })));
             }
-            mine = asked.clone();
+            (mine, condition) = (asked.clone(), PutCondition::IfAbsent);
             let Some(Object { bytes, etag }) = self.state.get(&key).await? else {
-                condition = PutCondition::IfAbsent;
                 continue;
             };
             match LetterEnding::parse(&bytes) {
-                Ok(open) if asked.after.is_some() => {
-                    let id = open.id;
-                    return Ok(Claimed::Own(Box::new(LetterEnding { id, ..asked })));
+                // It is about to be deleted, whatever is in it.
+                Ok(open) if open.has_ended && !self.is_left(&open) => {
+                    has_just_ended = true;
+                    continue;
                 }
-                Ok(open) if !self.is_left(&open) => return Ok(Claimed::Others(open.id)),
-                Ok(open) => mine = self.taken_up(open),
+                Ok(open) if open.has_ended => {}
+                Ok(open) if asked.after.is_some() && open.after != asked.after => {
+                    let id = open.id;
+                    return Ok(Claimed::Beside(Box::new(LetterEnding { id, ..asked })));
+                }
+                Ok(open) if asked.after.is_none() && !self.is_left(&open) => {
+                    return Ok(Claimed::Others(open.id));
+                }
+                Ok(open) => mine.id = open.id,
                 Err(FormatError::Malformed(..)) => {}
                 Err(FormatError::Newer(_)) => return Err(newer().into()),
             }
             condition = PutCondition::IfMatch(etag);
         }
+        if has_just_ended {
+            return Ok(Claimed::Beside(Box::new(asked)));
+        }
         Err(conflict().into())
     }
 
-    /// Finishes what processes left, a few seconds each.
-    pub(crate) async fn finish_endings(&self) -> Result<(), ApiError> {
-        let listed = self.state.list(layout::ENDING, None, MARKS_MAX).await?;
-        for object in listed.objects {
-            if let Err(error) = self.finish_ending(&object.key).await {
-                let problem = error.0.kind.title();
-                tracing::warn!(
-                    key = object.key,
-                    problem,
-                    "dead letters not ended; tried again"
-                );
-            }
+    /// Writes down how far work came, or that it has ended, unless somebody else has taken it over.
+    /// Answers the work that is left.
+    pub(super) async fn write_progress(
+        &self,
+        own: OwnEnding,
+        worked: &Worked,
+        worked_at: Timestamp,
+    ) -> Result<Option<OwnEnding>, ApiError> {
+        if matches!(worked.stop, Stop::Done) {
+            self.close(own).await?;
+            return Ok(None);
+        }
+        let OwnEnding { key, etag, ending } = own;
+        let ending = LetterEnding {
+            after: worked.after.clone(),
+            worked_at,
+            ..ending
+        };
+        let condition = PutCondition::IfMatch(etag);
+        let written = self.put_ending(&key, &ending, condition).await?;
+        Ok(written.map(|etag| OwnEnding { key, etag, ending }))
+    }
+
+    /// Deletes the object of work that has ended. The store deletes without a condition: so the
+    /// object first says, under a condition, that it may go, and nobody writes it for a while.
+    pub(super) async fn close(&self, own: OwnEnding) -> Result<(), ApiError> {
+        let OwnEnding { key, etag, ending } = own;
+        let ended = LetterEnding {
+            worked_at: self.clock.now(),
+            has_ended: true,
+            ..ending
+        };
+        let condition = PutCondition::IfMatch(etag);
+        if self.put_ending(&key, &ended, condition).await?.is_some() {
+            self.state.delete(&key).await?;
         }
         Ok(())
     }
 
-    async fn finish_ending(&self, key: &str) -> Result<(), ApiError> {
-        let Some(Object { bytes, etag }) = self.state.get(key).await? else {
-            return Ok(());
-        };
-        let open = match LetterEnding::parse(&bytes) {
-            Ok(open) if self.is_left(&open) => open,
-            Ok(_) | Err(FormatError::Newer(_)) => return Ok(()),
-            Err(FormatError::Malformed(..)) => return Ok(self.state.delete(key).await?),
-        };
-        let mut mine = self.taken_up(open);
-        let taken = self
-            .state
-            .put(key, mine.render(), PutCondition::IfMatch(etag))
-            .await;
-        match taken {
-            Err(error) if error.kind == ErrorKind::PreconditionFailed => return Ok(()),
-            taken => drop(taken?),
-        }
-        let path = SubscriptionPath {
-            topic: mine.topic.clone(),
-            name: mine.subscription.clone(),
-        };
-        match self.task(&path, &mut mine).await {
-            Ok(task) => self.go_on(mine, &task).await.map(drop),
-            // The subscription and all its letters are gone.
-            Err(error) if error.0.status.as_u16() == 404 => Ok(self.state.delete(key).await?),
-            Err(error) => Err(error),
+    /// Takes up what a process left, if it still is as it was found.
+    pub(super) async fn take_up(
+        &self,
+        key: String,
+        etag: ETag,
+        open: LetterEnding,
+    ) -> Result<Option<OwnEnding>, ApiError> {
+        let worked_at = self.clock.now();
+        let ending = LetterEnding { worked_at, ..open };
+        let condition = PutCondition::IfMatch(etag);
+        let taken = self.put_ending(&key, &ending, condition).await?;
+        Ok(taken.map(|etag| OwnEnding { key, etag, ending }))
+    }
+
+    /// Writes the object of some work; `None` if the condition does not hold.
+    async fn put_ending(
+        &self,
+        key: &str,
+        ending: &LetterEnding,
+        condition: PutCondition,
+    ) -> Result<Option<ETag>, ApiError> {
+        match self.state.put(key, ending.render(), condition).await {
+            Ok(etag) => Ok(Some(etag)),
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn is_left(&self, open: &LetterEnding) -> bool {
-        self.clock.now().since(open.worked_at) >= LEFT_AFTER
+    pub(super) fn is_left(&self, open: &LetterEnding) -> bool {
+        self.age(open.worked_at) >= LEFT_AFTER
     }
 
-    fn taken_up(&self, open: LetterEnding) -> LetterEnding {
-        LetterEnding {
-            worked_at: self.clock.now(),
-            ..open
-        }
+    pub(super) fn age(&self, at: Timestamp) -> Duration {
+        self.clock.now().since(at)
     }
 }
 

@@ -54,11 +54,14 @@ pub struct Creations {
 }
 
 /// The creations of one subscription and its topic, as far as the topic's record has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Created {
     /// The topic's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<Creation>,
     /// The subscription's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<Creation>,
     /// The topic's time, which every record has.
     pub topic_at: Timestamp,

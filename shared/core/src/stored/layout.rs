@@ -63,8 +63,8 @@ pub const PAYLOADS: &str = "payloads/";
 pub const TEMPORARY: &str = "temporary/";
 
 /// The prefix of the marks of topics that have an endpoint that is still to be asked for its
-/// consent: `validating/{topic}`, empty. Written by manage before the topic's record, listed and
-/// deleted by manage.
+/// consent: `validating/{topic}`, with any text, which is another one after each write. Written by
+/// manage before the topic's record, listed and deleted by manage.
 pub const VALIDATING: &str = "validating/";
 
 /// The key of the mark that the parked deliveries of a subscription are to go out at once.

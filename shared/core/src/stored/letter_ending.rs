@@ -1,9 +1,9 @@
 //! Dead letters that an operator resolves or deletes, while that goes on: one request works for a
 //! few seconds, and manage finishes what its process could not.
 //!
-//! Key `ending/{digest}`, where the digest is of the subscription, the action and the selection, so
-//! that the same is not done twice at once. Version 1; written, read and deleted by manage.
-//! Fixture: `letter-ending-v1.json`.
+//! Key `ending/{digest}`, where the digest is of the subscription, its creation, the action and the
+//! selection, so that the same is not done twice at once. Version 1; written, read and deleted by
+//! manage. Fixture: `letter-ending-v1.json`.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::format::{Format, FormatError};
 use crate::api::ResolveRequest;
-use crate::model::{SubscriptionName, Timestamp, TopicName, hex};
+use crate::model::{Created, Schema, SubscriptionName, Timestamp, TopicName, hex};
 
 /// The prefix of all of them.
 pub const ENDING: &str = "ending/";
@@ -34,6 +34,24 @@ pub enum LetterEnd {
     Delete,
 }
 
+/// A subscription as its dead letters see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LetterReceiver {
+    /// The schema in which it receives events.
+    pub schema: Schema,
+    /// Its creation: letters of others are former ones.
+    pub created: Created,
+}
+
+impl LetterReceiver {
+    /// A subscription that is gone.
+    pub const GONE: Self = Self {
+        schema: Schema::CloudEvents,
+        created: Created::UNKNOWN,
+    };
+}
+
 /// The work of one selection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,6 +62,10 @@ pub struct LetterEnding {
     pub topic: TopicName,
     /// The subscription.
     pub subscription: SubscriptionName,
+    /// The subscription as it was at the request; `None` if it was gone by then. The work stays the
+    /// same whatever becomes of the subscription.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<LetterReceiver>,
     /// What becomes of the letters.
     pub end: LetterEnd,
     /// The request, without a place to go on.
@@ -55,6 +77,10 @@ pub struct LetterEnding {
     /// The key up to which all is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Whether all is done: the object is about to be deleted. A program that does not know this
+    /// member looks once more and finds nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_ended: bool,
 }
 
 impl LetterEnding {
@@ -71,9 +97,13 @@ impl LetterEnding {
             keys: sorted(&self.request.keys),
             ..self.request.clone()
         };
+        let identity = self
+            .receiver
+            .and_then(|receiver| receiver.created.identity());
         let of = (
             self.topic.folded(),
             self.subscription.folded(),
+            identity,
             self.end,
             selection,
         );
@@ -98,6 +128,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::model::{CREATION_ID_BYTES, Creation, CreationId};
 
     const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
 
@@ -106,11 +137,13 @@ mod tests {
             id: "0b8b9c5e".to_owned(),
             topic: TopicName::parse("orders").unwrap(),
             subscription: SubscriptionName::parse("billing").unwrap(),
+            receiver: None,
             end,
             request: serde_json::from_value(request).unwrap(),
             began_at: Timestamp::parse("2026-11-21T10:15:00Z").unwrap(),
             worked_at: Timestamp::parse("2026-11-21T10:15:08Z").unwrap(),
             after: Some("ORDERS/BILLING/2026/11/21/10/a.json".to_owned()),
+            has_ended: false,
         }
     }
 
@@ -123,6 +156,45 @@ mod tests {
             LetterEnding::parse(br#"{"v":2}"#),
             Err(FormatError::Newer(2))
         ));
+    }
+
+    fn receiver(byte: u8) -> LetterReceiver {
+        let creation = Some(Creation {
+            id: CreationId::new([byte; CREATION_ID_BYTES]),
+            at: Some(Timestamp::EPOCH),
+        });
+        LetterReceiver {
+            schema: Schema::Custom,
+            created: Created {
+                topic: creation,
+                subscription: creation,
+                topic_at: Timestamp::EPOCH,
+            },
+        }
+    }
+
+    #[test]
+    fn receiver_and_end_are_kept() {
+        let work = LetterEnding {
+            receiver: Some(receiver(1)),
+            has_ended: true,
+            ..ending(LetterEnd::Resolve, json!({}))
+        };
+        assert_eq!(LetterEnding::parse(&work.render()).unwrap(), work);
+    }
+
+    #[test]
+    fn subscription_created_again_has_other_work() {
+        let key = |receiver| {
+            LetterEnding {
+                receiver,
+                ..ending(LetterEnd::Delete, json!({}))
+            }
+            .key()
+        };
+        assert_eq!(key(Some(receiver(1))), key(Some(receiver(1))));
+        assert_ne!(key(Some(receiver(1))), key(Some(receiver(2))));
+        assert_ne!(key(Some(receiver(1))), key(None));
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Asked {
         let body = html! {
             p.done role="status" {
                 @if answer.in_progress {
-                    "Another request does the same now. It is finished within two minutes."
+                    "Another request does the same now, and goes on until all of it is done."
                 } @else {
                     (number(answer.events)) " dead letters were " (self.end.done) "."
                 }

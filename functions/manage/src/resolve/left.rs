@@ -1,0 +1,147 @@
+//! Dead letters that a process did not end.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use posthaste_core::api::ResolveAnswer;
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
+use posthaste_ports::{Clock, Object, ObjectStore, Ports};
+
+use super::claim::OwnEnding;
+use super::{Stop, Task, WORKING_TIME, Worked, log};
+use crate::answer::ApiError;
+use crate::manage::Manage;
+
+/// Selections that are worked on side by side, so that one customer's does not hold up another's.
+const AT_ONCE: usize = 4;
+
+/// Time after which work that fails is given up, so that it does not stay for ever.
+const GIVEN_UP_AFTER: Duration = Duration::from_hours(24);
+
+/// A turn of one selection.
+enum Turn {
+    /// Of a claim that was found under this key.
+    Found(String),
+    /// Of a claim that this process has, and left at this time the last who worked on it.
+    Taken(Box<OwnEnding>, Timestamp),
+}
+
+impl<P: Ports> Manage<P> {
+    /// Ends dead letters that processes left, a few seconds each in turn, until a time of the
+    /// clock's `monotonic`. What is not done by then is given back: the next look goes on with it.
+    pub(crate) async fn finish_endings(&self, until: Duration) -> Result<(), ApiError> {
+        let place = &self.work.endings_seen;
+        let found = self.marks(layout::ENDING, place, |_| true).await?;
+        let turns: VecDeque<_> = found.into_iter().map(|it| Turn::Found(it.key)).collect();
+        let turns = Mutex::new(turns);
+        let take_turns = || async {
+            loop {
+                let Some(turn) = turns.lock().pop_front() else {
+                    return;
+                };
+                let next = self.take_turn(turn, until).await;
+                turns.lock().extend(next);
+            }
+        };
+        join_all((0..AT_ONCE).map(|_| take_turns())).await;
+        Ok(())
+    }
+
+    /// A turn of one selection; answers the next one if there is more to do.
+    async fn take_turn(&self, turn: Turn, until: Duration) -> Option<Turn> {
+        let key = match &turn {
+            Turn::Found(key) => key.clone(),
+            Turn::Taken(own, _) => own.key.clone(),
+        };
+        let taken = match turn {
+            Turn::Found(_) if self.rest(until).is_zero() => return None,
+            Turn::Found(key) => {
+                self.work.endings_seen.note(&key);
+                self.take_up_left(key).await
+            }
+            Turn::Taken(own, left_at) => Ok(Some((own, left_at))),
+        };
+        let next = match taken {
+            Ok(Some((own, left_at))) => self.go_on(own, left_at, until).await,
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        next.unwrap_or_else(|error| {
+            let problem = error.0.kind.title();
+            tracing::warn!(key, problem, "dead letters not ended; tried again");
+            None
+        })
+    }
+
+    /// Takes up the claim under a key, if its process left it.
+    async fn take_up_left(
+        &self,
+        key: String,
+    ) -> Result<Option<(Box<OwnEnding>, Timestamp)>, ApiError> {
+        let Some(Object { bytes, etag }) = self.state.get(&key).await? else {
+            return Ok(None);
+        };
+        let open = match LetterEnding::parse(&bytes) {
+            Ok(open) if self.is_left(&open) => open,
+            Ok(_) | Err(FormatError::Newer(_)) => return Ok(None),
+            Err(FormatError::Malformed(..)) => {
+                self.state.delete(&key).await?;
+                return Ok(None);
+            }
+        };
+        if open.has_ended {
+            let ending = open;
+            self.close(OwnEnding { key, etag, ending }).await?;
+            return Ok(None);
+        }
+        let left_at = open.worked_at;
+        let taken = self.take_up(key, etag, open).await?;
+        Ok(taken.map(|own| (Box::new(own), left_at)))
+    }
+
+    /// Works for a few seconds, and writes down how far that came.
+    async fn go_on(
+        &self,
+        own: Box<OwnEnding>,
+        left_at: Timestamp,
+        until: Duration,
+    ) -> Result<Option<Turn>, ApiError> {
+        let turn_ends = self.clock.monotonic() + self.rest(until).min(WORKING_TIME);
+        let after = own.ending.after.clone();
+        let worked = match Task::of(&own.ending) {
+            Ok(task) => self.work(&task, after, turn_ends).await,
+            Err(error) => Worked {
+                answer: ResolveAnswer::default(),
+                after,
+                stop: Stop::Failed(error),
+            },
+        };
+        log(&own.ending, &worked);
+        let has_failed = matches!(worked.stop, Stop::Failed(_));
+        if has_failed && self.age(own.ending.began_at) >= GIVEN_UP_AFTER {
+            let LetterEnding { id, topic, .. } = &own.ending;
+            tracing::warn!(
+                id, %topic, subscription = %own.ending.subscription,
+                is_deletion = own.ending.end == LetterEnd::Delete, after = worked.after,
+                "dead letters not ended within a day, given up"
+            );
+            return self.close(*own).await.map(|()| None);
+        }
+        // What is given back counts as left, so that the next look goes on with it at once.
+        let is_given_back = has_failed || self.rest(until).is_zero();
+        let worked_at = if is_given_back {
+            left_at
+        } else {
+            self.clock.now()
+        };
+        let left = self.write_progress(*own, &worked, worked_at).await?;
+        if let Stop::Failed(error) = worked.stop {
+            return Err(error);
+        }
+        let left = left.filter(|_| !is_given_back);
+        Ok(left.map(|own| Turn::Taken(Box::new(own), left_at)))
+    }
+}
