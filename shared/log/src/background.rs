@@ -17,6 +17,12 @@ const WAITING_BYTES_MAX: usize = 4 << 20;
 /// Longest wait for a line of the level ERROR to be written: the process may be about to end.
 const ERROR_WAIT: Duration = Duration::from_millis(200);
 
+/// Time within which a reader that keeps up has a line.
+const SOON: Duration = Duration::from_millis(10);
+
+/// Most lines of the level ERROR in a row that wait for no reader, however slow it was.
+const LEFT_OUT_MAX: u32 = 1023;
+
 /// A stream that a thread of its own writes; clones share it.
 #[derive(Debug, Clone)]
 pub struct Background(Arc<Queue>);
@@ -43,8 +49,36 @@ struct Waiting {
     written: u64,
     /// Number of lines that were dropped since the last word about it.
     dropped: u64,
-    /// True since a wait for the reader took too long, until a line is written.
-    is_stuck: bool,
+    error_waits: ErrorWaits,
+}
+
+/// Which lines of the level ERROR wait for the reader. After each wait that took long twice as many
+/// do not, so that a reader that is slow costs those who log hardly more than one that is stuck.
+#[derive(Debug, Default)]
+struct ErrorWaits {
+    /// Lines that do not wait after the next slow wait.
+    next_left_out: u32,
+    /// Lines that do not wait now.
+    left_out: u32,
+}
+
+impl ErrorWaits {
+    /// Whether the next line waits.
+    fn has_turn(&mut self) -> bool {
+        let has_turn = self.left_out == 0;
+        self.left_out = self.left_out.saturating_sub(1);
+        has_turn
+    }
+
+    /// Notes whether the reader kept up.
+    fn ended(&mut self, was_soon: bool) {
+        self.next_left_out = if was_soon {
+            0
+        } else {
+            (2 * self.next_left_out + 1).min(LEFT_OUT_MAX)
+        };
+        self.left_out = self.next_left_out;
+    }
 }
 
 impl Background {
@@ -72,7 +106,8 @@ impl Background {
 
     /// Waits until all lines are written, or for so long. False if not all are.
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.0.wait(timeout)
+        let last = self.0.waiting().added;
+        self.0.wait(last, timeout)
     }
 }
 
@@ -106,22 +141,29 @@ impl Queue {
         self.added.notify_one();
     }
 
-    fn wait(&self, timeout: Duration) -> bool {
-        let waiting = self.waiting();
-        let last = waiting.added;
+    /// Waits until so many lines are written.
+    fn wait(&self, last: u64, timeout: Duration) -> bool {
         let is_due = |waiting: &mut Waiting| waiting.written < last;
-        let ended = self.written.wait_timeout_while(waiting, timeout, is_due);
-        let (mut waiting, ended) = ended.unwrap_or_else(PoisonError::into_inner);
-        waiting.is_stuck |= ended.timed_out();
+        let ended = self
+            .written
+            .wait_timeout_while(self.waiting(), timeout, is_due);
+        let ended = ended.unwrap_or_else(PoisonError::into_inner).1;
         !ended.timed_out()
     }
 
-    /// Waits for a line that may be the last one, unless the reader is known to be stuck.
+    /// Waits for a line that may be the last one, unless the reader is known to be slow.
     fn wait_for_error(&self) {
-        let is_stuck = self.waiting().is_stuck;
-        if !is_stuck {
-            self.wait(self.error_wait);
+        let mut waiting = self.waiting();
+        if !waiting.error_waits.has_turn() {
+            return;
         }
+        let last = waiting.added;
+        drop(waiting);
+        let was_soon = self.wait(last, SOON.min(self.error_wait));
+        if !was_soon {
+            self.wait(last, self.error_wait.saturating_sub(SOON));
+        }
+        self.waiting().error_waits.ended(was_soon);
     }
 
     /// Writes for as long as the process lives.
@@ -156,7 +198,6 @@ impl Queue {
         let mut waiting = self.waiting();
         waiting.bytes -= bytes;
         waiting.written += 1;
-        waiting.is_stuck = false;
         let has_room = waiting.bytes < WAITING_BYTES_MAX / 2;
         let dropped = if has_room {
             std::mem::take(&mut waiting.dropped)
@@ -256,6 +297,7 @@ mod tests {
         assert_eq!(log.0.waiting().dropped, 7);
         assert!(!log.flush(Duration::ZERO));
         // Known to be stuck: even errors wait no more.
+        log.0.waiting().error_waits.ended(false);
         let mut writer = LineWriter {
             queue: &log.0,
             is_error: true,
@@ -269,6 +311,54 @@ mod tests {
         log.write_line("again");
         assert!(log.flush(PATIENCE));
         assert_eq!(read.try_iter().collect::<Vec<_>>(), [b"again\n"]);
+    }
+
+    /// It takes a line now and then, and others wait: the next error waits for none of them.
+    #[test]
+    fn slow_reader_holds_up_one_error_and_not_the_next() {
+        let (log, allow, read) = stuck();
+        log.0.waiting().error_waits.ended(false);
+        for _ in 0..3 {
+            log.write_line(LINE);
+        }
+        allow.send(()).unwrap();
+        read.recv().unwrap();
+        while log.0.waiting().written == 0 {
+            std::thread::yield_now();
+        }
+        let (written, returned) = channel();
+        let queue = Arc::clone(&log.0);
+        std::thread::spawn(move || {
+            let is_error = true;
+            let queue = &queue;
+            LineWriter { queue, is_error }
+                .write_all(b"error\n")
+                .unwrap();
+            written.send(())
+        });
+        assert_eq!(returned.recv_timeout(PATIENCE / 2), Ok(()));
+        drop(allow);
+        assert!(log.flush(PATIENCE));
+    }
+
+    /// It takes each line, five a second: nearly no error waits for it.
+    #[test]
+    fn reader_that_is_always_slow_holds_up_ever_fewer_errors() {
+        let mut waits = ErrorWaits::default();
+        let mut count = |errors, was_soon| {
+            let waited = (0..errors).filter(|_| {
+                let has_turn = waits.has_turn();
+                if has_turn {
+                    waits.ended(was_soon);
+                }
+                has_turn
+            });
+            waited.count()
+        };
+        // The lines 1, 3, 7 up to 1,023.
+        assert_eq!(count(2_000, false), 10);
+        // The reader is quick again, which the line 2,047 sees.
+        assert_eq!(count(1_100, true), 1_100 - 46);
     }
 
     #[test]
