@@ -7,6 +7,8 @@
 mod convert;
 mod plan;
 
+use std::iter::Peekable;
+
 use posthaste_core::events::Event;
 use posthaste_core::model::{
     INLINE_FAN_OUT_BYTES_MAX, Matched, SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, Topic,
@@ -27,6 +29,10 @@ use crate::send_all::send_all;
 /// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
 /// with all its copies if it is not stored. So nearly every request is sent in one go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
+
+/// Bytes of rendered messages above which the rest of a wave is rendered off the worker: so many take
+/// less than a millisecond.
+const WAVE_BYTES_ON_WORKER: usize = 256 * 1024;
 
 /// Tests of events by filters above which they are made off the worker: so many take some
 /// milliseconds.
@@ -129,37 +135,30 @@ where
         &self,
         messages: impl Iterator<Item = OutgoingMessage> + Send,
     ) -> Result<usize, PortError> {
-        let (mut wave, mut bytes, mut sent) = (Vec::new(), 0, 0);
-        let mut withheld = Vec::new();
-        for message in messages {
-            if bytes >= WAVE_BYTES_PREFERRED {
-                let full = std::mem::take(&mut wave);
-                withheld.push(self.deliveries.withhold(full).await?);
-                bytes = 0;
-            }
-            bytes += message.body.len();
-            wave.push(message);
-            sent += 1;
+        let mut messages = messages.peekable();
+        let first = next_wave(&mut messages);
+        let mut sent = first.messages.len();
+        if messages.peek().is_none() {
+            self.send_one_wave(first).await?;
+            return Ok(sent);
         }
-        if withheld.is_empty() {
-            self.send_one_wave(wave, bytes).await?;
-        } else {
-            withheld.push(self.deliveries.withhold(wave).await?);
+        let mut withheld = vec![self.deliveries.withhold(first.messages).await?];
+        while messages.peek().is_some() {
+            let wave = next_wave(&mut messages);
+            sent += wave.messages.len();
+            withheld.push(self.deliveries.withhold(wave.messages).await?);
         }
-        withheld.into_iter().for_each(Withheld::show);
+        show(withheld);
         Ok(sent)
     }
 
-    async fn send_one_wave(
-        &self,
-        wave: Vec<OutgoingMessage>,
-        bytes: usize,
-    ) -> Result<(), PortError> {
+    async fn send_one_wave(&self, wave: Wave) -> Result<(), PortError> {
+        let Wave { messages, bytes } = wave;
         // One batch is one transaction too.
-        if wave.len() <= SQS_BATCH_ENTRIES_MAX && bytes <= SQS_MESSAGE_BYTES_MAX {
-            return self.send_wave(wave).await;
+        if messages.len() <= SQS_BATCH_ENTRIES_MAX && bytes <= SQS_MESSAGE_BYTES_MAX {
+            return self.send_wave(messages).await;
         }
-        self.deliveries.send_whole(wave).await
+        self.deliveries.send_whole(messages).await
     }
 
     /// Sends the messages wave by wave and answers how many there were. A wave that fails is the
@@ -168,21 +167,125 @@ where
         &self,
         messages: impl Iterator<Item = OutgoingMessage> + Send,
     ) -> Result<usize, PortError> {
-        let (mut wave, mut bytes, mut sent) = (Vec::new(), 0, 0);
-        for message in messages {
-            bytes += message.body.len();
-            wave.push(message);
-            sent += 1;
-            if bytes >= WAVE_BYTES_PREFERRED {
-                self.send_wave(std::mem::take(&mut wave)).await?;
-                bytes = 0;
-            }
+        let mut messages = messages.peekable();
+        let mut sent = 0;
+        while messages.peek().is_some() {
+            let wave = next_wave(&mut messages).messages;
+            sent += wave.len();
+            self.send_wave(wave).await?;
         }
-        self.send_wave(wave).await?;
         Ok(sent)
     }
 
     async fn send_wave(&self, wave: Vec<OutgoingMessage>) -> Result<(), PortError> {
         send_all(self.deliveries, wave).await.into_iter().collect()
+    }
+}
+
+/// Shows many messages in one go: what is dropped in between is deleted.
+fn show(withheld: Vec<Withheld>) {
+    off_the_worker(|| withheld.into_iter().for_each(Withheld::show));
+}
+
+/// Messages that are sent together.
+#[derive(Default)]
+struct Wave {
+    messages: Vec<OutgoingMessage>,
+    /// Bytes of their bodies.
+    bytes: usize,
+}
+
+impl Wave {
+    /// Takes messages until it has so many bytes.
+    fn fill(&mut self, bytes: usize, messages: &mut impl Iterator<Item = OutgoingMessage>) {
+        while self.bytes < bytes {
+            let Some(message) = messages.next() else {
+                return;
+            };
+            self.bytes += message.body.len();
+            self.messages.push(message);
+        }
+    }
+}
+
+/// The next wave of messages, which are rendered as they are taken.
+fn next_wave(messages: &mut Peekable<impl Iterator<Item = OutgoingMessage>>) -> Wave {
+    let mut wave = Wave::default();
+    wave.fill(WAVE_BYTES_ON_WORKER, messages);
+    if wave.bytes >= WAVE_BYTES_ON_WORKER {
+        off_the_worker(|| wave.fill(WAVE_BYTES_PREFERRED, messages));
+    }
+    wave
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use posthaste_ports::Fate;
+
+    use super::*;
+
+    /// Longest wait for what must happen. It only ends a test that fails.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn message(bytes: usize) -> OutgoingMessage {
+        OutgoingMessage {
+            body: Bytes::from(vec![b'x'; bytes]),
+            delay: Duration::ZERO,
+            group: None,
+        }
+    }
+
+    /// A sign that another task of this runtime has run since now.
+    fn another_task() -> Receiver<()> {
+        let (other, ran) = channel();
+        tokio::spawn(async move { other.send(()) });
+        ran
+    }
+
+    /// The only worker goes on with other tasks while many messages are shown.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn messages_are_shown_off_the_worker() {
+        let (shown, fates) = channel();
+        let showing = tokio::spawn(async {
+            let ran = another_task();
+            let withheld = Withheld::new(move |fate| {
+                let has_run = ran.recv_timeout(PATIENCE).is_ok();
+                shown.send((fate, has_run)).unwrap();
+            });
+            show(vec![withheld]);
+        });
+        showing.await.unwrap();
+        assert_eq!(fates.recv().unwrap(), (Fate::Shown, true));
+    }
+
+    #[test]
+    fn waves_are_full_and_none_is_empty() {
+        let mut messages = (0..10)
+            .map(|_| message(WAVE_BYTES_PREFERRED / 4))
+            .peekable();
+        let mut sizes = Vec::new();
+        while messages.peek().is_some() {
+            sizes.push(next_wave(&mut messages).messages.len());
+        }
+        assert_eq!(sizes, [4, 4, 2]);
+    }
+
+    /// The only worker goes on with other tasks while a large wave is rendered.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn large_wave_is_rendered_off_the_worker() {
+        let rendering = tokio::spawn(async {
+            let ran = another_task();
+            let mut messages = (0..3).map(move |number| {
+                let is_late = number == 2;
+                assert!(!is_late || ran.recv_timeout(PATIENCE).is_ok());
+                message(WAVE_BYTES_ON_WORKER / 2)
+            });
+            next_wave(&mut messages.by_ref().peekable()).messages.len()
+        });
+        assert_eq!(rendering.await.unwrap(), 3);
     }
 }

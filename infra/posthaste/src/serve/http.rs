@@ -29,7 +29,7 @@ use posthaste_services::client;
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -39,7 +39,7 @@ use self::limits::ConnectionLimits;
 use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::data_folder::{DataFolder, must_be_kept};
-use super::metrics::Pages;
+use super::metrics::{PageError, Pages};
 
 pub use operators::Operators;
 
@@ -62,6 +62,9 @@ const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
 /// that ends.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
+/// The path under which endpoints consent to events.
+const CONSENT_PATH: &str = "/validate/";
+
 /// Wait that is asked of a request for metrics where too many pages are being read.
 const METRICS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -73,8 +76,9 @@ where
 {
     let show = move || async move {
         match pages.page().await {
-            Some(page) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response(),
-            None => answered(metrics_crowded()),
+            Ok(page) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response(),
+            Err(PageError::Crowded) => answered(metrics_crowded()),
+            Err(PageError::NotRendered) => answered(Problem::new(ProblemKind::Internal)),
         }
     };
     Router::new().route("/metrics", get(show).fallback(method_not_allowed))
@@ -122,15 +126,18 @@ pub struct Front {
 }
 
 impl Front {
-    /// The answer of a function. Those to operators are made by another thread than the workers,
-    /// to their end also where the connection ends before.
+    /// The answer of a function. Those to operators are made by another thread than the workers.
+    /// Where the connection ends before, only what changes something goes on to its end.
     async fn route(&self, request: Request<Body>) -> Response<Body> {
         let is_quick = is_quick(&request);
+        let is_only_read = is_only_read(&request);
         let answer = self.router.clone().oneshot(request);
         if is_quick {
             return never_fails(answer.await);
         }
-        match self.upkeep.spawn(answer).await {
+        let answering = self.upkeep.spawn(answer);
+        let _reading = is_only_read.then(|| Reading(answering.abort_handle()));
+        match answering.await {
             Ok(answered) => never_fails(answered),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
@@ -163,6 +170,20 @@ impl Front {
         }
         response.map(|body| answering::until_sent(body, answering))
     }
+}
+
+/// An answer that is not made to its end where this is dropped before.
+struct Reading(AbortHandle);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Whether a request changes nothing. An endpoint may consent by GET.
+fn is_only_read(request: &Request<Body>) -> bool {
+    request.method().is_safe() && !request.uri().path().starts_with(CONSENT_PATH)
 }
 
 /// Whether a request never takes the processor for long: publishing, health and metrics.

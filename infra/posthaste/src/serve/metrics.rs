@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::BuildError;
 
-pub use page::Pages;
+pub use page::{PageError, Pages};
 pub use series::{SERIES_MAX, Series};
 pub use totals::{Totaled, Totals};
 

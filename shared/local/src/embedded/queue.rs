@@ -179,6 +179,9 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
     }
 }
 
+/// Messages that are shown before others may use the queue again: so many take about a millisecond.
+const SHOWN_AT_ONCE: usize = 1000;
+
 /// The place of a message that is withheld, in its queue.
 #[derive(Debug)]
 struct Place {
@@ -197,17 +200,20 @@ fn withheld(handle: Arc<Handle>, name: QueueName, first: u64, places: Vec<Place>
             Fate::Deleted => numbered.for_each(|(sequence, _)| shared.inbox.delete(sequence)),
             Fate::Shown => {
                 let now = (shared.now)();
-                shared.queue(name).update(now, |index| {
-                    for (sequence, place) in numbered {
-                        let arrived = Arrived {
-                            sequence,
-                            group: &place.group,
-                            due: place.due,
-                            bytes: place.bytes,
-                        };
-                        index.insert(arrived, now.wall);
-                    }
-                });
+                let mut numbered = numbered.peekable();
+                while numbered.peek().is_some() {
+                    shared.queue(name).update(now, |index| {
+                        for (sequence, place) in numbered.by_ref().take(SHOWN_AT_ONCE) {
+                            let arrived = Arrived {
+                                sequence,
+                                group: &place.group,
+                                due: place.due,
+                                bytes: place.bytes,
+                            };
+                            index.insert(arrived, now.wall);
+                        }
+                    });
+                }
             }
         }
     })

@@ -380,3 +380,53 @@ async fn answer_is_refused_once_the_database_left_its_path() {
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
 }
+
+/// An answer that waits, and says what became of it.
+struct SlowAnswer {
+    ended: tokio::sync::mpsc::UnboundedSender<&'static str>,
+    is_done: bool,
+}
+
+impl Drop for SlowAnswer {
+    fn drop(&mut self) {
+        let ended = if self.is_done { "done" } else { "dropped" };
+        // The test that failed is gone.
+        let _ = self.ended.send(ended);
+    }
+}
+
+/// The client leaves while its answer is made.
+#[tokio::test]
+async fn answer_that_only_reads_ends_with_its_connection() {
+    for (method, path, expected) in [
+        (Method::GET, "/topics", "dropped"),
+        (Method::POST, "/topics", "done"),
+        (Method::GET, "/validate/orders/billing/code", "done"),
+    ] {
+        let (ended, mut outcome) = tokio::sync::mpsc::unbounded_channel();
+        let [begun, may_end] = [0; 2].map(|_| Arc::new(tokio::sync::Notify::new()));
+        let (has_begun, gate) = (Arc::clone(&begun), Arc::clone(&may_end));
+        let answer = move || async move {
+            let is_done = false;
+            let mut answer = SlowAnswer { ended, is_done };
+            has_begun.notify_one();
+            gate.notified().await;
+            answer.is_done = true;
+        };
+        let front = Front {
+            router: Router::new().fallback(answer),
+            operators: operators(),
+            data_folder: Arc::default(),
+            upkeep: Handle::current(),
+            limits: ConnectionLimits::default(),
+        };
+        let request = Request::builder().method(&method).uri(path);
+        let request = request.body(Body::empty()).unwrap();
+        let client = tokio::spawn(async move { front.route(request).await });
+        begun.notified().await;
+        client.abort();
+        assert!(client.await.is_err());
+        may_end.notify_one();
+        assert_eq!(outcome.recv().await, Some(expected), "{method} {path}");
+    }
+}

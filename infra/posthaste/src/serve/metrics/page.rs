@@ -23,8 +23,20 @@ use super::series::Series;
 /// Time for which a page is given to all who ask.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
-/// Most pages that are being rendered or sent. A page of 20,000 series has about 20 MB.
+/// Most pages that are being rendered or sent. A page of 20,000 series has about 20 MB. Where all are
+/// being read slowly, those who ask share the latest one.
 const PAGES_MAX: usize = 4;
+
+/// Why there is no page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// Too many are being rendered or read.
+    #[error("too many pages of metrics are being read")]
+    Crowded,
+    /// Rendering it failed, which was logged.
+    #[error("the metrics were not read")]
+    NotRendered,
+}
 
 /// The page, and the series on it.
 pub struct Pages<S, C> {
@@ -39,7 +51,8 @@ pub struct Pages<S, C> {
 #[derive(Debug)]
 struct Page {
     begun: Duration,
-    pieces: OnceCell<Vec<Bytes>>,
+    /// `None` if rendering them failed.
+    pieces: OnceCell<Option<Vec<Bytes>>>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -55,13 +68,16 @@ impl<S: ObjectStore, C: Clock> Pages<S, C> {
         }
     }
 
-    /// The page of this second. `None` if too many others are being rendered or read.
-    pub async fn page(&self) -> Option<Body> {
-        let page = self.take()?;
+    /// The page of this second; an older one where all places are taken by those who read slowly.
+    pub async fn page(&self) -> Result<Body, PageError> {
+        let page = self.take().ok_or(PageError::Crowded)?;
         let rendering = Arc::clone(&page);
-        page.pieces.get_or_init(|| self.render(rendering)).await;
+        let pieces = page.pieces.get_or_init(|| self.render(rendering)).await;
+        if pieces.is_none() {
+            return Err(PageError::NotRendered);
+        }
         let next = 0;
-        Some(Body::new(PageBody { page, next }))
+        Ok(Body::new(PageBody { page, next }))
     }
 
     /// Keeps histograms small, and forgets what is gone where room becomes scarce.
@@ -83,9 +99,11 @@ impl<S: ObjectStore, C: Clock> Pages<S, C> {
         {
             return Some(Arc::clone(page));
         }
-        // Gives its place back, unless somebody reads it.
-        *latest = None;
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        // Nobody reads it, and nobody will.
+        latest.take_if(|page| Arc::strong_count(page) == 1);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return latest.clone().filter(|page| !page.has_failed());
+        };
         let page = Arc::new(Page {
             begun: now,
             pieces: OnceCell::new(),
@@ -97,7 +115,7 @@ impl<S: ObjectStore, C: Clock> Pages<S, C> {
 
     /// Renders a page, which keeps its place for as long as that takes. Series of topics and
     /// subscriptions that are gone are forgotten; while the store does not answer, none are.
-    async fn render(&self, page: Arc<Page>) -> Vec<Bytes> {
+    async fn render(&self, page: Arc<Page>) -> Option<Vec<Bytes>> {
         let (gone, failed) = gone(self.series.shown_owners(), &self.registry).await;
         if let Some(error) = failed {
             tracing::warn!(
@@ -113,7 +131,7 @@ impl<S: ObjectStore, C: Clock> Pages<S, C> {
             let texts: Vec<_> = handles.iter().map(PrometheusHandle::render).collect();
             exposition::merge(&texts)
         };
-        in_background(render).await.unwrap_or_default()
+        in_background(render).await
     }
 }
 
@@ -125,6 +143,13 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
         .ok()
 }
 
+impl Page {
+    /// Whether rendering it failed.
+    fn has_failed(&self) -> bool {
+        self.pieces.get().is_some_and(Option::is_none)
+    }
+}
+
 /// A page that is being sent.
 struct PageBody {
     page: Arc<Page>,
@@ -133,7 +158,7 @@ struct PageBody {
 
 impl PageBody {
     fn rest(&self) -> &[Bytes] {
-        let pieces = self.page.pieces.get().map(Vec::as_slice);
+        let pieces = self.page.pieces.get().and_then(Option::as_ref);
         pieces
             .and_then(|all| all.get(self.next..))
             .unwrap_or_default()

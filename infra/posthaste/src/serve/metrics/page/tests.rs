@@ -194,15 +194,40 @@ async fn page_is_shared_by_all_who_ask_in_the_same_second() {
     );
 }
 
+/// As many clients as there are pages read slowly: all others share the page of the last of them.
 #[tokio::test]
-async fn few_pages_are_kept_for_those_who_read_slowly() {
+async fn slow_readers_leave_the_latest_page_to_others() {
     let world = World::new(SERIES_MAX);
+    world.put("bills", &[]);
     let mut slow = Vec::new();
     for _ in 0..PAGES_MAX {
+        world.count("bills", None);
         slow.push(world.pages.page().await.unwrap());
         world.clock.advance(SHARED_FOR);
     }
-    assert!(world.pages.page().await.is_none());
+    world.count("bills", None);
+    for _ in 0..3 {
+        let page = read(world.pages.page().await.unwrap()).await;
+        let latest = format!(r#"PublishSuccessCount{{topic="bills"}} {PAGES_MAX}"#);
+        assert!(page.contains(&latest), "{page}");
+        world.clock.advance(SHARED_FOR);
+    }
+    assert_eq!(world.pages.places.available_permits(), 0);
     slow.pop();
-    assert!(world.pages.page().await.is_some());
+    let page = read(world.pages.page().await.unwrap()).await;
+    let newest = format!(r#"PublishSuccessCount{{topic="bills"}} {}"#, PAGES_MAX + 1);
+    assert!(page.contains(&newest), "{page}");
+}
+
+/// A fault in rendering is an error for all who asked in that second, and no empty page.
+#[tokio::test]
+async fn page_that_was_not_rendered_is_an_error() {
+    let world = World::new(SERIES_MAX);
+    let page = world.pages.take().unwrap();
+    page.pieces.set(None).unwrap();
+    drop(page);
+    let error = world.pages.page().await.unwrap_err();
+    assert_eq!(error, PageError::NotRendered);
+    world.clock.advance(SHARED_FOR);
+    assert!(world.pages.page().await.is_ok());
 }
