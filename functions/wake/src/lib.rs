@@ -25,7 +25,7 @@ use posthaste_services::{FoundLease, LeaseObject, timeout_at};
 use jobs::clean_up::{clean_up, next_minute};
 use jobs::disabled_notices::send_disabled_notices;
 use jobs::gone::disable_gone_subscriptions;
-use jobs::link_notices::send_link_notices;
+use jobs::link_notices::look_at_links;
 use jobs::release::release;
 use jobs::replays::replay_all;
 use jobs::set_back::SetBack;
@@ -167,7 +167,7 @@ impl<P: Ports> Wake<P> {
         let temporary = Temporary::new(run, walk.begins_after(), awake_since);
         let release = Box::pin(release(run, last, walk, &mut report));
         let others = Box::pin(self.run_others(run, &temporary, last));
-        let link_notices = Box::pin(send_link_notices(run, self.settings.notices_topic.as_ref()));
+        let link_notices = Box::pin(look_at_links(run, self.settings.notices_topic.as_ref()));
         let notices = join3(
             link_notices,
             Box::pin(send_disabled_notices(run)),

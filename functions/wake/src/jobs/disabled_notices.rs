@@ -68,8 +68,9 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
     Ok(())
 }
 
-/// Whether the write that a mark was left for has happened. It has if the subscription has been
-/// disabled since then, or the topic was written later, or is gone.
+/// Whether the write that a mark was left for has happened, as far as the record says: the
+/// subscription is disabled since then, or the topic is gone. A later write says nothing, because it
+/// may have been first, and the one with the mark refused.
 async fn is_written<P: Ports>(run: Run<'_, P>, mark: &DisabledMark) -> Result<bool, PortError> {
     let key = layout::topic(&mark.topic);
     let Some(object) = run.ports.state.get(&key).await? else {
@@ -83,13 +84,38 @@ async fn is_written<P: Ports>(run: Run<'_, P>, mark: &DisabledMark) -> Result<bo
     let status = found.and_then(|(_, settings)| settings.status.as_ref());
     let is_this =
         |status: &StatusView| status.state == StatusState::Disabled && status.since.0 == mark.since;
-    Ok(record.updated_at > mark.since || status.is_some_and(is_this))
+    Ok(record.deleted_at.is_some() || status.is_some_and(is_this))
 }
 
 #[cfg(test)]
 mod tests {
+    use posthaste_testkit::records::{subscription_name, topic_name};
+    use serde_json::json;
+
     use super::*;
-    use crate::testing::Kit;
+    use crate::testing::{Kit, subscription};
+
+    /// The record was written after the mark, and not by its request.
+    #[tokio::test]
+    async fn later_write_of_the_topic_makes_no_disabled_notice() {
+        let kit = Kit::new();
+        let mark = DisabledMark {
+            topic: topic_name("orders"),
+            subscription: subscription_name("billing"),
+            reason: "by operator".to_owned(),
+            since: kit.clock.now(),
+        };
+        let key = layout::telling(&mark.topic, &mark.subscription);
+        kit.store.write(&key, mark.render());
+        kit.clock.advance(Duration::from_secs(1));
+        kit.topic(json!({ "subscriptions": { "billing": subscription(json!({})) } }));
+        let written = is_written(kit.run(), &mark).await.unwrap();
+        send_disabled_notices(kit.run()).await;
+        assert_eq!((written, kit.store.keys(layout::TELLING).len()), (false, 1));
+        kit.clock.advance(WRITE_FOLLOWS_WITHIN);
+        send_disabled_notices(kit.run()).await;
+        assert_eq!(kit.store.keys(layout::TELLING), Vec::<String>::new());
+    }
 
     #[tokio::test]
     async fn a_mark_that_cannot_be_read_is_deleted_and_keeps_no_other() {

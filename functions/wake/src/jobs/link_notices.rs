@@ -11,7 +11,9 @@ mod state_change;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::sync::Arc;
 
+use futures_util::future::join;
 use futures_util::{StreamExt, stream};
 use posthaste_core::circuit::{Shard, is_over};
 use posthaste_core::model::TopicName;
@@ -38,25 +40,34 @@ enum NotifyError {
     Address(#[from] AddressError),
 }
 
-/// Sends the notices, and forgets links of which nothing has to be known any more. The topic
-/// `notices_topic` is notified of every change.
-pub(crate) async fn send_link_notices<P: Ports>(
-    run: Run<'_, P>,
-    notices_topic: Option<&TopicName>,
-) {
-    ended::work(run, "notices of links", notify_all(run, notices_topic)).await;
+/// Sends the notices, and forgets links and subscriptions of which nothing has to be known any more.
+/// The topic `notices_topic` is notified of every change.
+pub(crate) async fn look_at_links<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
+    let look = async {
+        let parts = run.ports.links.all().await?;
+        if !parts.is_empty() {
+            run.note_work();
+        }
+        // Neither waits for the other, or fails with it.
+        let notices = notify_all(run, notices_topic, &parts);
+        let former = forget_former(run, &parts);
+        join(
+            ended::work(run, "notices of links", notices),
+            ended::work(run, "health of former subscriptions", former),
+        )
+        .await;
+        Ok::<_, LinksError>(())
+    };
+    ended::work(run, "state of links", look).await;
 }
 
 async fn notify_all<P: Ports>(
     run: Run<'_, P>,
     notices_topic: Option<&TopicName>,
+    parts: &[(usize, Arc<Shard>)],
 ) -> Result<(), NotifyError> {
     let WakePorts { links, clock, .. } = run.ports;
     let (now, settings) = (clock.now(), links.settings());
-    let parts = links.all().await?;
-    if !parts.is_empty() {
-        run.note_work();
-    }
     let changes = parts
         .iter()
         .flat_map(|(index, shard)| changes(*index, shard, now, settings))
@@ -71,14 +82,13 @@ async fn notify_all<P: Ports>(
         notify_and_mark(run.ports, next).await?;
         rest = later;
     }
-    forget_former(run.ports, &parts).await?;
     for (index, shard) in parts {
         if shard
             .conditions()
             .any(|(_, condition)| is_over(condition, now, settings))
         {
             links
-                .change(index, |shard| shard.tidy(now, settings))
+                .change(*index, |shard| shard.tidy(now, settings))
                 .await?;
         }
     }

@@ -109,10 +109,8 @@ impl<'a, P: Ports> Temporary<'a, P> {
         if !page.is_empty() {
             self.run.note_work();
         }
-        let sweep = |key: String| async move { (self.sweep_key(&key).await, key) };
-        let mut sweeps = stream::iter(page)
-            .map(|object| sweep(object.key))
-            .buffered(TOPICS_AT_ONCE);
+        let sweep = |mark: ObjectMeta| async move { (self.sweep_marked(&mark).await, mark.key) };
+        let mut sweeps = stream::iter(page).map(sweep).buffered(TOPICS_AT_ONCE);
         while let Some((swept, key)) = sweeps.next().await {
             let Some(Swept {
                 topics,
@@ -129,15 +127,16 @@ impl<'a, P: Ports> Temporary<'a, P> {
     }
 
     /// Sweeps one topic; `None` if there is no time to begin any more.
-    async fn sweep_key(&self, key: &str) -> Option<Swept> {
+    async fn sweep_marked(&self, mark: &ObjectMeta) -> Option<Swept> {
         if !self.run.has_time() {
             return None;
         }
+        let key = &mark.key;
         let Some(topic) = layout::temporary_topic(key) else {
             tracing::warn!(%key, "not the name of a topic");
             return Some(Swept::default());
         };
-        let swept = catch_panic(self.topics.sweep(&topic)).await;
+        let swept = catch_panic(self.topics.sweep(&topic, mark.modified_at)).await;
         let error = match &swept {
             Ok(Ok(swept)) => return Some(*swept),
             Ok(Err(error)) => error as &dyn Error,

@@ -4,20 +4,25 @@
 use std::sync::Arc;
 
 use posthaste_core::circuit::{Condition, Shard, Target};
-use posthaste_core::model::{EndpointUrl, Topic};
+use posthaste_core::model::{EndpointUrl, Timestamp, Topic};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LinksError, RegistryError};
 
 use crate::ports::WakePorts;
+use crate::run::Run;
 
-/// Forgets it.
+/// Forgets it, as long as there is time.
 pub(super) async fn forget_former<P: Ports>(
-    ports: &WakePorts<P>,
+    run: Run<'_, P>,
     shards: &[(usize, Arc<Shard>)],
 ) -> Result<(), LinksError> {
+    let ports = run.ports;
     for (index, shard) in shards {
         let mut former = Vec::new();
         for (target, condition) in shard.conditions() {
+            if !run.may_begin() {
+                break;
+            }
             match is_former(ports, &target, condition).await {
                 Ok(true) => former.push(target),
                 Ok(false) => {}
@@ -48,17 +53,19 @@ async fn is_former<P: Ports>(
     let Target::Subscription { topic, .. } = target else {
         return Ok(false);
     };
-    let asked_after = ports.clock.monotonic();
+    let (asked_after, now) = (ports.clock.monotonic(), ports.clock.now());
     let known = ports.registry.topic(topic).await?;
-    if is_there(known.as_deref(), target, condition) {
+    if is_there(known.as_deref(), target, condition, now) {
         return Ok(false);
     }
     let found = ports.registry.topic_asked_after(topic, asked_after).await?;
-    Ok(!is_there(found.as_deref(), target, condition))
+    Ok(!is_there(found.as_deref(), target, condition, now))
 }
 
 /// Whether a topic has the subscription of a target on its link, since before the condition began.
-fn is_there(topic: Option<&Topic>, target: &Target, condition: &Condition) -> bool {
+/// Where the clock was set back since the subscription was created, the times of the two do not say
+/// which came first.
+fn is_there(topic: Option<&Topic>, target: &Target, condition: &Condition, now: Timestamp) -> bool {
     let Target::Subscription { link, name, .. } = target else {
         return true;
     };
@@ -70,5 +77,98 @@ fn is_there(topic: Option<&Topic>, target: &Target, condition: &Condition) -> bo
         .endpoints()
         .map(EndpointUrl::link)
         .any(|it| it == *link)
-        && created_at.is_none_or(|at| condition.since >= at)
+        && created_at.is_none_or(|at| condition.since >= at || now < at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use posthaste_core::attempt::OutcomeName;
+    use posthaste_core::circuit::{Failure, Observation};
+    use posthaste_core::model::{CREATION_ID_BYTES, Creation, CreationId};
+    use posthaste_testkit::records::{subscription_name, topic_name, topic_record, topic_settings};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Kit, subscription};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn target() -> Target {
+        Target::Subscription {
+            link: EndpointUrl::parse("https://a.example/").unwrap().link(),
+            topic: topic_name("orders"),
+            name: subscription_name("Billing"),
+        }
+    }
+
+    /// A kit whose subscription fails since now, and was created at this time.
+    async fn failing(created_at: Timestamp) -> Kit {
+        let kit = Kit::new();
+        let settings = json!({ "subscriptions": { "Billing": subscription(json!({})) } });
+        let mut record = topic_record(
+            topic_name("orders"),
+            topic_settings(settings),
+            Timestamp::EPOCH,
+        );
+        let creation = Creation {
+            id: CreationId::new([2; CREATION_ID_BYTES]),
+            at: Some(created_at),
+        };
+        record
+            .creations
+            .subscriptions
+            .insert(subscription_name("Billing"), creation);
+        kit.store.write("topics/orders.json", record.render());
+        let began = kit.clock.now();
+        let last = Failure {
+            outcome: OutcomeName::Busy,
+            status: Some(503),
+        };
+        let failures = 10;
+        let observation = Observation::Failing {
+            failures,
+            last,
+            began,
+        };
+        let links = &kit.ports.links;
+        links.observe(&[(target(), observation)]).await.unwrap();
+        kit
+    }
+
+    async fn known_after_a_run(kit: &Kit) -> usize {
+        let shards = kit.ports.links.all().await.unwrap();
+        forget_former(kit.run(), &shards).await.unwrap();
+        let shards = kit.ports.links.all().await.unwrap();
+        shards
+            .iter()
+            .map(|(_, shard)| shard.conditions().count())
+            .sum()
+    }
+
+    /// It was created when the clock showed a later time than now.
+    #[tokio::test]
+    async fn clock_that_was_set_back_forgets_no_live_subscription() {
+        let created_at = Kit::new().clock.now() + HOUR;
+        let kit = failing(created_at).await;
+        assert_eq!(known_after_a_run(&kit).await, 1);
+    }
+
+    #[tokio::test]
+    async fn state_from_before_its_creation_is_forgotten() {
+        let created_at = Kit::new().clock.now() + HOUR;
+        let kit = failing(created_at).await;
+        kit.clock.advance(2 * HOUR);
+        assert_eq!(known_after_a_run(&kit).await, 0);
+    }
+
+    #[tokio::test]
+    async fn run_that_is_out_of_time_looks_at_no_topic() {
+        let created_at = Kit::new().clock.now() + HOUR;
+        let kit = failing(created_at).await;
+        kit.clock.advance(2 * HOUR);
+        kit.stop();
+        assert_eq!(known_after_a_run(&kit).await, 1);
+    }
 }

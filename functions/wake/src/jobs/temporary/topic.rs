@@ -5,6 +5,7 @@
 //! other worker changed it since it was read: an entity that is used or written meanwhile stays.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use posthaste_core::api::SubscriptionSettings;
@@ -17,6 +18,10 @@ use posthaste_services::objects;
 use posthaste_services::topics::delete_topic;
 
 use super::waiting::Waiting;
+
+/// Age from which a mark counts as left. manage writes it first, and then what it is for: a request
+/// ends before.
+const MARK_STANDS: Duration = Duration::from_mins(1);
 
 /// Why a topic was not swept; the next run looks again.
 #[derive(Debug, thiserror::Error)]
@@ -57,12 +62,17 @@ pub(super) struct TopicSweep<'a, P: Ports> {
 
 impl<P: Ports> TopicSweep<'_, P> {
     /// Deletes the topic, or subscriptions of it, if they are to go by now. Tidies up after a topic
-    /// that is gone.
-    pub(super) async fn sweep(&self, topic: &TopicName) -> Result<Swept, SweepError> {
-        let Some((record, etag)) = self.read(topic).await? else {
-            return self.forget(topic).await;
-        };
+    /// that is gone, unless its mark is so young that what it is for may yet be written.
+    pub(super) async fn sweep(
+        &self,
+        topic: &TopicName,
+        marked_at: Timestamp,
+    ) -> Result<Swept, SweepError> {
         let now = self.clock.now();
+        let is_left = now.since(marked_at) >= MARK_STANDS;
+        let Some((record, etag)) = self.read(topic).await? else {
+            return self.forget(topic, is_left).await;
+        };
         if record.is_abandoned(now) {
             return self.finish(record, etag, now).await;
         }
@@ -70,7 +80,7 @@ impl<P: Ports> TopicSweep<'_, P> {
             return Ok(Swept::default());
         }
         if !record.is_temporary() {
-            return self.forget(topic).await;
+            return self.forget(topic, is_left).await;
         }
         let doomed = self.doomed(&record, now).await?;
         // What was used between the first look and this one stays.
@@ -225,14 +235,19 @@ impl<P: Ports> TopicSweep<'_, P> {
     }
 
     /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes
-    /// temporary at this moment had its name written before its record, so the name is written
-    /// once more.
-    async fn forget(&self, topic: &TopicName) -> Result<Swept, SweepError> {
+    /// temporary or is deleted at this moment had its name written before its record, so the name
+    /// is written once more.
+    async fn forget(&self, topic: &TopicName, is_left: bool) -> Result<Swept, SweepError> {
+        if !is_left {
+            return Ok(Swept::default());
+        }
         self.delete_notes(topic).await.map_err(SweepError::Store)?;
+        let needs_name =
+            |record: &TopicRecord| record.is_temporary() || record.deleted_at.is_some();
         if self
             .read(topic)
             .await?
-            .is_some_and(|(record, _)| record.is_temporary())
+            .is_some_and(|(record, _)| needs_name(&record))
         {
             let name = layout::temporary(topic);
             let put = self
@@ -258,10 +273,9 @@ impl<P: Ports> TopicSweep<'_, P> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use posthaste_core::stored::ActivityNote;
     use posthaste_testkit::records::{subscription_name, topic_name};
+    use posthaste_testkit::{Faulty, Operation, Plan};
     use serde_json::{Value, json};
 
     use super::*;
@@ -272,6 +286,11 @@ mod tests {
 
     /// Sweeps the topic `orders`; answers the topics and subscriptions that were deleted.
     async fn sweep(kit: &Kit) -> (usize, usize) {
+        sweep_marked(kit, Timestamp::EPOCH).await
+    }
+
+    /// The same where the topic was marked at this time.
+    async fn sweep_marked(kit: &Kit, marked_at: Timestamp) -> (usize, usize) {
         let (store, clock) = (&kit.ports.state, &kit.clock);
         let waiting = Waiting::new(store, None);
         let sweep = TopicSweep::<TestPorts> {
@@ -283,7 +302,7 @@ mod tests {
         let Swept {
             topics,
             subscriptions,
-        } = sweep.sweep(&topic_name("orders")).await.unwrap();
+        } = sweep.sweep(&topic_name("orders"), marked_at).await.unwrap();
         (topics, subscriptions)
     }
 
@@ -355,6 +374,52 @@ mod tests {
         }
     }
 
+    /// manage has marked a topic, and is about to delete it.
+    #[tokio::test]
+    async fn young_mark_is_kept_for_what_follows_it() {
+        let kit = Kit::new();
+        kit.topic(with(json!({})));
+        kit.store.write(NAME, "");
+        let marked_at = kit.clock.now();
+        kit.clock.advance(MARK_STANDS - Duration::from_millis(1));
+        sweep_marked(&kit, marked_at).await;
+        assert_eq!(kit.store.keys(NAME).len(), 1);
+        kit.clock.advance(Duration::from_millis(1));
+        sweep_marked(&kit, marked_at).await;
+        assert_eq!(kit.store.keys(NAME).len(), 0);
+    }
+
+    /// The topic becomes temporary, or is deleted, while its old mark is taken away.
+    #[tokio::test]
+    async fn name_of_a_topic_that_is_deleted_meanwhile_is_written_again() {
+        let kit = Kit::new();
+        kit.topic(with(json!({})));
+        let key = layout::topic(&topic_name("orders"));
+        let record = kit.store.get(&key).await.unwrap().unwrap();
+        let record = TopicRecord::parse(&record.bytes).unwrap();
+        let tombstone = record.tombstone(kit.clock.now()).render();
+        let store = kit.store.clone();
+        let plan = Plan::by(move |effect| {
+            if effect.operation == Operation::Delete && effect.key == NAME {
+                store.write(&layout::topic(&topic_name("orders")), tombstone.clone());
+            }
+            None
+        });
+        let faulty = Faulty::new(kit.store.clone(), "", &plan);
+        let (store, clock) = (&faulty, &kit.clock);
+        kit.store.write(NAME, "");
+        let waiting = Waiting::new(store, None);
+        let sweep = TopicSweep::<TestPorts> {
+            store,
+            clock,
+            waiting,
+            awake_since: None,
+        };
+        let topic = topic_name("orders");
+        sweep.sweep(&topic, Timestamp::EPOCH).await.unwrap();
+        assert_eq!(kit.store.keys(NAME).len(), 1);
+    }
+
     #[tokio::test]
     async fn a_record_that_cannot_be_read_is_left() {
         let kit = Kit::new();
@@ -367,7 +432,7 @@ mod tests {
             waiting,
             awake_since: None,
         };
-        let swept = sweep.sweep(&topic_name("orders")).await;
+        let swept = sweep.sweep(&topic_name("orders"), Timestamp::EPOCH).await;
         assert!(matches!(swept, Err(SweepError::Record(_))), "{swept:?}");
     }
 }
