@@ -22,6 +22,15 @@ class Words(unittest.TestCase):
                 found += [f"{page.name}:{number}: {word}" for word in STUMBLING.findall(line)]
         self.assertEqual(found, [])
 
+    def test_pip_installs_into_virtual_environments(self):
+        """Debian 12, among others, refuses `pip install` elsewhere."""
+        bare = []
+        for page in pages.pages("*.md"):
+            before, pip, _ = page.text.partition("pip install")
+            if pip and page.name != "CHANGELOG.md" and not re.search(r"virtual\s+environment|-m venv", before):
+                bare.append(page.name)
+        self.assertEqual(bare, [])
+
     def test_sentences_are_short_on_average(self):
         lengths = {page.name: [len(words) for words in page.sentences()] for page in pages.user_pages()}
         every = [length for page in lengths.values() for length in page]

@@ -14,7 +14,7 @@ KEY = "a key of an installation that goes"
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 
 
-# Where infra/localstack/up puts the template that it deploys.
+# Where infra/emulator/up puts the template that it deploys.
 CODE_BUCKET, TEMPLATE = "posthaste-code", "template.json"
 
 

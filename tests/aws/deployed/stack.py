@@ -1,4 +1,4 @@
-"""The template deployed on an emulator by `infra/localstack/up`, and the programs that a user would turn on
+"""The template deployed on an emulator by `infra/emulator/up`, and the programs that a user would turn on
 it."""
 
 import json
@@ -11,7 +11,7 @@ import tempfile
 import boto3
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-LOCALSTACK = ROOT / "infra" / "localstack"
+EMULATOR = ROOT / "infra" / "emulator"
 
 # Building nothing, `up` takes a few seconds; this is for a machine that is busy with something else.
 UP_SECS_MAX = 300
@@ -56,7 +56,7 @@ class Stack:
         return self
 
     def __exit__(self, *_):
-        subprocess.run([LOCALSTACK / "down", *self.options], check=True)
+        subprocess.run([EMULATOR / "down", *self.options], check=True)
         left = self.processes()
         self.folder.cleanup()
         if left:
@@ -65,7 +65,7 @@ class Stack:
     def up(self, *more, stderr=None):
         """Runs `up`."""
         arguments = [*self.options, "--port", "0", "--binaries", os.environ["POSTHASTE_FUNCTIONS"], *more]
-        command = [LOCALSTACK / "up", *arguments]
+        command = [EMULATOR / "up", *arguments]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=UP_SECS_MAX)
 
     def processes(self):
@@ -113,6 +113,10 @@ class Stack:
         """Runs the program, which must succeed, and answers its JSON. It finds the stack as a user's shell
         does."""
         return json.loads(self.run([os.environ["POSTHASTE_BIN"], *arguments, "--json"], text=text))
+
+    def aws_folder(self):
+        """Where the AWS CLI is, version 1."""
+        return AWS.parent
 
     def aws(self, *arguments):
         """Runs the AWS CLI, which must succeed, and answers what it printed."""

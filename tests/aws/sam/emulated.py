@@ -8,7 +8,7 @@ import boto3
 
 from checkout import ROOT
 
-sys.path.append(str(ROOT / "infra" / "localstack"))
+sys.path.append(str(ROOT / "infra" / "emulator"))
 
 import emulator  # noqa: E402
 

@@ -16,7 +16,7 @@ import emulated
 import page
 from checkout import ROOT
 
-sys.path += [str(ROOT / "infra" / "localstack"), str(ROOT / "tests" / "aws" / "deployed")]
+sys.path += [str(ROOT / "infra" / "emulator"), str(ROOT / "tests" / "aws" / "deployed")]
 
 import case  # noqa: E402
 import sink  # noqa: E402
@@ -140,7 +140,8 @@ def main():
         folder, stubs = base / "posthaste", base / "stubs"
         stubs.mkdir()
         # The tools are installed already. Everything else is the real one.
-        shutil.copy(pathlib.Path(__file__).with_name("stubs") / "pip", stubs)
+        for name in ("pip", "python3"):
+            shutil.copy(pathlib.Path(__file__).with_name("stubs") / name, stubs)
         timed("git clone", lambda: clone(folder))
         before, build, deploy = commands()
         timed("sam build", lambda: shell(build, folder, {}))

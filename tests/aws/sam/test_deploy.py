@@ -66,6 +66,17 @@ class Deploy(unittest.TestCase):
             with self.subTest(level=level):
                 self.assertEqual((len(self.alarms()), len(self.alarms_of_the_dashboard())), (count, count))
 
+    def test_labels_of_the_dashboard_are_filled_in_by_cloudwatch(self):
+        """A label such as `dropped ${PROP('Dim.reason')}` has to get there as it is."""
+        metrics = [
+            metric[-1] for properties in self.widgets() for metric in properties.get("metrics", [])
+            if isinstance(metric[-1], dict)
+        ]
+        labels = [metric["label"] for metric in metrics if "PROP" in metric["label"] or "$" in metric["label"]]
+        variable = re.compile(r"[a-z -]*\$\{PROP\('Dim\.(reason|resource|tier|function)'\)\}")
+        self.assertEqual(len(labels), 8)
+        self.assertEqual([label for label in labels if not variable.fullmatch(label)], [])
+
     def test_the_pager_rings_while_an_essential_alarm_is_on(self):
         # The emulator's CloudFormation knows no composite alarms, and its CloudWatch does.
         cloudwatch = self.client("cloudwatch")
@@ -91,11 +102,14 @@ class Deploy(unittest.TestCase):
         return [alarm for page in pages for alarm in page["MetricAlarms"]]
 
     def alarms_of_the_dashboard(self):
+        return [arn for properties in self.widgets() for arn in properties.get("alarms", [])]
+
+    def widgets(self):
+        """What the dashboard shows, widget by widget."""
         cloudwatch = self.client("cloudwatch")
         [one] = cloudwatch.list_dashboards(DashboardNamePrefix=STACK)["DashboardEntries"]
         body = cloudwatch.get_dashboard(DashboardName=one["DashboardName"])["DashboardBody"]
-        widgets = (widget["properties"] for widget in json.loads(body)["widgets"])
-        return [arn for properties in widgets for arn in properties.get("alarms", [])]
+        return [widget["properties"] for widget in json.loads(body)["widgets"]]
 
     def test_later_deployments_keep_what_they_do_not_name(self):
         before = self.variables("ManageFunction")
@@ -112,7 +126,7 @@ class Deploy(unittest.TestCase):
         self.assertEqual(after["PublishFunction"]["MemorySize"], 512)
 
     def test_samconfig_has_no_environment_that_is_not_tried_here(self):
-        # The way onto an emulator that delivers is infra/localstack/up, which tests/aws/deployed tries.
+        # The way onto an emulator that delivers is infra/emulator/up, which tests/aws/deployed tries.
         written = tomllib.loads((ROOT / "samconfig.toml").read_text())
         self.assertEqual(written.keys(), {"version", "default"})
 

@@ -10,7 +10,7 @@ import folder
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="infra/localstack/down",
+        prog="infra/emulator/down",
         description="Stops the emulator that `up` started, and the functions on it.",
     )
     folder.add_option(parser)
@@ -24,5 +24,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except emulator.Trouble as trouble:
+    except (emulator.Trouble, OSError) as trouble:
         sys.exit(f"down: {trouble}")

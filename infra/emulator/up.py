@@ -5,10 +5,9 @@ import hashlib
 import pathlib
 import secrets
 import signal
-import subprocess
 import sys
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 import deploy
 import emulator
@@ -25,10 +24,11 @@ ADMIN_KEY = "AdminKeySha256"
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="infra/localstack/up", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(prog="infra/emulator/up", description=DESCRIPTION)
     folder.add_option(parser)
     parser.add_argument(
-        "--port", type=int, default=4566, help="the emulator's port (default: 4566; 0: a free one)"
+        "--port", type=port, default=4566, metavar="PORT",
+        help="the emulator's port (default: 4566; 0: a free one)",
     )
     parser.add_argument("--stack", default="posthaste", help="the stack's name (default: posthaste)")
     parser.add_argument(
@@ -55,7 +55,14 @@ NEXT_STEPS = """
 next, in {repository}:
   cargo build --release --bin posthaste && export PATH="$PWD/target/release:$PATH"    # the command `posthaste`
   posthaste apply -f samples/orders.yaml                  # the topic `orders`; its endpoint is 127.0.0.1:9000
-  posthaste publish orders --file samples/cloudevents/order-paid.json"""
+  posthaste publish orders --file samples/cloudevents/order-paid.json
+  aws sqs list-queues --endpoint-url "$AWS_ENDPOINT_URL"  # for SQS, AWS CLI 1 ignores the variable"""
+
+
+def port(text):
+    if not (text.isdecimal() and int(text) < 65_536):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number up to 65535, 0 for a free one")
+    return int(text)
 
 
 def parameter(text):
@@ -78,10 +85,14 @@ def tell(text):
 
 
 def programs(options):
+    """The programs, each of which runs on this machine."""
     if options.binaries:
-        return {name: options.binaries / name for name in package.PROGRAMS}
-    tell(f"building the functions (cargo, profile {options.profile})")
-    return package.build(options.profile)
+        found = {name: options.binaries.resolve() / name for name in package.PROGRAMS}
+    else:
+        tell(f"building the functions (cargo, profile {options.profile})")
+        found = package.build(options.profile)
+    package.check(found)
+    return found
 
 
 def deployed(cloud, options, binaries):
@@ -109,7 +120,7 @@ def deployed(cloud, options, binaries):
     return {**stack, "publishUrl": publish, "manageUrl": manage, "environment": environment}
 
 
-def show(stack):
+def show(stack, log):
     """What people want to know on standard error, which `eval` leaves alone, and what shells want on standard
     output."""
     tell(f"publish URL          {stack['publishUrl']}")
@@ -117,6 +128,7 @@ def show(stack):
     tell(f"state bucket         s3://{stack['outputs']['StateBucketName']}")
     tell(f"log bucket           s3://{stack['outputs']['LogBucketName']}")
     tell(f"dead-letter bucket   s3://{stack['outputs']['DeadLetterBucketName']}")
+    tell(f"the emulator's log   {log}")
     tell(NEXT_STEPS.format(repository=pathlib.Path(__file__).resolve().parents[2]))
     print(folder.exports(stack), end="")
 
@@ -130,6 +142,8 @@ def main():
         raise emulator.Trouble(
             f"already running on port {running['port']} (in {options.folder}); stop it with down"
         )
+    # Asked before a build of minutes, and again when the emulator starts.
+    emulator.free_port(options.port)
     binaries = programs(options)
     # An interrupt, a SIGTERM or any other trouble: nothing half made stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -141,12 +155,16 @@ def main():
         folder.write(options.folder, stack)
     except BaseException:
         machine.stop()
+        if machine.log.exists():
+            tell(f"the emulator's log   {machine.log}")
         raise
-    show(stack)
+    show(stack, machine.log)
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (emulator.Trouble, subprocess.CalledProcessError, ClientError) as trouble:
+    except (emulator.Trouble, OSError, BotoCoreError, ClientError) as trouble:
         sys.exit(f"up: {trouble}")
+    except KeyboardInterrupt:
+        sys.exit("up: interrupted; nothing that it started is left")

@@ -135,7 +135,7 @@ def free_port(wanted):
             listener.bind(("127.0.0.1", wanted))
         except OSError as error:
             raise Trouble(
-                f"port {wanted} is not free ({error.strerror}); choose another with --port"
+                f"port {wanted} is not free ({error.strerror}); choose another with --port, 0 for any"
             ) from error
         return listener.getsockname()[1]
 

@@ -11,13 +11,13 @@ import package
 
 def default():
     target = os.environ.get("CARGO_TARGET_DIR") or package.ROOT / "target"
-    return pathlib.Path(target) / "localstack"
+    return pathlib.Path(target) / "emulator"
 
 
 def add_option(parser):
     parser.add_argument(
         "--dir", type=pathlib.Path, default=default(), dest="folder", metavar="DIR",
-        help="where its process id, log and data are (default: target/localstack)",
+        help="where its process id, log and data are (default: target/emulator)",
     )
 
 
