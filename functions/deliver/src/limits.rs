@@ -32,9 +32,9 @@ pub struct DeliverSettings {
     pub requests_max: usize,
     /// Most requests that go on after their timeout, in all. Each holds a connection.
     pub late_answers_max: usize,
-    /// Requests open at once to one link while few wait for it.
+    /// Requests of one subscription that are open at once while few wait for it.
     pub requests_per_link_start: usize,
-    /// The number of requests that wait for a link for each further one that may be open.
+    /// The number of requests that wait for a subscription for each further one that may be open.
     pub waiting_per_connection: usize,
     /// Most requests open at once to one link however many wait, so that a slow one cannot take
     /// all. A quarter of them is kept for subscriptions that have none open.

@@ -22,7 +22,7 @@ use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE, WAKE_SIGNAL, W
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::{FoundLease, LeaseObject, timeout_at};
 
-use jobs::clean_up::{clean_up, next_minute};
+use jobs::clean_up::{DeadLetterWalk, clean_up, clean_up_dead_letters, next_minute};
 use jobs::disabled_notices::send_disabled_notices;
 use jobs::gone::disable_gone_subscriptions;
 use jobs::link_notices::look_at_links;
@@ -51,6 +51,8 @@ pub struct WakeSettings {
     /// The topic whose subscribers are notified of links that are down or up again, beside those
     /// that topics name.
     pub notices_topic: Option<TopicName>,
+    /// How long dead letters are kept; `None`: forever. On AWS the bucket's lifecycle decides.
+    pub dead_letter_retention: Option<Duration>,
 }
 
 /// The function.
@@ -59,6 +61,7 @@ pub struct Wake<P: Ports> {
     deletes_payloads: bool,
     settings: WakeSettings,
     is_stopped: AtomicBool,
+    dead_letter_walk: DeadLetterWalk,
 }
 
 impl<P: Ports> Wake<P> {
@@ -70,6 +73,7 @@ impl<P: Ports> Wake<P> {
             deletes_payloads: true,
             settings,
             is_stopped: AtomicBool::new(false),
+            dead_letter_walk: DeadLetterWalk::default(),
         }
     }
 
@@ -180,7 +184,8 @@ impl<P: Ports> Wake<P> {
         let is_idle = run.was_idle() && matches!(ended, Some(Ok(())));
         let next_due = [
             report.next_due,
-            self.deletes_payloads.then(|| next_minute(began)),
+            self.deletes_payloads
+                .then(|| next_minute(began, self.settings.dead_letter_retention.is_some())),
         ];
         let next_due = next_due.into_iter().flatten().min();
         let rest_until = is_idle.then(|| rest::rest_until(began, next_due));
@@ -208,6 +213,9 @@ impl<P: Ports> Wake<P> {
         replay_all(run).await;
         if self.deletes_payloads {
             clean_up(run).await;
+            if let Some(kept) = self.settings.dead_letter_retention {
+                clean_up_dead_letters(run, &self.dead_letter_walk, kept).await;
+            }
         }
         swept
     }

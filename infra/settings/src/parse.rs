@@ -9,7 +9,10 @@ use ipnet::IpNet;
 use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
-use posthaste_core::model::{DeliveryLogMode, KeyDigest, LOG_RETENTION_MAX, LOG_RETENTION_MIN};
+use posthaste_core::model::{
+    DEAD_LETTER_RETENTION_MAX, DEAD_LETTER_RETENTION_MIN, DeliveryLogMode, KeyDigest,
+    LOG_RETENTION_MAX, LOG_RETENTION_MIN,
+};
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
 use serde::de::DeserializeOwned;
@@ -57,6 +60,11 @@ struct NotANetwork;
 #[derive(Debug, thiserror::Error)]
 #[error("expected at least an hour (PT1H) and at most ten years (P3650D)")]
 struct NotARetention;
+
+/// Error of a length of time for which dead letters cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("expected at least an hour (PT1H) and at most a hundred years (P36500D)")]
+struct NotADeadLetterRetention;
 
 /// Error of a text that is not the size of a delivery log.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +176,16 @@ pub(crate) fn log_retention(text: &str) -> Result<Duration, Refusal> {
         Ok(retention)
     } else {
         Err(NotARetention.into())
+    }
+}
+
+/// A time for which dead letters are kept.
+pub(crate) fn dead_letter_retention(text: &str) -> Result<Duration, Refusal> {
+    let retention = parse_duration(text)?;
+    if (DEAD_LETTER_RETENTION_MIN..=DEAD_LETTER_RETENTION_MAX).contains(&retention) {
+        Ok(retention)
+    } else {
+        Err(NotADeadLetterRetention.into())
     }
 }
 

@@ -186,14 +186,15 @@ table! {
         None;
     REQUESTS_PER_LINK_START: u16 = parsed,
         Some(ServeOption::new("requests-per-link-start", "POSTHASTE_REQUESTS_PER_LINK_START", "NUMBER",
-            "Requests that are open at once to one scheme, host and port while few wait for it.")
+            "Requests that one subscription has open at once while few wait for it.")
             .under(DELIVERY)
             .form(COUNT).default("10").more("Not more than the most.")),
         Some(Variable::new("REQUESTS_PER_LINK_START", LAMBDA_REQUESTS, &[Deliver])
             .default("10").parameter("RequestsPerLinkStart"));
     WAITING_PER_CONNECTION: u16 = parsed,
         Some(ServeOption::new("waiting-per-connection", "POSTHASTE_WAITING_PER_CONNECTION", "NUMBER",
-            "For every NUMBER of requests that wait for one scheme, host and port, one more is open at once.")
+            "For every NUMBER of requests that wait for one subscription, it has one more open at once, up to \
+             three quarters of the most.")
             .under(DELIVERY)
             .form(COUNT).default("20")),
         Some(Variable::new("WAITING_PER_CONNECTION", LAMBDA_WAITING, &[Deliver])
@@ -235,6 +236,12 @@ table! {
         Some(Variable::new("WEBHOOK_ORIGIN", Form::Text("a host name such as hooks.example.com"),
             &[Deliver, Manage])
             .optional().parameter("WebhookOrigin"));
+    DEAD_LETTER_RETENTION: Duration = parse::dead_letter_retention,
+        Some(ServeOption::new("dead-letter-retention", "POSTHASTE_DEAD_LETTER_RETENTION", "DURATION",
+            "How long dead letters are kept: at least an hour. They are looked at once an hour \
+             [default: forever].")
+            .under(DELIVERY)),
+        None;
     DELIVERY_LOG: DeliveryLogMode = parse::delivery_log_mode,
         Some(ServeOption::new("delivery-log", "POSTHASTE_DELIVERY_LOG", "MODE",
             "How much the delivery log keeps of topics that do not set `deliveryLog`.")
@@ -400,6 +407,7 @@ pub fn record_settings(values: &mut impl Values, base: RecordSettings) -> Record
 pub fn wake_settings(values: &mut impl Values) -> WakeSettings {
     WakeSettings {
         notices_topic: values.get(&NOTICES_TOPIC),
+        dead_letter_retention: values.get(&DEAD_LETTER_RETENTION),
     }
 }
 

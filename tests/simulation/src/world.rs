@@ -135,6 +135,7 @@ impl World {
         Self {
             wake: self.wake.with(WakeSettings {
                 notices_topic: TopicName::parse("ops").ok(),
+                ..WakeSettings::default()
             }),
             ..self
         }

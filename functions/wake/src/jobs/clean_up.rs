@@ -1,9 +1,11 @@
 //! Deletion of objects in the state bucket whose time is over. On AWS lifecycle rules of the bucket
 //! do the same instead.
 
+mod dead_letters;
 mod kinds;
 
 use std::error::Error;
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use posthaste_core::model::Timestamp;
@@ -11,6 +13,7 @@ use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 
 use crate::run::Run;
+pub(crate) use dead_letters::DeadLetterWalk;
 use kinds::{KINDS, Kind};
 
 /// Objects deleted at once.
@@ -19,13 +22,13 @@ const DELETES_AT_ONCE: usize = 64;
 /// Each kind is looked for once an hour: objects are kept for a day or longer.
 const MINUTES_BETWEEN: u64 = 60;
 
-/// The next minute in which a kind is looked for.
-pub(crate) fn next_minute(now: Timestamp) -> u64 {
+/// The next minute in which a kind is looked for, dead letters only if some may be deleted.
+pub(crate) fn next_minute(now: Timestamp, deletes_dead_letters: bool) -> u64 {
     let later = (1..=MINUTES_BETWEEN).map(|minutes| now.minute() + minutes);
     let is_due = |minute: &u64| {
-        KINDS
-            .iter()
-            .any(|kind| minute % MINUTES_BETWEEN == kind.minute)
+        let of_hour = minute % MINUTES_BETWEEN;
+        KINDS.iter().any(|kind| of_hour == kind.minute)
+            || deletes_dead_letters && of_hour == dead_letters::MINUTE
     };
     later.into_iter().find(is_due).unwrap_or(now.minute())
 }
@@ -38,21 +41,38 @@ pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
         .iter()
         .filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute)
     {
-        let name = kind.name;
-        match run.in_time(delete_old(run, kind, now)).await {
-            Some(Ok(0)) => {}
-            Some(Ok(deleted)) => {
-                tracing::info!(kind = name, objects = deleted, "old objects deleted");
-            }
-            Some(Err(error)) => {
-                tracing::warn!(
-                    kind = name,
-                    error = &error as &dyn Error,
-                    "old objects not deleted"
-                );
-            }
-            None => tracing::warn!(kind = name, "old objects not deleted in time"),
+        log_deleted(kind.name, run.in_time(delete_old(run, kind, now)).await);
+    }
+}
+
+/// Deletes dead letters that were kept for this long, in the minute of the hour that is theirs.
+pub(crate) async fn clean_up_dead_letters<P: Ports>(
+    run: Run<'_, P>,
+    walk: &DeadLetterWalk,
+    kept: Duration,
+) {
+    let now = run.ports.clock.now();
+    if now.minute() % MINUTES_BETWEEN == dead_letters::MINUTE {
+        let deleted = run.in_time(dead_letters::delete_old(run, walk, kept, now));
+        log_deleted("dead letters", deleted.await);
+    }
+}
+
+/// Logs what came of one kind; `None` where it was not done in time.
+fn log_deleted(name: &'static str, deleted: Option<Result<usize, PortError>>) {
+    match deleted {
+        Some(Ok(0)) => {}
+        Some(Ok(deleted)) => {
+            tracing::info!(kind = name, objects = deleted, "old objects deleted");
         }
+        Some(Err(error)) => {
+            tracing::warn!(
+                kind = name,
+                error = &error as &dyn Error,
+                "old objects not deleted"
+            );
+        }
+        None => tracing::warn!(kind = name, "old objects not deleted in time"),
     }
 }
 
@@ -111,14 +131,13 @@ async fn delete_one(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use posthaste_core::stored::{IdempotencyRecord, RequestDigest, layout};
 
     use super::*;
     use crate::testing::Kit;
 
     const YEAR: Duration = Duration::from_hours(365 * 24);
+    const DAY: Duration = Duration::from_hours(24);
 
     /// A kit in which it is this minute past five, and the time a year ago.
     fn at(minute: u64) -> (Kit, Timestamp) {
@@ -161,6 +180,62 @@ mod tests {
             .write_at(&format!("{}a", layout::IDEMPOTENCY), claimed.render(), old);
         clean_up(kit.run()).await;
         assert_eq!(kit.store.keys(layout::IDEMPOTENCY).len(), 1);
+    }
+
+    /// Dead letters that were written so long ago, in a bucket whose pages have three of them.
+    fn with_dead_letters(minute: u64, ages: &[Duration]) -> Kit {
+        let (kit, _) = at(minute);
+        for (nth, age) in ages.iter().enumerate() {
+            let age_ms = u64::try_from(age.as_millis()).unwrap();
+            let written = Timestamp::from_millis(kit.clock.now().as_millis() - age_ms);
+            let key = format!("ORDERS/BILLING/2026/3/7/4/{nth}.json");
+            kit.store.write_at(&key, "", written);
+        }
+        kit
+    }
+
+    fn dead_letters_left(kit: &Kit) -> usize {
+        kit.store.keys("ORDERS/").len()
+    }
+
+    #[tokio::test]
+    async fn dead_letters_go_when_they_are_older_than_they_are_kept() {
+        let second = Duration::from_secs(1);
+        let ages = [YEAR, second, DAY, DAY - second, YEAR, DAY + second, YEAR];
+        let check = async |minute, expected| {
+            let kit = with_dead_letters(minute, &ages);
+            clean_up_dead_letters(kit.run(), &DeadLetterWalk::default(), DAY).await;
+            assert_eq!(dead_letters_left(&kit), expected, "{minute}");
+        };
+        check(45, 2).await;
+        check(44, ages.len()).await;
+        check(0, ages.len()).await;
+    }
+
+    #[tokio::test]
+    async fn a_walk_over_dead_letters_goes_on_where_the_last_run_ended() {
+        let kit = with_dead_letters(45, &[YEAR; 7]);
+        let walk = DeadLetterWalk::after("ORDERS/BILLING/2026/3/7/4/2.json");
+        let run = kit.run();
+        kit.clock.advance(Duration::from_secs(42));
+        clean_up_dead_letters(run, &walk, DAY).await;
+        assert_eq!(dead_letters_left(&kit), 7, "without time");
+        clean_up_dead_letters(kit.run(), &walk, DAY).await;
+        assert_eq!(dead_letters_left(&kit), 3, "those before");
+        clean_up_dead_letters(kit.run(), &walk, DAY).await;
+        assert_eq!(dead_letters_left(&kit), 0, "from the first again");
+    }
+
+    #[test]
+    fn a_run_is_due_for_dead_letters_only_if_some_may_be_deleted() {
+        let kit = Kit::new();
+        let now = kit.clock.now();
+        let hour = now.minute() - 5;
+        assert_eq!(next_minute(now, false), hour + 30);
+        kit.clock.advance(Duration::from_mins(30));
+        let later = kit.clock.now();
+        assert_eq!(next_minute(later, true), hour + 45);
+        assert_eq!(next_minute(later, false), hour + 60);
     }
 
     #[tokio::test]

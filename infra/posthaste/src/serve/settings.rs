@@ -182,6 +182,7 @@ mod tests {
             "--allow-endpoints=10.0.0.0/8",
             "--notices-topic=ops",
             "--delivery-log=attempts",
+            "--dead-letter-retention=P30D",
             "--delivery-log-retention=P1D",
             "--delivery-log-max=20GB",
             "--public-url=https://hooks.example.com",
@@ -202,6 +203,8 @@ mod tests {
         let modes = [settings.deliver.delivery_log, settings.manage.log.mode];
         assert_eq!(modes, [DeliveryLogMode::Attempts; 2]);
         assert_eq!(settings.record.retention, Some(Duration::from_hours(24)));
+        let month = Duration::from_hours(30 * 24);
+        assert_eq!(settings.wake.dead_letter_retention, Some(month));
         assert_eq!(settings.record.size_max, Some(LogSize::Bytes(20 << 30)));
         assert_eq!(
             [settings.deliver.origin, settings.manage.origin],
@@ -213,6 +216,17 @@ mod tests {
         );
         assert_eq!(settings.connections.requests_max, 70_000);
         assert_eq!(settings.drain_timeout, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn dead_letters_are_kept_for_an_hour_to_a_hundred_years() {
+        for bad in ["PT59M", "P36501D", "0", "never"] {
+            let message = settings(&[&format!("--dead-letter-retention={bad}")]).unwrap_err();
+            assert!(message.contains("--dead-letter-retention"), "{message}");
+        }
+        assert!(settings(&["--dead-letter-retention=PT1H"]).is_ok());
+        let forever = settings(&[]).unwrap().wake.dead_letter_retention;
+        assert_eq!(forever, None);
     }
 
     fn deliver(options: &[&str]) -> Result<[usize; 3], String> {

@@ -329,6 +329,13 @@ pub const DEAD_LETTER_DELAY_DEFAULT: Duration = Duration::from_mins(5);
 /// Longest such time: what SQS can delay.
 pub const DEAD_LETTER_DELAY_MAX: Duration = SQS_DELAY_MAX;
 
+/// Shortest time for which the embedded store may keep dead letters: they are looked at once an
+/// hour.
+pub const DEAD_LETTER_RETENTION_MIN: Duration = Duration::from_hours(1);
+
+/// Longest such time, that of `DeadLetterRetentionDays` on AWS.
+pub const DEAD_LETTER_RETENTION_MAX: Duration = Duration::from_hours(36_500 * 24);
+
 /// Largest dead-letter object that is gathered from more than one message, in bytes. In base64,
 /// which takes a third more, it still fits into the 6 MB in which a Lambda function answers, so
 /// that manage can show every object.
