@@ -81,7 +81,7 @@ impl Received {
     }
 
     /// Adds the part of a piece that there is room for, and answers whether that was all of it.
-    fn push(&mut self, mut piece: Bytes) -> bool {
+    pub(crate) fn push(&mut self, mut piece: Bytes) -> bool {
         let room = RESPONSE_BODY_BYTES_MAX - self.len();
         let fits = piece.len() <= room;
         piece.truncate(room);

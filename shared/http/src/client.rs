@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use futures_util::future::{Either, select};
-use http::Response;
+use futures_util::future::{Either, FutureExt, select};
+use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{AddressPolicy, Link};
@@ -17,15 +17,16 @@ use posthaste_ports::{
 use tokio_rustls::TlsConnector;
 
 use crate::body::{Received, SlicesBody};
-use crate::connection::{Connection, Exchange, Moment};
+use crate::connection::{Connection, Exchange, HeadError, Moment};
 use crate::dial::{dial, in_turn};
 use crate::failure::failure_of;
+use crate::framing;
 use crate::names::NameLookup;
 use crate::names::cache::NameCache;
 use crate::names::system::SystemNames;
 use crate::pool::Pool;
 use crate::request::render;
-use crate::settings::ClientSettings;
+use crate::settings::{ANSWER_REST_WAIT, ClientSettings};
 use crate::tls::{self, TlsSetupError};
 
 /// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and
@@ -40,7 +41,11 @@ use crate::tls::{self, TlsSetupError};
 /// - A request on a reused connection that times out without a byte says nothing about the
 ///   endpoint: a balancer may have forgotten the connection. The link's other connections that were
 ///   idle when the request began are closed with it.
-/// - A connection whose answer was not read to its end is closed.
+/// - An answer that has a status line is an answer: what hyper does not take of it is read again, as
+///   leniently as curl reads. So is what an endpoint answers before it has read the request.
+/// - Once its status is there, the rest of an answer may take [`ANSWER_REST_WAIT`], unless the
+///   request needs its body.
+/// - A connection whose answer was odd, or was not read to its end, is closed.
 /// - Each new connection to a host starts at the next of its addresses, so that all of them get
 ///   their share.
 /// - An endpoint that never stops sending ends with an error: interim answers, and the bytes of an
@@ -95,30 +100,50 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     ) -> Result<WebhookResponse, Unanswered> {
         let link = request.url.link();
         let mut begun = None;
+        let mut patience = pin!(patience(&self.clock));
         // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
         let head = {
-            let head = pin!(self.head(&link, request, &mut begun));
+            let head = pin!(self.head(&link, request, &mut begun, patience.as_mut()));
             match select(head, deadline.as_mut()).await {
-                Either::Left((head, _)) => Some(head?),
+                Either::Left((head, _)) => Some(head),
                 Either::Right(_) => None,
             }
         };
-        let Some(response) = head else {
-            let unanswered = Unanswered::in_time(begun);
-            if let Some(taken) = unanswered.silent_since {
-                self.pool.drop_idle_since_before(&link, taken);
-            }
-            return Err(unanswered);
+        let Some(head) = head else {
+            return self.out_of_time(&link, begun).await;
         };
-        // An answer exists only after the exchange has begun.
-        let Some(Exchange { mut connection, .. }) = begun else {
-            return Err(SendFailure::Socket.into());
+        let Some(exchange) = begun else {
+            // An answer exists only after the exchange has begun.
+            return Err(head.err().unwrap_or(SendFailure::Socket).into());
         };
-        let (response, is_whole) = read(&mut connection, response, deadline).await;
-        if is_whole && connection.is_usable() {
+        let needs = Needs::of(request);
+        let (response, kept) = finish(exchange, head, needs, patience, deadline).await?;
+        if let Some(connection) = kept {
             self.pool.put(link, connection, &self.clock);
         }
         Ok(response)
+    }
+
+    /// The result of a request whose time has run out: what has come of its answer, if that has a
+    /// status.
+    async fn out_of_time(
+        &self,
+        link: &Link,
+        begun: Option<Exchange>,
+    ) -> Result<WebhookResponse, Unanswered> {
+        match begun {
+            Some(exchange) if exchange.connection.has_status() => {
+                let read = odd_answer_by_now(exchange).await;
+                read.ok_or_else(|| SendFailure::TimedOut.into())
+            }
+            begun => {
+                let unanswered = Unanswered::in_time(begun);
+                if let Some(taken) = unanswered.silent_since {
+                    self.pool.drop_idle_since_before(link, taken);
+                }
+                Err(unanswered)
+            }
+        }
     }
 
     /// Sends the request and waits for the head of the answer. The exchange under way is in
@@ -128,6 +153,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         link: &Link,
         request: &WebhookRequest,
         begun: &mut Option<Exchange>,
+        mut patience: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Response<Incoming>, SendFailure> {
         let addresses = self.validated(link).await?;
         let kept = if request.needs_new_connection {
@@ -137,7 +163,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         };
         if let Some(kept) = kept {
             let exchange = begun.insert(Exchange::begin_on_kept(kept, rendered(request)?));
-            match head(exchange, request).await {
+            match head(exchange, Needs::of(request), patience.as_mut()).await {
                 Ok(response) => return Ok(response),
                 Err(failure) if exchange.connection.was_heard() => return Err(failure),
                 Err(_) => {
@@ -150,11 +176,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         let addresses = in_turn(&addresses, start);
         let (tls, pool) = (&self.shared.tls, &*self.pool);
         let connection = Box::pin(dial(tls, pool, &self.clock, link, &addresses)).await?;
-        head(
-            begun.insert(Exchange::begin(connection, rendered(request)?)),
-            request,
-        )
-        .await
+        let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
+        head(exchange, Needs::of(request), patience).await
     }
 
     /// All addresses of the link's host, every one of them allowed.
@@ -179,7 +202,7 @@ struct Unanswered {
     failure: SendFailure,
     /// The moment at which the kept connection was taken that said nothing.
     silent_since: Option<Moment>,
-    late: Option<LateAnswer>,
+    begun: Option<Exchange>,
 }
 
 impl Unanswered {
@@ -198,7 +221,7 @@ impl Unanswered {
         Self {
             failure,
             silent_since,
-            late: begun.map(late),
+            begun,
         }
     }
 }
@@ -208,7 +231,7 @@ impl From<SendFailure> for Unanswered {
         Self {
             failure,
             silent_since: None,
-            late: None,
+            begun: None,
         }
     }
 }
@@ -221,17 +244,55 @@ fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendF
     })
 }
 
+/// The part of an answer that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// Its status. The rest is read as far as it comes soon.
+    Status,
+    /// Its body, where the status is a success.
+    Body,
+}
+
+impl Needs {
+    fn of(request: &WebhookRequest) -> Self {
+        if request.needs_body {
+            Self::Body
+        } else {
+            Self::Status
+        }
+    }
+
+    /// What is needed of an answer of this status: a failure needs no body.
+    fn after(self, status: StatusCode) -> Self {
+        if (200..=204).contains(&status.as_u16()) {
+            self
+        } else {
+            Self::Status
+        }
+    }
+}
+
+/// The time that the rest of an answer may take, from the moment at which it is first waited for.
+async fn patience(clock: &impl Clock) {
+    clock.sleep(ANSWER_REST_WAIT).await;
+}
+
 async fn head(
     exchange: &mut Exchange,
-    request: &WebhookRequest,
+    needs: Needs,
+    patience: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<Response<Incoming>, SendFailure> {
-    exchange.head().await.map_err(|error| {
-        tracing::debug!(
-            link = %request.url.link(),
-            error = &error as &dyn std::error::Error,
-            "failed to send a request",
-        );
-        after_sending(&error)
+    let patience = (needs == Needs::Status).then_some(patience);
+    exchange.head(patience).await.map_err(|error| match error {
+        HeadError::Broken(error) => {
+            let cause = &error as &dyn std::error::Error;
+            tracing::debug!(
+                error = cause,
+                "failed to send a request, or to read its answer"
+            );
+            after_sending(&error)
+        }
+        HeadError::Slow => SendFailure::TimedOut,
     })
 }
 
@@ -241,6 +302,77 @@ fn after_sending(error: &hyper::Error) -> SendFailure {
         SendFailure::Socket => SendFailure::Closed,
         failure => failure,
     }
+}
+
+/// Reads the rest of an answer until it is not worth waiting for any more, at `deadline` at the
+/// latest. Returns the connection too, if another request may use it.
+async fn finish(
+    exchange: Exchange,
+    head: Result<Response<Incoming>, SendFailure>,
+    needs: Needs,
+    patience: Pin<&mut impl Future<Output = ()>>,
+    deadline: Pin<&mut impl Future<Output = ()>>,
+) -> Result<(WebhookResponse, Option<Box<Connection>>), SendFailure> {
+    match head {
+        Ok(response) => {
+            let is_plain = framing::is_plain(response.status(), response.headers());
+            let end = end(needs.after(response.status()), patience, deadline);
+            let mut connection = exchange.connection;
+            let (response, is_whole) = read(&mut connection, response, end).await;
+            let is_kept = is_whole && is_plain && connection.is_usable();
+            Ok((response, is_kept.then_some(connection)))
+        }
+        // The rest of the head was already waited for.
+        Err(failure @ SendFailure::TimedOut) => {
+            let read = odd_answer_by_now(exchange).await;
+            read.ok_or(failure).map(|response| (response, None))
+        }
+        Err(failure) => {
+            let read = odd_answer(exchange, needs, patience, deadline).await;
+            read.ok_or(failure).map(|response| (response, None))
+        }
+    }
+}
+
+/// The end of the time that the rest of an answer may take.
+async fn end(needs: Needs, patience: impl Future<Output = ()>, deadline: impl Future<Output = ()>) {
+    match needs {
+        Needs::Body => deadline.await,
+        Needs::Status => {
+            select(pin!(patience), pin!(deadline)).await;
+        }
+    }
+}
+
+/// The answer that hyper does not take. `None` if what came has no status.
+async fn odd_answer(
+    exchange: Exchange,
+    needs: Needs,
+    mut patience: Pin<&mut impl Future<Output = ()>>,
+    mut deadline: Pin<&mut impl Future<Output = ()>>,
+) -> Option<WebhookResponse> {
+    let mut answer = exchange.connection.odd_answer()?;
+    let is_head_whole = {
+        let end = end(needs, patience.as_mut(), deadline.as_mut());
+        match select(pin!(answer.read_head()), pin!(end)).await {
+            Either::Left((is_whole, _)) => is_whole,
+            Either::Right(_) => false,
+        }
+    };
+    if let Some(status) = answer.status()
+        && is_head_whole
+    {
+        let end = end(needs.after(status), patience, deadline);
+        select(pin!(answer.read_body()), pin!(end)).await;
+    }
+    answer.into_response()
+}
+
+/// The same as far as it has come.
+async fn odd_answer_by_now(exchange: Exchange) -> Option<WebhookResponse> {
+    let mut answer = exchange.connection.odd_answer()?;
+    answer.read_head().now_or_never();
+    answer.into_response()
 }
 
 /// Reads the body of an answer until `end`, and answers whether it came to its own end.
@@ -271,13 +403,12 @@ async fn read(
 }
 
 /// The rest of a request whose time has run out. Its connection is not used again.
-fn late(mut exchange: Exchange) -> LateAnswer {
+fn late<C: Clock>(mut exchange: Exchange, needs: Needs, clock: C) -> LateAnswer {
     LateAnswer::new(async move {
-        let response = exchange
-            .head()
-            .await
-            .map_err(|error| after_sending(&error))?;
-        let (response, _) = read(&mut exchange.connection, response, std::future::pending()).await;
+        let mut patience = pin!(patience(&clock));
+        let head = head(&mut exchange, needs, patience.as_mut()).await;
+        let end = pin!(std::future::pending());
+        let (response, _) = finish(exchange, head, needs, patience, end).await?;
         Ok(response)
     })
 }
@@ -294,10 +425,10 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
                 took,
                 late: None,
             },
-            Err(Unanswered { failure, late, .. }) => WebhookAnswer {
+            Err(Unanswered { failure, begun, .. }) => WebhookAnswer {
                 result: Err(failure),
                 took,
-                late,
+                late: begun.map(|begun| late(begun, Needs::of(&request), self.clock.clone())),
             },
         }
     }

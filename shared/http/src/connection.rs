@@ -10,7 +10,7 @@ use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -18,6 +18,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use crate::body::SlicesBody;
+use crate::odd::OddAnswer;
 use crate::settings::RESPONSE_HEAD_BYTES_MAX;
 use crate::wire::{Listening, Meter, Wire};
 
@@ -57,11 +58,22 @@ impl Connection {
         self.meter.was_heard()
     }
 
+    /// True if the status of an answer to the last request came.
+    pub(crate) fn has_status(&self) -> bool {
+        self.meter.has_status()
+    }
+
+    /// The answer as it can be read without hyper, if the endpoint has kept within its bounds.
+    pub(crate) fn odd_answer(self) -> Option<OddAnswer> {
+        let is_within = !self.meter.is_beyond_bounds();
+        is_within.then(|| OddAnswer::on(self.driver.into_parts().io.into_inner()))
+    }
+
     /// True if the connection can take a request now: the peer has neither closed it nor sent
     /// unexpected bytes.
     pub(crate) fn is_usable(&mut self) -> bool {
         self.poll_driver(&mut Context::from_waker(Waker::noop()));
-        !self.is_over && self.sender.is_ready()
+        !self.is_over && !self.meter.is_spoiled() && self.sender.is_ready()
     }
 
     /// Drives the connection until `work`, which waits for something on it, is done.
@@ -86,6 +98,15 @@ impl Connection {
 /// A moment in the order in which a pool's connections became idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);
+
+/// Why the head of an answer was not understood.
+#[derive(Debug)]
+pub(crate) enum HeadError {
+    /// The connection broke, or hyper does not take what came.
+    Broken(hyper::Error),
+    /// The status came, and the rest of the head took too long.
+    Slow,
+}
 
 /// A request on its connection, apart from the waiting for its answer: so it can go on when that
 /// ends.
@@ -119,8 +140,30 @@ impl Exchange {
         }
     }
 
-    /// Sends the request and waits for the head of its answer, once.
-    pub(crate) async fn head(&mut self) -> hyper::Result<Response<Incoming>> {
-        self.connection.drive(self.answer.as_mut()).await
+    /// Sends the request and waits for the head of its answer, once. Once the status is there, the
+    /// rest of the head may take as long as `patience`, if that is given.
+    pub(crate) async fn head<P: Future<Output = ()>>(
+        &mut self,
+        mut patience: Option<Pin<&mut P>>,
+    ) -> Result<Response<Incoming>, HeadError> {
+        let Self {
+            connection, answer, ..
+        } = self;
+        let head = poll_fn(|cx| {
+            // The connection first: what it reads makes the answer ready in the same turn.
+            connection.poll_driver(cx);
+            if let Poll::Ready(head) = answer.as_mut().poll(cx) {
+                return Poll::Ready(head.map_err(HeadError::Broken));
+            }
+            match &mut patience {
+                Some(patience) if connection.has_status() => {
+                    patience.as_mut().poll(cx).map(|()| Err(HeadError::Slow))
+                }
+                _ => Poll::Pending,
+            }
+        })
+        .await;
+        connection.meter.end_head();
+        head
     }
 }

@@ -5,8 +5,10 @@ mod client;
 mod connection;
 mod dial;
 mod failure;
-mod interim;
+mod framing;
+mod heads;
 mod names;
+mod odd;
 mod places;
 mod pool;
 mod request;
@@ -18,8 +20,8 @@ pub use client::HyperWebhookClient;
 pub use names::system::SystemNames;
 pub use names::{LookupError, NameLookup};
 pub use settings::{
-    ANSWER_WIRE_BYTES_MAX, ClientSettings, DnsServerError, IDLE_KEPT_DEFAULT, IDLE_MAX_DEFAULT,
-    IDLE_PER_LINK_MAX_DEFAULT, INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, NAMES_KEPT_DEFAULT,
-    RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, parse_dns_server,
+    ANSWER_REST_WAIT, ANSWER_WIRE_BYTES_MAX, ClientSettings, DnsServerError, IDLE_KEPT_DEFAULT,
+    IDLE_MAX_DEFAULT, IDLE_PER_LINK_MAX_DEFAULT, INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX,
+    NAMES_KEPT_DEFAULT, RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, parse_dns_server,
 };
 pub use tls::TlsSetupError;

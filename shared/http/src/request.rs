@@ -91,6 +91,7 @@ mod tests {
                 .collect(),
             body: body.iter().copied().map(Bytes::from).collect(),
             needs_new_connection: false,
+            needs_body: false,
             timeout: Duration::from_secs(30),
         }
     }

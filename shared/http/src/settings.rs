@@ -26,9 +26,18 @@ pub const NAMES_KEPT_DEFAULT: Duration = Duration::from_secs(30);
 /// Largest response head, in bytes. Also the largest piece in which a body is read.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most headers in a response: hyper's own default. It is not set explicitly, because a set limit
-/// makes hyper allocate its table of headers for each response.
+/// Most headers in a response whose connection is kept: hyper's own default. It is not set
+/// explicitly, because a set limit makes hyper allocate its table of headers for each response.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
+
+/// Most headers of an odd answer that are read. The others do not matter: of an answer's headers,
+/// posthaste uses five.
+pub(crate) const ODD_HEADERS_MAX: usize = 1000;
+
+/// Longest time that is spent on the rest of an answer whose status is there and decides, as long
+/// as the body itself is not asked for. A body that comes with its head is there at once, and one
+/// that does not end in this time holds up other requests for nothing.
+pub const ANSWER_REST_WAIT: Duration = Duration::from_secs(2);
 
 /// Most interim answers (`1xx`) to one request. An endpoint that says `102` every 20 s (RFC 2518,
 /// section 10.1) sends twelve until a late answer is given up, and one hint is enough for most.

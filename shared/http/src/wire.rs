@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
-use crate::interim::InterimAnswers;
+use crate::heads::Heads;
 use crate::places::Place;
 use crate::settings::ANSWER_WIRE_BYTES_MAX;
 
@@ -27,6 +27,11 @@ pub(crate) struct Meter {
     bytes_left: AtomicU64,
     was_heard: AtomicBool,
     is_new_request: AtomicBool,
+    is_head_awaited: AtomicBool,
+    has_status: AtomicBool,
+    is_unsendable: AtomicBool,
+    is_spoiled: AtomicBool,
+    is_beyond_bounds: AtomicBool,
 }
 
 impl Meter {
@@ -36,6 +41,11 @@ impl Meter {
             bytes_left: AtomicU64::new(ANSWER_WIRE_BYTES_MAX),
             was_heard: AtomicBool::new(false),
             is_new_request: AtomicBool::new(false),
+            is_head_awaited: AtomicBool::new(false),
+            has_status: AtomicBool::new(false),
+            is_unsendable: AtomicBool::new(false),
+            is_spoiled: AtomicBool::new(false),
+            is_beyond_bounds: AtomicBool::new(false),
         })
     }
 
@@ -44,7 +54,18 @@ impl Meter {
         self.bytes_left
             .store(ANSWER_WIRE_BYTES_MAX, Ordering::Relaxed);
         self.was_heard.store(false, Ordering::Relaxed);
+        self.has_status.store(false, Ordering::Relaxed);
+        self.is_head_awaited.store(true, Ordering::Relaxed);
         self.is_new_request.store(true, Ordering::Relaxed);
+    }
+
+    /// The head of the answer was understood, so that it need not be kept.
+    pub(crate) fn end_head(&self) {
+        self.is_head_awaited.store(false, Ordering::Relaxed);
+    }
+
+    fn is_head_awaited(&self) -> bool {
+        self.is_head_awaited.load(Ordering::Relaxed)
     }
 
     /// A new turn of the connection's task begins.
@@ -55,6 +76,36 @@ impl Meter {
     /// True if any byte of an answer to the last request came.
     pub(crate) fn was_heard(&self) -> bool {
         self.was_heard.load(Ordering::Relaxed)
+    }
+
+    /// True if the status of an answer to the last request came.
+    pub(crate) fn has_status(&self) -> bool {
+        self.has_status.load(Ordering::Relaxed)
+    }
+
+    /// True if the connection may not be used again: something could not be sent, or what came was
+    /// odd.
+    pub(crate) fn is_spoiled(&self) -> bool {
+        self.is_spoiled.load(Ordering::Relaxed)
+    }
+
+    /// True if an endpoint sent more than it may.
+    pub(crate) fn is_beyond_bounds(&self) -> bool {
+        self.is_beyond_bounds.load(Ordering::Relaxed)
+    }
+
+    /// True if a write has failed: no other is tried.
+    fn is_unsendable(&self) -> bool {
+        self.is_unsendable.load(Ordering::Relaxed)
+    }
+
+    fn spoil(&self) {
+        self.is_spoiled.store(true, Ordering::Relaxed);
+    }
+
+    fn too_much(&self, text: &'static str) -> Error {
+        self.is_beyond_bounds.store(true, Ordering::Relaxed);
+        Error::new(ErrorKind::InvalidData, text)
     }
 
     /// Waits for the next turn where this one has read enough.
@@ -72,18 +123,17 @@ impl Meter {
         let left = self.bytes_left.load(Ordering::Relaxed);
         let left = left
             .checked_sub(bytes as u64)
-            .ok_or_else(|| too_much("an answer has too many bytes"))?;
+            .ok_or_else(|| self.too_much("an answer has too many bytes"))?;
         self.bytes_left.store(left, Ordering::Relaxed);
         Ok(())
     }
 }
 
-fn too_much(text: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidData, text)
-}
-
 /// A socket whose bytes are counted, below TLS: a session that sends nothing but its own messages
 /// ends too.
+///
+/// It takes what can no longer be sent without a word. An endpoint may answer before it has read a
+/// request, and close: the answer is still there to be read, and where there is none, reading ends.
 pub(crate) struct Metered {
     // Closed before its place is given back.
     stream: TcpStream,
@@ -98,6 +148,15 @@ impl Metered {
             meter,
             _place: place,
         }
+    }
+
+    /// The bytes to call written: all of them, once one could not be.
+    fn sent(&self, written: Option<usize>, all: usize) -> usize {
+        written.unwrap_or_else(|| {
+            self.meter.spoil();
+            self.meter.is_unsendable.store(true, Ordering::Relaxed);
+            all
+        })
     }
 }
 
@@ -118,11 +177,23 @@ impl AsyncRead for Metered {
 /// and connections move in and out of the pool.
 pub(crate) type Wire = Either<Metered, Box<TlsStream<Metered>>>;
 
-/// A wire that notes whether an answer came, and ends when there are too many interim ones.
+/// A wire that notes what came of an answer, keeps its head until that was understood, and ends
+/// when there are too many interim ones.
+///
+/// Nothing is read before the first request is sent: hyper takes an answer that comes before it,
+/// such as the `503` of a balancer that is full, for a fault of the connection.
 pub(crate) struct Listening {
     wire: Wire,
     meter: Arc<Meter>,
-    interim: InterimAnswers,
+    heads: Heads,
+    writing: Writing,
+}
+
+/// What has been written to a new connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    NotBegun { is_read_awaited: bool },
+    Begun,
 }
 
 impl Listening {
@@ -130,7 +201,52 @@ impl Listening {
         Self {
             wire,
             meter,
-            interim: InterimAnswers::default(),
+            heads: Heads::default(),
+            writing: Writing::NotBegun {
+                is_read_awaited: false,
+            },
+        }
+    }
+
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Takes out what has come since the request began.
+    pub(crate) fn take_heads(&mut self) -> Vec<u8> {
+        self.meter.end_head();
+        std::mem::take(&mut self.heads).into_bytes()
+    }
+
+    /// Notes a piece of an answer.
+    fn note(&mut self, piece: &[u8]) -> Result<()> {
+        self.meter.was_heard.store(true, Ordering::Relaxed);
+        if self.meter.is_new_request.swap(false, Ordering::Relaxed) {
+            self.heads.begin();
+        }
+        if !self.meter.is_head_awaited() {
+            return Ok(());
+        }
+        if !self.heads.take(piece) {
+            return Err(self.meter.too_much("there are too many interim answers"));
+        }
+        if self.heads.has_status() {
+            self.meter.has_status.store(true, Ordering::Relaxed);
+        }
+        if self.heads.is_odd() {
+            self.meter.spoil();
+        }
+        Ok(())
+    }
+
+    /// Lets the reading begin with the first write.
+    fn begin_writing(&mut self, cx: &Context<'_>) {
+        let before = std::mem::replace(&mut self.writing, Writing::Begun);
+        let is_read_awaited = Writing::NotBegun {
+            is_read_awaited: true,
+        };
+        if before == is_read_awaited {
+            cx.waker().wake_by_ref();
         }
     }
 }
@@ -141,60 +257,97 @@ impl AsyncRead for Listening {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
+        if let Writing::NotBegun { is_read_awaited } = &mut self.writing {
+            *is_read_awaited = true;
+            return Poll::Pending;
+        }
+        if !self.meter.is_head_awaited() {
+            self.heads.forget();
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.wire).poll_read(cx, buffer))?;
         let piece = &buffer.filled()[before..];
         // Nothing is read at the end of the stream.
-        if !piece.is_empty() {
-            if self.meter.is_new_request.swap(false, Ordering::Relaxed) {
-                self.interim = InterimAnswers::default();
-            }
-            self.meter.was_heard.store(true, Ordering::Relaxed);
-            if !self.interim.are_within(piece) {
-                return Poll::Ready(Err(too_much("there are too many interim answers")));
-            }
+        if piece.is_empty() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Ready(self.note(piece))
         }
-        Poll::Ready(Ok(()))
     }
 }
 
-/// Writes as the stream inside does.
-macro_rules! write_through {
-    ($type:ident, $inner:ident) => {
-        impl AsyncWrite for $type {
-            fn poll_write(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bytes: &[u8],
-            ) -> Poll<Result<usize>> {
-                Pin::new(&mut self.$inner).poll_write(cx, bytes)
-            }
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
+        let written = if self.meter.is_unsendable() {
+            None
+        } else {
+            ready!(Pin::new(&mut self.stream).poll_write(cx, bytes)).ok()
+        };
+        Poll::Ready(Ok(self.sent(written, bytes.len())))
+    }
 
-            fn poll_write_vectored(
-                mut self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                slices: &[IoSlice<'_>],
-            ) -> Poll<Result<usize>> {
-                Pin::new(&mut self.$inner).poll_write_vectored(cx, slices)
-            }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        let written = if self.meter.is_unsendable() {
+            None
+        } else {
+            ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, slices)).ok()
+        };
+        let all = slices.iter().map(|slice| slice.len()).sum();
+        Poll::Ready(Ok(self.sent(written, all)))
+    }
 
-            fn is_write_vectored(&self) -> bool {
-                self.$inner.is_write_vectored()
-            }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
 
-            fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-                Pin::new(&mut self.$inner).poll_flush(cx)
-            }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
 
-            fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-                Pin::new(&mut self.$inner).poll_shutdown(cx)
-            }
-        }
-    };
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
-write_through!(Metered, stream);
-write_through!(Listening, wire);
+impl AsyncWrite for Listening {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
+        self.begin_writing(cx);
+        Pin::new(&mut self.wire).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        self.begin_writing(cx);
+        Pin::new(&mut self.wire).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.wire.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.wire).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.wire).poll_shutdown(cx)
+    }
+}
 
 #[cfg(test)]
 mod tests {

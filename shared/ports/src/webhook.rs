@@ -24,6 +24,9 @@ pub struct WebhookRequest {
     pub body: Vec<Bytes>,
     /// Whether it goes out on a new connection, and not on one that was kept after another request.
     pub needs_new_connection: bool,
+    /// Whether the body of a successful answer is needed. If not, the status decides as soon as it
+    /// is there, and the rest of the answer is read only as far as it comes within two seconds.
+    pub needs_body: bool,
     /// One deadline over name resolution, connect, TLS, sending, and reading the answer.
     pub timeout: Duration,
 }
@@ -37,8 +40,7 @@ pub struct WebhookResponse {
     pub headers: HeaderMap,
     /// At most the first 64 KiB of the body.
     pub body: Bytes,
-    /// Whether that is all of the body: it was not longer, did not break off, and came before the
-    /// deadline.
+    /// Whether that is all of the body: it was not longer, did not break off, and came in time.
     pub body_is_whole: bool,
 }
 
@@ -84,8 +86,9 @@ pub struct WebhookAnswer {
 ///
 /// Redirects are never followed. The host's addresses are vetted after resolution, every one of
 /// them, and the connection goes to a vetted address. A response whose head arrived in time counts,
-/// whatever its body does: an endless body is read to 64 KiB or to the deadline, a broken one as
-/// far as it goes. Only the head decides.
+/// whatever its body does: an endless body is read to 64 KiB, one that stalls for two seconds, or to
+/// the deadline where the request needs it, and a broken one as far as it goes. So does one whose
+/// status line arrived and whose headers cannot be read.
 pub trait WebhookClient: Send + Sync {
     /// Sends one request. Broken endpoints are an answer, not an error.
     fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;

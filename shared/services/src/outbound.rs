@@ -48,6 +48,8 @@ pub fn delivery(
     timeout: Duration,
     events: &[Outgoing<'_>],
 ) -> Result<WebhookRequest, OutputError> {
+    // The body names the events that failed.
+    let needs_body = context.subscription.batching.partial_acknowledgement;
     let (headers, body) = request(context, events)?;
     Ok(WebhookRequest {
         method: Method::POST,
@@ -55,6 +57,7 @@ pub fn delivery(
         headers,
         body,
         needs_new_connection: false,
+        needs_body,
         timeout,
     })
 }
@@ -75,6 +78,8 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
             body,
             // A kept connection may be dead, and the subscription would wait for its consent.
             needs_new_connection: true,
+            // It may hold the code of the handshake.
+            needs_body: true,
             timeout,
         })
         .await

@@ -40,6 +40,7 @@ pub fn request(url: &str, body: &'static str) -> WebhookRequest {
         headers: HeaderMap::new(),
         body,
         needs_new_connection: false,
+        needs_body: false,
         timeout,
     }
 }

@@ -35,9 +35,10 @@ pub(super) fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<(
             Answer::InterimForEver => return write_interim_for_ever(&mut stream),
             Answer::Close => return stream.shutdown(Shutdown::Both),
             Answer::CloseInHead => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le")?;
+                stream.write_all(b"HTTP/1.1 500 Oops\r\ncontent-le")?;
                 return stream.shutdown(Shutdown::Both);
             }
+            Answer::Raw(bytes) => stream.write_all(bytes.as_bytes())?,
             Answer::Garbage => stream.write_all(b"220 mail.example ESMTP ready\r\n\r\n")?,
             Answer::OncePerConnection(status) if is_first => write(&mut stream, status, "")?,
             // Until the client gives up.

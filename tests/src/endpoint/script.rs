@@ -30,6 +30,8 @@ pub enum Answer {
     Held(u16),
     /// Answers with a status and a body that never ends.
     Endless(u16),
+    /// Answers with these bytes, and keeps the connection open.
+    Raw(&'static str),
     /// Sends interim answers that never end.
     InterimForEver,
     /// Closes the connection without a word.

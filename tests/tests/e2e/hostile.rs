@@ -41,11 +41,10 @@ fn one_that_closes_without_a_word_is_a_broken_connection() {
 }
 
 #[test]
-fn one_that_closes_in_the_head_is_a_broken_connection() {
-    assert_eq!(
-        dead_letter_after(Answer::CloseInHead)["lastdeliveryoutcome"],
-        "SocketError"
-    );
+fn one_that_closes_in_the_head_counts_by_its_status() {
+    let letter = dead_letter_after(Answer::CloseInHead);
+    assert_eq!(letter["lastdeliveryoutcome"], "GenericError");
+    assert_eq!(letter["lasthttpstatuscode"], 500);
 }
 
 #[test]
@@ -109,6 +108,71 @@ fn an_endless_body_after_a_success_is_a_success() {
         ["1", "2"]
     );
     assert!(home.dead_letter_files("orders", "billing").is_empty());
+}
+
+/// Publishes 150 events to an endpoint that answers so, and waits until they are delivered.
+fn deliver_150(answer: Answer) {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    endpoint.script("/a", [answer]);
+    let topic =
+        server
+            .api()
+            .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+    let events: Vec<_> = (0..150).map(|id| cloud_event(&id.to_string())).collect();
+    topic.publish_batch(&events);
+    wait_until("all events are delivered", || {
+        (server.api().metric("DeliverySuccessCount") >= 150.0).then_some(())
+    });
+    assert_eq!(endpoint.received("/a").len(), 150);
+    assert!(home.dead_letter_files("orders", "billing").is_empty());
+}
+
+#[test]
+fn endless_bodies_hold_up_no_other_event() {
+    deliver_150(Answer::Endless(200));
+}
+
+#[test]
+fn bodies_that_stall_hold_up_no_other_event_for_long() {
+    deliver_150(Answer::Raw(
+        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf",
+    ));
+}
+
+/// Two subscriptions of one host answer as curl takes it and hyper does not. Neither costs the host
+/// its health, and each event one request.
+#[test]
+fn odd_answers_stop_no_neighbour_of_the_endpoint() {
+    const ODD: &str =
+        "HTTP/1.1 200 OK\r\nfolded: 1\r\n 2\r\nno header\r\ncontent-length: 0\r\n\r\n";
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    for path in ["/a", "/b"] {
+        endpoint.script(path, [Answer::Raw(ODD)]);
+    }
+    let subscriptions = ["a", "b", "healthy"].map(|name| {
+        (
+            name.to_owned(),
+            subscription(&endpoint.url(&format!("/{name}"))),
+        )
+    });
+    let subscriptions: serde_json::Map<String, Value> = subscriptions.into_iter().collect();
+    let topic = server
+        .api()
+        .create_topic("orders", &json!({ "subscriptions": subscriptions }));
+    let events: Vec<_> = (0..12).map(|id| cloud_event(&id.to_string())).collect();
+    topic.publish_batch(&events);
+    wait_until("all events are delivered", || {
+        (server.api().metric("DeliverySuccessCount") >= 36.0).then_some(())
+    });
+    assert_eq!(endpoint.all().len(), 36);
+    let links = server
+        .api()
+        .manage("GET", "/links", None)
+        .expect(200)
+        .json();
+    assert_eq!(links["links"], json!([]));
 }
 
 /// A balancer forgets 24 kept connections, without a word. An event meets one of them, and no

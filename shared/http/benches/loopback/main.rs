@@ -113,6 +113,7 @@ fn our_workers(
                     headers: headers(),
                     body: vec![payload.clone()],
                     needs_new_connection: false,
+                    needs_body: false,
                     timeout: Duration::from_secs(30),
                 };
                 let response = client.send(request).await.result.unwrap();

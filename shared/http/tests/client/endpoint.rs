@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 pub(crate) const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -17,6 +18,10 @@ pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 pub(crate) enum Step {
     /// Reads a whole request.
     Read,
+    /// Reads the beginning of a request.
+    ReadSome,
+    /// Resets the connection.
+    Reset,
     /// Writes bytes.
     Write(String),
     /// Writes the same for as long as the client reads.
@@ -132,13 +137,37 @@ async fn serve(stream: TcpStream, acceptor: Option<TlsAcceptor>, script: Vec<Ste
     }
 }
 
-async fn follow(mut stream: impl AsyncRead + AsyncWrite + Unpin, script: Vec<Step>, log: &Log) {
+/// The endpoint's end of a connection.
+trait Stream: AsyncRead + AsyncWrite + Unpin {
+    /// Ends it with a reset.
+    fn reset(self);
+}
+
+impl Stream for TcpStream {
+    fn reset(self) {
+        self.set_zero_linger().unwrap();
+    }
+}
+
+impl Stream for TlsStream<TcpStream> {
+    fn reset(self) {
+        self.into_inner().0.reset();
+    }
+}
+
+async fn follow(mut stream: impl Stream, script: Vec<Step>, log: &Log) {
     for step in script {
         match step {
             Step::Read => match read_request(&mut stream).await {
                 Some(request) => log.requests.lock().unwrap().push(request),
                 None => return,
             },
+            Step::ReadSome => {
+                if stream.read(&mut [0; 100]).await.is_err() {
+                    return;
+                }
+            }
+            Step::Reset => return stream.reset(),
             Step::Write(text) => {
                 if stream.write_all(text.as_bytes()).await.is_err() {
                     return;

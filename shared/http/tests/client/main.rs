@@ -10,6 +10,7 @@ mod answers;
 mod deadline;
 mod endpoint;
 mod name_server;
+mod odd;
 mod reuse;
 mod tls;
 
@@ -21,10 +22,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use posthaste_core::attempt::SendFailure;
-use posthaste_core::model::{AddressPolicy, EndpointUrl};
+use posthaste_core::model::{AddressPolicy, EndpointUrl, Timestamp};
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
 use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;
+use posthaste_testkit::ManualClock;
 
 /// The timeout of every request. Where a test is about time it moves a clock of its own to it;
 /// elsewhere it is only there so that a test that hangs fails.
@@ -33,6 +35,11 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// A client that may go to loopback.
 fn client() -> HyperWebhookClient<SystemClock> {
     HyperWebhookClient::new(on_loopback(), SystemClock).unwrap()
+}
+
+/// A client for which no time passes, however slow the machine is.
+fn timeless_client() -> HyperWebhookClient<ManualClock> {
+    HyperWebhookClient::new(on_loopback(), ManualClock::new(Timestamp::EPOCH)).unwrap()
 }
 
 fn on_loopback() -> ClientSettings {
@@ -59,6 +66,7 @@ fn post(url: &str) -> WebhookRequest {
         headers,
         body: ["[", "{\"id\":1}", "]"].map(Bytes::from).to_vec(),
         needs_new_connection: false,
+        needs_body: false,
         timeout: TIMEOUT,
     }
 }

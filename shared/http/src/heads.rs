@@ -1,0 +1,284 @@
+//! Heads of answers on their way in. Interim answers (`1xx`), of which an endpoint may send any
+//! number (RFC 9110, section 15.2), are counted, since hyper skips them without a bound. What has
+//! been read is kept until hyper has understood it: if it does not, [`crate::odd`] reads it again.
+
+use http::StatusCode;
+use memchr::memchr;
+
+use crate::settings::{INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX};
+
+/// Bytes that a connection keeps for the heads of later answers. Most heads are shorter.
+const KEPT_CAPACITY: usize = 2048;
+
+/// The digits of a status (RFC 9112, section 4).
+const STATUS_DIGITS: usize = 3;
+
+/// The heads of the answers to one request, as far as they were read.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    /// All bytes since the request began.
+    bytes: Vec<u8>,
+    /// The beginning of the line that has no end yet.
+    line_at: usize,
+    /// The beginning of the answer itself.
+    answer_at: Option<usize>,
+    place: Place,
+    interim_answers: usize,
+    is_odd: bool,
+}
+
+/// The place of the next line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// It is a status line, or an empty one before that.
+    #[default]
+    StatusLine,
+    /// It is the rest of an interim answer.
+    Interim,
+    /// It is a header of the answer itself, or the end of its head.
+    Headers,
+    /// It is of the body, or of no HTTP at all.
+    Body,
+}
+
+impl Heads {
+    /// Begins with the answers to another request.
+    pub(crate) fn begin(&mut self) {
+        self.forget();
+        *self = Self {
+            bytes: std::mem::take(&mut self.bytes),
+            ..Self::default()
+        };
+    }
+
+    /// Forgets what was read, once it was understood.
+    pub(crate) fn forget(&mut self) {
+        if !self.bytes.is_empty() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEPT_CAPACITY);
+        }
+    }
+
+    /// Takes the next piece. False if the interim answers are beyond their bounds.
+    pub(crate) fn take(&mut self, piece: &[u8]) -> bool {
+        let mut from = self.bytes.len();
+        self.bytes.extend_from_slice(piece);
+        while self.place != Place::Body
+            && let Some(length) = memchr(b'\n', &self.bytes[from..])
+        {
+            self.end_line(from + length);
+            from = self.line_at;
+        }
+        let interim_bytes = self.answer_at.unwrap_or(self.bytes.len());
+        self.interim_answers <= INTERIM_ANSWERS_MAX && interim_bytes <= INTERIM_BYTES_MAX
+    }
+
+    /// Whether the status of the answer itself has been read.
+    pub(crate) fn has_status(&self) -> bool {
+        self.place == Place::Headers
+    }
+
+    /// Whether there was a line that ends without a carriage return, an empty one before the
+    /// status, or more than a head may have. Others may divide such an answer in another way.
+    pub(crate) fn is_odd(&self) -> bool {
+        self.is_odd
+    }
+
+    /// All that was read.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    fn end_line(&mut self, end: usize) {
+        let line = &self.bytes[self.line_at..end];
+        let (line, is_plain) = match line.strip_suffix(b"\r") {
+            Some(line) => (line, true),
+            None => (line, false),
+        };
+        let is_blank_before_status = self.place == Place::StatusLine && line.is_empty();
+        self.is_odd |= !is_plain || is_blank_before_status;
+        self.place = match (self.place, line.is_empty()) {
+            (Place::StatusLine, false) => match status(line) {
+                Some(status) if is_interim(status) => {
+                    self.interim_answers += 1;
+                    Place::Interim
+                }
+                status => {
+                    self.answer_at = Some(self.line_at);
+                    status.map_or(Place::Body, |_| Place::Headers)
+                }
+            },
+            (Place::Interim, true) => Place::StatusLine,
+            (Place::Headers, true) => {
+                let head_bytes = end - self.answer_at.unwrap_or_default();
+                self.is_odd |= head_bytes > RESPONSE_HEAD_BYTES_MAX;
+                Place::Body
+            }
+            (place, _) => place,
+        };
+        self.line_at = end + 1;
+    }
+}
+
+/// The status of a status line, if it is one: `HTTP/`, a version or none, and three digits. That is
+/// what curl takes, and a little more.
+pub(crate) fn status(line: &[u8]) -> Option<StatusCode> {
+    let line = line.trim_ascii_start();
+    let (name, rest) = line.split_at_checked(b"HTTP".len())?;
+    if !name.eq_ignore_ascii_case(b"HTTP") {
+        return None;
+    }
+    let version = rest.iter().take_while(|byte| !is_blank(**byte)).count();
+    let (version, rest) = rest.split_at(version);
+    let is_version = version.is_empty()
+        || version.strip_prefix(b"/").is_some_and(|version| {
+            version
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        });
+    let after = rest.trim_ascii_start();
+    let has_blank = after.len() < rest.len();
+    let (digits, rest) = after.split_at_checked(STATUS_DIGITS)?;
+    let ends = rest.first().is_none_or(|byte| !byte.is_ascii_digit());
+    (is_version && has_blank && ends)
+        .then(|| StatusCode::from_bytes(digits).ok())
+        .flatten()
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// Whether another answer follows. `101` ends the exchange: the endpoint speaks another protocol
+/// from there on.
+pub(crate) fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HINT: &str = "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
+    const OK: &str = "HTTP/1.1 200 OK\r\n";
+
+    /// The interim answers that are counted in `text` and the place after it, whatever its pieces.
+    fn check(text: &str, interim_answers: usize, place: Place) {
+        for piece in [1, 2, 7, text.len()] {
+            let mut heads = Heads::default();
+            for piece in text.as_bytes().chunks(piece) {
+                assert!(heads.take(piece), "{text}");
+            }
+            assert_eq!(
+                (heads.interim_answers, heads.place, heads.bytes.as_slice()),
+                (interim_answers, place, text.as_bytes()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn interim_answers_are_counted_up_to_the_answer() {
+        check(OK, 0, Place::Headers);
+        check(&format!("{OK}\r\n{HINT}"), 0, Place::Body);
+        check(&format!("{HINT}{OK}"), 1, Place::Headers);
+        check(
+            &format!("{HINT}\r\nHTTP/1.0 100 \n\n{OK}"),
+            2,
+            Place::Headers,
+        );
+        check("HTTP/1.1 101 Switching\r\n", 0, Place::Headers);
+        check("HTTP/1.1 200 OK", 0, Place::StatusLine);
+        check(HINT, 1, Place::StatusLine);
+        check("no HTTP at all\r\n", 0, Place::Body);
+    }
+
+    #[test]
+    fn one_interim_answer_too_many_is_not_within_the_bound() {
+        let mut heads = Heads::default();
+        assert!(heads.take(HINT.repeat(INTERIM_ANSWERS_MAX).as_bytes()));
+        assert!(!heads.take(b"HTTP/1.1 103 Early Hints\r\n"));
+        heads.begin();
+        assert!(heads.take(b"HTTP/1.1 103 Early Hints\r\n"));
+    }
+
+    #[test]
+    fn one_byte_too_many_of_interim_answers_is_not_within_the_bound() {
+        let mut heads = Heads::default();
+        let head = "HTTP/1.1 103 Early Hints\r\nlink: ";
+        let long = format!("{head}{}", "x".repeat(INTERIM_BYTES_MAX - head.len()));
+        assert!(heads.take(long.as_bytes()));
+        assert!(!heads.take(b"x"));
+        let most = "\r\n".repeat(INTERIM_BYTES_MAX / 2);
+        for (before, is_within) in [("", true), ("\n", false)] {
+            heads.begin();
+            assert_eq!(
+                heads.take(format!("{before}{most}{OK}").as_bytes()),
+                is_within
+            );
+        }
+    }
+
+    #[test]
+    fn lines_that_others_may_divide_otherwise_are_odd() {
+        let check = |text: &str, expected: bool| {
+            let mut heads = Heads::default();
+            heads.take(text.as_bytes());
+            assert_eq!(heads.is_odd(), expected, "{text:?}");
+        };
+        check("HTTP/1.1 200 OK\r\na: b\r\n\r\nbody\n", false);
+        check("HTTP/1.1 200 OK\na: b\r\n\r\n", true);
+        check("HTTP/1.1 200 OK\r\na: b\n\r\n", true);
+        check("HTTP/1.1 200 OK\r\na: b\r\n\n", true);
+        check("\r\nHTTP/1.1 200 OK\r\n", true);
+        let long = "x".repeat(RESPONSE_HEAD_BYTES_MAX - OK.len());
+        check(&format!("{HINT}{OK}{long}\r\n\r\n"), true);
+        check(&format!("{HINT}{OK}{}\r\n\r\n", &long[2..]), false);
+        check("HTTP/1.1 103 Early\nHints\r\n\r\nHTTP/1.1 200 OK\r\n", true);
+    }
+
+    #[test]
+    fn long_heads_do_not_keep_their_memory() {
+        let mut heads = Heads::default();
+        heads.take(format!("{OK}x: {}", "y".repeat(10_000)).as_bytes());
+        heads.begin();
+        assert!(heads.bytes.is_empty() && heads.bytes.capacity() <= KEPT_CAPACITY);
+    }
+
+    #[test]
+    fn a_status_line_has_three_digits_after_its_version() {
+        let check = |line: &str, expected: Option<u16>| {
+            let read = status(line.as_bytes()).map(|status| status.as_u16());
+            assert_eq!(read, expected, "{line:?}");
+        };
+        check("HTTP/1.1 200 OK", Some(200));
+        check("HTTP/1.1 200", Some(200));
+        check("HTTP/1.0 404 Not Found", Some(404));
+        check("HTTP/1.2 200 OK", Some(200));
+        check("HTTP/2 204", Some(204));
+        check("HTTP 503 Busy", Some(503));
+        check("http/1.1 200 OK", Some(200));
+        check(" HTTP/1.1 \t 200 OK", Some(200));
+        check("HTTP/1.1 999 ?", Some(999));
+        check("HTTP/1.1 200OK", Some(200));
+        for line in [
+            "",
+            "HTTP",
+            "HTTP/1.1",
+            "HTTP/1.1 ",
+            "HTTP/1.1 20",
+            "HTTP/1.1 20 OK",
+            "HTTP/1.1 2000 OK",
+            "HTTP/1.1 099 ?",
+            "HTTP/1.1 -20",
+            "HTTP/1.1200 OK",
+            "HTTP200",
+            "HTTP/x 200 OK",
+            "ICY 200 OK",
+            "SSH-2.0-OpenSSH_9.9",
+            "<html>",
+        ] {
+            check(line, None);
+        }
+    }
+}

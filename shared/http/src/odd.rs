@@ -1,0 +1,283 @@
+//! Odd answers: those whose status line is there and whose rest hyper does not take. They are read
+//! once more, as leniently as curl reads, since an endpoint that answers has answered. Their
+//! connection is not used again, so that no leniency reaches another request.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use memchr::memchr;
+use posthaste_ports::WebhookResponse;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::body::Received;
+use crate::framing::Framing;
+use crate::heads::{is_interim, status};
+use crate::settings::{INTERIM_ANSWERS_MAX, ODD_HEADERS_MAX, RESPONSE_HEAD_BYTES_MAX};
+use crate::wire::{Listening, Meter};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 8 * 1024;
+
+/// Longest size of a chunk that is read, in digits: more make more bytes than are ever read.
+const CHUNK_DIGITS_MAX: usize = 15;
+
+/// An answer that is being read. It is what has come so far, whenever the reading is ended.
+pub(crate) struct OddAnswer {
+    source: Source,
+    status: Option<StatusCode>,
+    header_lines: Vec<BytesMut>,
+    received: Received,
+    is_whole: bool,
+}
+
+/// The bytes of a connection: those that were read before, and then more.
+struct Source {
+    unread: BytesMut,
+    wire: Listening,
+}
+
+impl OddAnswer {
+    /// The answer on this connection, whose bytes so far are read again.
+    pub(crate) fn on(mut wire: Listening) -> Self {
+        let source = Source {
+            unread: BytesMut::from(&*wire.take_heads()),
+            wire,
+        };
+        Self {
+            source,
+            status: None,
+            header_lines: Vec::new(),
+            received: Received::default(),
+            is_whole: false,
+        }
+    }
+
+    /// What has come, if that has a status.
+    pub(crate) fn into_response(self) -> Option<WebhookResponse> {
+        Some(WebhookResponse {
+            status: self.status?,
+            headers: self.headers(),
+            body: self.received.into_bytes(),
+            body_is_whole: self.is_whole,
+        })
+    }
+
+    /// Reads the head, and answers whether it came to its end.
+    pub(crate) async fn read_head(&mut self) -> bool {
+        let meter = self.source.wire.meter();
+        in_turns(&meter, async {
+            self.status = self.read_status().await;
+            self.status.is_some() && self.read_headers().await.is_some()
+        })
+        .await
+    }
+
+    /// Reads the body that follows the head, as far as it can be read.
+    pub(crate) async fn read_body(&mut self) {
+        let Some(status) = self.status else { return };
+        let meter = self.source.wire.meter();
+        self.is_whole = in_turns(&meter, self.read_framed(status)).await.is_some();
+    }
+
+    /// The status, if that was read.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        self.status
+    }
+
+    /// The first status that is none of an interim answer.
+    async fn read_status(&mut self) -> Option<StatusCode> {
+        if !may_be_status_line(&self.source.unread) {
+            return None;
+        }
+        for _ in 0..=INTERIM_ANSWERS_MAX {
+            let mut line = self.source.line().await?;
+            while line.is_empty() {
+                line = self.source.line().await?;
+            }
+            let status = status(&line)?;
+            if !is_interim(status) {
+                return Some(status);
+            }
+            while !self.source.line().await?.is_empty() {}
+        }
+        None
+    }
+
+    /// Reads the headers. `None` if their end did not come.
+    async fn read_headers(&mut self) -> Option<()> {
+        let mut bytes_left = RESPONSE_HEAD_BYTES_MAX;
+        loop {
+            let line = self.source.line().await?;
+            if line.is_empty() {
+                return Some(());
+            }
+            let Some(left) = bytes_left.checked_sub(line.len()) else {
+                continue;
+            };
+            bytes_left = left;
+            let has_room = self.header_lines.len() < ODD_HEADERS_MAX;
+            match (line.first(), self.header_lines.last_mut()) {
+                // A folded line goes on where the one before it ended (RFC 9112, section 5.2).
+                (Some(b' ' | b'\t'), Some(last)) => {
+                    last.extend_from_slice(b" ");
+                    last.extend_from_slice(line.trim_ascii());
+                }
+                _ if has_room => self.header_lines.push(line),
+                _ => {}
+            }
+        }
+    }
+
+    fn headers(&self) -> HeaderMap {
+        let headers = self.header_lines.iter().filter_map(|line| header(line));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(name, value);
+        }
+        map
+    }
+
+    /// Reads the body. `None` if its end did not come, is not known or is beyond what is kept.
+    async fn read_framed(&mut self, status: StatusCode) -> Option<()> {
+        match Framing::of(status, &self.headers()) {
+            Framing::Empty => Some(()),
+            Framing::Length(bytes) => self.read_bytes(bytes).await,
+            Framing::Chunked => self.read_chunks().await,
+            Framing::ToTheEnd => self.read_to_the_end().await,
+            Framing::Unknown => {
+                self.read_to_the_end().await;
+                None
+            }
+        }
+    }
+
+    async fn read_bytes(&mut self, mut left: u64) -> Option<()> {
+        while left > 0 {
+            if self.source.unread.is_empty() && self.source.more().await.ok()? == 0 {
+                return None;
+            }
+            let piece = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(self.source.unread.len());
+            left -= piece as u64;
+            self.keep(piece)?;
+        }
+        Some(())
+    }
+
+    async fn read_chunks(&mut self) -> Option<()> {
+        loop {
+            let line = self.source.line().await?;
+            let digits = line
+                .iter()
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
+            if digits > CHUNK_DIGITS_MAX {
+                return None;
+            }
+            let size = str::from_utf8(&line[..digits]).ok()?;
+            let size = u64::from_str_radix(size, 16).ok()?;
+            if size == 0 {
+                break;
+            }
+            self.read_bytes(size).await?;
+            if !self.source.line().await?.is_empty() {
+                return None;
+            }
+        }
+        // Trailers have no use here.
+        while !self.source.line().await?.is_empty() {}
+        Some(())
+    }
+
+    async fn read_to_the_end(&mut self) -> Option<()> {
+        loop {
+            let piece = self.source.unread.len();
+            self.keep(piece)?;
+            if self.source.more().await.ok()? == 0 {
+                return Some(());
+            }
+        }
+    }
+
+    /// Keeps so many bytes of the body. `None` if there is no room for them.
+    fn keep(&mut self, bytes: usize) -> Option<()> {
+        let piece = self.source.unread.split_to(bytes).freeze();
+        self.received.push(piece).then_some(())
+    }
+}
+
+impl Source {
+    /// The next line without its end, if that comes: one that is cut may say something else. Of a
+    /// line longer than a head may be, that many bytes.
+    async fn line(&mut self) -> Option<BytesMut> {
+        let mut searched = 0;
+        loop {
+            if let Some(length) = memchr(b'\n', &self.unread[searched..]) {
+                let mut line = self.unread.split_to(searched + length);
+                self.unread.advance(1);
+                if line.ends_with(b"\r") {
+                    line.truncate(line.len() - 1);
+                }
+                return Some(line);
+            }
+            self.unread.truncate(RESPONSE_HEAD_BYTES_MAX);
+            searched = self.unread.len();
+            if self.more().await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// Reads more, and answers how much that was.
+    async fn more(&mut self) -> std::io::Result<usize> {
+        let before = self.unread.len();
+        self.unread.resize(before + READ_BYTES, 0);
+        let read = {
+            let mut buffer = ReadBuf::new(&mut self.unread[before..]);
+            poll_fn(|cx| Pin::new(&mut self.wire).poll_read(cx, &mut buffer))
+                .await
+                .map(|()| buffer.filled().len())
+        };
+        self.unread
+            .truncate(before + read.as_ref().copied().unwrap_or_default());
+        read
+    }
+}
+
+/// Does what reads from a connection, which has some reads in each turn of its task.
+async fn in_turns<F: Future>(meter: &Meter, reading: F) -> F::Output {
+    let mut reading = pin!(reading);
+    poll_fn(|cx| {
+        meter.begin_turn();
+        reading.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Whether this is, or may become, a status line: what is none is not waited for.
+fn may_be_status_line(bytes: &[u8]) -> bool {
+    let mut name = bytes.trim_ascii_start().iter().zip(b"HTTP");
+    name.all(|(byte, of_name)| byte.eq_ignore_ascii_case(of_name))
+}
+
+/// A header, if this line is one. What may not be in a value is a blank in it.
+fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let colon = memchr(b':', line)?;
+    let name = HeaderName::from_bytes(line[..colon].trim_ascii()).ok()?;
+    let printable = |byte: &u8| {
+        if *byte == b'\t' || !byte.is_ascii_control() {
+            *byte
+        } else {
+            b' '
+        }
+    };
+    let value: Bytes = line[colon + 1..]
+        .trim_ascii()
+        .iter()
+        .map(printable)
+        .collect();
+    Some((name, HeaderValue::from_maybe_shared(value).ok()?))
+}
