@@ -1,12 +1,14 @@
 //! The public-address rule: which schemes, ports and addresses a webhook may go to. It decides;
 //! resolving names and connecting to what was vetted is the client's.
 
+mod embedded;
 mod ranges;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
+use self::embedded::Carried;
 use crate::model::endpoint::Link;
 
 /// Ports an endpoint may have outside the allow-list.
@@ -36,6 +38,19 @@ pub enum AddressRefusal {
         /// The range it lies in, in the words of its registry.
         range: &'static str,
     },
+    /// An address of IPv6 that carries one of IPv4 which is not public, and not in the allow-list.
+    #[error(
+        "the address {address} leads to {carried}, which is not public ({range}); \
+            `--allow-endpoints` opens such (on AWS: AllowEndpoints)"
+    )]
+    Carried {
+        /// The address.
+        address: Ipv6Addr,
+        /// The address that it carries.
+        carried: Ipv4Addr,
+        /// The range in which that lies, in the words of its registry.
+        range: &'static str,
+    },
     /// No address at all: nothing was vetted, so nothing is allowed.
     #[error("the host has no address")]
     NoAddress,
@@ -48,9 +63,9 @@ pub enum AddressRefusal {
 /// allow-list: otherwise a name with one allowed and one public address would carry plain http out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// The allow-list. An address is judged in the form in which it came: `::ffff:127.0.0.1` is
-    /// not in `127.0.0.0/8`, so that no form of an address opens more than the operator
-    /// spelled out.
+    /// The allow-list. An IPv6 address that carries one of IPv4 is judged by that one: whoever names
+    /// a range of NAT64 has opened no private address behind it, and whoever opens `10.0.0.0/8`
+    /// need not name its forms in IPv6 as well.
     pub allowed: Vec<IpNet>,
     /// The ports that are open to public addresses.
     pub ports: Vec<u16>,
@@ -119,14 +134,52 @@ impl AddressPolicy {
     }
 
     fn check_address(&self, link: &Link, address: IpAddr) -> Result<(), AddressRefusal> {
-        if self.is_allowed(address) {
+        let carried = match address {
+            IpAddr::V4(_) => Vec::new(),
+            IpAddr::V6(address) => embedded::carried(address),
+        };
+        if let IpAddr::V6(address) = address {
+            self.check_carried(address, &carried)?;
+        }
+        let is_carried_allowed =
+            |it: &Carried| it.is_translated && self.is_allowed(it.address.into());
+        let is_any = !carried.is_empty();
+        if self.is_allowed(address) || (is_any && carried.iter().all(is_carried_allowed)) {
             return Ok(());
         }
+        let is_public_translated = is_any && carried.iter().all(|it| it.is_translated);
         // The address first: it is the reason that no setting of scheme or port would mend.
-        if let Some(range) = ranges::refused(address) {
+        if !is_public_translated && let Some(range) = ranges::refused(address) {
             return Err(AddressRefusal::Address { address, range });
         }
         self.check_public_link(link)
+    }
+
+    /// Whether every IPv4 address that an IPv6 one carries is public, or named by the allow-list.
+    fn check_carried(&self, address: Ipv6Addr, known: &[Carried]) -> Result<(), AddressRefusal> {
+        let holders = || {
+            self.allowed
+                .iter()
+                .filter(|net| net.contains(&IpAddr::V6(address)))
+        };
+        let under_a_prefix = holders()
+            .filter(|_| known.is_empty())
+            .filter_map(|net| embedded::carried_under(address, net.prefix_len()));
+        for carried in known.iter().copied().chain(under_a_prefix) {
+            let ipv4 = IpAddr::V4(carried.address);
+            let is_named = || holders().any(|net| carried.is_named_by(net.prefix_len()));
+            if let Some(range) = ranges::refused(ipv4)
+                && !self.is_allowed(ipv4)
+                && !is_named()
+            {
+                return Err(AddressRefusal::Carried {
+                    address,
+                    carried: carried.address,
+                    range,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_public_link(&self, link: &Link) -> Result<(), AddressRefusal> {
@@ -148,6 +201,9 @@ pub(crate) fn is_localhost(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ipnet::Ipv6Net;
+    use proptest::prelude::*;
+
     use super::*;
     use crate::model::endpoint::EndpointUrl;
 
@@ -174,6 +230,122 @@ mod tests {
             address: address.parse().unwrap(),
             range,
         })
+    }
+
+    fn leads_to(address: &str, carried: &str, range: &'static str) -> AddressRefusal {
+        AddressRefusal::Carried {
+            address: address.parse().unwrap(),
+            carried: carried.parse().unwrap(),
+            range,
+        }
+    }
+
+    /// A network that holds every form of a kind, and the form of this address.
+    fn forms(ipv4: Ipv4Addr, fill: u128) -> Vec<(Ipv6Net, Ipv6Addr)> {
+        let v4 = u128::from(u32::from(ipv4));
+        let net = |text: &str| text.parse::<Ipv6Net>().unwrap();
+        let at_the_end = |prefix: &str| {
+            let net = net(prefix);
+            (net, Ipv6Addr::from(u128::from(net.addr()) | v4))
+        };
+        let six_to_four = Ipv6Addr::from((0x2002_u128 << 112) | (v4 << 80) | (fill >> 48));
+        let inverted = u128::from(!u32::from(ipv4));
+        let teredo = (0x2001_0000_u128 << 96) | (fill >> 64 << 32) | inverted;
+        let mut forms = vec![
+            at_the_end("::ffff:0:0/96"),
+            at_the_end("::ffff:0:0:0/96"),
+            at_the_end("64:ff9b::/96"),
+            at_the_end("::/96"),
+            at_the_end("fd00:1::200:5efe:0:0/96"),
+            at_the_end("2606:1::5efe:0:0/96"),
+            (net("2002::/16"), six_to_four),
+            (net("2001::/32"), Ipv6Addr::from(teredo)),
+        ];
+        for length in [48_u8, 56, 64, 96] {
+            let prefix = (0x64_ff9b_0001_u128 << 80) | (fill >> 48 & low_bits(80));
+            forms.push((net("64:ff9b:1::/48"), translated(prefix, length, ipv4)));
+        }
+        // Prefixes of an operator's own.
+        for length in [32_u8, 40, 48, 56, 64, 96] {
+            for start in [0xfd00_u128, 0x2606] {
+                let prefix = (start << 112) | (fill >> 16);
+                let form = translated(prefix, length, ipv4);
+                forms.push((Ipv6Net::new(form, length).unwrap().trunc(), form));
+            }
+        }
+        forms
+    }
+
+    /// The address of RFC 6052 for a prefix of so many bits, of which the others are ignored.
+    fn translated(prefix: u128, length: u8, ipv4: Ipv4Addr) -> Ipv6Addr {
+        let mut octets = prefix.to_be_bytes();
+        octets[usize::from(length / 8)..].fill(0);
+        octets[8] = 0;
+        let places = (usize::from(length / 8)..16).filter(|at| *at != 8);
+        for (at, octet) in places.zip(ipv4.octets()) {
+            octets[at] = octet;
+        }
+        octets.into()
+    }
+
+    fn low_bits(count: u32) -> u128 {
+        (1 << count) - 1
+    }
+
+    /// Addresses of IPv4 of which many are not public.
+    fn any_ipv4() -> impl Strategy<Value = Ipv4Addr> {
+        let near = prop::sample::select(vec![
+            "169.254.169.254",
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.0.9",
+            "192.168.1.1",
+            "100.64.0.1",
+            "168.63.129.16",
+            "224.0.0.1",
+        ]);
+        prop_oneof![
+            near.prop_map(|text| text.parse().unwrap()),
+            any::<u32>().prop_map(|bits| Ipv4Addr::from(bits | 0x0100_0000)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_form_of_an_address_opens_it_and_no_range_of_forms(ipv4 in any_ipv4(), fill: u128) {
+            let link = link("https://a.example/");
+            let check = |allowed: Vec<IpNet>, form: Ipv6Addr| {
+                let policy = AddressPolicy { allowed, ..AddressPolicy::default() };
+                policy.check_addresses(&link, &[form.into()])
+            };
+            let is_refused = ranges::refused(ipv4.into()).is_some();
+            for (net, form) in forms(ipv4, fill) {
+                if !is_refused {
+                    continue;
+                }
+                prop_assert!(check(vec![net.into()], form).is_err(), "{net} {form}");
+                // What is named opens it: the address of IPv4, or this form of it.
+                if embedded::carried(form).len() < 2 {
+                    let both = vec![net.into(), IpNet::from(IpAddr::V4(ipv4))];
+                    prop_assert_eq!(check(both, form), Ok(()), "{} {}", net, form);
+                }
+                let itself = IpNet::from(IpAddr::V6(form));
+                prop_assert_eq!(check(vec![itself], form), Ok(()), "{}", form);
+            }
+        }
+
+        #[test]
+        fn translated_form_of_a_public_address_needs_no_list(bits: u32) {
+            let ipv4 = Ipv4Addr::from(bits | 0x0100_0000);
+            let link = link("https://a.example/");
+            let is_public = ranges::refused(ipv4.into()).is_none();
+            for prefix in ["::ffff:0:0", "::ffff:0:0:0", "64:ff9b::", "64:ff9b:1::"] {
+                let prefix = u128::from(prefix.parse::<Ipv6Addr>().unwrap());
+                let form = Ipv6Addr::from(prefix | u128::from(u32::from(ipv4)));
+                let checked = AddressPolicy::default().check_addresses(&link, &[form.into()]);
+                prop_assert_eq!(checked.is_ok(), is_public, "{}", form);
+            }
+        }
     }
 
     #[test]
@@ -239,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_allowed_only_where_its_own_net_is() {
+    fn a_mapped_address_is_allowed_where_its_ipv4_address_is() {
         let mapped = ["::ffff:127.0.0.1"];
         let check = |net, expected| {
             assert_eq!(
@@ -248,12 +420,51 @@ mod tests {
                 "{net}"
             );
         };
-        check(
-            "127.0.0.0/8",
-            refused("::ffff:127.0.0.1", "outside 2000::/3"),
-        );
-        check("::1/128", refused("::ffff:127.0.0.1", "outside 2000::/3"));
+        let refused = Err(leads_to("::ffff:127.0.0.1", "127.0.0.1", "loopback"));
+        check("127.0.0.0/8", Ok(()));
+        check("10.0.0.0/8", refused);
+        check("::1/128", refused);
+        check("::ffff:0.0.0.0/96", refused);
+        check("::/0", refused);
         check("::ffff:127.0.0.0/104", Ok(()));
+    }
+
+    #[test]
+    fn dns64_form_of_a_public_address_is_as_public() {
+        let both = [PUBLIC, "64:ff9b::93.184.215.14"];
+        assert_eq!(attempt(&[], "https://a.example/", &both), Ok(()));
+        assert_eq!(
+            attempt(&[], "http://a.example/", &both),
+            Err(AddressRefusal::PlainHttp)
+        );
+        assert_eq!(
+            attempt(&[], "https://a.example:9200/", &both),
+            Err(AddressRefusal::Port(9200))
+        );
+        let metadata = ["169.254.169.254", "64:ff9b::169.254.169.254"];
+        let range = "link-local, cloud metadata";
+        assert_eq!(
+            attempt(&[], "https://a.example/", &metadata[1..]),
+            Err(leads_to(metadata[1], metadata[0], range))
+        );
+        // On a network with DNS64 a name of one's own has both.
+        let own = ["10.0.0.1", "64:ff9b::10.0.0.1"];
+        assert_eq!(attempt(&["10.0.0.0/8"], "http://a.example/", &own), Ok(()));
+    }
+
+    #[test]
+    fn tunnel_is_no_way_to_a_public_address() {
+        for (address, range) in [
+            ("2002:5db8:d70e::1", "6to4"),
+            ("2001::1:a247:28f1", "Teredo"),
+            ("::93.184.215.14", "outside 2000::/3"),
+            ("fe80::5efe:93.184.215.14", "outside 2000::/3"),
+        ] {
+            let attempt = |allowed| attempt(allowed, "https://a.example/", &[address]);
+            assert_eq!(attempt(&[]), refused(address, range));
+            assert_eq!(attempt(&["93.184.215.14/32"]), refused(address, range));
+            assert_eq!(attempt(&["::/0"]), Ok(()), "{address}");
+        }
     }
 
     #[test]
@@ -303,7 +514,7 @@ mod tests {
         check(
             &[],
             "https://[::ffff:10.0.0.1]/",
-            refused("::ffff:10.0.0.1", "outside 2000::/3"),
+            Err(leads_to("::ffff:10.0.0.1", "10.0.0.1", "private use")),
         );
         check(&[], "https://localhost/", refused("127.0.0.1", "loopback"));
         check(

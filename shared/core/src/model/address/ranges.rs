@@ -28,8 +28,9 @@ const REFUSED_V4: [(Ipv4Net, &str); 17] = [
     (v4([240, 0, 0, 0], 4), "reserved"),
 ];
 
-/// Global unicast; everything else (loopback, unique local, link-local, multicast, `fd00:ec2::254`,
-/// IPv4-mapped, NAT64 `64:ff9b::/96` and `64:ff9b:1::/48`) lies outside of it.
+/// Global unicast; everything else (loopback, unique local, link-local, multicast, `fd00:ec2::254`)
+/// lies outside of it. So do IPv4-mapped addresses and those of NAT64, which are judged by the IPv4
+/// address that they carry.
 const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0], 3);
 
 const REFUSED_V6: [(Ipv6Net, &str); 5] = [
