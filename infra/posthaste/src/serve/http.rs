@@ -44,7 +44,7 @@ use super::metrics::{PageError, Pages};
 pub use operators::Operators;
 
 /// Longest wait for the head of a client's next request, after its last answer.
-const NEXT_HEAD_TIMEOUT: Duration = Duration::from_mins(1);
+const NEXT_HEAD_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// Largest head of a request, and largest piece in which a body is read, in bytes.
 const REQUEST_HEAD_BYTES_MAX: usize = 64 * 1024;

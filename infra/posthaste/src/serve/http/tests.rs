@@ -430,3 +430,27 @@ async fn answer_that_only_reads_ends_with_its_connection() {
         assert_eq!(outcome.recv().await, Some(expected), "{method} {path}");
     }
 }
+
+/// Balancers close theirs after 60 s, and may use one that we have just closed.
+#[tokio::test(start_paused = true)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "hyper's own wait is on the runtime's clock, which this test moves"
+)]
+async fn idle_connection_is_kept_for_75_seconds() {
+    let world = World::under(0).await;
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    stream
+        .write_all(b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    let answered_at = tokio::time::Instant::now();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(
+        (&first, answered_at.elapsed().as_secs()),
+        (b"HTTP/1.1 404", 75)
+    );
+}
