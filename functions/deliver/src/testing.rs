@@ -351,6 +351,7 @@ impl WebhookClient for Endpoint {
             }
         };
         WebhookAnswer {
+            failure_text: None,
             result,
             took: Duration::from_millis(5),
             late,

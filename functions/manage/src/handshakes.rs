@@ -275,6 +275,7 @@ impl<P: Ports> Manage<P> {
             .outbound()
             .ask(&ask, subscription.timeout.min(HANDSHAKE_TIMEOUT_MAX))
             .await;
+        let failure_words = sent.failure_words().unwrap_or_default();
         let asked = (validation, &self.settings.origin, code);
         match sent.result {
             Ok(answer) => judge(
@@ -284,7 +285,7 @@ impl<P: Ports> Manage<P> {
                 &answer.headers,
                 &answer.body,
             ),
-            Err(failure) => judge_failure(failure),
+            Err(_) => judge_failure(&failure_words),
         }
     }
 

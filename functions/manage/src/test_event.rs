@@ -145,7 +145,7 @@ fn shown_request(request: &WebhookRequest) -> TestRequest {
 fn judge(subscription: &Subscription, event: &[u8], sent: &Sent) -> (Outcome, Option<String>) {
     let status = match &sent.result {
         Ok(response) => response.status.as_u16(),
-        Err(failure) => return (sent.outcome, Some(failure.to_string())),
+        Err(_) => return (sent.outcome, sent.failure_words()),
     };
     let event = BatchEvent {
         text: event,

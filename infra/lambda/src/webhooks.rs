@@ -45,6 +45,7 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
                     "no webhook client"
                 );
                 WebhookAnswer {
+                    failure_text: None,
                     result: Err(SendFailure::Exhausted),
                     took: Duration::ZERO,
                     late: None,

@@ -216,7 +216,8 @@ table! {
         None;
     EXTRA_CA: PathBuf = parsed,
         Some(ServeOption::new("extra-ca", "POSTHASTE_EXTRA_CA", "FILE",
-            "A PEM file with root certificates for endpoints, beside those of the system.")
+            "A file with root certificates for endpoints, beside those of the system: PEM, or one in DER. It is \
+             read whole or refused.")
             .under(DELIVERY)
             .form(Form::File)),
         None;

@@ -14,12 +14,11 @@ use posthaste_ports::{
     Clock, Evict, Evicted, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest,
     WebhookResponse,
 };
-use tokio_rustls::TlsConnector;
 
 use crate::body::{Received, SlicesBody};
 use crate::connection::{Connection, Exchange, HeadError, Moment};
 use crate::dial::{dial, in_turn};
-use crate::failure::failure_of;
+use crate::failure::{SendFault, failure_of};
 use crate::framing;
 use crate::names::NameLookup;
 use crate::names::cache::NameCache;
@@ -27,7 +26,7 @@ use crate::names::system::SystemNames;
 use crate::pool::Pool;
 use crate::request::render;
 use crate::settings::{ANSWER_REST_WAIT, ClientSettings};
-use crate::tls::{self, TlsSetupError};
+use crate::tls::{Tls, TlsSetupError};
 
 /// Sends webhooks over HTTP/1.1, on hyper and rustls. Clones are cheap and share connections and
 /// names.
@@ -62,7 +61,7 @@ pub struct HyperWebhookClient<C, N = SystemNames<C>> {
 struct Shared<N> {
     policy: AddressPolicy,
     names: NameCache<N>,
-    tls: TlsConnector,
+    tls: Tls,
 }
 
 impl<C: Clock> HyperWebhookClient<C> {
@@ -81,7 +80,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             clock,
             pool: Arc::new(Pool::new(&settings)),
             shared: Arc::new(Shared {
-                tls: tls::connector(settings.extra_root_file.as_deref())?,
+                tls: Tls::new(settings.extra_root_file.as_deref())?,
                 names: NameCache::new(names, settings.names_kept),
                 policy: settings.addresses,
             }),
@@ -114,7 +113,8 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         };
         let Some(exchange) = begun else {
             // An answer exists only after the exchange has begun.
-            return Err(head.err().unwrap_or(SendFailure::Socket).into());
+            let fault = head.err().unwrap_or(SendFailure::Socket.into());
+            return Err(fault.into());
         };
         let needs = Needs::of(request);
         let (response, kept) = finish(exchange, head, needs, patience, deadline).await?;
@@ -134,7 +134,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         match begun {
             Some(exchange) if exchange.connection.has_status() => {
                 let read = odd_answer_by_now(exchange).await;
-                read.ok_or_else(|| SendFailure::TimedOut.into())
+                read.ok_or_else(|| SendFault::from(SendFailure::TimedOut).into())
             }
             begun => {
                 let unanswered = Unanswered::in_time(begun);
@@ -154,7 +154,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         request: &WebhookRequest,
         begun: &mut Option<Exchange>,
         mut patience: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<Response<Incoming>, SendFailure> {
+    ) -> Result<Response<Incoming>, SendFault> {
         let addresses = self.validated(link).await?;
         let kept = if request.needs_new_connection {
             None
@@ -174,7 +174,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         }
         let start = self.shared.names.next_turn(&link.host);
         let addresses = in_turn(&addresses, start);
-        let (tls, pool) = (&self.shared.tls, &*self.pool);
+        let (tls, pool) = (&self.shared.tls.connector, &*self.pool);
         let connection = Box::pin(dial(tls, pool, &self.clock, link, &addresses)).await?;
         let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
         head(exchange, Needs::of(request), patience).await
@@ -199,7 +199,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 
 /// Why there is no answer, and the request that is still under way.
 struct Unanswered {
-    failure: SendFailure,
+    fault: SendFault,
     /// The moment at which the kept connection was taken that said nothing.
     silent_since: Option<Moment>,
     begun: Option<Exchange>,
@@ -219,17 +219,17 @@ impl Unanswered {
             (Some(_), Some(_)) => SendFailure::KeptTimedOut,
         };
         Self {
-            failure,
+            fault: failure.into(),
             silent_since,
             begun,
         }
     }
 }
 
-impl From<SendFailure> for Unanswered {
-    fn from(failure: SendFailure) -> Self {
+impl From<SendFault> for Unanswered {
+    fn from(fault: SendFault) -> Self {
         Self {
-            failure,
+            fault,
             silent_since: None,
             begun: None,
         }
@@ -281,7 +281,7 @@ async fn head(
     exchange: &mut Exchange,
     needs: Needs,
     patience: Pin<&mut impl Future<Output = ()>>,
-) -> Result<Response<Incoming>, SendFailure> {
+) -> Result<Response<Incoming>, SendFault> {
     let patience = (needs == Needs::Status).then_some(patience);
     exchange.head(patience).await.map_err(|error| match error {
         HeadError::Broken(error) => {
@@ -292,15 +292,21 @@ async fn head(
             );
             after_sending(&error)
         }
-        HeadError::Slow => SendFailure::TimedOut,
+        HeadError::Slow => SendFailure::TimedOut.into(),
     })
 }
 
 /// The failure of a request on a connection that was there.
-fn after_sending(error: &hyper::Error) -> SendFailure {
+fn after_sending(error: &hyper::Error) -> SendFault {
     match failure_of(error) {
-        SendFailure::Socket => SendFailure::Closed,
-        failure => failure,
+        SendFault {
+            failure: SendFailure::Socket,
+            text,
+        } => SendFault {
+            failure: SendFailure::Closed,
+            text,
+        },
+        fault => fault,
     }
 }
 
@@ -308,11 +314,11 @@ fn after_sending(error: &hyper::Error) -> SendFailure {
 /// latest. Returns the connection too, if another request may use it.
 async fn finish(
     exchange: Exchange,
-    head: Result<Response<Incoming>, SendFailure>,
+    head: Result<Response<Incoming>, SendFault>,
     needs: Needs,
     patience: Pin<&mut impl Future<Output = ()>>,
     deadline: Pin<&mut impl Future<Output = ()>>,
-) -> Result<(WebhookResponse, Option<Box<Connection>>), SendFailure> {
+) -> Result<(WebhookResponse, Option<Box<Connection>>), SendFault> {
     match head {
         Ok(response) => {
             let is_plain = framing::is_plain(response.status(), response.headers());
@@ -323,13 +329,13 @@ async fn finish(
             Ok((response, is_kept.then_some(connection)))
         }
         // The rest of the head was already waited for.
-        Err(failure @ SendFailure::TimedOut) => {
+        Err(fault) if fault.failure == SendFailure::TimedOut => {
             let read = odd_answer_by_now(exchange).await;
-            read.ok_or(failure).map(|response| (response, None))
+            read.ok_or(fault).map(|response| (response, None))
         }
-        Err(failure) => {
+        Err(fault) => {
             let read = odd_answer(exchange, needs, patience, deadline).await;
-            read.ok_or(failure).map(|response| (response, None))
+            read.ok_or(fault).map(|response| (response, None))
         }
     }
 }
@@ -408,7 +414,8 @@ fn late<C: Clock>(mut exchange: Exchange, needs: Needs, clock: C) -> LateAnswer 
         let mut patience = pin!(patience(&clock));
         let head = head(&mut exchange, needs, patience.as_mut()).await;
         let end = pin!(std::future::pending());
-        let (response, _) = finish(exchange, head, needs, patience, end).await?;
+        let finished = finish(exchange, head, needs, patience, end).await;
+        let (response, _) = finished.map_err(|fault| fault.failure)?;
         Ok(response)
     })
 }
@@ -422,11 +429,13 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
         match answered {
             Ok(response) => WebhookAnswer {
                 result: Ok(response),
+                failure_text: None,
                 took,
                 late: None,
             },
-            Err(Unanswered { failure, begun, .. }) => WebhookAnswer {
-                result: Err(failure),
+            Err(Unanswered { fault, begun, .. }) => WebhookAnswer {
+                result: Err(fault.failure),
+                failure_text: fault.text,
                 took,
                 late: begun.map(|begun| late(begun, Needs::of(&request), self.clock.clone())),
             },
@@ -442,15 +451,20 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
 }
 
 impl<C: Clock, N: NameLookup> Evict for HyperWebhookClient<C, N> {
-    /// Closes idle connections and forgets expired names. The bytes count only the names: the
-    /// memory of a connection in hyper, rustls and the kernel is unknown.
+    /// Closes idle connections, and forgets TLS sessions and expired names. The bytes count only the
+    /// names: the memory of a connection in hyper, rustls and the kernel is unknown, and that of a
+    /// session too.
     fn trim(&self) -> Evicted {
         let connections = Evicted {
             entries: self.pool.trim(),
             bytes: 0,
         };
+        let sessions = Evicted {
+            entries: self.shared.tls.forget_sessions(),
+            bytes: 0,
+        };
         let names = self.shared.names.trim(self.clock.monotonic());
-        [connections, names].into_iter().sum()
+        [connections, sessions, names].into_iter().sum()
     }
 
     /// Forgets every resolved name, and the resolver's configuration. Idle connections stay: they

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::connection::Connection;
-use crate::failure::{failure_of, is_exhausted};
+use crate::failure::{SendFault, failure_of, is_exhausted};
 use crate::places::Place;
 use crate::pool::Pool;
 use crate::wire::{Meter, Metered, Wire};
@@ -61,24 +61,24 @@ pub(crate) async fn dial<C: Clock>(
     clock: &C,
     link: &Link,
     addresses: &[IpAddr],
-) -> Result<Box<Connection>, SendFailure> {
+) -> Result<Box<Connection>, SendFault> {
     let mut race = Race::new(clock, addresses, |address| {
         connect(pool, address, link.port)
     });
-    let mut failure = SendFailure::Socket;
+    let mut fault = SendFault::from(SendFailure::Socket);
     while let Some((address, stream)) = race.next_connected().await {
         match open(tls, link, stream, address).await {
             Ok(connection) => return Ok(connection),
             // A handshake that failed says more than an address that did not answer.
-            Err(fault) if fault.is_tls() => failure = fault,
+            Err(other) if other.failure.is_tls() || !fault.failure.is_tls() => fault = other,
             Err(_) => {}
         }
     }
-    Err(match failure {
+    Err(match fault.failure {
         // An endpoint is not to be blamed for what this machine has run out of.
-        SendFailure::Socket if race.is_exhausted => SendFailure::Exhausted,
-        SendFailure::Socket if race.is_refused => SendFailure::Refused,
-        failure => failure,
+        SendFailure::Socket if race.is_exhausted => SendFailure::Exhausted.into(),
+        SendFailure::Socket if race.is_refused => SendFailure::Refused.into(),
+        _ => fault,
     })
 }
 
@@ -96,7 +96,7 @@ async fn open(
     link: &Link,
     stream: (TcpStream, Place),
     address: IpAddr,
-) -> Result<Box<Connection>, SendFailure> {
+) -> Result<Box<Connection>, SendFault> {
     let meter = Meter::new();
     let stream = Metered::new(stream, Arc::clone(&meter));
     let wire = if link.is_tls {
@@ -104,7 +104,7 @@ async fn open(
         let stream = tls.connect(name, stream).await.map_err(|error| {
             let cause = &error as &dyn std::error::Error;
             tracing::debug!(%link, %address, error = cause, "failed the TLS handshake");
-            failure_of(&error)
+            in_handshake(failure_of(&error))
         })?;
         Wire::Right(Box::new(stream))
     } else {
@@ -113,6 +113,21 @@ async fn open(
     Connection::open(wire, meter, address)
         .await
         .map_err(|error| failure_of(&error))
+}
+
+/// A connection that ends in the handshake without a word, as it does at a balancer that has no
+/// certificate.
+fn in_handshake(fault: SendFault) -> SendFault {
+    match fault {
+        SendFault {
+            failure: SendFailure::Socket,
+            text: None,
+        } => SendFault {
+            failure: SendFailure::Socket,
+            text: Some("the connection was closed in the TLS handshake".into()),
+        },
+        fault => fault,
+    }
 }
 
 /// Connects to addresses in turn, beside one another where one is silent.

@@ -3,50 +3,73 @@
 use std::error::Error;
 use std::io;
 
-use posthaste_core::attempt::{CertificateFault, SendFailure};
+use posthaste_core::attempt::SendFailure;
 use rustix::io::Errno;
-use rustls::{CertificateError, InvalidMessage};
+use rustls::InvalidMessage;
+
+use crate::tls::certificate_faults;
+use crate::tls::reason::reason;
 
 /// Most sources of an error that are looked at. Errors nest a few deep.
 const SOURCES_MAX: usize = 16;
 
+/// Most bytes of the words for a failure. They are stored with each attempt, and an endpoint chooses
+/// the names of its certificate.
+const TEXT_BYTES_MAX: usize = 1000;
+
+/// A failure, and what is known of it beyond its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SendFault {
+    pub(crate) failure: SendFailure,
+    /// The failure in a sentence that says more than its kind.
+    pub(crate) text: Option<Box<str>>,
+}
+
+impl SendFault {
+    fn new(failure: SendFailure, mut text: String) -> Self {
+        if text.len() > TEXT_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+            text.push('…');
+        }
+        let text = Some(text.into());
+        Self { failure, text }
+    }
+}
+
+impl From<SendFailure> for SendFault {
+    fn from(failure: SendFailure) -> Self {
+        let text = None;
+        Self { failure, text }
+    }
+}
+
 /// The fault of TLS where a certificate or the handshake is at fault, and `Socket` for everything
 /// else that ends a connection: reset, closed, and answers that are not HTTP.
-pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFailure {
+pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> SendFault {
     let mut causes =
         std::iter::successors(Some(error), |error| source_of(*error)).take(SOURCES_MAX);
     match causes.find_map(|cause| cause.downcast_ref()) {
         Some(error) => tls_failure(error),
-        None => SendFailure::Socket,
+        None => SendFailure::Socket.into(),
     }
 }
 
-fn tls_failure(error: &rustls::Error) -> SendFailure {
+fn tls_failure(error: &rustls::Error) -> SendFault {
     match error {
-        rustls::Error::InvalidCertificate(fault) => {
-            SendFailure::Certificate(certificate_fault(fault))
+        rustls::Error::InvalidCertificate(error) => {
+            let faults = certificate_faults(error);
+            SendFault::new(
+                SendFailure::Certificate(faults.first_kind()),
+                format!("TLS certificate not trusted: {faults}"),
+            )
         }
-        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => SendFailure::NotTls,
-        _ => SendFailure::Tls,
-    }
-}
-
-fn certificate_fault(error: &CertificateError) -> CertificateFault {
-    match error {
-        // A bad signature is that of an issuer with the same name and another key.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            CertificateFault::UnknownIssuer
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            SendFailure::NotTls.into()
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            CertificateFault::Expired
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            CertificateFault::NotYetValid
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            CertificateFault::OtherName
-        }
-        _ => CertificateFault::Invalid,
+        error => SendFault::new(
+            SendFailure::Tls,
+            format!("the TLS handshake failed: {}", reason(error)),
+        ),
     }
 }
 
@@ -74,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_tls_error_is_found_inside_others() {
-        let check = |error: io::Error, expected| assert_eq!(failure_of(&error), expected);
+        let check = |error: io::Error, expected| assert_eq!(failure_of(&error).failure, expected);
         check(io::ErrorKind::ConnectionReset.into(), SendFailure::Socket);
         check(io::Error::other("not HTTP"), SendFailure::Socket);
         check(

@@ -5,19 +5,25 @@
 //! operator already keeps the platform's store up to date and adds a company's authority to it, and
 //! a withdrawn root disappears without a new build of this program.
 
-use std::path::{Path, PathBuf};
+mod faults;
+mod object_ids;
+pub(crate) mod reason;
+mod roots;
+mod sessions;
+mod verifier;
+
+use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
+use rustls::client::{Resumption, VerifierBuilderError, WebPkiServerVerifier};
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 
-/// Sessions kept for resumption, over all servers: a full handshake costs some 400 µs of CPU, a
-/// resumed one a fraction.
-const SESSIONS_MAX: usize = 1024;
+pub(crate) use self::faults::certificate_faults;
+pub use self::roots::{RootFileError, RootFileFault};
+use self::sessions::{SESSION_HOSTS_MAX, Sessions};
+use self::verifier::Verifier;
 
 /// The only protocol offered.
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
@@ -25,46 +31,69 @@ const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 /// Why TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsSetupError {
-    /// The file of extra roots is not readable, or not PEM.
-    #[error("failed to read root certificates from {path}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The fault in it.
-        #[source]
-        source: pem::Error,
-    },
-    /// The file of extra roots holds no certificate.
-    #[error("no certificate in {path}")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A certificate of the file cannot be a root, or the cryptography lacks a protocol version.
+    /// The file of extra roots is refused.
+    #[error(transparent)]
+    Roots(#[from] RootFileError),
+    /// The cryptography lacks a protocol version.
     #[error("failed to set up TLS")]
     Refused(#[from] rustls::Error),
+    /// Certificates cannot be verified.
+    #[error("failed to set up the verification of certificates")]
+    Verifier(#[from] VerifierBuilderError),
 }
 
-/// The connector for all links.
-pub(crate) fn connector(extra_root_file: Option<&Path>) -> Result<TlsConnector, TlsSetupError> {
+/// TLS for all links.
+pub(crate) struct Tls {
+    pub(crate) connector: TlsConnector,
+    sessions: Arc<Sessions>,
+}
+
+impl Tls {
+    pub(crate) fn new(extra_root_file: Option<&Path>) -> Result<Self, TlsSetupError> {
+        let roots = Arc::new(all_roots(extra_root_file)?);
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        let mut config = if roots.is_empty() {
+            // No verifier can be made without roots; this configuration refuses every certificate.
+            builder.with_root_certificates(roots).with_no_client_auth()
+        } else {
+            let builder_of_verifier =
+                WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), provider);
+            let verifier = Verifier::new(builder_of_verifier.build()?, roots);
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+                .with_no_client_auth()
+        };
+        let sessions = Sessions::new(SESSION_HOSTS_MAX);
+        config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
+        config.resumption = Resumption::store(sessions.clone());
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            sessions,
+        })
+    }
+
+    /// Forgets all sessions, and answers of how many hosts there were some.
+    pub(crate) fn forget_sessions(&self) -> usize {
+        self.sessions.forget()
+    }
+}
+
+/// The platform's roots and those of the operator's file.
+fn all_roots(extra_root_file: Option<&Path>) -> Result<RootCertStore, TlsSetupError> {
     let mut roots = platform_roots();
     if let Some(path) = extra_root_file {
-        for root in read_roots(path)? {
-            roots.add(root)?;
-        }
+        let certificates = roots::add_file(&mut roots, path)?;
+        tracing::info!(certificates, path = %path.display(), "the file of --extra-ca was read");
     }
     if roots.is_empty() {
         tracing::warn!(
             "no root certificates on this machine: every https endpoint will fail with TlsError"
         );
     }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
-    config.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
-    Ok(TlsConnector::from(Arc::new(config)))
+    Ok(roots)
 }
 
 /// The platform's readable roots: one bad file in the store must not hide the others.
@@ -83,24 +112,6 @@ fn platform_roots() -> RootCertStore {
     roots
 }
 
-fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsSetupError> {
-    let read = |source| TlsSetupError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let roots: Vec<_> = CertificateDer::pem_file_iter(path)
-        .map_err(read)?
-        .collect::<Result<_, _>>()
-        .map_err(read)?;
-    if roots.is_empty() {
-        Err(TlsSetupError::Empty {
-            path: path.to_owned(),
-        })
-    } else {
-        Ok(roots)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,18 +120,19 @@ mod tests {
     fn a_bad_file_of_roots_is_named() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let check = |file: &str, expected: &str| {
-            let Err(error) = connector(Some(&here.join(file))) else {
+            let Err(error) = Tls::new(Some(&here.join(file))) else {
                 panic!("{file} was accepted")
             };
-            assert_eq!(
-                error.to_string().replace(here.to_str().unwrap(), ""),
-                expected
-            );
+            let said = error.to_string().replace(here.to_str().unwrap(), "");
+            assert!(said.starts_with(expected), "{said}");
         };
         check(
             "no-such.pem",
             "failed to read root certificates from /no-such.pem",
         );
-        check("Cargo.toml", "no certificate in /Cargo.toml");
+        check(
+            "Cargo.toml",
+            "/Cargo.toml: no certificate in it; expected PEM",
+        );
     }
 }

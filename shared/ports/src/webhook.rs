@@ -76,6 +76,8 @@ impl fmt::Debug for LateAnswer {
 pub struct WebhookAnswer {
     /// The response, or why there was none.
     pub result: Result<WebhookResponse, SendFailure>,
+    /// The failure in a sentence that says more than its kind, such as each fault of a certificate.
+    pub failure_text: Option<Box<str>>,
     /// The time from the start of the attempt to its end.
     pub took: Duration,
     /// The request itself, where it was sent and its time ran out before an answer came.

@@ -33,6 +33,8 @@ pub struct Sent {
     pub outcome: Outcome,
     /// The response, or why there was none.
     pub result: Result<WebhookResponse, SendFailure>,
+    /// The failure in a sentence that says more than its kind.
+    pub failure_text: Option<Box<str>>,
     /// From the start of the request to its end.
     pub took: Duration,
     /// The request itself, if it was sent and timed out before an answer came.
@@ -101,6 +103,7 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
         Sent {
             outcome,
             result: answer.result,
+            failure_text: answer.failure_text,
             took: answer.took,
             late: answer.late,
         }
@@ -108,6 +111,13 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
 }
 
 impl Sent {
+    /// The failure in the words that say most of it; `None` after a response.
+    pub fn failure_words(&self) -> Option<String> {
+        let failure = self.result.as_ref().err()?;
+        let text = self.failure_text.as_deref().map(str::to_owned);
+        Some(text.unwrap_or_else(|| failure.to_string()))
+    }
+
     /// The events that arrived, of the request's events in their order. The answer is read only if
     /// it is a success and the subscription allows partial acknowledgement.
     pub fn acknowledged<'e>(

@@ -89,6 +89,7 @@ impl WebhookClient for MemoryEndpoint {
         }
         let result = answer.map_or_else(|| answered(204, &[], ""), |answer| answer(&request));
         WebhookAnswer {
+            failure_text: None,
             result,
             took: Duration::from_millis(1),
             late: None,

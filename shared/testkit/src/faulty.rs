@@ -268,6 +268,7 @@ impl<P: WebhookClient> WebhookClient for Faulty<P> {
                 SendFailure::Socket
             };
             WebhookAnswer {
+                failure_text: None,
                 result: Err(failure),
                 took: Duration::ZERO,
                 late: None,

@@ -232,6 +232,7 @@ impl WebhookClient for ScriptedEndpoint {
                 self.clock.sleep(timeout).await;
                 let late = Some(self.late(length.saturating_sub(timeout), status));
                 return WebhookAnswer {
+                    failure_text: None,
                     result: Err(SendFailure::TimedOut),
                     took: timeout,
                     late,
@@ -258,6 +259,7 @@ impl WebhookClient for ScriptedEndpoint {
             }
         };
         WebhookAnswer {
+            failure_text: None,
             result,
             took: Duration::ZERO,
             late: None,

@@ -79,6 +79,7 @@ impl<P: Ports> Attempts<P> {
         let answer = run
             .first()
             .and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
+        let failure_words = sent.failure_words();
         let (outcome, took) = (sent.outcome, sent.took);
         let outcome = RequestOutcome {
             began,
@@ -86,6 +87,7 @@ impl<P: Ports> Attempts<P> {
             took,
             webhook_id,
             outcome,
+            failure_words,
             acknowledged,
             answer,
         };

@@ -32,6 +32,8 @@ pub(super) struct RequestOutcome {
     pub(super) webhook_id: String,
     /// The outcome of the request as a whole.
     pub(super) outcome: Outcome,
+    /// The failure in words, where there was no answer.
+    pub(super) failure_words: Option<String>,
     pub(super) acknowledged: Acknowledged,
     /// The answer as the delivery log keeps it.
     pub(super) answer: Option<LoggedAnswer>,
@@ -127,6 +129,7 @@ mod tests {
             took,
             webhook_id,
             outcome,
+            failure_words: None,
             acknowledged,
             answer: None,
         }

@@ -56,7 +56,7 @@ impl RequestLog<'_> {
                 event_id = &*self.event_id(event), webhook_id,
                 topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
                 attempt = self.attempt(), status = outcome.status(), outcome = outcome.name().map(display),
-                error = outcome.failure().map(display), took_ms, verdict = word,
+                error = self.failure_words(outcome), took_ms, verdict = word,
                 retry_at = retry_at.map(display), reason = reason.map(display), "delivery attempt failed"
             );
         }
@@ -74,7 +74,7 @@ impl RequestLog<'_> {
         let details = RecordDetails {
             webhook_id: is_sent.then_some(&*self.request.webhook_id),
             status: outcome.status(),
-            failure: outcome.failure(),
+            failure: self.failure_words(outcome),
             took: is_sent.then_some(self.request.took),
             answer: answer.and_then(|answer| answer.text.as_deref()),
             answer_type: answer.and_then(|answer| answer.media_type.as_deref()),
@@ -104,6 +104,12 @@ impl RequestLog<'_> {
             link = %self.link, attempt = self.attempt(), status = request.outcome.status(),
             "the endpoint refuses each event of a batch alike, the rest is not sent one by one"
         );
+    }
+
+    /// The failure in words, where this outcome is one.
+    fn failure_words(&self, outcome: Outcome) -> Option<&str> {
+        outcome.failure()?;
+        self.request.failure_words.as_deref()
     }
 
     fn attempt(&self) -> u16 {

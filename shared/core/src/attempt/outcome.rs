@@ -67,7 +67,16 @@ pub enum CertificateFault {
     /// Names in it that are not the host's.
     #[error("it is for another name")]
     OtherName,
-    /// Any other fault, such as a bad signature or purpose.
+    /// Certificate of an authority, which no server may show as its own.
+    #[error("it is an authority's, not a server's")]
+    Authority,
+    /// Purpose other than a server's.
+    #[error("it is for another purpose")]
+    OtherPurpose,
+    /// Algorithm or size of key that the library lacks.
+    #[error("it needs an algorithm that posthaste lacks")]
+    Algorithm,
+    /// Any other fault.
     #[error("it is not valid")]
     Invalid,
 }
@@ -226,6 +235,15 @@ mod tests {
         certificate(CertificateFault::Expired, "it has expired");
         certificate(CertificateFault::NotYetValid, "it is not valid yet");
         certificate(CertificateFault::OtherName, "it is for another name");
+        certificate(
+            CertificateFault::Authority,
+            "it is an authority's, not a server's",
+        );
+        certificate(CertificateFault::OtherPurpose, "it is for another purpose");
+        certificate(
+            CertificateFault::Algorithm,
+            "it needs an algorithm that posthaste lacks",
+        );
         certificate(CertificateFault::Invalid, "it is not valid");
     }
 }

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::record::cut;
 use super::{Change, Kind, LogResult, Origin, RecordText, record_id};
-use crate::attempt::SendFailure;
 use crate::events::EventNames;
 use crate::model::{Delivery, Entry, Identity, LOG_PAYLOAD_BYTES_MAX, Payload, Schema, Timestamp};
 
@@ -37,8 +36,8 @@ pub struct RecordDetails<'a> {
     pub webhook_id: Option<&'a str>,
     /// The answer's status.
     pub status: Option<u16>,
-    /// Why there was no answer.
-    pub failure: Option<SendFailure>,
+    /// Why there was no answer, in words.
+    pub failure: Option<&'a str>,
     /// The time from the beginning of the request to the answer's head, or to the failure.
     pub took: Option<Duration>,
     /// The answer's text ([`answer_text`](super::answer_text)).
@@ -84,7 +83,7 @@ struct Draft<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +150,7 @@ impl<'a> RecordedEvent<'a> {
             result: change.result,
             reason: change.reason.as_deref(),
             status: details.status,
-            error: details.failure.map(|failure| failure.to_string()),
+            error: details.failure,
             duration_ms: details
                 .took
                 .map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),

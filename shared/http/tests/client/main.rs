@@ -7,6 +7,7 @@
 
 mod addresses;
 mod answers;
+mod certificates;
 mod deadline;
 mod endpoint;
 mod name_server;

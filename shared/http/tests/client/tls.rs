@@ -1,13 +1,14 @@
 //! TLS: the authorities that the client trusts, and the result of a failed handshake.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::{CertificateFault, SendFailure};
 use posthaste_core::model::Timestamp;
-use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_ports::WebhookClient;
+use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError, NameLookup};
+use posthaste_ports::{Evict, WebhookClient};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -51,6 +52,7 @@ impl Authority {
                 PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
             )
             .unwrap();
+        config.ticketer = rustls::crypto::ring::Ticketer::new().unwrap();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         TlsAcceptor::from(Arc::new(config))
     }
@@ -88,6 +90,45 @@ async fn a_second_connection_resumes_the_session() {
     assert_eq!(
         endpoint.handshakes(),
         [Some(HandshakeKind::Full), Some(HandshakeKind::Resumed)]
+    );
+}
+
+/// More hosts than rustls' own store keeps when it is given as many sessions.
+const HOSTS: usize = 200;
+
+/// Every name is this machine's.
+struct Loopback;
+
+impl NameLookup for Loopback {
+    async fn lookup(&self, _host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        Ok(vec![Ipv4Addr::LOCALHOST.into()])
+    }
+
+    fn forget(&self) {}
+}
+
+#[tokio::test]
+async fn sessions_of_many_hosts_are_resumed_until_memory_is_scarce() {
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&certificate_for("*.hosts.example"));
+    let close = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+    let endpoint = Endpoint::start_tls(acceptor, vec![exchange(close); 2 * HOSTS + 1]).await;
+    let trusted = authority.trusted("many");
+    let client = HyperWebhookClient::with_names(trusted, SystemClock, Loopback).unwrap();
+    let port = endpoint.address.port();
+    let url = |number: usize| format!("https://h{number}.hosts.example:{port}/");
+    for number in (0..HOSTS).chain(0..HOSTS) {
+        assert_eq!(send(&client, &url(number)).await, answered(204, ""));
+    }
+    let handshakes = endpoint.handshakes();
+    let (first, second) = handshakes.split_at(HOSTS);
+    assert_eq!(first, [Some(HandshakeKind::Full); HOSTS]);
+    assert_eq!(second, [Some(HandshakeKind::Resumed); HOSTS]);
+    client.trim();
+    assert_eq!(send(&client, &url(0)).await, answered(204, ""));
+    assert_eq!(
+        endpoint.handshakes().last(),
+        Some(&Some(HandshakeKind::Full))
     );
 }
 

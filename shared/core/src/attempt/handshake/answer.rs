@@ -4,7 +4,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::Value;
 
 use crate::api::{SecretText, Validation};
-use crate::attempt::outcome::SendFailure;
 use crate::model::Secret;
 
 const ALLOWED_ORIGIN: HeaderName = HeaderName::from_static("webhook-allowed-origin");
@@ -99,8 +98,8 @@ pub fn judge(
     }
 }
 
-/// Judges a request that got no answer.
-pub fn judge_failure(failure: SendFailure) -> Answer {
+/// Judges a request that got no answer, by the words for its failure.
+pub fn judge_failure(failure: &str) -> Answer {
     Answer::Unasked {
         reason: format!("the endpoint could not be asked: {failure}"),
     }

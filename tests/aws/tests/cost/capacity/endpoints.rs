@@ -88,6 +88,7 @@ impl WebhookClient for Endpoints {
         if took > request.timeout {
             self.end(&host, &[]);
             return WebhookAnswer {
+                failure_text: None,
                 result: Err(SendFailure::TimedOut),
                 took: request.timeout,
                 late: None,
@@ -101,6 +102,7 @@ impl WebhookClient for Endpoints {
             body_is_whole: true,
         };
         WebhookAnswer {
+            failure_text: None,
             result: Ok(response),
             took,
             late: None,

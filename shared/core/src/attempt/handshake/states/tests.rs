@@ -6,7 +6,6 @@ use serde_json::json;
 use super::*;
 use crate::api::Validation;
 use crate::attempt::handshake::judge_failure;
-use crate::attempt::outcome::SendFailure;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -176,7 +175,7 @@ fn who_is_being_asked_keeps_its_code_until_its_endpoint_is_another() {
 #[test]
 fn silence_takes_no_consent_back() {
     use StatusState::{Active, Disabled, Failed, Paused, Pending};
-    let silence = judge_failure(SendFailure::TimedOut);
+    let silence = judge_failure("timed out without an answer");
     for state in [Active, Paused, Disabled] {
         let before = asked(state).status.unwrap();
         let after = concluded(&asked(state), &code(), &silence, NOW).unwrap();
