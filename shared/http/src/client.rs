@@ -236,6 +236,14 @@ impl From<SendFault> for Unanswered {
     }
 }
 
+/// Whether a failure may be that of an address that is no longer the host's.
+fn says_the_host_may_have_moved(failure: SendFailure) -> bool {
+    !matches!(
+        failure,
+        SendFailure::Resolution { .. } | SendFailure::Exhausted
+    )
+}
+
 fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendFailure> {
     render(request).map_err(|error| {
         // Only a path of more than 64 KiB gets here; no server would take it.
@@ -433,12 +441,17 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
                 took,
                 late: None,
             },
-            Err(Unanswered { fault, begun, .. }) => WebhookAnswer {
-                result: Err(fault.failure),
-                failure_text: fault.text,
-                took,
-                late: begun.map(|begun| late(begun, Needs::of(&request), self.clock.clone())),
-            },
+            Err(Unanswered { fault, begun, .. }) => {
+                if says_the_host_may_have_moved(fault.failure) {
+                    self.shared.names.doubt(&request.url.link().host);
+                }
+                WebhookAnswer {
+                    result: Err(fault.failure),
+                    failure_text: fault.text,
+                    took,
+                    late: begun.map(|begun| late(begun, Needs::of(&request), self.clock.clone())),
+                }
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 
 pub(crate) mod cache;
 mod families;
+mod hosts;
 pub(crate) mod system;
+mod system_files;
 
 use std::error::Error;
 use std::future::Future;

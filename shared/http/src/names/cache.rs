@@ -18,6 +18,10 @@ const NAMES_MAX: usize = 10_000;
 /// instead of each asking again, one after the other.
 const FAILURES_KEPT: Duration = Duration::from_secs(1);
 
+/// Age of an answer from which a failed connection makes it old. However many connections to a host
+/// fail, its name is not asked for more often.
+const DOUBTED_AFTER: Duration = Duration::from_secs(5);
+
 type Answer = Result<Arc<[IpAddr]>, SendFailure>;
 
 /// Names and when they were asked for.
@@ -29,11 +33,17 @@ pub(crate) struct NameCache<N> {
 
 #[derive(Default)]
 struct Entry {
-    answer: Option<(Answer, Duration)>,
+    answer: Option<KeptAnswer>,
     /// The turn of the next connection that is opened to one of the addresses.
     turn: usize,
     /// Held by the task that looks the name up.
     asking: Arc<tokio::sync::Mutex<()>>,
+}
+
+struct KeptAnswer {
+    answer: Answer,
+    asked_at: Duration,
+    until: Duration,
 }
 
 impl<N: NameLookup> NameCache<N> {
@@ -79,6 +89,16 @@ impl<N: NameLookup> NameCache<N> {
         turn
     }
 
+    /// Doubts the addresses of a host after a connection to it was refused or failed: it may have
+    /// moved. They are used no longer than [`DOUBTED_AFTER`] they were asked for.
+    pub(crate) fn doubt(&self, host: &str) {
+        if let Some(entry) = self.entries.lock().get_mut(host)
+            && let Some(kept) = &mut entry.answer
+        {
+            kept.until = kept.until.min(kept.asked_at + DOUBTED_AFTER);
+        }
+    }
+
     /// Forgets one name. If it is being looked up, that answer is fresh and stays.
     pub(crate) fn forget(&self, host: &str) {
         if let Some(entry) = self.entries.lock().get_mut(host) {
@@ -114,8 +134,8 @@ impl<N: NameLookup> NameCache<N> {
 
     fn fresh(&self, host: &str, now: Duration) -> Option<Answer> {
         let entries = self.entries.lock();
-        let (answer, until) = entries.get(host)?.answer.as_ref()?;
-        (now < *until).then(|| answer.clone())
+        let kept = entries.get(host)?.answer.as_ref()?;
+        (now < kept.until).then(|| kept.answer.clone())
     }
 
     fn asking(&self, host: &str, now: Duration) -> Arc<tokio::sync::Mutex<()>> {
@@ -137,7 +157,11 @@ impl<N: NameLookup> NameCache<N> {
         };
         // Nothing is remembered for a name that was flushed while it was looked up.
         if let Some(entry) = self.entries.lock().get_mut(host) {
-            entry.answer = Some((answer, now + kept));
+            entry.answer = Some(KeptAnswer {
+                answer,
+                asked_at: now,
+                until: now + kept,
+            });
         }
     }
 }
@@ -148,12 +172,12 @@ impl Entry {
         let addresses = self
             .answer
             .as_ref()
-            .and_then(|(answer, _)| answer.as_ref().ok());
+            .and_then(|kept| kept.answer.as_ref().ok());
         addresses.map_or(0, |addresses| size_of_val(&**addresses))
     }
 
     fn is_fresh(&self, now: Duration) -> bool {
-        self.answer.as_ref().is_some_and(|(_, until)| now < *until)
+        self.answer.as_ref().is_some_and(|kept| now < kept.until)
     }
 }
 
@@ -257,6 +281,30 @@ mod tests {
             cache.addresses("a", &clock).await,
             Ok(addresses("192.0.2.3"))
         );
+    }
+
+    #[tokio::test]
+    async fn doubted_name_is_asked_for_again_and_not_more_often() {
+        let (cache, clock) = cache(&[Some("192.0.2.1"), Some("192.0.2.2"), Some("192.0.2.3")]);
+        let check = async |expected: &str| {
+            cache.doubt("unknown");
+            assert_eq!(cache.addresses("a", &clock).await, Ok(addresses(expected)));
+        };
+        check("192.0.2.1").await;
+        clock.advance(DOUBTED_AFTER.saturating_sub(Duration::from_millis(1)));
+        for _ in 0..100 {
+            cache.doubt("a");
+            check("192.0.2.1").await;
+        }
+        // The doubt stays.
+        clock.advance(Duration::from_millis(1));
+        check("192.0.2.2").await;
+        clock.advance(Duration::from_secs(20));
+        check("192.0.2.2").await;
+        cache.doubt("a");
+        check("192.0.2.3").await;
+        clock.advance(Duration::from_millis(29_999));
+        check("192.0.2.3").await;
     }
 
     #[tokio::test]

@@ -1,8 +1,12 @@
 //! Addresses that a request goes to.
 
+use std::time::Duration;
+
 use posthaste_core::attempt::SendFailure;
+use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient, LookupError};
 use posthaste_system::SystemClock;
+use posthaste_testkit::ManualClock;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::endpoint::{Endpoint, OK, exchange};
@@ -65,6 +69,7 @@ async fn a_name_is_judged_by_what_it_resolves_to() {
     check("https://half.example/", &["93.184.215.14", "10.0.0.1"]).await;
     check("https://half.example/", &["2606:2800:21f::1", "::1"]).await;
     check("https://metadata.example/", &["169.254.169.254"]).await;
+    check("https://metadata.example/", &["64:ff9b::169.254.169.254"]).await;
     check("http://plain.example/", &["93.184.215.14"]).await;
     check("https://port.example:6379/", &["93.184.215.14"]).await;
 }
@@ -106,6 +111,38 @@ async fn a_refused_port_is_told_from_other_failures() {
     assert_eq!(
         send(&client(), &format!("http://127.0.0.1:{port}/")).await,
         Err(SendFailure::Refused)
+    );
+}
+
+/// A host that has moved, and one name server that says so.
+#[tokio::test]
+async fn refused_connection_makes_the_next_attempt_ask_again() {
+    let (_socket, port) = refusing();
+    let endpoint = Endpoint::on(
+        TcpListener::bind(("127.0.0.2", port)).await.unwrap(),
+        None,
+        vec![exchange(OK)],
+    );
+    let names = Script::new(vec![Ok(&["127.0.0.1"]), Ok(&["127.0.0.2"])]);
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let client = HyperWebhookClient::with_names(on_loopback(), clock.clone(), names).unwrap();
+    let url = format!("http://moved.example:{port}/");
+    // A storm of attempts asks once.
+    for _ in 0..20 {
+        assert_eq!(send(&client, &url).await, Err(SendFailure::Refused));
+    }
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(send(&client, &url).await, answered(200, "ok"));
+    assert_eq!(endpoint.connections(), 1);
+}
+
+#[tokio::test]
+async fn form_of_ipv6_of_an_allowed_address_is_reached() {
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
+    let url = format!("http://sink.example:{}/", endpoint.address.port());
+    assert_eq!(
+        resolved(on_loopback(), &url, Ok(&["::ffff:127.0.0.1"])).await,
+        answered(200, "ok")
     );
 }
 

@@ -53,6 +53,31 @@ async fn a_name_goes_where_the_server_says() {
     );
 }
 
+/// What DNS allows and rules for registered names refuse, and what those make of other alphabets.
+#[tokio::test]
+async fn name_is_asked_for_as_it_is_written() {
+    let check = async |host: &str, asked: &str| {
+        let (server, endpoint) = (
+            NameServer::start(),
+            Endpoint::start(vec![exchange(OK)]).await,
+        );
+        server.resolve(asked, &["127.0.0.1"]);
+        let url = format!("http://{host}:{}/", endpoint.address.port());
+        assert_eq!(
+            send(&asking(&server), &url).await,
+            answered(200, "ok"),
+            "{host}"
+        );
+        assert_eq!(server.asked(), [asked; 2]);
+    };
+    check("my_service", "my_service").await;
+    check("_a_.-b-.Example", "_a_.-b-.example").await;
+    check("a$b~c.example", "a$b~c.example").await;
+    check("*.example", "*.example").await;
+    check("bücher.example", "xn--bcher-kva.example").await;
+    check("my_bücher.example.", "xn--my_bcher-95a.example").await;
+}
+
 #[tokio::test]
 async fn only_the_word_of_the_server_makes_a_name_unknown() {
     let server = NameServer::start();
