@@ -55,6 +55,8 @@ pub(crate) struct Job {
     pub(crate) log: DeliveryLogMode,
     /// The records of the attempts at its events, by the index of the event.
     pub(crate) records: Mutex<BTreeMap<usize, RecordText>>,
+    /// The places to which its events were redirected, by the index of the event.
+    pub(crate) redirects: Mutex<BTreeMap<usize, String>>,
 }
 
 /// One event of one message.

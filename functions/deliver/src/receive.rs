@@ -127,6 +127,7 @@ impl<P: Ports> Receiver<P> {
             verdicts,
             log,
             records,
+            redirects: Mutex::default(),
         };
         judge_unsent(&job, self.clock.now());
         Some(job)

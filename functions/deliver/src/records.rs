@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use posthaste_core::attempt::EntryVerdict;
+use posthaste_core::attempt::{EntryVerdict, redirect_location};
 use posthaste_core::delivery_log::{
-    Change, RecordDetails, RecordText, RecordedEvent, answer_text, change,
+    Change, RecordDetails, RecordText, RecordedEvent, answer_body_text, answer_text, change,
 };
-use posthaste_core::model::{EndpointUrl, Payload, Subscription, Timestamp};
+use posthaste_core::model::{DeadLetter, EndpointUrl, Payload, Subscription, Timestamp};
 use posthaste_ports::WebhookResponse;
 use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{Unrecorded, report_lost};
@@ -37,6 +37,34 @@ impl Job {
         self.log
             .keeps_attempts()
             .then(|| catch_panic_now(|| logged_answer(response, subscription)).ok())?
+    }
+
+    /// Notes where the last attempt at an event was redirected.
+    pub(crate) fn note_redirect(&self, entry: usize, place: Option<&str>) {
+        let mut redirects = self.redirects.lock();
+        match place {
+            Some(place) => {
+                redirects.insert(entry, place.to_owned());
+            }
+            None => {
+                redirects.remove(&entry);
+            }
+        }
+    }
+
+    /// The letters of this message, each event with the place to which it was redirected.
+    pub(crate) fn with_redirects(&self, mut letters: Vec<DeadLetter>) -> Vec<DeadLetter> {
+        let redirects = std::mem::take(&mut *self.redirects.lock());
+        for (index, place) in redirects {
+            let key = &self.delivery.events[index].key;
+            let entries = letters
+                .iter_mut()
+                .flat_map(|letter| &mut letter.delivery.events);
+            for entry in entries.filter(|entry| entry.key == *key) {
+                entry.marks.redirect = Some(place.clone());
+            }
+        }
+        letters
     }
 
     /// Makes the record of an attempt at an event, and keeps it. If that fails, the message's end
@@ -153,13 +181,27 @@ impl Job {
     }
 }
 
-fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> LoggedAnswer {
+/// Where an answer leads, if it is a redirect, without the subscription's secrets.
+pub(crate) fn redirect(sent: &Sent, subscription: &Subscription) -> Option<String> {
+    let response = sent.result.as_ref().ok()?;
+    let location = redirect_location(response.status.as_u16(), &response.headers)?;
     let in_query = query_texts(subscription);
-    let secrets: Vec<&str> = subscription
+    let masked = || answer_text(location.as_bytes(), &secrets(subscription, &in_query));
+    catch_panic_now(masked).ok()
+}
+
+fn secrets<'a>(subscription: &'a Subscription, in_query: &'a [String]) -> Vec<&'a str> {
+    subscription
         .secrets()
         .chain(in_query.iter().map(String::as_str))
-        .collect();
-    let text = (!response.body.is_empty()).then(|| answer_text(&response.body, &secrets));
+        .collect()
+}
+
+fn logged_answer(response: &WebhookResponse, subscription: &Subscription) -> LoggedAnswer {
+    let in_query = query_texts(subscription);
+    let secrets = secrets(subscription, &in_query);
+    let text = (!response.body.is_empty())
+        .then(|| answer_body_text(&response.headers, &response.body, &secrets));
     // Headers may be media types themselves (`Accept`), so their values are none of its secrets.
     let in_query: Vec<&str> = in_query.iter().map(String::as_str).collect();
     let media_type = response
@@ -353,6 +395,72 @@ mod tests {
         assert_eq!(logged.text.as_deref(), Some("no: [redacted] [redacted]"));
         assert_eq!(logged.media_type.as_deref(), Some("text/plain"));
         assert_eq!(logged_answer(&response(204, None, ""), &own).text, None);
+    }
+
+    /// The answer to a request that was redirected.
+    fn redirected(status: u16, location: &'static str) -> Sent {
+        let mut response = response(status, None, "");
+        let location = HeaderValue::from_static(location);
+        response.headers.insert("location", location);
+        Sent {
+            outcome: Outcome::Answered {
+                status,
+                retry_after: None,
+            },
+            result: Ok(response),
+            took: secs(0),
+            late: None,
+        }
+    }
+
+    #[test]
+    fn redirect_is_kept_without_the_secrets_of_its_subscription() {
+        let url = "https://a.example/hook?code=open%20sesame";
+        let own = subscription(json!({ "endpoint": { "url": url } }));
+        let check = |status, location, expected: Option<&str>| {
+            let kept = redirect(&redirected(status, location), &own);
+            assert_eq!(kept.as_deref(), expected, "{location}");
+        };
+        check(
+            308,
+            "https://b.example/hook",
+            Some("https://b.example/hook"),
+        );
+        let echoed = "https://b.example/hook?code=open%20sesame";
+        check(301, echoed, Some("https://b.example/hook?[redacted]"));
+        check(200, "https://b.example/hook", None);
+    }
+
+    #[test]
+    fn record_of_a_redirect_says_where_it_leads() {
+        let job = logged(1, DeliveryLogMode::Attempts);
+        let details = RecordDetails {
+            status: Some(308),
+            redirect: Some("/new"),
+            ..RecordDetails::default()
+        };
+        job.keep_record(0, &Bytes::from(event(0)), retry(), details, START);
+        let record = taken(&job, &[retry()]).remove(0);
+        assert_eq!(record.error.as_deref(), Some("it leads to /new"));
+    }
+
+    #[test]
+    fn letters_say_where_the_last_attempt_was_redirected() {
+        let job = logged(3, DeliveryLogMode::Off);
+        job.note_redirect(0, Some("/new"));
+        job.note_redirect(1, Some("/new"));
+        job.note_redirect(1, None);
+        let letter = DeadLetter {
+            reason: DeadLetterReason::MaxDeliveryAttemptsExceeded,
+            delivery: job.delivery.clone(),
+            storage: None,
+            object: None,
+            dropped: false,
+        };
+        let letters = job.with_redirects(vec![letter]);
+        let marks = letters[0].delivery.events.iter();
+        let redirects: Vec<_> = marks.map(|entry| entry.marks.redirect.as_deref()).collect();
+        assert_eq!(redirects, [Some("/new"), None, None]);
     }
 
     #[test]

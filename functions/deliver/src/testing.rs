@@ -460,6 +460,7 @@ pub(crate) fn job(delivery: Delivery, subscription: &Arc<Subscription>) -> Job {
         verdicts,
         log,
         records,
+        redirects: Mutex::default(),
     }
 }
 

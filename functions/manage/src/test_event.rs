@@ -11,10 +11,12 @@ use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
 use posthaste_core::attempt::echo::{Extent, masked};
-use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing};
+use posthaste_core::attempt::{
+    Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing, readable,
+};
 use posthaste_core::events::test_event::{TestEventError, given, sample};
 use posthaste_core::model::time::millis;
-use posthaste_core::model::{Hops, Subscription};
+use posthaste_core::model::{Hops, RESPONSE_BODY_BYTES_MAX, Subscription};
 use posthaste_ports::{Clock, Entropy, Ports, WebhookRequest, WebhookResponse};
 use posthaste_services::Sent;
 use posthaste_services::outbound::delivery;
@@ -171,7 +173,10 @@ fn shown_response(response: &WebhookResponse, secrets: &Secrets) -> TestResponse
         headers: headers
             .map(|(name, value)| (name, secrets.masked_in(&value, Extent::Whole)))
             .collect(),
-        body: secrets.masked_in(&String::from_utf8_lossy(&response.body), extent),
+        body: secrets.masked_in(
+            &readable(&response.headers, &response.body, RESPONSE_BODY_BYTES_MAX),
+            extent,
+        ),
         body_is_whole: response.body_is_whole,
     }
 }

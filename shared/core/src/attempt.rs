@@ -9,6 +9,7 @@ pub mod handshake;
 mod outcome;
 pub mod partial;
 mod rate;
+pub mod readable;
 pub mod redelivery_backoff;
 pub mod request;
 pub mod retry;
@@ -23,6 +24,7 @@ pub use handshake::{Action, AllowedRate, AllowedRateError, Answer, Ask, Begin, Q
 pub use outcome::{CertificateFault, OutcomeName, SendFailure};
 pub use partial::{Acknowledged, AnswerBody, BatchEvent};
 pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
+pub use readable::{readable, redirect_location};
 pub use request::{AttemptContext, Outgoing, webhook_id_of};
 pub use retry::{JITTER_MAX, Jitter, RetryJitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
 pub use settle::{EntryVerdict, Settlement, Wait};

@@ -25,7 +25,7 @@ mod status;
 mod words;
 
 pub use self::again::{NoneToSendAgain, ToSendAgain, choose};
-pub use self::answer::answer_text;
+pub use self::answer::{answer_body_text, answer_text};
 pub use self::change::{Change, change};
 pub use self::columns::{COLUMNS, Column, Encoding, SCHEMA_VERSION, column};
 pub use self::draft::{RecordDetails, RecordedEvent};

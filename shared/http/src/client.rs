@@ -16,6 +16,7 @@ use posthaste_ports::{
 };
 
 use crate::body::{Received, SlicesBody};
+use crate::coding::decoded;
 use crate::connection::{Connection, Exchange, HeadError, Moment};
 use crate::dial::{dial, in_turn};
 use crate::failure::{SendFault, failure_of};
@@ -424,7 +425,7 @@ fn late<C: Clock>(mut exchange: Exchange, needs: Needs, clock: C) -> LateAnswer 
         let end = pin!(std::future::pending());
         let finished = finish(exchange, head, needs, patience, end).await;
         let (response, _) = finished.map_err(|fault| fault.failure)?;
-        Ok(response)
+        Ok(decoded(response))
     })
 }
 
@@ -436,7 +437,7 @@ impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
         let took = self.clock.monotonic().saturating_sub(started);
         match answered {
             Ok(response) => WebhookAnswer {
-                result: Ok(response),
+                result: Ok(decoded(response)),
                 failure_text: None,
                 took,
                 late: None,

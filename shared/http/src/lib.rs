@@ -2,6 +2,7 @@
 
 mod body;
 mod client;
+mod coding;
 mod connection;
 mod dial;
 mod failure;

@@ -30,9 +30,10 @@ fn target(url: &EndpointUrl) -> Result<Uri, http::Error> {
     Ok(Uri::from_parts(parts)?)
 }
 
-/// `host` first, as RFC 9110 asks for, then the caller's, then the length.
+/// `host` first, as RFC 9110 asks for, then the caller's, then the coding that an answer may have and
+/// the length.
 fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http::Error> {
-    let mut headers = HeaderMap::with_capacity(request.headers.len() + 2);
+    let mut headers = HeaderMap::with_capacity(request.headers.len() + 3);
     let host = &request.url.url()[Position::BeforeHost..Position::AfterPort];
     headers.insert(header::HOST, HeaderValue::from_str(host)?);
     for (name, value) in &request.headers {
@@ -40,6 +41,11 @@ fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http:
             headers.append(name, value.clone());
         }
     }
+    // A person reads what endpoints answer.
+    headers.insert(
+        header::ACCEPT_ENCODING,
+        HeaderValue::from_static("identity"),
+    );
     if body_bytes > 0 || expects_a_body(&request.method) {
         headers.insert(header::CONTENT_LENGTH, body_bytes.into());
     }
@@ -123,15 +129,15 @@ mod tests {
                 &[("webhook-id", "e1")],
                 &["[", "{}", "]"],
             ),
-            "POST /hook?x=1 | host: a.example | webhook-id: e1 | content-length: 4",
+            "POST /hook?x=1 | host: a.example | webhook-id: e1 | accept-encoding: identity | content-length: 4",
         );
         check(
             &request(Method::POST, "http://[::1]:9000", &[], &[]),
-            "POST / | host: [::1]:9000 | content-length: 0",
+            "POST / | host: [::1]:9000 | accept-encoding: identity | content-length: 0",
         );
         check(
             &request(Method::OPTIONS, "https://a.example:8443/", &[], &[]),
-            "OPTIONS / | host: a.example:8443",
+            "OPTIONS / | host: a.example:8443 | accept-encoding: identity",
         );
     }
 
@@ -152,7 +158,7 @@ mod tests {
         ];
         check(
             &request(Method::POST, "https://a.example/", &custom, &["{}"]),
-            "POST / | host: a.example | x-tenant: acme | content-length: 2",
+            "POST / | host: a.example | x-tenant: acme | accept-encoding: identity | content-length: 2",
         );
     }
 

@@ -11,14 +11,14 @@ use http::{HeaderMap, Method, StatusCode};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{EndpointUrl, Link};
 
-/// A request. The client adds `host` and `content-length` and nothing else.
+/// A request. The client adds `host`, `accept-encoding` and `content-length` and nothing else.
 #[derive(Debug, Clone)]
 pub struct WebhookRequest {
     /// `POST`, or what a handshake asks for.
     pub method: Method,
     /// The URL that it goes to.
     pub url: EndpointUrl,
-    /// All headers but `host` and `content-length`.
+    /// All headers but those three.
     pub headers: HeaderMap,
     /// The body: these slices, one after the other.
     pub body: Vec<Bytes>,

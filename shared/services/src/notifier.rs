@@ -30,6 +30,7 @@ const MARKS: Marks = Marks {
     run: None,
     webhook_id: None,
     letter: None,
+    redirect: None,
 };
 
 /// The ports that sending notices needs.

@@ -246,6 +246,7 @@ fn a_redirect_is_not_followed() {
         let letter = home.wait_for_dead_letter("orders", &format!("s{status}"));
         assert_eq!(letter["lastdeliveryoutcome"], "Redirected");
         assert_eq!(letter["lasthttpstatuscode"], status);
+        assert_eq!(letter["lastredirectlocation"], endpoint.url("/elsewhere"));
     }
     assert_eq!(endpoint.received("/elsewhere").len(), 0);
     assert_eq!(endpoint.all().len(), 5);

@@ -16,6 +16,7 @@ use crate::invocation::Invocation;
 use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
 use crate::plan::{RequestKind, RequestPlan};
+use crate::records::redirect;
 
 /// Target of the measurements of requests without an answer, by which a recorder can leave them
 /// out.
@@ -80,6 +81,7 @@ impl<P: Ports> Attempts<P> {
             .first()
             .and_then(|event| invocation.jobs[event.at.job].logged_answer(&sent));
         let failure_words = sent.failure_words();
+        let redirect = redirect(&sent, subscription);
         let (outcome, took) = (sent.outcome, sent.took);
         let outcome = RequestOutcome {
             began,
@@ -90,6 +92,7 @@ impl<P: Ports> Attempts<P> {
             failure_words,
             acknowledged,
             answer,
+            redirect,
         };
         count(plan, run.len(), &outcome);
         if let Some(answer) = sent.late {

@@ -37,6 +37,8 @@ pub(super) struct RequestOutcome {
     pub(super) acknowledged: Acknowledged,
     /// The answer as the delivery log keeps it.
     pub(super) answer: Option<LoggedAnswer>,
+    /// Where it leads, if it is a redirect.
+    pub(super) redirect: Option<String>,
 }
 
 impl RequestOutcome {
@@ -132,6 +134,7 @@ mod tests {
             failure_words: None,
             acknowledged,
             answer: None,
+            redirect: None,
         }
     }
 

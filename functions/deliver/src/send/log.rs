@@ -52,11 +52,12 @@ impl RequestLog<'_> {
                 verdict = word, "delivered"
             );
         } else {
+            let error = self.error(outcome);
             tracing::info!(
                 event_id = &*self.event_id(event), webhook_id,
                 topic = %subscription.topic, subscription = %subscription.name, link = %self.link,
                 attempt = self.attempt(), status = outcome.status(), outcome = outcome.name().map(display),
-                error = self.failure_words(outcome), took_ms, verdict = word,
+                error = error.as_deref(), took_ms, verdict = word,
                 retry_at = retry_at.map(display), reason = reason.map(display), "delivery attempt failed"
             );
         }
@@ -75,6 +76,7 @@ impl RequestLog<'_> {
             webhook_id: is_sent.then_some(&*self.request.webhook_id),
             status: outcome.status(),
             failure: self.failure_words(outcome),
+            redirect: self.request.redirect.as_deref(),
             took: is_sent.then_some(self.request.took),
             answer: answer.and_then(|answer| answer.text.as_deref()),
             answer_type: answer.and_then(|answer| answer.media_type.as_deref()),
@@ -82,6 +84,7 @@ impl RequestLog<'_> {
             dead_letter_object: None,
         };
         let job = &self.invocation.jobs[event.at.job];
+        job.note_redirect(event.at.entry, self.request.redirect.as_deref());
         job.keep_record(event.at.entry, &event.text, verdict, details, self.ended_at);
     }
 
@@ -110,6 +113,15 @@ impl RequestLog<'_> {
     fn failure_words(&self, outcome: Outcome) -> Option<&str> {
         outcome.failure()?;
         self.request.failure_words.as_deref()
+    }
+
+    /// What the status does not say, in words.
+    fn error(&self, outcome: Outcome) -> Option<Cow<'_, str>> {
+        let failure = self.failure_words(outcome).map(Cow::Borrowed);
+        failure.or_else(|| {
+            let place = self.request.redirect.as_deref()?;
+            Some(format!("it leads to {place}").into())
+        })
     }
 
     fn attempt(&self) -> u16 {

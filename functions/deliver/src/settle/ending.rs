@@ -146,7 +146,7 @@ impl<P: Ports> Ender<P> {
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }
         let mut successors = Successors::default();
-        for letter in &dead {
+        for letter in &job.with_redirects(dead) {
             successors.dead(letter, policy);
         }
         for letter in dropped {

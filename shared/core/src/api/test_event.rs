@@ -49,7 +49,9 @@ pub struct TestResponse {
     pub status: u16,
     /// The headers. Bytes that are no text are shown as U+FFFD.
     pub headers: BTreeMap<String, String>,
-    /// The first 64 KiB of the body at most. Bytes that are no text are shown as U+FFFD.
+    /// The first 64 KiB of the body at most, in its character set. Bytes that are no text are shown
+    /// as U+FFFD. Of a body with a content coding, or in a character set that is not read, its size
+    /// and their name.
     pub body: String,
     /// Whether that is all of the body.
     pub body_is_whole: bool,

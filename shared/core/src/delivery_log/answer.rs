@@ -6,7 +6,10 @@
 
 use std::ops::Range;
 
+use http::HeaderMap;
+
 use crate::attempt::echo::{Extent, places};
+use crate::attempt::readable::readable;
 use crate::model::LOG_ANSWER_BYTES_MAX;
 
 const REDACTED: &str = "[redacted]";
@@ -19,7 +22,16 @@ const SCANNED_BYTES_MAX: usize = 2 * LOG_ANSWER_BYTES_MAX;
 /// that where the answer is, so that a secret at the cut is found. Control characters are blanks.
 pub fn answer_text(bytes: &[u8], secrets: &[&str]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SCANNED_BYTES_MAX)]);
-    let mut clean = without(&text, &places(&text, secrets, Extent::Cut));
+    kept(&text, secrets)
+}
+
+/// The same of a body, in the character set that its headers name ([`readable`]).
+pub fn answer_body_text(headers: &HeaderMap, body: &[u8], secrets: &[&str]) -> String {
+    kept(&readable(headers, body, SCANNED_BYTES_MAX), secrets)
+}
+
+fn kept(text: &str, secrets: &[&str]) -> String {
+    let mut clean = without(text, &places(text, secrets, Extent::Cut));
     clean.truncate(clean.floor_char_boundary(LOG_ANSWER_BYTES_MAX));
     clean
 }
@@ -109,6 +121,24 @@ mod tests {
             answer_text(answer.as_bytes(), &[&long]),
             "x".repeat(200) + REDACTED
         );
+    }
+
+    #[test]
+    fn secrets_are_taken_out_in_every_character_set() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            "content-type",
+            "text/plain; charset=utf-16le".parse().unwrap(),
+        );
+        let body: Vec<u8> = format!("your key: {SECRET}")
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let text = answer_body_text(&headers, &body, &[SECRET]);
+        assert_eq!(text, "your key: [redacted]");
+        headers.insert("content-encoding", SECRET.parse().unwrap());
+        let text = answer_body_text(&headers, &body, &[SECRET]);
+        assert_eq!(text, "[96 bytes, coded as an unknown name]");
     }
 
     #[test]

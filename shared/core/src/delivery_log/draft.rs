@@ -38,6 +38,8 @@ pub struct RecordDetails<'a> {
     pub status: Option<u16>,
     /// Why there was no answer, in words.
     pub failure: Option<&'a str>,
+    /// Where a redirect leads ([`redirect_location`](crate::attempt::redirect_location)).
+    pub redirect: Option<&'a str>,
     /// The time from the beginning of the request to the answer's head, or to the failure.
     pub took: Option<Duration>,
     /// The answer's text ([`answer_text`](super::answer_text)).
@@ -48,6 +50,17 @@ pub struct RecordDetails<'a> {
     pub endpoint: Option<&'a str>,
     /// The key of the dead-letter object.
     pub dead_letter_object: Option<&'a str>,
+}
+
+impl<'a> RecordDetails<'a> {
+    /// What the status does not say, in words.
+    fn error(&self) -> Option<Cow<'a, str>> {
+        let failure = self.failure.map(Cow::Borrowed);
+        failure.or_else(|| {
+            let place = self.redirect?;
+            Some(format!("it leads to {place}").into())
+        })
+    }
 }
 
 /// The members of a [`Record`](super::Record) but its payload, borrowed.
@@ -83,7 +96,7 @@ struct Draft<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +163,7 @@ impl<'a> RecordedEvent<'a> {
             result: change.result,
             reason: change.reason.as_deref(),
             status: details.status,
-            error: details.failure,
+            error: details.error(),
             duration_ms: details
                 .took
                 .map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),

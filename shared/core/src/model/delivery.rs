@@ -99,6 +99,8 @@ pub struct Marks {
     pub webhook_id: Option<String>,
     /// The dead letter that it was made of; `None` where it was made of the delivery log.
     pub letter: Option<LetterPlace>,
+    /// The place to which the last attempt was redirected, where the event was given up after it.
+    pub redirect: Option<String>,
 }
 
 /// The place of a dead letter.

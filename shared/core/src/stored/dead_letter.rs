@@ -33,7 +33,7 @@ pub use self::shown::{ShownLetter, shown_letters};
 /// expired. Members of the event's own that have a name of the dead letter's are kept in one member
 /// beside them.
 pub fn record(letter: &DeadLetter, entry: &Entry, event: &Bytes) -> Bytes {
-    let mut members = members(letter);
+    let mut members = members(letter, entry);
     if let Some(envelope) = &entry.envelope {
         return envelope.around(event, &members);
     }
@@ -141,6 +141,25 @@ mod tests {
             record(letter, &entry(None), &Bytes::from_static(event.as_bytes())),
             expected
         );
+    }
+
+    #[test]
+    fn dead_letter_says_where_it_was_redirected() {
+        let mut entry = entry(None);
+        entry.marks.redirect = Some("https://a.example/\"hook\"".to_owned());
+        let check = |schema, event: &'static str, member: &str| {
+            let record = record(
+                &letter(schema, Some(308)),
+                &entry,
+                &Bytes::from_static(event.as_bytes()),
+            );
+            let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+            assert_eq!(record[member], "https://a.example/\"hook\"");
+        };
+        check(Schema::EventGrid, r#"{"id":"1"}"#, "lastRedirectLocation");
+        check(Schema::CloudEvents, r#"{"id":"1"}"#, "lastredirectlocation");
+        let own = r#"{"id":"1","lastredirectlocation":"mine"}"#;
+        check(Schema::CloudEvents, own, "lastredirectlocation");
     }
 
     #[test]

@@ -172,6 +172,7 @@ mod tests {
         let again = Marks {
             replayed: true,
             run: Some("r".to_owned()),
+            redirect: Some("/new".to_owned()),
             ..Marks::default()
         };
         let mut letter = dead_letter();

@@ -90,7 +90,7 @@ struct EntryWire<'a> {
     notice: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// Later than version 3, as are the next three: an older program passes them over, and still
+    /// Later than version 3, as are the next four: an older program passes them over, and still
     /// sees `replayed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     resent: bool,
@@ -100,6 +100,8 @@ struct EntryWire<'a> {
     webhook_id: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     letter: Option<Cow<'a, LetterPlace>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redirect: Option<Cow<'a, str>>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
@@ -217,6 +219,7 @@ impl EntryWire<'_> {
                 run: self.run.map(Cow::into_owned),
                 webhook_id: self.webhook_id.map(Cow::into_owned),
                 letter: self.letter.map(Cow::into_owned),
+                redirect: self.redirect.map(Cow::into_owned),
             },
             envelope: self.envelope.map(Arc::new),
             payload,
@@ -282,6 +285,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
         run,
         webhook_id,
         letter,
+        redirect,
     } = &entry.marks;
     let head = EntryWire {
         key: Cow::Borrowed(&entry.key),
@@ -294,6 +298,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
         run: run.as_deref().map(Cow::Borrowed),
         webhook_id: webhook_id.as_deref().map(Cow::Borrowed),
         letter: letter.as_ref().map(Cow::Borrowed),
+        redirect: redirect.as_deref().map(Cow::Borrowed),
         envelope: None,
         event: None,
     };

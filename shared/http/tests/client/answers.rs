@@ -5,6 +5,7 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::RESPONSE_BODY_BYTES_MAX;
 use posthaste_http::{INTERIM_ANSWERS_MAX, INTERIM_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use posthaste_ports::{WebhookClient, WebhookRequest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::endpoint::{Endpoint, NO_CONTENT, OK, Step, exchange, write};
 use crate::{Brief, answered, client, post, send, timeless_client};
@@ -47,6 +48,7 @@ async fn the_request_is_on_the_wire_as_it_was_asked_for() {
     host: ADDRESS␍
     content-type: application/json␍
     webhook-id: e1␍
+    accept-encoding: identity␍
     content-length: 10␍
     ␍
     [{"id":1}]
@@ -55,6 +57,7 @@ async fn the_request_is_on_the_wire_as_it_was_asked_for() {
     host: ADDRESS␍
     content-type: application/json␍
     webhook-id: e1␍
+    accept-encoding: identity␍
     ␍
     "#);
 }
@@ -286,6 +289,26 @@ async fn odd_answer_has_its_headers_and_its_body() {
         true,
     )
     .await;
+}
+
+/// curl decodes what a server compresses without being asked, if it is told to.
+#[tokio::test]
+async fn compressed_answer_is_read_as_its_text() {
+    // `printf later | gzip -n`
+    const LATER: [u8; 25] = [
+        31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 203, 73, 44, 73, 45, 2, 0, 73, 178, 3, 236, 5, 0, 0, 0,
+    ];
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.readable().await.unwrap();
+        let head = "HTTP/1.1 503 Busy\r\ncontent-encoding: gzip\r\ncontent-length: 25\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&LATER).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+    });
+    assert_eq!(send(&client(), &url).await, answered(503, "later"));
 }
 
 /// A body that is larger than the sockets' buffers.

@@ -105,6 +105,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         webhook_id: Some("msg_k-0"),
         status: Some(503),
         failure: Some("timed out without an answer"),
+        redirect: None,
         took: Some(Duration::from_micros(87_900)),
         answer: Some("later"),
         answer_type: Some("text/plain"),

@@ -1,6 +1,6 @@
 //! The members that a dead letter adds to its event.
 
-use crate::model::{DeadLetter, Schema, Timestamp};
+use crate::model::{DeadLetter, Entry, Schema, Timestamp};
 
 /// The names of the members, in the order they are written.
 pub(super) struct Names {
@@ -8,6 +8,7 @@ pub(super) struct Names {
     pub(super) attempts: &'static str,
     pub(super) outcome: &'static str,
     pub(super) status: &'static str,
+    pub(super) redirect: &'static str,
     pub(super) published: &'static str,
     pub(super) last_attempt: &'static str,
     pub(super) identity: &'static str,
@@ -19,6 +20,7 @@ pub(super) const EVENT_GRID: Names = Names {
     attempts: "deliveryAttempts",
     outcome: "lastDeliveryOutcome",
     status: "lastHttpStatusCode",
+    redirect: "lastRedirectLocation",
     published: "publishTime",
     last_attempt: "lastDeliveryAttemptTime",
     identity: "subscriptionIdentity",
@@ -30,6 +32,7 @@ pub(super) const CLOUD_EVENTS: Names = Names {
     attempts: "deliveryattempts",
     outcome: "lastdeliveryoutcome",
     status: "lasthttpstatuscode",
+    redirect: "lastredirectlocation",
     published: "publishtime",
     last_attempt: "lastdeliveryattempttime",
     identity: "subscriptionidentity",
@@ -41,12 +44,13 @@ pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
     /// The names, and last the one that keeps the event's own members of these names.
-    pub(super) fn reserved(&self) -> [&'static str; 8] {
+    pub(super) fn reserved(&self) -> [&'static str; 9] {
         let Self {
             reason,
             attempts,
             outcome,
             status,
+            redirect,
             published,
             last_attempt,
             identity,
@@ -56,6 +60,7 @@ impl Names {
             attempts,
             outcome,
             status,
+            redirect,
             published,
             last_attempt,
             identity,
@@ -71,7 +76,7 @@ impl Names {
     }
 }
 
-pub(super) fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
+pub(super) fn members(letter: &DeadLetter, entry: &Entry) -> Vec<(&'static str, String)> {
     let names = Names::of(letter.delivery.schema);
     let time = |at: Timestamp| format!("\"{}\"", at.to_event_grid());
     let delivery = &letter.delivery;
@@ -89,6 +94,13 @@ pub(super) fn members(letter: &DeadLetter) -> Vec<(&'static str, String)> {
             .last
             .and_then(|last| last.status)
             .map(|status| (names.status, status.to_string())),
+    );
+    members.extend(
+        entry
+            .marks
+            .redirect
+            .as_deref()
+            .map(|place| (names.redirect, serde_json::Value::from(place).to_string())),
     );
     members.push((names.published, time(delivery.published_at)));
     members.extend(
