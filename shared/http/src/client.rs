@@ -41,8 +41,8 @@ use crate::tls::{Tls, TlsSetupError};
 /// - A request on a reused connection that times out without a byte says nothing about the
 ///   endpoint: a balancer may have forgotten the connection. The link's other connections that were
 ///   idle when the request began are closed with it.
-/// - An answer that has a status line is an answer: what hyper does not take of it is read again, as
-///   leniently as curl reads. So is what an endpoint answers before it has read the request.
+/// - An answer that has a status line is an answer: what hyper does not take of it is read again,
+///   as leniently as curl reads. So is what an endpoint answers before it has read the request.
 /// - Once its status is there, the rest of an answer may take [`ANSWER_REST_WAIT`], unless the
 ///   request needs its body.
 /// - A connection whose answer was odd, or was not read to its end, is closed.
