@@ -130,11 +130,11 @@ mod tests {
     fn what_cannot_be_decoded_keeps_its_coding() {
         for (coding, body) in [
             ("gzip", &b"no gzip"[..]),
-            ("deflate", b"\xff\xff"),
-            ("br", b"\x0b\x01\x80no\x03"),
-            ("identity", b"ok"),
-            ("gzip, gzip", b"ok"),
-            ("gzip", b""),
+            ("deflate", &b"\xff\xff"[..]),
+            ("br", &b"\x0b\x01\x80no\x03"[..]),
+            ("identity", &b"ok"[..]),
+            ("gzip, gzip", &b"ok"[..]),
+            ("gzip", &b""[..]),
         ] {
             let decoded = decoded(response(coding, body.to_vec()));
             assert_eq!(
