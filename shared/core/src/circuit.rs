@@ -23,6 +23,7 @@
 //! [`observe`] decides the table, [`decide`] whether a delivery may be sent, [`state_change`] the
 //! notices.
 
+mod answering;
 mod blame;
 mod condition;
 mod consecutive_failures;
@@ -39,6 +40,7 @@ mod shard;
 mod state_change;
 mod target;
 
+pub use answering::AnsweredSubscriptions;
 pub use blame::Blame;
 pub use condition::{Condition, Failure, Phase, ProbeLease};
 pub use consecutive_failures::{ConsecutiveFailures, Successes};

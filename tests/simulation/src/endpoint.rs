@@ -70,7 +70,7 @@ pub struct ScriptedEndpoint {
 struct Script {
     next: VecDeque<Answer>,
     then: Answer,
-    at: BTreeMap<&'static str, Answer>,
+    at: BTreeMap<String, Answer>,
     seen: Vec<Request>,
     under_way: usize,
     most_at_once: usize,
@@ -118,8 +118,8 @@ impl ScriptedEndpoint {
     }
 
     /// Answers this, for ever, where the URL has `place` in it.
-    pub fn answer_at(&self, place: &'static str, answer: Answer) {
-        self.lock().at.insert(place, answer);
+    pub fn answer_at(&self, place: impl Into<String>, answer: Answer) {
+        self.lock().at.insert(place.into(), answer);
     }
 
     /// The most requests that were under way at once since the last call.
@@ -171,7 +171,7 @@ impl ScriptedEndpoint {
         let at = script
             .at
             .iter()
-            .find(|(place, _)| seen.url.contains(**place))
+            .find(|(place, _)| seen.url.contains(place.as_str()))
             .map(|(_, it)| it.clone());
         script.seen.push(seen);
         let next = |script: &mut Script| {

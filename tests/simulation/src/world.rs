@@ -1,6 +1,7 @@
 //! Everything wired up, with the handles a test needs.
 
 mod objects;
+mod paths;
 mod publish;
 mod runs;
 mod topics;

@@ -3,8 +3,8 @@
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::{
-    AllFailed, ConsecutiveFailures, ConsecutiveRefusals, HealthSettings, HealthSignal,
-    LastSuccesses, Refusal, Target, is_problem,
+    AllFailed, AnsweredSubscriptions, ConsecutiveFailures, ConsecutiveRefusals, HealthSettings,
+    HealthSignal, LastSuccesses, Refusal, Target, is_problem,
 };
 use posthaste_core::model::{Delivery, Subscription, Timestamp};
 
@@ -18,6 +18,7 @@ pub(crate) struct WorkerCounts {
     failures: Mutex<ConsecutiveFailures>,
     refusals: Mutex<ConsecutiveRefusals>,
     successes: Mutex<LastSuccesses>,
+    answered: Mutex<AnsweredSubscriptions>,
     pub(super) fresh: FreshDeliveries,
     pub(super) ramps: Ramps,
     pub(super) pauses: Pauses,
@@ -83,11 +84,27 @@ impl WorkerCounts {
         match sign {
             HealthSignal::Good => {
                 self.succeeded(target, now);
+                if matches!(target, Target::Link(_)) {
+                    self.answered.lock().answered(subscription, now);
+                }
                 0
             }
             HealthSignal::Bad => self.failures.lock().failed(target),
-            HealthSignal::Suspect => self.failures.lock().suspected(target, subscription),
+            HealthSignal::Suspect => self.suspected(target, subscription, now),
             HealthSignal::Answers | HealthSignal::Refuses(_) | HealthSignal::Unknown => 0,
+        }
+    }
+
+    /// Counts a failure of a subscription that may be its target's. While others there are
+    /// answered, it is not.
+    fn suspected(&self, target: &Target, subscription: &Target, now: Timestamp) -> u32 {
+        let failures = self.failures.lock().suspected(target, subscription);
+        let mut answered = self.answered.lock();
+        answered.closed(subscription);
+        if answered.is_any(target.link(), now) {
+            0
+        } else {
+            failures
         }
     }
 
@@ -132,6 +149,26 @@ mod tests {
         assert!(counts.is_failing(&own) && counts.is_failing(&link));
         counts.reset(&link);
         assert!(!counts.is_failing(&own));
+    }
+
+    /// Two receivers that crash beside one that answers: their host is well.
+    #[test]
+    fn closed_connections_blame_no_link_where_another_is_answered() {
+        let counts = WorkerCounts::default();
+        let of =
+            |name: &str| Target::parse(&format!("https://a.example:443 orders.{name}")).unwrap();
+        let [first, second, well] = ["first", "second", "well"].map(of);
+        let link = Target::Link(well.link().clone());
+        let count = |of, sign, at| counts.count(&link, of, sign, at);
+        count(&well, HealthSignal::Good, START);
+        let both = |at| [&first, &second].map(|of| count(of, HealthSignal::Suspect, at));
+        assert_eq!([both(START), both(START + secs(60))], [[0; 2]; 2]);
+        // It was answered too long ago.
+        assert_eq!(both(START + secs(61)), [5, 6]);
+        count(&well, HealthSignal::Good, START + secs(62));
+        assert_eq!(both(START + secs(63)), [0; 2]);
+        // It fails too.
+        assert_eq!(count(&well, HealthSignal::Suspect, START + secs(64)), 3);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::{Phase, Target};
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, QueueName};
-use posthaste_simulation::{Answer, World, event, start};
+use posthaste_simulation::{Answer, LinkPath, World, event, start};
 use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -44,13 +44,11 @@ fn status_500(body: &str, _: Timestamp) -> u16 {
     if is_bad(body) { 500 } else { 204 }
 }
 
-/// Two subscriptions on one host and port: `orders.billing` at `/hooks`, `ops.pager` at `/pager`.
+/// Two subscriptions on one host and port: `orders.billing` and `ops.pager`.
 async fn neighbours(answer: Answer) -> World {
     let world = World::new();
-    world.subscribe(json!({})).await;
-    world
-        .tell_ops(json!({ "endpoint": { "url": "https://billing.example.com/pager" } }))
-        .await;
+    let paths = ["orders.billing", "ops.pager"].map(LinkPath::scripted);
+    world.subscribe_paths(&paths).await;
     world.endpoint.answer([answer]);
     world
 }

@@ -5,13 +5,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use posthaste_core::model::SubscriptionName;
-use posthaste_core::stored::delivery::{parse_delivery, render_delivery};
-use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
-use posthaste_simulation::{Answer, World, event};
-use serde_json::json;
+use posthaste_ports::Clock;
+use posthaste_simulation::{LinkPath, World, event};
 
-const DAY: Duration = Duration::from_hours(24);
 const INVOCATION: Duration = Duration::from_mins(2);
 
 /// The time at which a request to a path that hangs ends.
@@ -23,9 +19,6 @@ const WAITING: usize = 3000;
 /// Events in a message, as publish packs them.
 const PACKED: usize = 10;
 
-/// Most messages in a batch that is sent.
-const BATCH: usize = 10;
-
 /// Invocations at once, of ten messages each: more than the messages that may be in flight.
 const INVOCATIONS: usize = 120;
 
@@ -35,56 +28,20 @@ const NEWCOMERS: usize = 20;
 /// The places of a link but those that are kept for subscriptions that have nothing open.
 const SHARED: usize = 48;
 
-fn name(text: &str) -> SubscriptionName {
-    SubscriptionName::parse(text).expect("a name")
-}
-
 /// A world with so many subscriptions whose paths hang, and `well`, on the same host and port.
 async fn world(hanging: usize) -> World {
     let world = World::new();
-    world
-        .subscribe(json!({ "endpoint": { "url": "https://one.example.com/unused" } }))
-        .await;
-    let mut record = world.record().await;
-    let names = (0..hanging)
-        .map(|index| format!("hang{index}"))
-        .chain(["well".to_owned()]);
-    for path in names {
-        let settings = json!({ "endpoint": { "url": format!("https://one.example.com/{path}") } });
-        let settings = serde_json::from_value(settings).expect("settings");
-        record.settings.subscriptions.insert(name(&path), settings);
-    }
-    world.write_record(record.render()).await;
-    world.endpoint.answer_at("/hang", Answer::Late(DAY, 204));
+    let hanging = (0..hanging).map(|index| LinkPath::hanging(&format!("orders.hang{index}")));
+    let paths: Vec<_> = hanging.chain([LinkPath::healthy("orders.well")]).collect();
+    world.subscribe_paths(&paths).await;
     world
 }
 
-/// A message of these events for a subscription.
-fn message(world: &World, events: &[String], subscription: &str) -> OutgoingMessage {
-    let mut delivery = parse_delivery(&world.message(events, DAY).body).expect("a delivery");
-    delivery.subscription = name(subscription);
-    OutgoingMessage {
-        body: render_delivery(&delivery),
-        group: Some(delivery.group()),
-        delay: Duration::ZERO,
-    }
-}
-
-async fn publish_many(world: &World, subscription: &str) {
+async fn publish_many(world: &World, place: &str) {
     let events: Vec<_> = (0..PACKED)
         .map(|number| event(&number.to_string()))
         .collect();
-    let message = message(world, &events, subscription);
-    for _ in 0..WAITING / PACKED / BATCH {
-        let batch = vec![message.clone(); BATCH];
-        let sent = world
-            .local
-            .queue(QueueName::Deliveries)
-            .send_batch(batch)
-            .await
-            .expect("a batch");
-        assert!(sent.iter().all(Result::is_ok), "{sent:?}");
-    }
+    world.publish_to(place, &events, WAITING / PACKED).await;
 }
 
 /// Lets everything go on that needs no time, and answers how many requests came since the last
@@ -98,7 +55,7 @@ async fn come(world: &World) -> (usize, usize) {
     let requests = world.endpoint.take();
     let hanging = requests
         .iter()
-        .filter(|request| request.url.contains("/hang"))
+        .filter(|request| request.url.contains(".hang"))
         .count();
     (hanging, requests.len() - hanging)
 }
@@ -122,7 +79,7 @@ async fn invocations(world: &World) {
 async fn check(hanging: usize) {
     let world = world(hanging).await;
     for index in 0..hanging {
-        publish_many(&world, &format!("hang{index}")).await;
+        publish_many(&world, &format!("orders.hang{index}")).await;
     }
     let start = world.clock.now();
     let pollers = invocations(&world);
@@ -134,13 +91,7 @@ async fn check(hanging: usize) {
             "{hanging} paths: {open}"
         );
         for _ in 0..NEWCOMERS {
-            let newcomer = message(&world, &[event("new")], "well");
-            world
-                .local
-                .queue(QueueName::Deliveries)
-                .send_batch(vec![newcomer])
-                .await
-                .expect("a batch");
+            world.publish_to("orders.well", &[event("new")], 1).await;
             let (delivered, came) = tokio::join!(world.deliver_within(INVOCATION), come(&world));
             assert_eq!(
                 (delivered.failures, came),

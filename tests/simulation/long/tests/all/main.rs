@@ -18,3 +18,4 @@ mod pressure_notices;
 mod recovery;
 mod replay_faults;
 mod resolved;
+mod shared_link;
