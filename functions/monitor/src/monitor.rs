@@ -149,7 +149,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         let (mut after, transitions) = evaluate(&before.state, &readings, &self.settings, now);
         after.topics = evaluate_topics(&before.state, topics, &self.settings, now);
         let given_up = match &self.notices_topic {
-            Some(_) => after.carry(&before.state.untold, &transitions),
+            Some(_) => after.carry(&before.state, &transitions),
             None => 0,
         };
         let put = self

@@ -50,9 +50,10 @@ pub(crate) fn transition(change: Transition, state: &PressureState) {
     }
 }
 
-/// Logs which topics' producers are slowed or refused from now on, and which no longer are.
+/// Logs which topics' producers are slowed or refused from now on, and which no longer are, and
+/// sets their gauges.
 pub(crate) fn topics(before: &PressureState, after: &PressureState) {
-    let level = |of: &TopicPressure| of.drain_time.effective_level();
+    let level = TopicPressure::level;
     let is_refused = |of: &TopicPressure| of.drain_time.refused_from.is_some();
     for now in &after.topics {
         let was = before.topic(&now.topic);
@@ -79,6 +80,26 @@ pub(crate) fn topics(before: &PressureState, after: &PressureState) {
                 "producers of a topic are slowed no longer: it drains fast enough"
             );
         }
+    }
+    topic_gauges(before, after);
+}
+
+/// Sets the gauges of the topics whose producers are slowed, and for the last time those of topics
+/// that no longer are. No other topic has any.
+fn topic_gauges(before: &PressureState, after: &PressureState) {
+    let is_slowed = |of: &&TopicPressure| of.level() > Level::Normal;
+    let is_over = |of: &&TopicPressure| {
+        let now = after.topic(&of.topic);
+        now.is_none_or(|now| now.level() == Level::Normal)
+    };
+    let over = before.topics.iter().filter(is_slowed).filter(is_over);
+    let over = over.map(|of| (of, Level::Normal, 0));
+    let slowed = after.topics.iter().filter(is_slowed);
+    let slowed = slowed.map(|of| (of, of.level(), of.drain_time.reading));
+    for (of, level, drain_secs) in over.chain(slowed) {
+        let topic = of.topic.to_string();
+        metrics::gauge!("TopicPressureLevel", "topic" => topic.clone()).set(level.number());
+        metrics::gauge!("TopicDrainTimeInSeconds", "topic" => topic).set(as_f64(drain_secs));
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod admit;
 mod advise;
+mod backlog_rate;
 mod drain;
 mod evaluate;
 mod exchange;
@@ -21,6 +22,7 @@ mod self_limited;
 mod settings;
 mod state;
 mod table;
+mod topic_changes;
 mod topics;
 mod transition;
 
@@ -47,8 +49,8 @@ pub use settings::{
     TarpitSettings, ThresholdSettings,
 };
 pub use state::{
-    PressureChange, PressureState, ResourceState, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_AWS,
-    STATE_STALE_AFTER_POLLS, TOPICS_MAX, TopicPressure, UNTOLD_MAX,
+    ChangedTopic, PressureChange, PressureState, ResourceState, STATE_FORGOTTEN_AFTER,
+    STATE_STALE_AFTER_AWS, STATE_STALE_AFTER_POLLS, TOPICS_MAX, TopicPressure, UNTOLD_MAX,
 };
 pub use table::{Actions, Measure, Row, ThresholdRule, Thresholds, table};
 pub use topics::{SlowTopic, TopicDrain};

@@ -89,7 +89,7 @@ fn percent(part: u64, whole: u64) -> Option<u64> {
 const RATE_MEMORY: Duration = Duration::from_secs(10);
 
 /// The longest wait that is needed to show that there is a backlog.
-const BACKLOG_WAIT: Duration = REPORTED_WAIT_MIN;
+pub(super) const BACKLOG_WAIT: Duration = REPORTED_WAIT_MIN;
 
 /// The speed at which the delivery queue drains, smoothed over about ten seconds.
 ///
@@ -151,11 +151,6 @@ impl DrainRate {
         self.visible = self.visible.saturating_sub(visible);
     }
 
-    /// The messages that were visible at the last poll.
-    pub(super) fn visible(&self) -> u64 {
-        self.visible
-    }
-
     /// Messages per second; `None` before anything could be measured.
     pub fn per_second(&self) -> Option<f64> {
         self.per_second
@@ -184,7 +179,7 @@ impl DrainRate {
     clippy::cast_sign_loss,
     reason = "never negative, and `as` saturates"
 )]
-fn whole_secs(secs: f64) -> u64 {
+pub(super) fn whole_secs(secs: f64) -> u64 {
     secs as u64
 }
 

@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DrainLook, DrainRate, OwnWait, ReportedDrain, SubscriptionDrain};
+use super::backlog_rate::BacklogRate;
+use super::{DrainLook, OwnWait, ReportedDrain, SubscriptionDrain};
 
 /// The subscriptions with something due, and how fast each of them drains. Each monitor has one.
 #[derive(Debug, Default)]
@@ -63,9 +64,9 @@ pub struct SlowSubscription {
 /// to the queue. One that waits for others from then on counts soon.
 const LOOKS_MAX: u8 = 3;
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Known {
-    rate: DrainRate,
+    rate: BacklogRate,
     /// Looks for which it stays self-limited as long as something of it is due.
     looks_left: u8,
 }
@@ -83,7 +84,7 @@ impl SubscriptionDrains {
             .iter()
             .map(|drain| (&*drain.group, drain))
             .collect();
-        let before = std::mem::take(&mut self.known);
+        let mut before = std::mem::take(&mut self.known);
         let mut split = DrainSplit {
             visible,
             settled: look.all.messages,
@@ -91,7 +92,7 @@ impl SubscriptionDrains {
         };
         for group in with_waiting(groups, look) {
             let drain = drains.get(&*group.group).copied();
-            let known = before.get(&group.group).copied().unwrap_or_default();
+            let known = before.remove(&group.group).unwrap_or_default();
             let known = known.after(&group, drain, look, &mut split);
             self.known.insert(group.group, known);
         }
@@ -168,7 +169,7 @@ impl Known {
             split.waited_max = split.waited_max.max(count.waited_max);
         }
         let mut rate = self.rate;
-        let drain_secs = rate.update(group.due, count.settled, count.waited_max, look.all.over);
+        let drain_secs = rate.update(group.due, count, look.all.over);
         if drain_secs > 0 {
             split.slow.push(SlowSubscription {
                 group: Arc::clone(&group.group),

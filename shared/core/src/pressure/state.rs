@@ -58,7 +58,8 @@ pub struct PressureState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topics: Vec<TopicPressure>,
     /// Changes that wait for their notice since before this was written, the oldest first; at most
-    /// [`UNTOLD_MAX`]. An older program reads the state without them.
+    /// [`UNTOLD_MAX`]. An older program reads the state without them, and without the topics of
+    /// those that it knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<PressureChange>,
 }
@@ -140,6 +141,9 @@ pub struct TopicPressure {
 pub struct PressureChange {
     /// The time of the poll.
     pub at: Timestamp,
+    /// The topic whose own producers it is about; `None` where it is about all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<ChangedTopic>,
     /// The resource.
     pub resource: Resource,
     /// The level before, as the operator last heard it.
@@ -159,6 +163,18 @@ pub struct PressureChange {
     /// forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<ResourceState>,
+}
+
+/// A topic whose own pressure changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedTopic {
+    /// The topic.
+    pub name: TopicName,
+    /// The subscription that it is judged by.
+    pub subscription: SubscriptionName,
+    /// Messages of that subscription that are due.
+    pub due: u64,
 }
 
 impl PressureState {

@@ -5,6 +5,7 @@ mod heard;
 mod loads;
 mod producers;
 mod properties;
+mod topic_changes;
 mod topics;
 mod traces;
 

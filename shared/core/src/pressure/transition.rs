@@ -1,5 +1,6 @@
 //! The changes that one poll made to each resource, and the ids under which they are logged.
 
+use super::topic_changes::{TOPIC_CHANGES_MAX, topic_changes};
 use super::{Level, PressureChange, PressureState, Resource, ResourceState, UNTOLD_MAX};
 
 /// Log id: a resource's level rose (error).
@@ -77,6 +78,7 @@ impl PressureChange {
         } = transition;
         Self {
             at: state.at,
+            topic: None,
             resource,
             previous,
             current,
@@ -90,18 +92,23 @@ impl PressureChange {
 }
 
 impl PressureState {
-    /// Takes in the changes that wait for a notice: those from `before`, and those of this poll.
-    /// Answers how many of the oldest were dropped because there are too many.
+    /// Takes in the changes that wait for a notice: those that the state `written` before carries,
+    /// and those of this poll. Answers how many were dropped because there are too many: topics
+    /// first, then the oldest.
     #[must_use]
-    pub fn carry(&mut self, before: &[PressureChange], transitions: &[Transition]) -> usize {
+    pub fn carry(&mut self, written: &PressureState, transitions: &[Transition]) -> usize {
+        let mut topics = topic_changes(written, self);
+        let left_out = topics.len().saturating_sub(TOPIC_CHANGES_MAX);
+        topics.truncate(TOPIC_CHANGES_MAX);
         let news = transitions
             .iter()
             .map(|transition| PressureChange::new(*transition, self));
-        let mut untold: Vec<_> = before.iter().cloned().chain(news).collect();
+        let before = written.untold.iter().cloned();
+        let mut untold: Vec<_> = before.chain(topics).chain(news).collect();
         let dropped = untold.len().saturating_sub(UNTOLD_MAX);
         untold.drain(..dropped);
         self.untold = untold;
-        dropped
+        left_out + dropped
     }
 }
 
@@ -126,8 +133,12 @@ mod tests {
         before: &[PressureChange],
         transitions: &[Transition],
     ) -> (PressureState, usize) {
+        let written = PressureState {
+            untold: before.to_vec(),
+            ..PressureState::normal(at)
+        };
         let mut state = PressureState::normal(at);
-        let dropped = state.carry(before, transitions);
+        let dropped = state.carry(&written, transitions);
         (state, dropped)
     }
 

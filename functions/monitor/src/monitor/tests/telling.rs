@@ -349,3 +349,60 @@ async fn of_garbage_nothing_is_known_that_could_have_been_told() {
     world.monitor().sample().await.unwrap();
     assert_eq!(world.told(), []);
 }
+
+/// A topic that is slowed by itself is told of as a resource is, and so is its end.
+#[tokio::test]
+async fn slowed_topic_is_told_with_its_subscription() {
+    let world = telling(&Plan::none(), &Plan::none()).await;
+    let record = json!({
+        "v": 1, "name": "Orders", "key1": "a", "key2": "b", "createdAt": 0, "updatedAt": 0,
+        "settings": { "subscriptions": { "Slow": { "endpoint": { "url": "https://slow.example.com/" } } } },
+    });
+    world.write("topics/orders.json", record.to_string()).await;
+    let mut monitor = world.monitor();
+    let due = |count: u64| {
+        world.deliveries.set(count);
+        let group = DueOfGroup {
+            group: "orders.slow".into(),
+            due: count,
+            bytes: 0,
+        };
+        *world.deliveries.2.lock().unwrap() = Some(vec![group]);
+    };
+    due(900);
+    let mut told = Vec::new();
+    let waiting = world.drain.clone();
+    let names = (
+        TopicName::parse("orders").unwrap(),
+        posthaste_core::model::SubscriptionName::parse("slow").unwrap(),
+    );
+    let waits = waiting.wait_for_own_place(&names.0, &names.1);
+    // A minute until it is slow, and another one until it is refused.
+    for _ in 0..62 {
+        assert!(poll(&world, &mut monitor).await);
+        told.extend(world.notices());
+    }
+    waits.end();
+    due(0);
+    assert!(poll(&world, &mut monitor).await);
+    told.extend(world.notices());
+    let short = |notice: &Value| {
+        assert_eq!(
+            notice["subject"],
+            "/pressure/drain-time/topics/Orders/subscriptions/Slow"
+        );
+        let data = &notice["data"];
+        let levels = ["previousLevel", "level"].map(|name| data[name].as_str().unwrap().to_owned());
+        (levels, data["refusalBegan"] == true, data["due"].as_u64())
+    };
+    let told: Vec<_> = told.iter().map(short).collect();
+    let of = |before: &str, after: &str, refused, due| {
+        ([before.to_owned(), after.to_owned()], refused, Some(due))
+    };
+    let expected = [
+        of("normal", "medium", false, 900),
+        of("medium", "medium", true, 900),
+        of("medium", "normal", false, 0),
+    ];
+    assert_eq!(told, expected);
+}

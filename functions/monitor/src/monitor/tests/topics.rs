@@ -205,3 +205,36 @@ async fn topics_are_looked_up_only_where_a_subscription_is_slow() {
     // The state itself, in each poll.
     assert_eq!(world.gets() - before, 10);
 }
+
+/// The lines of the gauges of topics.
+fn topic_gauges(recorder: &metrics_exporter_prometheus::PrometheusRecorder) -> Vec<String> {
+    let text = recorder.handle().render();
+    let of_topics = text.lines().filter(|line| line.starts_with("Topic"));
+    let mut lines: Vec<_> = of_topics.map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[tokio::test]
+async fn slowed_topic_has_gauges_and_others_have_none() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = World::new();
+    world.topic("orders", 1, 0).await;
+    world.topic("quick", 1, 0).await;
+    let mut monitor = world.monitor();
+    monitor.sample().await.unwrap();
+    assert_eq!(topic_gauges(&recorder), Vec::<String>::new());
+    poll(&world, &mut monitor, 3).await;
+    let of_orders = |drain_secs, level| {
+        [
+            format!("TopicDrainTimeInSeconds{{topic=\"orders\"}} {drain_secs}"),
+            format!("TopicPressureLevel{{topic=\"orders\"}} {level}"),
+        ]
+    };
+    assert_eq!(topic_gauges(&recorder), of_orders(180, 1));
+    world.clock.advance(POLL);
+    world.due(&[]);
+    monitor.sample().await.unwrap();
+    assert_eq!(topic_gauges(&recorder), of_orders(0, 0));
+}

@@ -1,14 +1,14 @@
 //! The notice about a change of back pressure: one for each resource whose level changed, or on
-//! whose account producers began to be refused. It is about no topic.
+//! whose account producers began to be refused, of all producers or of one topic's own.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::envelope::Envelope;
+use super::envelope::{Envelope, path};
 use crate::events::{Event, EventError};
-use crate::model::Schema;
 use crate::model::time::format_duration;
+use crate::model::{Schema, SubscriptionName, TopicName};
 use crate::pressure::{Level, PressureChange, Resource, ResourceState, Thresholds, Tier};
 
 /// The type of a notice about a change of back pressure.
@@ -20,6 +20,8 @@ const SOURCE: &str = "/pressure";
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
+    #[serde(flatten)]
+    topic: Option<OfTopic<'a>>,
     resource: Resource,
     previous_level: Level,
     level: Level,
@@ -29,6 +31,14 @@ struct Data<'a> {
     seen: Option<Seen>,
     tarpit: String,
     refused_tiers: &'a [Tier],
+}
+
+/// The topic whose own producers it is about.
+#[derive(Serialize)]
+struct OfTopic<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    due: u64,
 }
 
 /// The last reading of the resource; left out where nothing can be read any more.
@@ -42,17 +52,25 @@ struct Seen {
 
 impl PressureChange {
     pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let (resource, topic) = (self.resource, self.topic.as_ref());
+        let name = topic.map_or_else(String::new, |topic| format!(".{}", topic.name.folded()));
+        let path = topic.map(|topic| path(&topic.name, &topic.subscription));
         let envelope = Envelope {
-            // A resource changes once in a poll.
-            id: format!("pressure.{}.{}", self.resource, self.at.as_millis()),
+            // A resource, or that of a topic, changes once in a poll.
+            id: format!("pressure.{resource}{name}.{}", self.at.as_millis()),
             event_type: PRESSURE_CHANGED,
             source: SOURCE.to_owned(),
-            subject: format!("{SOURCE}/{}", self.resource),
+            subject: format!("{SOURCE}/{resource}{}", path.unwrap_or_default()),
             at: self.at,
             traceparent: None,
         };
         let data = Data {
-            resource: self.resource,
+            topic: topic.map(|topic| OfTopic {
+                topic: &topic.name,
+                subscription: &topic.subscription,
+                due: topic.due,
+            }),
+            resource,
             previous_level: self.previous,
             level: self.current,
             overall_level: self.overall,
@@ -81,12 +99,14 @@ mod tests {
     use super::*;
     use crate::api::notice::Notice;
     use crate::model::Timestamp;
+    use crate::pressure::ChangedTopic;
     use serde_json::{Value, json};
 
     fn change() -> PressureChange {
         let at = Timestamp::from_millis(1_700_000_000_000);
         PressureChange {
             at,
+            topic: None,
             resource: Resource::DrainTime,
             previous: Level::Normal,
             current: Level::Medium,
@@ -154,6 +174,30 @@ mod tests {
                 Some("/pressure/drain-time")
             )
         );
+    }
+
+    #[test]
+    fn of_a_topic_it_names_the_topic_and_its_subscription() {
+        let topic = ChangedTopic {
+            name: TopicName::parse("Orders").unwrap(),
+            subscription: SubscriptionName::parse("billing").unwrap(),
+            due: 470,
+        };
+        let change = PressureChange {
+            topic: Some(topic),
+            ..change()
+        };
+        let told = shown(&change, Schema::CloudEvents);
+        assert_eq!(told["id"], "pressure.drain-time.orders.1700000000000");
+        assert_eq!(
+            told["subject"],
+            "/pressure/drain-time/topics/Orders/subscriptions/billing"
+        );
+        let mut expected = data();
+        let own = json!({ "topic": "Orders", "subscription": "billing", "due": 470 });
+        let members = expected.as_object_mut().unwrap();
+        members.extend(own.as_object().unwrap().clone());
+        assert_eq!(told["data"], expected);
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! The changes that one poll made to the pressure of topics, of which operators get notices.
+
+use std::cmp::Reverse;
+
+use super::{ChangedTopic, Level, PressureChange, PressureState, Resource, Tier, TopicPressure};
+
+/// Most topics of whose changes one poll tells, those with the highest levels first: a quarter of
+/// the changes that may wait for their notices. The others are in the log and in the metrics.
+pub(super) const TOPIC_CHANGES_MAX: usize = 8;
+
+/// The changes of topics between two states. The first is the one that was written before.
+pub(super) fn topic_changes(written: &PressureState, state: &PressureState) -> Vec<PressureChange> {
+    let now = state.topics.iter();
+    let now = now.map(|of| (written.topic(&of.topic), Some(of)));
+    let gone = written.topics.iter();
+    let gone = gone.filter(|of| state.topic(&of.topic).is_none());
+    let gone = gone.map(|of| (Some(of), None));
+    let changes = now.chain(gone);
+    let mut changes: Vec<_> = changes
+        .filter_map(|(before, after)| topic_change(before, after, state))
+        .collect();
+    changes.sort_by_key(|change| Reverse(change.current.max(change.previous)));
+    changes
+}
+
+fn topic_change(
+    before: Option<&TopicPressure>,
+    after: Option<&TopicPressure>,
+    state: &PressureState,
+) -> Option<PressureChange> {
+    let previous = before.map(TopicPressure::level).unwrap_or_default();
+    let current = after.map(TopicPressure::level).unwrap_or_default();
+    let is_refused =
+        |of: Option<&TopicPressure>| of.is_some_and(|of| of.drain_time.refused_from.is_some());
+    let refusal_began = is_refused(after) && !is_refused(before);
+    if previous == current && !refusal_began {
+        return None;
+    }
+    let known = after.or(before)?;
+    let refused = |tier: &Tier| after.is_some_and(|of| of.drain_time.refuses(*tier));
+    Some(PressureChange {
+        at: state.at,
+        topic: Some(ChangedTopic {
+            name: known.topic.clone(),
+            subscription: known.subscription.clone(),
+            due: after.map_or(0, |of| of.due),
+        }),
+        resource: Resource::DrainTime,
+        previous,
+        current,
+        refusal_began,
+        overall: state.level(),
+        tarpit_ms: after.map_or(0, |of| of.tarpit_ms),
+        refused_tiers: Tier::ALL.into_iter().filter(refused).collect(),
+        seen: after.map(|of| of.drain_time.clone()),
+    })
+}
+
+impl TopicPressure {
+    /// The level, as far as it has consequences for the topic's producers.
+    pub fn level(&self) -> Level {
+        self.drain_time.effective_level()
+    }
+}
