@@ -15,6 +15,7 @@ use posthaste_core::model::{
 use posthaste_core::stored::FormatError;
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{Clock, OutgoingMessage, Ports, QueueName, ReceivedMessage, Successor};
+use posthaste_services::busy::with_bytes;
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::late_answers::answered_late;
 use posthaste_services::{DrainMeter, Registry, RegistryError, stop_at};
@@ -86,7 +87,8 @@ impl<P: Ports> Receiver<P> {
         message: ReceivedMessage,
         now: Timestamp,
     ) -> Option<Job> {
-        match parse_delivery(&message.body) {
+        let body = &message.body;
+        match with_bytes(body.len(), || parse_delivery(body)) {
             Ok(delivery) => self.look_up(invocation, message, delivery, now).await,
             Err(error) => {
                 self.move_unreadable(invocation, message, &error).await;

@@ -11,6 +11,7 @@ use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
 use posthaste_core::model::{Hops, Schema, Timestamp, Topic, TopicName};
 use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::busy::with_bytes;
 use posthaste_services::{
     Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, WrongKeyAnswer,
     WrongKeys, client,
@@ -299,7 +300,8 @@ impl<P: Ports> Publish<P> {
             headers: &request.headers,
             body: &request.body,
         };
-        let events = parse_request(&request).map_err(PublishError::Input)?;
+        let parsed = with_bytes(request.body.len(), || parse_request(&request));
+        let events = parsed.map_err(PublishError::Input)?;
         let envelopes = events
             .iter()
             .filter_map(Event::envelope)
@@ -351,8 +353,12 @@ impl<P: Ports> Publish<P> {
         let open = self.open(topic, &request).await?;
         let topic = &*open.topic;
         let events = self.events(topic, &request, &mut room)?;
-        let name =
-            key.map(|key| RequestName::new(key.object(topic), &request.headers, &request.body));
+        let name = key.map(|key| {
+            let Incoming { headers, body, .. } = &request;
+            with_bytes(body.len(), || {
+                RequestName::new(key.object(topic), headers, body)
+            })
+        });
         if let Some(place) = place {
             place.keep();
         }

@@ -15,6 +15,19 @@ pub fn off_the_worker<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Bytes of JSON from which on to read, write or sign it is left to another thread: an eighth of
+/// the largest body that publish takes.
+pub const BUSY_BYTES_MIN: usize = 128 * 1024;
+
+/// Does work on so many bytes of JSON, off the worker where there are many of them.
+pub fn with_bytes<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes < BUSY_BYTES_MIN {
+        work()
+    } else {
+        off_the_worker(work)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
@@ -30,6 +43,26 @@ mod tests {
             off_the_worker(move || ran.recv())
         });
         assert_eq!(busy.await.unwrap(), Ok(7));
+    }
+
+    /// The thread of some work on the only worker, which is another one than the worker if another
+    /// task could run meanwhile.
+    async fn is_left_to_others(bytes: usize) -> bool {
+        let (other, ran) = channel();
+        let busy = tokio::spawn(async move {
+            tokio::spawn(async move { other.send(7) });
+            with_bytes(bytes, move || match bytes {
+                BUSY_BYTES_MIN.. => ran.recv().is_ok(),
+                _ => ran.try_recv().is_ok(),
+            })
+        });
+        busy.await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn many_bytes_leave_the_worker_and_few_do_not() {
+        assert!(!is_left_to_others(BUSY_BYTES_MIN - 1).await);
+        assert!(is_left_to_others(BUSY_BYTES_MIN).await);
     }
 
     #[tokio::test]

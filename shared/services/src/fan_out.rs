@@ -23,16 +23,12 @@ use plan::{Plan, Request};
 pub use convert::FanOutError;
 pub use plan::{Inline, Origin};
 
-use crate::busy::off_the_worker;
+use crate::busy::{BUSY_BYTES_MIN, off_the_worker};
 use crate::send_all::send_all;
 
 /// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
 /// with all its copies if it is not stored. So nearly every request is sent in one go.
 const WAVE_BYTES_PREFERRED: usize = INLINE_FAN_OUT_BYTES_MAX;
-
-/// Bytes of rendered messages above which the rest of a wave is rendered off the worker: so many take
-/// less than a millisecond.
-const WAVE_BYTES_ON_WORKER: usize = 256 * 1024;
 
 /// Tests of events by filters above which they are made off the worker: so many take some
 /// milliseconds.
@@ -211,8 +207,8 @@ impl Wave {
 /// The next wave of messages, which are rendered as they are taken.
 fn next_wave(messages: &mut Peekable<impl Iterator<Item = OutgoingMessage>>) -> Wave {
     let mut wave = Wave::default();
-    wave.fill(WAVE_BYTES_ON_WORKER, messages);
-    if wave.bytes >= WAVE_BYTES_ON_WORKER {
+    wave.fill(BUSY_BYTES_MIN, messages);
+    if wave.bytes >= BUSY_BYTES_MIN {
         off_the_worker(|| wave.fill(WAVE_BYTES_PREFERRED, messages));
     }
     wave
@@ -282,7 +278,7 @@ mod tests {
             let mut messages = (0..3).map(move |number| {
                 let is_late = number == 2;
                 assert!(!is_late || ran.recv_timeout(PATIENCE).is_ok());
-                message(WAVE_BYTES_ON_WORKER / 2)
+                message(BUSY_BYTES_MIN / 2)
             });
             next_wave(&mut messages.by_ref().peekable()).messages.len()
         });

@@ -8,6 +8,7 @@ use metrics::{counter, histogram};
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
 use posthaste_core::model::LastAttempt;
 use posthaste_ports::{Clock, Ports, WebhookRequest};
+use posthaste_services::busy::with_bytes;
 use posthaste_services::outbound::{Outbound, Sent, delivery};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
@@ -61,7 +62,11 @@ impl<P: Ports> Attempts<P> {
             .iter()
             .map(|event| outgoing(invocation, event))
             .collect();
-        let mut request = delivery(context, route.endpoint, subscription.timeout, &events).map_err(|error| {
+        let bytes = run.iter().map(|event| event.text.len()).sum();
+        let rendered = with_bytes(bytes, || {
+            delivery(context, route.endpoint, subscription.timeout, &events)
+        });
+        let mut request = rendered.map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(
                 topic = %subscription.topic, subscription = %subscription.name, error, "event cannot be sent"
