@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread::ThreadId;
 
+use posthaste_core::delivery_log::{FileKey, FileName};
+use posthaste_delivery_log::{RowGroups, write_file};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 
@@ -14,10 +16,22 @@ use super::*;
 /// are not optimised, so that what takes a few milliseconds of production takes some fifty here.
 const TURN_MAX: Duration = Duration::from_millis(150);
 
-/// As many as a topic may have.
-const SUBSCRIPTIONS: usize = 500;
+/// Topics, and subscriptions of each: 4,050 in all.
+const TOPICS: usize = 9;
+const SUBSCRIPTIONS: usize = 450;
 
+/// Small events in one request.
 const EVENTS: usize = 200;
+
+/// Records of the delivery log, in one file, that a list looks through.
+const RECORDS: u64 = 60_000;
+
+/// Objects of dead letters, and letters in each.
+const LETTER_OBJECTS: usize = 20;
+const LETTERS: usize = 500;
+
+/// Items in the data of a large event: one request then has nearly 1 MB.
+const ITEMS: usize = 20_000;
 
 /// The processor time of a thread. Time that others take on a busy machine is not in it.
 struct Turn {
@@ -89,54 +103,143 @@ impl Client {
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
-    /// A large topic, events that none of its subscriptions wants, and what operators look at.
+    /// Large topics, events of all sizes, and what operators look at.
     fn load(&self) {
-        let settings = |n| {
-            json!({
-                "endpoint": { "url": format!("https://a{n}.example/hook") },
-                "filter": { "includedEventTypes": [format!("type-{n}")] },
-            })
-        };
-        let all: serde_json::Map<_, _> = (0..SUBSCRIPTIONS)
-            .map(|n| (format!("s{n}"), settings(n)))
-            .collect();
-        let topic = json!({ "subscriptions": all }).to_string();
-        self.ask("PUT", "/topics/orders", &topic);
-        let keys: Value =
-            serde_json::from_str(&self.ask("GET", "/topics/orders/keys", "")).unwrap();
-        let key = format!("aeg-sas-key: {}\r\n", keys["key1"].as_str().unwrap());
-        let mut events = String::from("[");
-        for n in 0..EVENTS {
-            let comma = if n == 0 { "" } else { "," };
-            write!(
-                events,
-                r#"{comma}{{"specversion":"1.0","id":"{n}","source":"/s","type":"t"}}"#
-            )
-            .unwrap();
+        let topics: Vec<_> = (0..TOPICS).map(|index| (index, topic(index))).collect();
+        for (index, settings) in &topics {
+            self.ask("PUT", &format!("/topics/orders{index}"), settings);
         }
-        events.push(']');
-        let kind = "application/cloudevents-batch+json";
-        for _ in 0..3 {
-            self.send("POST", "/topics/orders/events", &key, kind, &events);
+        let keys = self.ask("GET", "/topics/orders0/keys", "");
+        let keys: Value = serde_json::from_str(&keys).unwrap();
+        let key = format!("aeg-sas-key: {}\r\n", keys["key1"].as_str().unwrap());
+        let events = "/topics/orders0/events";
+        let batch = "application/cloudevents-batch+json";
+        let letters = "/topics/orders0/subscriptions/s0/dead-letters";
+        for round in 0..3 {
+            self.send("POST", events, &key, batch, &small_events());
+            let large = large_event(&format!("large-{round}"));
+            self.send("POST", events, &key, "application/cloudevents+json", &large);
             for path in [
-                "/topics/orders",
-                "/topics/orders/subscriptions?limit=1000",
+                "/topics/orders0",
+                "/topics/orders0/subscriptions?limit=1000",
                 "/topics",
                 "/links",
-                "/topics/orders/events",
                 "/metrics",
                 "/openapi.json",
                 "/console/sign-in",
+                &format!("{events}?type=none"),
+                &format!("{events}?limit=1000"),
+                &format!("{letters}?limit=1000"),
+                &format!("{letters}?reason=EndpointGone"),
+                "/replays",
             ] {
                 self.ask("GET", path, "");
             }
+            let replay = json!({ "types": [format!("type-{round}")] });
+            self.ask("POST", &format!("{letters}/replay"), &replay.to_string());
         }
-        self.ask(
-            "PUT",
-            "/topics/orders",
-            &topic.replace("a1.example", "b1.example"),
-        );
+        let changed = topics[0].1.replace("a1.example", "b1.example");
+        self.ask("PUT", "/topics/orders0", &changed);
     }
+}
+
+/// A topic whose first subscription gets large events, and whose others get nothing.
+fn topic(index: usize) -> String {
+    let settings = |n: usize| {
+        let wanted = if n == 0 {
+            "large".to_owned()
+        } else {
+            format!("type-{n}")
+        };
+        json!({
+            "endpoint": { "url": format!("https://a{n}.example/hook{index}") },
+            "filter": { "includedEventTypes": [wanted] },
+        })
+    };
+    let all: serde_json::Map<_, _> = (0..SUBSCRIPTIONS)
+        .map(|n| (format!("s{n}"), settings(n)))
+        .collect();
+    json!({ "subscriptions": all }).to_string()
+}
+
+fn small_events() -> String {
+    let mut events = String::from("[");
+    for n in 0..EVENTS {
+        let comma = if n == 0 { "" } else { "," };
+        write!(
+            events,
+            r#"{comma}{{"specversion":"1.0","id":"{n}","source":"/s","type":"t"}}"#
+        )
+        .unwrap();
+    }
+    events.push(']');
+    events
+}
+
+fn large_event(id: &str) -> String {
+    let items: Vec<_> = (0..ITEMS)
+        .map(|n| json!({ "article": n, "price": "9.95", "left": true }))
+        .collect();
+    let event = json!({
+        "specversion": "1.0", "id": id, "source": "/s", "type": "large", "data": items,
+    });
+    event.to_string()
+}
+
+/// What was measured of each subscription.
+fn measure_all() {
+    for topic in 0..TOPICS {
+        for subscription in 0..SUBSCRIPTIONS {
+            let labels = [
+                ("topic", format!("orders{topic}")),
+                ("subscription", format!("s{subscription}")),
+            ];
+            ::metrics::counter!("DeliverySuccessCount", &labels).increment(1);
+            ::metrics::counter!("DeliveryAttemptFailCount", &labels).increment(1);
+            ::metrics::histogram!("DestinationProcessingDurationInMs", &labels).record(7.0);
+        }
+    }
+}
+
+/// Writes a file of the delivery log, and dead letters, into a data folder.
+fn write_history(folder: &Path) {
+    let now = SystemClock.now();
+    let record = |n: u64| Record {
+        record_id: format!("{n:032x}"),
+        time: now,
+        topic: "orders0".to_owned(),
+        subscription: format!("s{}", n % 400),
+        event_id: Some(format!("event-{n}")),
+        event_type: Some(format!("type-{}", n % 16)),
+        delivery_key: format!("{n:032x}-0"),
+        ..Record::default()
+    };
+    let records: Vec<_> = (0..RECORDS).map(record).collect();
+    let key = FileKey {
+        hour: LogHour::of(now),
+        name: FileName::Fresh {
+            minute: 0,
+            id: "0b8b9c5e-6a0c-4d2f-8a57-1b0e6f3d9c11".to_owned(),
+        },
+    };
+    let file = write_file(&records, RowGroups::default()).unwrap();
+    put(&folder.join("log").join(key.render()), &file);
+    let letter = |n: usize| {
+        json!({
+            "specversion": "1.0", "id": format!("letter-{n}"), "source": "/s", "type": "t",
+            "deadletterreason": "MaxDeliveryAttemptsExceeded",
+        })
+    };
+    let letters = Value::from_iter((0..LETTERS).map(letter)).to_string();
+    for object in 0..LETTER_OBJECTS {
+        let key = format!("dead-letters/ORDERS0/S0/2026/3/7/4/{object}.json");
+        put(&folder.join(key), letters.as_bytes());
+    }
+}
+
+fn put(file: &Path, bytes: &[u8]) {
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, bytes).unwrap();
 }
 
 /// The measure sees a task that computes.
@@ -156,7 +259,9 @@ async fn task_that_holds_the_worker_is_seen() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn worker_is_never_held_for_long() {
     let folder = tempfile::tempdir().unwrap();
+    write_history(folder.path());
     let app = started(&folder).await;
+    measure_all();
     let stop = CancellationToken::new();
     let turns = tokio::spawn(longest_turn(stop.clone()));
     let client = Client {
