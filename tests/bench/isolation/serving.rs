@@ -160,7 +160,8 @@ async fn rest(length: Duration) {
 
 impl Shared {
     fn is_slow(&self, line: &[u8]) -> bool {
-        *self.fault.borrow() == Fault::Slow && path(&String::from_utf8_lossy(line)) == HUNDREDTH_PATH
+        *self.fault.borrow() == Fault::Slow
+            && path(&String::from_utf8_lossy(line)) == HUNDREDTH_PATH
     }
 
     fn answer(&self, line: &str, body: &[u8]) -> Option<Vec<u8>> {
