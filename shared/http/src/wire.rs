@@ -108,10 +108,12 @@ impl Meter {
         Error::new(ErrorKind::InvalidData, text)
     }
 
-    /// Waits for the next turn where this one has read enough.
+    /// Waits for the next turn where this one has read enough. That turn may read as much again,
+    /// whoever reads in it: a handshake does so before there is a driver.
     fn poll_turn(&self, cx: &mut Context<'_>) -> Poll<()> {
         let left = self.reads_left.load(Ordering::Relaxed);
         if left == 0 {
+            self.begin_turn();
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -389,9 +391,25 @@ mod tests {
     async fn connection_leaves_its_task_after_some_reads() {
         let (mut metered, _peer) = flooded().await;
         assert_eq!(read_all(&mut metered), (16, Poll::Pending));
-        assert_eq!(read_all(&mut metered), (0, Poll::Pending));
-        metered.meter.begin_turn();
         assert_eq!(read_all(&mut metered), (16, Poll::Pending));
+    }
+
+    #[tokio::test]
+    async fn driven_connection_has_all_reads_of_each_turn() {
+        let (mut metered, _peer) = flooded().await;
+        for _ in 0..3 {
+            let mut bytes = [0; 10];
+            let mut cx = Context::from_waker(Waker::noop());
+            for byte in &mut bytes {
+                let mut buffer = ReadBuf::new(std::slice::from_mut(byte));
+                assert!(
+                    Pin::new(&mut metered)
+                        .poll_read(&mut cx, &mut buffer)
+                        .is_ready()
+                );
+            }
+            metered.meter.begin_turn();
+        }
     }
 
     #[tokio::test]

@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::settle;
+
 pub(crate) const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -73,6 +75,19 @@ impl Endpoint {
         )
     }
 
+    /// An address at which the endpoint sends its first `slow` bytes one by one, each after the
+    /// client has read the one before.
+    pub(crate) async fn slowly(&self, slow: usize) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, endpoint) = (listener.local_addr().unwrap(), self.address);
+        tokio::spawn(async move {
+            let (client, _) = listener.accept().await.unwrap();
+            let server = TcpStream::connect(endpoint).await.unwrap();
+            pass_on(client, server, slow).await;
+        });
+        address
+    }
+
     pub(crate) fn on(
         listener: TcpListener,
         acceptor: Option<TlsAcceptor>,
@@ -107,6 +122,24 @@ impl Endpoint {
     pub(crate) async fn step_done(&self) {
         self.log.step_done.notified().await;
     }
+}
+
+/// Passes bytes on both ways, the first `slow` of the server's one by one.
+async fn pass_on(client: TcpStream, server: TcpStream, slow: usize) {
+    client.set_nodelay(true).unwrap();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let requests = tokio::io::copy(&mut from_client, &mut to_server);
+    let answers = async {
+        for _ in 0..slow {
+            let byte = from_server.read_u8().await?;
+            to_client.write_u8(byte).await?;
+            settle().await;
+        }
+        tokio::io::copy(&mut from_server, &mut to_client).await
+    };
+    // Either end may be closed before the other.
+    let _ = tokio::join!(requests, answers);
 }
 
 async fn accept(

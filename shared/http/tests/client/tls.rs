@@ -1,7 +1,9 @@
 //! TLS: the authorities that the client trusts, and the result of a failed handshake.
 
+use std::future::{Future, poll_fn};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,6 +132,26 @@ async fn sessions_of_many_hosts_are_resumed_until_memory_is_scarce() {
         endpoint.handshakes().last(),
         Some(&Some(HandshakeKind::Full))
     );
+}
+
+/// A handshake in many small segments is no flood.
+#[tokio::test]
+async fn handshake_that_comes_byte_by_byte_connects() {
+    const SLOW: usize = 100;
+    let authority = Authority::new();
+    let acceptor = authority.acceptor(&certificate_for("127.0.0.1"));
+    let endpoint = Endpoint::start_tls(acceptor, vec![exchange(OK)]).await;
+    let client = HyperWebhookClient::new(authority.trusted("slowly"), SystemClock).unwrap();
+    let url = format!("https://{}/", endpoint.slowly(SLOW).await);
+    let mut polls = 0;
+    let mut sending = pin!(send(&client, &url));
+    let sent = poll_fn(|cx| {
+        polls += 1;
+        sending.as_mut().poll(cx)
+    });
+    assert_eq!(sent.await, answered(200, "ok"));
+    // One for each byte, one more after some of them, and those of the rest.
+    assert!(polls < 2 * SLOW, "{polls}");
 }
 
 #[tokio::test]
