@@ -58,15 +58,17 @@ impl BodyBudget {
             .map_err(|_| BodyError::Crowded)
     }
 
-    /// Takes room for the bytes that were made of a body. In all a request takes no more than the
-    /// largest body does, so that a budget with room for one always has room for a body that
-    /// became larger.
-    pub(crate) fn grow(
+    /// Takes room for a request of so many bytes: its body, and what was made of it. In all a
+    /// request takes no more than the largest body does, so that a budget with room for one always
+    /// has room for a body that became larger.
+    pub(crate) fn grow_to(
         &self,
         room: &mut OwnedSemaphorePermit,
         bytes: usize,
     ) -> Result<(), BodyError> {
-        let bytes = bytes.min(REQUEST_BYTES_MAX.saturating_sub(room.num_permits()));
+        let bytes = bytes
+            .min(REQUEST_BYTES_MAX)
+            .saturating_sub(room.num_permits());
         let permits = u32::try_from(bytes).map_err(|_| BodyError::TooLarge)?;
         let more = Arc::clone(&self.0).try_acquire_many_owned(permits);
         room.merge(more.map_err(|_| BodyError::Crowded)?);
@@ -183,6 +185,18 @@ mod tests {
             read_now(Body::from_stream(broken)).await,
             Err(BodyError::Broken(_))
         ));
+    }
+
+    #[test]
+    fn room_of_a_request_grows_to_its_size_and_not_by_it() {
+        let budget = BodyBudget::new(25);
+        let mut room = budget.reserve(&Body::from("0123456789")).unwrap();
+        for _ in 0..3 {
+            budget.grow_to(&mut room, 20).unwrap();
+            assert_eq!(room.num_permits(), 20);
+        }
+        let crowded = budget.grow_to(&mut room, 26);
+        assert!(matches!(crowded, Err(BodyError::Crowded)));
     }
 
     #[test]

@@ -306,9 +306,9 @@ impl<P: Ports> Publish<P> {
             .iter()
             .filter_map(Event::envelope)
             .map(|envelope| envelope.bytes())
-            .sum();
+            .sum::<usize>();
         self.bodies
-            .grow(room, envelopes)
+            .grow_to(room, request.body.len() + envelopes)
             .map_err(PublishError::Body)?;
         Ok(events)
     }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::world::{KEY, World, request, send, subscriptions};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// The event of Event Grid's page on mappings.
-const CREATED: &str = concat!(
+pub(crate) const CREATED: &str = concat!(
     r#"{"myEventTypeField":"Created","resource":"Users/example/Messages/1000","#,
     r#""resourceData":{"n":12345678901234567890}}"#,
 );
@@ -35,7 +35,7 @@ fn topic(input: Schema, outputs: &[(&str, Schema)]) -> Value {
 }
 
 /// A topic of custom events, mapped as on Event Grid's page.
-fn custom(outputs: &[(&str, Schema)]) -> Value {
+pub(crate) fn custom(outputs: &[(&str, Schema)]) -> Value {
     let mut topic = topic(Schema::Custom, outputs);
     topic["inputMapping"] = json!({
         "eventType": { "sourceField": "myEventTypeField" },

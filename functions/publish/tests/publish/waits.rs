@@ -8,9 +8,9 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{FutureExt, stream};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Schema, Timestamp};
 use posthaste_ports::ObjectStore;
-use posthaste_publish::router;
+use posthaste_publish::{BodyBudget, router};
 use posthaste_testkit::Faulty;
 use posthaste_testkit::faulty::Plan;
 use posthaste_testkit::memory::MemoryStore;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::pressure::{poll, put_pressure};
+use crate::schemas::{CREATED, JSON, custom};
 use crate::world::{Answer, KEY, MINIMAL, STRUCTURED, World, one, request, send, subscriptions};
 
 const TOPIC: &str = "topics/orders.json";
@@ -142,6 +143,32 @@ async fn events_are_parsed_as_the_topic_is_after_a_wait() {
     let mut settings = one();
     settings["inputSchema"] = json!("EventGrid");
     check(Some(record(&settings, "key-one")), 415, &[]).await;
+}
+
+/// Events that are parsed twice have room once.
+#[tokio::test]
+async fn request_that_is_parsed_again_takes_no_more_room() {
+    let settings = custom(&[("custom", Schema::Custom)]);
+    let body = format!("[{CREATED}]");
+    let world = World::new(settings.clone()).await;
+    assert_eq!(world.post(&[JSON], body.clone()).await.status, 200);
+    let envelope = world.deliveries()[0].events[0].envelope.clone().unwrap();
+    let room = body.len() + envelope.bytes();
+    let world = World::new(settings.clone()).await;
+    let (store, clock) = (world.store.clone(), world.clock.clone());
+    let plan = Plan::by(move |effect| {
+        if effect.operation == Operation::Put && effect.key.starts_with("idempotency/") {
+            clock.advance(Duration::from_secs(2));
+            store.write(TOPIC, record(&settings, "key-one"));
+        }
+        None
+    });
+    let faulty = Faulty::new(world.store.clone(), "state", &plan);
+    let mut publish = world.publish_over(world.queue.clone(), faulty);
+    publish.bodies = BodyBudget::new(room);
+    let headers = [KEY, JSON, ("idempotency-key", "n-1")];
+    let asked = request("/topics/orders/events", &headers, body);
+    assert_eq!(send(router(publish.into()), asked).await.status, 200);
 }
 
 /// A name whose request is refused after its claim is given back.
