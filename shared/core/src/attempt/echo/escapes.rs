@@ -3,8 +3,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Longest character reference of HTML that is understood, in bytes: `&#x10FFFF;`.
-const REFERENCE_BYTES_MAX: usize = 10;
+/// The characters that HTML has names for, of those that escapers name.
+const NAMED: [(&[u8], char); 8] = [
+    (b"amp;", '&'),
+    (b"lt;", '<'),
+    (b"gt;", '>'),
+    (b"quot;", '"'),
+    (b"apos;", '\''),
+    (b"sol;", '/'),
+    (b"plus;", '+'),
+    (b"equals;", '='),
+];
 
 /// A way to escape characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,38 +155,34 @@ fn percent_unit(rest: &[u8]) -> Unit {
 
 /// What follows an ampersand.
 fn html_unit(rest: &[u8]) -> Unit {
-    let most = &rest[..rest.len().min(REFERENCE_BYTES_MAX - 1)];
-    let Some(length) = most.iter().position(|byte| *byte == b';') else {
-        let is_name = most
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#');
-        let is_at_end = rest.len() < REFERENCE_BYTES_MAX - 1;
-        return if is_name && is_at_end {
-            Unit::Partial
-        } else {
-            Unit::Literal
+    if let Some(numbered) = rest.strip_prefix(b"#") {
+        return match numbered {
+            [b'x' | b'X', digits @ ..] => numbered_unit(digits, 16, 3),
+            digits => numbered_unit(digits, 10, 2),
         };
-    };
-    match referred(&rest[..length]) {
-        Some(c) => Unit::Escape(length + 2, Decoded::char(c)),
-        None => Unit::Literal,
     }
+    for (name, character) in NAMED {
+        if rest.starts_with(name) {
+            return Unit::Escape(1 + name.len(), Decoded::char(character));
+        }
+        if name.starts_with(rest) {
+            return Unit::Partial;
+        }
+    }
+    Unit::Literal
 }
 
-/// The character of a reference, without its signs.
-fn referred(name: &[u8]) -> Option<char> {
-    match name {
-        b"amp" => Some('&'),
-        b"lt" => Some('<'),
-        b"gt" => Some('>'),
-        b"quot" => Some('"'),
-        b"apos" => Some('\''),
-        b"sol" => Some('/'),
-        b"plus" => Some('+'),
-        b"equals" => Some('='),
-        [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?),
-        [b'#', digits @ ..] => char::from_u32(number(digits, 10)?),
-        _ => None,
+/// A character by its number, which may begin with any number of zeros. `before` bytes stand before
+/// its digits.
+fn numbered_unit(digits: &[u8], radix: u32, before: usize) -> Unit {
+    let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
+    let Some(length) = digits.iter().position(|byte| !is_digit(byte)) else {
+        return Unit::Partial;
+    };
+    let character = number(&digits[..length], radix).and_then(char::from_u32);
+    match character {
+        Some(c) if digits[length] == b';' => Unit::Escape(before + length + 1, Decoded::char(c)),
+        Some(_) | None => Unit::Literal,
     }
 }
 

@@ -189,6 +189,18 @@ fn beginning_of_a_secret_at_a_cut_is_found() {
 }
 
 #[test]
+fn number_of_a_character_may_begin_with_any_zeros() {
+    for zeros in [0, 1, 8, 100, 5000] {
+        let zeros = "0".repeat(zeros);
+        let echo = format!("a&#x{zeros}2f;b&#{zeros}43;cdefgh");
+        let secrets = ["a/b+cdefgh"];
+        assert_eq!(masked(&echo, &secrets, Extent::Whole, MASK), MASK);
+        let cut = format!("a&#x{zeros}2F;b&#{zeros}43;c&#x{zeros}");
+        assert_eq!(masked(&cut, &secrets, Extent::Cut, MASK), MASK);
+    }
+}
+
+#[test]
 fn what_is_no_escape_stays_as_it_is() {
     for text in [
         "100 % of it + more & more; &c. \\ \\x \\u12 \\ud83d \\ud83d\\u0041 %zz %2 &#; &#x; &nope;",
