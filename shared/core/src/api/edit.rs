@@ -193,14 +193,8 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
                 code: &code,
             },
         );
-        let change = SubscriptionChange {
-            is_new: present.is_none(),
-            has_made_secret,
-            is_corrected: delivers(&status) && is_corrected(present, wanted),
-            links_changed: links_changed(present, wanted),
-            handshake: PendingHandshake::of(&name, &status, &code),
-            name,
-        };
+        let does_deliver = delivers(&status);
+        let handshake = PendingHandshake::of(&name, &status, &code);
         let stored = SubscriptionSettings {
             name: None,
             endpoint,
@@ -211,6 +205,14 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
             last_outcome: None,
             health: None,
             ..wanted.clone()
+        };
+        let change = SubscriptionChange {
+            is_new: present.is_none(),
+            has_made_secret,
+            is_corrected: does_deliver && is_corrected(present, &stored),
+            links_changed: links_changed(present, &stored),
+            handshake,
+            name,
         };
         settings.subscriptions.insert(change.name.clone(), stored);
         Ok(change)

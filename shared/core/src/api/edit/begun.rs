@@ -127,4 +127,18 @@ mod tests {
             (false, 0, 0)
         );
     }
+
+    #[test]
+    fn other_requests_to_the_same_endpoint_end_a_hold() {
+        let of = |token: &str| {
+            let mut settings = settings("Active", "https://a.example/x", false);
+            let header = json!([{ "name": "x-token", "value": token }]);
+            for subscription in settings.subscriptions.values_mut() {
+                subscription.delivery_headers = serde_json::from_value(header.clone()).unwrap();
+            }
+            settings
+        };
+        assert_eq!(begun(Some(&of("old")), &of("new")), (false, 1, 0));
+        assert_eq!(begun(Some(&of("old")), &of("old")), (false, 0, 0));
+    }
 }

@@ -12,8 +12,9 @@ pub struct SubscriptionChange {
     pub is_new: bool,
     /// Whether a signing secret was made, which the answer shows this once.
     pub has_made_secret: bool,
-    /// Whether the subscription delivers and its endpoint became another one on the same link:
-    /// what is known of the old one says nothing of the new one.
+    /// Whether the subscription delivers, and its endpoint became another one on the same link, or
+    /// gets other requests than before: what is known of the old one says nothing of the new one,
+    /// and what was refused may be taken now.
     pub is_corrected: bool,
     /// The links that were left or joined: what is known of the subscription there is out of date.
     pub links_changed: Vec<Link>,
@@ -66,14 +67,34 @@ pub(super) fn delivers(status: &StatusView) -> bool {
     matches!(status.state, StatusState::Active | StatusState::Pending)
 }
 
-/// Whether the endpoint becomes another one on the same link.
+/// Whether the endpoint becomes another one on the same link, or gets other requests there.
 pub(super) fn is_corrected(
     present: Option<&SubscriptionSettings>,
-    wanted: &SubscriptionSettings,
+    stored: &SubscriptionSettings,
 ) -> bool {
     let url = |settings: &SubscriptionSettings| EndpointUrl::parse(&settings.endpoint.url).ok();
-    let both = present.and_then(url).zip(url(wanted));
-    both.is_some_and(|(before, after)| before != after && before.link() == after.link())
+    let urls = present.and_then(url).zip(url(stored));
+    let Some((present, (before, after))) = present.zip(urls) else {
+        return false;
+    };
+    before.link() == after.link() && (before != after || are_requests_changed(present, stored))
+}
+
+/// Whether an event makes another request. A secret that signs no more changes none that an
+/// endpoint takes.
+fn are_requests_changed(present: &SubscriptionSettings, stored: &SubscriptionSettings) -> bool {
+    let secrets = |settings: &SubscriptionSettings| {
+        let secrets = settings.signing.secrets.iter().flatten();
+        let secrets: Vec<_> = secrets.map(|it| it.expose().to_owned()).collect();
+        secrets
+    };
+    let known = secrets(present);
+    let is_signed_anew = secrets(stored).iter().any(|secret| !known.contains(secret));
+    is_signed_anew
+        || present.delivery_headers != stored.delivery_headers
+        || present.content_mode != stored.content_mode
+        || present.delivery_schema != stored.delivery_schema
+        || present.batching != stored.batching
 }
 
 /// The links that the subscription leaves or joins.

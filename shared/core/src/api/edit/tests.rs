@@ -283,6 +283,40 @@ fn an_endpoint_is_corrected_only_on_its_own_link() {
     check("https://other.example/v2", false, 2);
 }
 
+/// A gateway that refused the token of the requests may take another one.
+#[test]
+fn endpoint_that_gets_other_requests_is_corrected() {
+    let mut desk = Desk::with_billing();
+    let mut check = |more: Value, is_corrected: bool| {
+        let mut settings = json!({ "endpoint": { "url": BILLING } });
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let change = desk.put("Billing", settings).unwrap();
+        assert_eq!(change.is_corrected, is_corrected, "{more}");
+    };
+    let headers =
+        |value: &str| json!({ "deliveryHeaders": [{ "name": "x-token", "value": value }] });
+    check(headers("wrong"), true);
+    check(headers("wrong"), false);
+    check(headers("right"), true);
+    let mut with = headers("right");
+    with["contentMode"] = json!("binary");
+    check(with.clone(), true);
+    check(with.clone(), false);
+    with["batching"] = json!({ "maxEventsPerBatch": 5 });
+    with["contentMode"] = json!("structured");
+    check(with.clone(), true);
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    with["signing"] = json!({ "secrets": [secret] });
+    check(with.clone(), true);
+    check(with.clone(), false);
+    with["filter"] = json!({ "includedEventTypes": ["paid"] });
+    with["retryPolicy"] = json!({ "maxDeliveryAttempts": 3 });
+    check(with, false);
+}
+
 #[test]
 fn the_first_write_joins_every_link() {
     let fallback = json!({ "url": BILLING, "fallbackUrl": "https://standby.example" });
