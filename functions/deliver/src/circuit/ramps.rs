@@ -1,10 +1,15 @@
 //! Requests under way to targets that are recovering.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use posthaste_core::circuit::Target;
+use posthaste_core::model::Timestamp;
+
+/// The time in which a request that waited in the queue gets to its turn again.
+const RETURN_TIME: Duration = Duration::from_secs(5);
 
 /// The requests under way, by what is recovering. Targets without any are not kept.
 #[derive(Debug, Default)]
@@ -16,9 +21,10 @@ struct Ramp {
     under_way: u32,
     /// The same, by subscription.
     by_subscription: HashMap<Target, u32>,
-    /// Subscriptions without a request under way that found no room. A place is kept for each, so
-    /// that one subscription that hangs does not take all that a link may get.
-    turned_away: BTreeSet<Target>,
+    /// Subscriptions without a request under way that found no room, and the time at which they
+    /// will have come again. Until then a place is kept for each, so that one subscription that
+    /// hangs does not take all that a link may get.
+    turned_away: HashMap<Target, Timestamp>,
 }
 
 /// One of them. Dropping it makes room for another.
@@ -34,27 +40,47 @@ impl Ramps {
     /// is recovering: the subscription itself, or its link.
     pub(crate) fn try_enter(
         &self,
-        recovering: Target,
+        recovering: &Target,
         subscription: &Target,
         at_once: u32,
+        now: Timestamp,
     ) -> Option<RampPermit> {
         let mut ramps = self.0.lock();
         let ramp = ramps.entry(recovering.clone()).or_default();
-        if !ramp.enter(subscription, at_once) {
+        if !ramp.enter(subscription, at_once, now) {
             return None;
         }
         drop(ramps);
         Some(RampPermit {
             ramps: Arc::clone(&self.0),
-            recovering,
+            recovering: recovering.clone(),
             subscription: subscription.clone(),
         })
+    }
+
+    /// Keeps a place for a subscription that found no room and has no request under way, until it
+    /// has come again: it waits in the queue until `not_before`. What does not come is held, or has
+    /// ended, and needs no place.
+    pub(crate) fn keep_place(
+        &self,
+        recovering: &Target,
+        subscription: &Target,
+        not_before: Timestamp,
+    ) {
+        if let Some(ramp) = self.0.lock().get_mut(recovering)
+            && !ramp.by_subscription.contains_key(subscription)
+        {
+            let kept = ramp.turned_away.entry(subscription.clone());
+            let until = kept.or_insert(not_before);
+            *until = (*until).max(not_before + RETURN_TIME);
+        }
     }
 }
 
 impl Ramp {
     /// Counts a request, if there is room for it.
-    fn enter(&mut self, subscription: &Target, at_once: u32) -> bool {
+    fn enter(&mut self, subscription: &Target, at_once: u32, now: Timestamp) -> bool {
+        self.turned_away.retain(|_, until| now < *until);
         let has_none = !self.by_subscription.contains_key(subscription);
         let kept = if has_none {
             0
@@ -62,9 +88,6 @@ impl Ramp {
             u32::try_from(self.turned_away.len()).unwrap_or(u32::MAX)
         };
         if self.under_way.saturating_add(kept) >= at_once {
-            if has_none {
-                self.turned_away.insert(subscription.clone());
-            }
             return false;
         }
         self.turned_away.remove(subscription);
@@ -102,6 +125,8 @@ impl Drop for RampPermit {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
     fn link(host: &str) -> Target {
         Target::parse(&format!("https://{host}:443")).unwrap()
     }
@@ -113,8 +138,9 @@ mod tests {
     #[test]
     fn a_ramp_admits_its_number_of_requests_and_no_more() {
         let ramps = Ramps::default();
-        let enter =
-            |host: &str, at_once| ramps.try_enter(link(host), &subscription(host, "own"), at_once);
+        let enter = |host: &str, at_once| {
+            ramps.try_enter(&link(host), &subscription(host, "own"), at_once, NOW)
+        };
         let first = enter("a.example", 1);
         assert!(
             first.is_some() && enter("a.example", 1).is_none() && enter("b.example", 1).is_some()
@@ -127,14 +153,29 @@ mod tests {
         assert!(ramps.0.lock().is_empty());
     }
 
+    /// Requests of subscriptions to one recovering link.
+    struct OnLink(Ramps);
+
+    impl OnLink {
+        /// A request at this second. One that finds no room waits for ten seconds.
+        fn enter(&self, name: &str, at_once: u32, secs: u64) -> Option<RampPermit> {
+            let (link, own) = (link("a.example"), subscription("a.example", name));
+            let now = NOW + Duration::from_secs(secs);
+            let permit = self.0.try_enter(&link, &own, at_once, now);
+            if permit.is_none() {
+                let not_before = now + Duration::from_secs(10);
+                self.0.keep_place(&link, &own, not_before);
+            }
+            permit
+        }
+    }
+
     /// A subscription that hangs has all that its link may get. What the link may get next goes to
     /// those that were turned away.
     #[test]
     fn link_s_ramp_keeps_a_place_for_who_was_turned_away() {
-        let ramps = Ramps::default();
-        let enter = |name: &str, at_once| {
-            ramps.try_enter(link("a.example"), &subscription("a.example", name), at_once)
-        };
+        let on_link = OnLink(Ramps::default());
+        let enter = |name: &str, at_once| on_link.enter(name, at_once, 0);
         let hanging = [enter("hangs", 2), enter("hangs", 2)];
         assert!(hanging.iter().all(Option::is_some));
         assert!(enter("one", 2).is_none() && enter("other", 2).is_none());
@@ -145,6 +186,16 @@ mod tests {
         // None is turned away any more.
         assert!(enter("hangs", 4).is_some());
         drop((hanging, one));
-        assert!(ramps.0.lock().is_empty());
+        assert!(on_link.0.0.lock().is_empty());
+    }
+
+    /// Its events were parked, or have expired.
+    #[test]
+    fn place_of_who_does_not_come_again_is_free_after_its_wait() {
+        let on_link = OnLink(Ramps::default());
+        let _hanging = [on_link.enter("hangs", 2, 0), on_link.enter("hangs", 2, 0)];
+        assert!(on_link.enter("gone", 2, 0).is_none());
+        assert!(on_link.enter("hangs", 3, 14).is_none());
+        assert!(on_link.enter("hangs", 3, 15).is_some());
     }
 }

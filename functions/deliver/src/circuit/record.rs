@@ -20,6 +20,9 @@ use crate::invocation::Invocation;
 /// The longest report to the other workers. The request's events wait for it.
 const REPORT_TIME: Duration = Duration::from_secs(5);
 
+/// The answer that speaks of all requests (RFC 6585).
+const TOO_MANY_REQUESTS: u16 = 429;
+
 /// A request that was made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompletedRequest<'a> {
@@ -141,8 +144,9 @@ impl<P: Ports> Circuit<P> {
         ) {
             pauses.succeeded(target, now);
         }
-        // What is wrong with one event is no reason to let the others wait.
-        if request.is_problem {
+        // What is wrong with one event is no reason to let the others wait. That there are too many
+        // of them is nothing that is wrong with one.
+        if request.is_problem && request.outcome.status() != Some(TOO_MANY_REQUESTS) {
             return None;
         }
         let pause = pause(request.outcome, now)?;

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use posthaste_core::attempt::{EntryVerdict, Jitter};
-use posthaste_core::circuit::{CircuitDecision, PROBE_LOOK_AGAIN, Phase, Probed, Target, stricter};
+use posthaste_core::circuit::{
+    CircuitDecision, PROBE_LOOK_AGAIN, Phase, Probed, Target, decide, stricter,
+};
 use posthaste_core::model::{EndpointUrl, Timestamp};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::stop_at;
@@ -29,7 +31,8 @@ pub(crate) struct Route<'a> {
     pub(crate) is_fallback: bool,
     /// The right to find out whether the target is well again.
     pub(super) probe: Option<Probe>,
-    ramp: Option<RampPermit>,
+    /// Of its link, and of its subscription.
+    ramps: Vec<RampPermit>,
 }
 
 /// The right to a probe.
@@ -100,7 +103,7 @@ impl<P: Ports> Circuit<P> {
                         target,
                         is_fallback,
                         probe: None,
-                        ramp: None,
+                        ramps: Vec::new(),
                     };
                     if is_fallback || !is_left {
                         return Ok(route);
@@ -255,33 +258,60 @@ impl<P: Ports> Circuit<P> {
         }
     }
 
-    /// Enters the ramp of a recovering target, which limits the requests that are under way at
-    /// once. A request that finds no room comes back before the ramp ends, when more are
-    /// allowed.
+    /// Enters the ramps of a recovering link and of a recovering subscription there, which limit
+    /// the requests that are under way at once, each its own. A request that finds no room comes
+    /// back before the ramp ends, when more are allowed.
     async fn enter_ramp(
         &self,
         route: &mut Route<'_>,
         at_once: u32,
         until: Timestamp,
     ) -> Result<(), EntryVerdict> {
-        if route.ramp.is_some() {
+        if !route.ramps.is_empty() {
             return Ok(());
         }
         let link = Target::Link(route.target.link().clone());
         // Where the link is recovering, all of its subscriptions share what it may get.
-        let is_link = matches!(self.look(&link, false).await, CircuitDecision::Ramp { .. });
-        let recovering = if is_link { link } else { route.target.clone() };
-        let ramps = &self.counts.ramps;
-        route.ramp = ramps.try_enter(recovering, &route.target, at_once);
-        if route.ramp.is_some() {
-            return Ok(());
-        }
+        let of_link = ramp(self.look(&link, false).await);
         let now = self.clock.now();
-        let drawn = Jitter::new(self.entropy.fraction());
-        let wait = drawn.part_of(until.since(now)).max(RAMP_WAIT_MIN);
-        Err(EntryVerdict::Postponed {
-            not_before: now + wait,
-        })
+        let of_subscription = match self.ramp_of_subscription(&route.target, now) {
+            // It is not recovering, but may get no more than this.
+            None if of_link.is_none() => Some(at_once),
+            of_subscription => of_subscription,
+        };
+        let bounds = [(link, of_link), (route.target.clone(), of_subscription)];
+        let mut entered = Vec::new();
+        for (recovering, at_once) in bounds {
+            let Some(at_once) = at_once else { continue };
+            let ramps = &self.counts.ramps;
+            if let Some(permit) = ramps.try_enter(&recovering, &route.target, at_once, now) {
+                entered.push(permit);
+                continue;
+            }
+            let drawn = Jitter::new(self.entropy.fraction());
+            let wait = drawn.part_of(until.since(now)).max(RAMP_WAIT_MIN);
+            ramps.keep_place(&recovering, &route.target, now + wait);
+            return Err(EntryVerdict::Postponed {
+                not_before: now + wait,
+            });
+        }
+        route.ramps = entered;
+        Ok(())
+    }
+
+    /// The bound of a recovering subscription of its own, whatever its link's is.
+    fn ramp_of_subscription(&self, target: &Target, now: Timestamp) -> Option<u32> {
+        let condition = self.links.condition(target);
+        let own = decide(None, condition.as_ref(), now, self.links.settings());
+        ramp(stricter(own, self.counts.pauses.decide(target, now)))
+    }
+}
+
+/// The bound of a ramp.
+fn ramp(decision: CircuitDecision) -> Option<u32> {
+    match decision {
+        CircuitDecision::Ramp { at_once, .. } => Some(at_once),
+        _ => None,
     }
 }
 
@@ -294,7 +324,8 @@ mod tests {
     use super::*;
     use crate::circuit::record::CompletedRequest;
     use crate::testing::{
-        START, TestPorts, World, delivery, job, request_plan, secs, subscription, target,
+        START, TestPorts, World, delivery, job, request_plan, secs, subscription,
+        subscription_named, target,
     };
 
     fn plan(settings: Value) -> RequestPlan {
@@ -333,7 +364,7 @@ mod tests {
         let circuit = world.circuit();
         let mut route = circuit.route(&plan).await.unwrap();
         circuit.admit(&plan, &mut route).await.unwrap();
-        assert!(!route.is_fallback && route.probe.is_none() && route.ramp.is_none());
+        assert!(!route.is_fallback && route.probe.is_none() && route.ramps.is_empty());
         assert_eq!(world.calls.all().len(), 0);
     }
 
@@ -450,13 +481,62 @@ mod tests {
             .record_outcome(&world.invocation(Vec::new()), probe, request)
             .await;
         circuit.admit(&plan, first).await.unwrap();
-        assert!(first.ramp.is_some());
+        assert_eq!(first.ramps.len(), 1);
         let waits = circuit.admit(&plan, second).await;
         assert!(
             matches!(waits, Err(EntryVerdict::Postponed { .. })),
             "{waits:?}"
         );
-        drop(first.ramp.take());
+        first.ramps.clear();
         circuit.admit(&plan, second).await.unwrap();
+    }
+
+    /// A link and a subscription on it recover, and the link has gone further: it may get four at
+    /// once, of which the subscription may get two.
+    #[tokio::test]
+    async fn recovering_subscription_leaves_its_link_s_ramp_to_the_others() {
+        let world = World::new();
+        let circuit = world.circuit();
+        let on_link = |name| {
+            let subscription = subscription_named(name, json!({}));
+            request_plan(&job(delivery(1), &subscription))
+        };
+        let (own, other) = (on_link("own"), on_link("other"));
+        let link = Target::Link(own.subscription.endpoint.link());
+        let recover = async |target: Target, failure| {
+            let last = Failure::of(failure).unwrap();
+            let failing = Observation::Failing {
+                failures: 10,
+                last,
+                began: world.clock.now(),
+            };
+            circuit
+                .links
+                .observe(&[(target.clone(), failing)])
+                .await
+                .unwrap();
+            circuit
+                .links
+                .observe(&[(target, Observation::Succeeded)])
+                .await
+                .unwrap();
+        };
+        let socket = Outcome::Failed(SendFailure::Socket);
+        recover(link.clone(), socket).await;
+        world.clock.advance(secs(5));
+        let busy = Outcome::Answered {
+            status: 503,
+            retry_after: None,
+        };
+        recover(target(&own.subscription), busy).await;
+        world.clock.advance(secs(5));
+        let mut routes = Vec::new();
+        for plan in [&other, &own, &own, &own, &other, &other] {
+            let mut route = circuit.route(plan).await.unwrap();
+            let is_admitted = circuit.admit(plan, &mut route).await.is_ok();
+            routes.push((is_admitted, route));
+        }
+        let admitted: Vec<_> = routes.iter().map(|(is_admitted, _)| *is_admitted).collect();
+        assert_eq!(admitted, [true, true, true, false, true, false]);
     }
 }

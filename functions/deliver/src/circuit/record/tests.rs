@@ -124,6 +124,19 @@ async fn a_problem_event_says_nothing_about_its_subscription() {
     );
 }
 
+/// Too many requests are those of all events.
+#[tokio::test]
+async fn pause_that_a_problem_event_is_answered_with_is_kept() {
+    let paused_until = async |status| {
+        let world = World::new();
+        let (circuit, invocation) = (world.circuit(), world.invocation(Vec::new()));
+        record(&circuit, &invocation, [answered(status, Some(300))], true).await;
+        circuit.links.condition(&own()).map(|it| it.until)
+    };
+    assert_eq!(paused_until(429).await, Some(START + secs(300)));
+    assert_eq!(paused_until(503).await, None);
+}
+
 /// Records refusals, each of another event.
 async fn refuse(circuit: &Circuit<TestPorts>, invocation: &Invocation, status: u16, count: usize) {
     let plan = request_plan(&job(delivery(1), &subscription(json!({}))));
