@@ -8,11 +8,13 @@ mod subscription;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::poll_immediate;
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::circuit::Target;
 use posthaste_core::model::{Link, Subscription};
+use posthaste_ports::Clock;
 use posthaste_services::{DrainMeter, PlaceWait};
 use tokio_util::sync::CancellationToken;
 
@@ -72,28 +74,35 @@ impl ConcurrencyLimits {
     }
 
     /// Notes a request that may not begin now, where that is for its subscription's rate, a ramp or
-    /// a pause.
-    pub(crate) fn turned_back(&self, subscription: &Subscription, verdict: EntryVerdict) {
-        if let EntryVerdict::Postponed { .. } = verdict {
+    /// a pause: it waits in the queue until its time has come.
+    pub(crate) fn turned_back(
+        &self,
+        clock: &impl Clock,
+        subscription: &Subscription,
+        verdict: EntryVerdict,
+    ) {
+        if let EntryVerdict::Postponed { not_before } = verdict {
             let Subscription { topic, name, .. } = subscription;
-            self.drain.turned_back(topic, name);
+            let wait = not_before.since(clock.now());
+            self.drain.turned_back(topic, name, clock.monotonic(), wait);
         }
     }
 
-    /// Waits for the right to one request; `None` once the limits are closed.
-    pub(crate) async fn enter(&self, target: &Target) -> Option<Permit> {
+    /// Waits from `now`, a time of the clock's `monotonic`, for the right to one request; `None`
+    /// once the limits are closed.
+    pub(crate) async fn enter(&self, target: &Target, now: Duration) -> Option<Permit> {
         tokio::select! {
             biased;
             () = self.closed.cancelled() => None,
-            permit = self.wait(target) => permit,
+            permit = self.wait(target, now) => permit,
         }
     }
 
     /// The subscription's own limit comes first, then its link's: a request that waits for a slow
     /// endpoint holds nothing that others need.
-    async fn wait(&self, target: &Target) -> Option<Permit> {
-        let (subscription, link) = self.own_place(target).await?;
-        let all = self.shared_place(target).await?;
+    async fn wait(&self, target: &Target, now: Duration) -> Option<Permit> {
+        let (subscription, link) = self.own_place(target, now).await?;
+        let all = self.shared_place(target, now).await?;
         Some(Permit {
             _subscription: subscription,
             _link: link,
@@ -103,7 +112,7 @@ impl ConcurrencyLimits {
 
     /// Waits for the places that only this subscription waits for: its own, and its share of the
     /// link.
-    async fn own_place(&self, target: &Target) -> Option<(Slot, FairSlot<Target>)> {
+    async fn own_place(&self, target: &Target, now: Duration) -> Option<(Slot, FairSlot<Target>)> {
         let mut place = pin!(async {
             let subscription = self.subscription(target).enter().await?;
             let link = self.link(target).enter(target).await?;
@@ -112,22 +121,32 @@ impl ConcurrencyLimits {
         if let Some(place) = poll_immediate(place.as_mut()).await {
             return place;
         }
-        let names = target.topic().zip(target.subscription());
-        let wait = names.map(|(topic, name)| self.drain.wait_for_own_place(topic, name));
+        let wait = self.own_wait(target, now);
         let place = place.await?;
         wait.into_iter().for_each(PlaceWait::end);
         Some(place)
     }
 
-    /// Waits for a place that all share.
-    async fn shared_place(&self, target: &Target) -> Option<FairSlot<Link>> {
+    /// Waits for a place that all share. While some are free, which are kept for links that have
+    /// none, the link waits for its own share of them.
+    async fn shared_place(&self, target: &Target, now: Duration) -> Option<FairSlot<Link>> {
         if let Some(place) = self.all.try_enter(target.link()) {
             return Some(place);
         }
-        let wait = self.drain.wait_for_shared_place();
+        let wait = if self.all.is_full() {
+            Some(self.drain.wait_for_shared_place())
+        } else {
+            self.own_wait(target, now)
+        };
         let place = Arc::clone(&self.all).enter(target.link()).await?;
-        wait.end();
+        wait.into_iter().for_each(PlaceWait::end);
         Some(place)
+    }
+
+    /// Notes that a request of a subscription waits for a place of its own.
+    fn own_wait<'a>(&'a self, target: &'a Target, now: Duration) -> Option<PlaceWait<'a>> {
+        let (topic, name) = target.topic().zip(target.subscription())?;
+        Some(self.drain.wait_for_own_place(topic, name, now))
     }
 
     /// The right to one request, if there is one at once.
@@ -157,9 +176,11 @@ impl ConcurrencyLimits {
 mod tests {
     use super::*;
     use posthaste_core::pressure::OwnWait;
-    use posthaste_ports::DrainSource;
+    use posthaste_ports::{DrainSource, LookTime};
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
+
+    const NOW: Duration = Duration::from_secs(1);
 
     fn link(host: &str) -> Target {
         Target::parse(&format!("https://{host}:443")).unwrap()
@@ -188,25 +209,28 @@ mod tests {
     #[test]
     fn a_full_link_leaves_the_others_free() {
         let limits = limits(10, 1, 1);
-        let Poll::Ready(Some(held)) = poll(limits.enter(&link("slow"))) else {
+        let Poll::Ready(Some(held)) = poll(limits.enter(&link("slow"), NOW)) else {
             panic!("expected a permit")
         };
-        assert!(poll(limits.enter(&link("slow"))).is_pending());
-        assert!(poll(limits.enter(&link("other"))).is_ready());
+        assert!(poll(limits.enter(&link("slow"), NOW)).is_pending());
+        assert!(poll(limits.enter(&link("other"), NOW)).is_ready());
         drop(held);
-        assert!(poll(limits.enter(&link("slow"))).is_ready());
+        assert!(poll(limits.enter(&link("slow"), NOW)).is_ready());
     }
 
     #[test]
     fn a_subscription_that_hangs_leaves_room_on_its_link() {
         let limits = limits(10, 2, 3);
         let (hangs, other) = (subscription("a", "hangs"), subscription("a", "other"));
-        let held = [poll(limits.enter(&hangs)), poll(limits.enter(&hangs))];
-        assert!(held.iter().all(Poll::is_ready) && poll(limits.enter(&hangs)).is_pending());
-        let Poll::Ready(Some(third)) = poll(limits.enter(&other)) else {
+        let held = [
+            poll(limits.enter(&hangs, NOW)),
+            poll(limits.enter(&hangs, NOW)),
+        ];
+        assert!(held.iter().all(Poll::is_ready) && poll(limits.enter(&hangs, NOW)).is_pending());
+        let Poll::Ready(Some(third)) = poll(limits.enter(&other, NOW)) else {
             panic!("expected a permit")
         };
-        assert!(poll(limits.enter(&other)).is_pending());
+        assert!(poll(limits.enter(&other, NOW)).is_pending());
         drop((held, third));
     }
 
@@ -214,21 +238,21 @@ mod tests {
     #[test]
     fn slow_link_leaves_places_over_all_to_the_others() {
         let limits = limits(4, 9, 9);
-        let slow = [0; 4].map(|_| poll(limits.enter(&link("slow"))));
+        let slow = [0; 4].map(|_| poll(limits.enter(&link("slow"), NOW)));
         assert_eq!(
             slow.each_ref().map(Poll::is_ready),
             [true, true, true, false]
         );
-        assert!(poll(limits.enter(&link("other"))).is_ready());
-        assert!(poll(limits.enter(&link("slow"))).is_pending());
+        assert!(poll(limits.enter(&link("other"), NOW)).is_ready());
+        assert!(poll(limits.enter(&link("slow"), NOW)).is_pending());
     }
 
     #[test]
     fn closed_lanes_turn_away_who_waits_and_who_comes() {
         let limits = limits(10, 1, 1);
         let slow = link("slow");
-        let held = poll(limits.enter(&slow));
-        let mut waiting = pin!(limits.enter(&slow));
+        let held = poll(limits.enter(&slow, NOW));
+        let mut waiting = pin!(limits.enter(&slow, NOW));
         assert!(
             waiting
                 .as_mut()
@@ -243,7 +267,7 @@ mod tests {
             Poll::Ready(None)
         ));
         assert!(matches!(
-            poll(limits.enter(&link("other"))),
+            poll(limits.enter(&link("other"), NOW)),
             Poll::Ready(None)
         ));
         drop(held);
@@ -253,9 +277,9 @@ mod tests {
     fn closed_limits_turn_away_the_waiting_requests_of_a_full_link() {
         let limits = limits(100, 48, 64);
         let own = subscription("a", "own");
-        let held: Vec<_> = (0..48).map(|_| poll(limits.enter(&own))).collect();
+        let held: Vec<_> = (0..48).map(|_| poll(limits.enter(&own, NOW))).collect();
         assert!(held.iter().all(Poll::is_ready));
-        let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(limits.enter(&own))).collect();
+        let mut waiting: Vec<_> = (0..2).map(|_| Box::pin(limits.enter(&own, NOW))).collect();
         let mut cx = Context::from_waker(Waker::noop());
         assert!(
             waiting
@@ -269,28 +293,34 @@ mod tests {
                 .iter_mut()
                 .all(|one| is_away(one.as_mut().poll(&mut cx)))
         );
-        assert!(is_away(poll(limits.enter(&subscription("a", "other")))));
+        assert!(is_away(poll(
+            limits.enter(&subscription("a", "other"), NOW)
+        )));
     }
 
     #[test]
     fn a_request_that_waits_for_a_link_holds_nothing_that_others_need() {
         let limits = limits(2, 1, 1);
-        let held = poll(limits.enter(&link("slow")));
+        let held = poll(limits.enter(&link("slow"), NOW));
         let slow = link("slow");
-        let mut waiting = pin!(limits.enter(&slow));
+        let mut waiting = pin!(limits.enter(&slow, NOW));
         assert!(
             waiting
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()))
                 .is_pending()
         );
-        assert!(poll(limits.enter(&link("other"))).is_ready());
+        assert!(poll(limits.enter(&link("other"), NOW)).is_ready());
         drop(held);
     }
 
     /// The waits for places of their own, by group, and whether shared ones ran out.
     async fn waits(limits: &ConcurrencyLimits) -> (Vec<(String, OwnWait)>, bool) {
-        let look = limits.drain.drained(0, std::time::Duration::ZERO).await;
+        let time = LookTime {
+            now: NOW,
+            elapsed: Duration::ZERO,
+        };
+        let look = limits.drain.drained(0, time).await;
         let look = look.ok().flatten().expect("a meter always tells");
         let own = look.subscriptions.into_iter();
         let own = own.map(|of| (of.group.to_string(), of.own_wait)).collect();
@@ -301,9 +331,12 @@ mod tests {
     async fn request_that_waits_for_its_own_place_is_noted() {
         let limits = limits(10, 1, 2);
         let (own, other) = (subscription("a", "own"), subscription("b", "other"));
-        let held = [poll(limits.enter(&own)), poll(limits.enter(&other))];
+        let held = [
+            poll(limits.enter(&own, NOW)),
+            poll(limits.enter(&other, NOW)),
+        ];
         assert_eq!(waits(&limits).await, (vec![], false));
-        let mut waiting = Box::pin(limits.enter(&own));
+        let mut waiting = Box::pin(limits.enter(&own, NOW));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         let noted = |wait| (vec![("orders.own".to_owned(), wait)], false);
@@ -318,9 +351,9 @@ mod tests {
     #[tokio::test]
     async fn request_that_waits_for_a_shared_place_is_noted_as_such() {
         let limits = limits(1, 1, 1);
-        let held = poll(limits.enter(&link("a")));
+        let held = poll(limits.enter(&link("a"), NOW));
         let other = subscription("b", "other");
-        let mut waiting = Box::pin(limits.enter(&other));
+        let mut waiting = Box::pin(limits.enter(&other, NOW));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         assert_eq!(waits(&limits).await, (vec![], true));
@@ -328,5 +361,25 @@ mod tests {
         assert!(waiting.as_mut().poll(&mut cx).is_ready());
         assert_eq!(waits(&limits).await, (vec![], true));
         assert_eq!(waits(&limits).await, (vec![], false));
+    }
+
+    /// A link has its share of all places, and some are kept for other links.
+    #[tokio::test]
+    async fn link_above_its_share_waits_for_itself() {
+        let limits = limits(4, 9, 9);
+        let slow = subscription("slow", "own");
+        let held: Vec<_> = (0..3).map(|_| poll(limits.enter(&slow, NOW))).collect();
+        assert!(held.iter().all(Poll::is_ready));
+        let mut waiting = Box::pin(limits.enter(&slow, NOW));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        let noted = |wait| vec![("orders.own".to_owned(), wait)];
+        assert_eq!(waits(&limits).await, (noted(OwnWait::Now), false));
+        // The last one is taken too: who waits now waits for what all share.
+        let last = poll(limits.enter(&link("other"), NOW));
+        let third = link("third");
+        let mut shared = Box::pin(limits.enter(&third, NOW));
+        assert!(last.is_ready() && shared.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(waits(&limits).await, (noted(OwnWait::Throughout), true));
     }
 }

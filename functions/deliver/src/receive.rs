@@ -177,7 +177,8 @@ impl<P: Ports> Receiver<P> {
         let is_surely_for = |subscription: &Arc<Subscription>| delivery.is_surely_for(subscription);
         let known = registry.topic(topic).await?;
         if let Some(known) = &known {
-            self.drain.topic_has(topic, known.subscriptions.len());
+            let taking = || known.taking_deliveries(now).count();
+            self.drain.topic_has(topic, taking);
         }
         let known = live_subscription(known, delivery, now);
         if known

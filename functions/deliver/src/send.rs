@@ -105,7 +105,8 @@ impl<P: Ports> Sender<P> {
         match catch_panic(self.attempt(invocation, &plan)).await {
             Ok(Ok(attempted)) => settle.attempted(invocation, attempted).await,
             Ok(Err(verdict)) => {
-                self.limits.turned_back(&plan.subscription, verdict);
+                self.limits
+                    .turned_back(&self.clock, &plan.subscription, verdict);
                 let verdicts = plan.entries.iter().map(|at| (*at, verdict)).collect();
                 let subscription = plan.subscription;
                 let attempted = Attempted {
@@ -136,9 +137,11 @@ impl<P: Ports> Sender<P> {
             .rates
             .permit(subscription, last_start, Duration::ZERO)
             .await?;
-        let last_start = last_start.filter(|last_start| *last_start >= self.clock.monotonic());
+        let now = self.clock.monotonic();
+        let last_start = last_start.filter(|last_start| *last_start >= now);
         let last_start = last_start.ok_or(EntryVerdict::NotStarted)?;
-        let admitted = timeout_at(&self.clock, last_start, self.limits.enter(&route.target)).await;
+        let entering = self.limits.enter(&route.target, now);
+        let admitted = timeout_at(&self.clock, last_start, entering).await;
         let admitted = admitted.flatten().ok_or(EntryVerdict::NotStarted)?;
         let payloads: Vec<_> = plan
             .entries

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use posthaste_core::model::{Status, SubscriptionName, Timestamp, Topic};
+use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{
     DrainLook, DrainRate, DrainSplit, DueOfGroup, SlowSubscription, SlowTopic, SubscriptionDrains,
     TopicDrain,
 };
-use posthaste_ports::{Clock, DrainSource, ObjectStore, QueueCounts, QueueReceiver};
+use posthaste_ports::{
+    Clock, DrainSource, LookTime, ObjectStore, PortError, QueueCounts, QueueReceiver,
+};
 use posthaste_services::Registry;
 
 /// The drain as this monitor has seen it so far.
@@ -21,8 +23,9 @@ pub(crate) struct DrainWatch {
 /// The drain at one poll.
 #[derive(Debug)]
 pub(crate) struct DrainSeen {
-    /// The messages that are due, and count for the installation.
-    pub(crate) visible: u64,
+    /// The messages that are due, and count for the installation; `None` if that cannot be known
+    /// now.
+    pub(crate) visible: Option<u64>,
     /// Seconds until these would be delivered; `None` if that cannot be known now.
     pub(crate) drain_secs: Option<u64>,
     /// The subscriptions that need time for what is due; `None` if that cannot be known now.
@@ -44,35 +47,37 @@ impl DrainWatch {
             .measured_at
             .replace(now)
             .map_or(Duration::ZERO, |then| now.saturating_sub(then));
-        let unknown = DrainSeen {
-            visible: counts.visible,
-            drain_secs: None,
-            slow: None,
-        };
-        match source.drained(counts.visible, elapsed).await {
-            Ok(Some(look)) => {
-                let groups = if leaves_out && look.reported.is_none() {
-                    due_by_group(queue, counts).await
-                } else {
-                    None
-                };
-                self.seen(counts, groups, &look, leaves_out)
-            }
+        let time = LookTime { now, elapsed };
+        let look = match source.drained(counts.visible, time).await {
+            Ok(Some(look)) => look,
             Ok(None) => {
                 (self.installation, self.subscriptions) = Default::default();
-                DrainSeen {
-                    drain_secs: drain_secs_unknown(counts),
-                    ..unknown
-                }
+                return DrainSeen::without_report(counts);
             }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "drain rate not read"
                 );
-                unknown
+                return DrainSeen::unknown(counts, leaves_out);
             }
-        }
+        };
+        let groups = if leaves_out && look.reported.is_none() {
+            match due_by_group(queue, counts).await {
+                Ok(groups) => groups,
+                Err(error) => {
+                    tracing::warn!(
+                        queue = "deliveries",
+                        error = &error as &dyn std::error::Error,
+                        "queue not counted"
+                    );
+                    return DrainSeen::unknown(counts, leaves_out);
+                }
+            }
+        } else {
+            None
+        };
+        self.seen(counts, groups, &look, leaves_out)
     }
 
     fn seen(
@@ -96,37 +101,53 @@ impl DrainWatch {
             }
             (None, None) => (DrainSplit::of_all(counts.visible, look), look.all.over),
         };
-        self.installation.leave_out(split.left_out_before);
+        if let Some(before) = split.visible_before {
+            self.installation.recount(before);
+        }
         let drain_secs =
             self.installation
                 .update(split.visible, split.settled, split.waited_max, over);
         DrainSeen {
-            visible: split.visible,
+            visible: Some(split.visible),
             drain_secs: Some(drain_secs),
             slow: Some(split.slow),
         }
     }
 }
 
-/// The drain time without a report of deliver. Then its messages hardly wait, so there is no
-/// backlog. This holds only while deliver receives: how long messages wait otherwise is unknown.
-fn drain_secs_unknown(counts: QueueCounts) -> Option<u64> {
-    (counts.visible == 0 || counts.in_flight > 0).then_some(0)
+impl DrainSeen {
+    /// The drain without a report of deliver. Then its messages hardly wait, so there is no
+    /// backlog, of no subscription either. This holds only while deliver receives: how long
+    /// messages wait otherwise is unknown.
+    fn without_report(counts: QueueCounts) -> Self {
+        let is_without_backlog = counts.visible == 0 || counts.in_flight > 0;
+        Self {
+            visible: Some(counts.visible),
+            drain_secs: is_without_backlog.then_some(0),
+            slow: is_without_backlog.then(Vec::new),
+        }
+    }
+
+    /// The drain where it could not be read. Whose messages are due is not known either, so that
+    /// their number says nothing where some of them are left out.
+    fn unknown(counts: QueueCounts, leaves_out: bool) -> Self {
+        Self {
+            visible: (!leaves_out).then_some(counts.visible),
+            drain_secs: None,
+            slow: None,
+        }
+    }
 }
 
 /// The due messages by group. `None` if the queue cannot tell: then everything counts.
-async fn due_by_group(queue: &impl QueueReceiver, counts: QueueCounts) -> Option<Vec<DueOfGroup>> {
+async fn due_by_group(
+    queue: &impl QueueReceiver,
+    counts: QueueCounts,
+) -> Result<Option<Vec<DueOfGroup>>, PortError> {
     if counts.visible == 0 {
-        return Some(Vec::new());
+        return Ok(Some(Vec::new()));
     }
-    let groups = queue.due_by_group().await.inspect_err(|error| {
-        tracing::warn!(
-            queue = "deliveries",
-            error = error as &dyn std::error::Error,
-            "queue not counted"
-        );
-    });
-    groups.ok().flatten()
+    queue.due_by_group().await
 }
 
 /// The drain times of the topics of slow subscriptions. Topics are looked up only where one of
@@ -146,17 +167,10 @@ pub(crate) async fn topic_drains<S: ObjectStore, C: Clock>(
         if let Some(middle) = slow.reported_middle() {
             drains.push(middle);
         } else if let Ok(Some(topic)) = registry.topic(&slow.topic).await {
-            drains.extend(slow.drain(&topic.name, &taking_deliveries(&topic, now), bytes_max));
+            let taking = topic.taking_deliveries(now).map(|it| it.name.clone());
+            let taking: Vec<_> = taking.collect();
+            drains.extend(slow.drain(&topic.name, &taking, bytes_max));
         }
     }
     drains
-}
-
-/// The subscriptions of a topic that take deliveries now.
-fn taking_deliveries(topic: &Topic, now: Timestamp) -> Vec<SubscriptionName> {
-    let subscriptions = topic.subscriptions.values();
-    subscriptions
-        .filter(|it| it.status_at(now) == Status::Active && !it.lifetime.is_over(now))
-        .map(|it| it.name.clone())
-        .collect()
 }

@@ -283,7 +283,7 @@ impl<P: Ports, R: Probe, D: DrainSource> Monitor<P, R, D> {
         };
         let slow = drained.as_ref().and_then(|drained| drained.slow.clone());
         let readings = Readings {
-            visible: drained.as_ref().map(|drained| drained.visible),
+            visible: drained.as_ref().and_then(|drained| drained.visible),
             version_buckets: sample.version_buckets,
             batch_points: sample.batch_points,
             database: space(sample.database, deliveries, &self.settings),

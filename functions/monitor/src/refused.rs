@@ -1,6 +1,8 @@
 //! Dead letters that their bucket refused. They wait in their queue as fresh ones do, so that its
 //! counts cannot tell them. The processes of deadletter report them while the bucket refuses.
 
+use std::time::Duration;
+
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::REFUSED;
@@ -9,6 +11,10 @@ use posthaste_ports::{ObjectStore, PortError, QueueCounts};
 
 /// Most reports that are listed, and read.
 const READ_MAX: usize = 1000;
+
+/// Age of a report from which on it may be removed: between the look at it and its removal its
+/// process could write a new one, as it does while letters are refused.
+const REMOVED_FROM: Duration = Duration::from_mins(1);
 
 /// Reports read or removed at once.
 const AT_ONCE: usize = 32;
@@ -41,7 +47,8 @@ async fn waiting(state: &impl ObjectStore, now: Timestamp) -> Result<u64, PortEr
     let listed = state.list(REFUSED, None, READ_MAX).await?.objects;
     let reads = listed.into_iter().map(async |object| {
         let letters = read(state, &object.key, now).await?;
-        if letters == Some(0) {
+        let age = now.since(object.modified_at);
+        if letters == Some(0) && age >= REMOVED_FROM {
             let _ = state.delete(&object.key).await;
         }
         Ok(letters.unwrap_or_default())
@@ -73,4 +80,29 @@ async fn read(
         );
     });
     Ok(letters.ok().map(|letters| letters.waiting(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use posthaste_core::stored::refused_letters::refused;
+    use posthaste_testkit::memory::MemoryStore;
+
+    use super::*;
+
+    /// Its process may write it anew between the look and the removal.
+    #[tokio::test]
+    async fn report_is_removed_once_it_is_old() {
+        let written_at = Timestamp::from_millis(1_700_000_000_000);
+        let is_left = async |age_secs| {
+            let store = MemoryStore::default();
+            let mut letters = RefusedLetters::default();
+            letters.add(Timestamp::EPOCH);
+            store.write_at(&refused("a"), letters.render(), written_at);
+            let now = written_at + Duration::from_secs(age_secs);
+            assert_eq!(waiting(&store, now).await.unwrap(), 0);
+            store.get(&refused("a")).await.unwrap().is_some()
+        };
+        assert!(is_left(59).await);
+        assert!(!is_left(60).await);
+    }
 }

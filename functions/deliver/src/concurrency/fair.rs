@@ -101,6 +101,11 @@ impl<K: Sharer> FairLimit<K> {
         slot.await.ok()
     }
 
+    /// Whether no slot is free, not even one that is kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots.lock().taken >= self.max
+    }
+
     /// A free slot, if there is one.
     pub(super) fn try_enter(self: &Arc<Self>, sharer: &K) -> Option<FairSlot<K>> {
         let mut slots = self.slots.lock();

@@ -6,6 +6,7 @@ mod telling;
 mod topics;
 mod writing;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use posthaste_core::pressure::{Admission, DueOfGroup, Level, Measure, Tier, UNTOLD_MAX, Usage};
@@ -26,12 +27,13 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// A queue with a number of messages that a test sets; none can be received. `None` cannot be
 /// counted. Messages that are sent to it are kept apart, and do not count. The third says whose the
-/// due messages are, if the queue can tell.
+/// due messages are, if the queue can tell, and the fourth whether it fails to.
 #[derive(Debug, Clone, Default)]
 struct Counted(
     Arc<Mutex<Option<QueueCounts>>>,
     Arc<Mutex<Vec<OutgoingMessage>>>,
     Arc<Mutex<Option<Vec<DueOfGroup>>>>,
+    Arc<AtomicBool>,
 );
 
 impl Counted {
@@ -61,6 +63,9 @@ impl QueueReceiver for Counted {
     }
 
     async fn due_by_group(&self) -> Result<Option<Vec<DueOfGroup>>, PortError> {
+        if self.3.load(Ordering::Relaxed) {
+            return Err(PortError::new("count", ErrorKind::TimedOut));
+        }
         Ok(self.2.lock().unwrap().clone())
     }
 

@@ -172,6 +172,14 @@ impl Topic {
         self.subscriptions.get(&*name.folded_text())
     }
 
+    /// The subscriptions that take deliveries at `now`.
+    pub fn taking_deliveries(&self, now: Timestamp) -> impl Iterator<Item = &Arc<Subscription>> {
+        let takes = move |it: &&Arc<Subscription>| {
+            it.status_at(now) == Status::Active && !it.lifetime.is_over(now)
+        };
+        self.subscriptions.values().filter(takes)
+    }
+
     /// Whether it is this creation of the topic that accepted what has this identity, at that time.
     pub fn accepted(&self, identity: Option<Identity>, accepted_at: Timestamp) -> bool {
         let created = Created {

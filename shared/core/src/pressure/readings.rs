@@ -145,10 +145,9 @@ impl DrainRate {
         by_rate.max(oldest_wait.as_secs())
     }
 
-    /// Takes messages out of the last count of what was visible, because they do not count at the
-    /// next poll.
-    pub fn leave_out(&mut self, visible: u64) {
-        self.visible = self.visible.saturating_sub(visible);
+    /// Corrects the last count of what was visible to the messages that count at the next poll.
+    pub fn recount(&mut self, visible: u64) {
+        self.visible = visible;
     }
 
     /// Messages per second; `None` before anything could be measured.

@@ -16,6 +16,8 @@ use super::{DrainLook, OwnWait, ReportedDrain, SubscriptionDrain};
 #[derive(Debug, Default)]
 pub struct SubscriptionDrains {
     known: HashMap<Arc<str>, Known>,
+    /// Messages that were due at the last look, of all subscriptions.
+    visible: u64,
 }
 
 /// The due messages of one group of the delivery queue, which is a subscription.
@@ -38,8 +40,9 @@ pub struct DrainSplit {
     pub settled: u64,
     /// The longest that a message had been due which was received since, without theirs.
     pub waited_max: Duration,
-    /// Messages of self-limited subscriptions that were due at the last look.
-    pub left_out_before: u64,
+    /// Messages that were due at the last look, without those of subscriptions that are
+    /// self-limited now; `None` where that is not known, and those that counted then stand for it.
+    pub visible_before: Option<u64>,
     /// The subscriptions that need a second or more for what is due.
     pub slow: Vec<SlowSubscription>,
 }
@@ -85,9 +88,11 @@ impl SubscriptionDrains {
             .map(|drain| (&*drain.group, drain))
             .collect();
         let mut before = std::mem::take(&mut self.known);
+        let visible_before = std::mem::replace(&mut self.visible, visible);
         let mut split = DrainSplit {
             visible,
             settled: look.all.messages,
+            visible_before: Some(visible_before),
             ..DrainSplit::default()
         };
         for group in with_waiting(groups, look) {
@@ -124,7 +129,7 @@ impl SubscriptionDrains {
             visible: visible - reported.part(visible, reported.self_limited_received),
             settled: reported.shared.messages,
             waited_max: reported.shared.waited_max,
-            left_out_before: 0,
+            visible_before: None,
             slow,
         }
     }
@@ -164,7 +169,9 @@ impl Known {
         if is_self_limited {
             split.visible = split.visible.saturating_sub(group.due);
             split.settled = split.settled.saturating_sub(count.settled);
-            split.left_out_before += due_before;
+            split.visible_before = split
+                .visible_before
+                .map(|before| before.saturating_sub(due_before));
         } else if group.due > 0 {
             split.waited_max = split.waited_max.max(count.waited_max);
         }
@@ -305,7 +312,23 @@ mod tests {
             (0, 0, 0)
         );
         let split = looks.look(&[("a.slow", 19_990, 10, OwnWait::Throughout)]);
-        assert_eq!((split.visible, split.left_out_before), (0, 20_000));
+        assert_eq!((split.visible, split.visible_before), (0, Some(0)));
+    }
+
+    #[test]
+    fn what_was_due_before_is_of_those_that_count_now() {
+        let mut looks = Looks::new();
+        let mut before = |wait, ran_out| {
+            looks.shared_places_ran_out = ran_out;
+            let slow = ("a.slow", 9000, 10, wait);
+            let split = looks.look(&[slow, ("b.other", 100, 0, OwnWait::None)]);
+            split.visible_before.unwrap()
+        };
+        // It counted at no look, at one, and after that at none again.
+        assert_eq!(before(OwnWait::Throughout, false), 0);
+        assert_eq!(before(OwnWait::Throughout, false), 100);
+        assert_eq!(before(OwnWait::Throughout, true), 9100);
+        assert_eq!(before(OwnWait::Throughout, false), 100);
     }
 
     #[test]

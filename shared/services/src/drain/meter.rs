@@ -13,7 +13,11 @@ use posthaste_core::pressure::{
     DrainCount, DrainLook, Drained, OwnWait, REPORTED_TOPICS_MAX, REPORTED_WAIT_MIN, ReportedTopic,
     SubscriptionDrain,
 };
-use posthaste_ports::{DrainSource, PortError};
+use posthaste_ports::{DrainSource, LookTime, PortError};
+
+/// The time after its reception in which a delivery comes to wait for its place: it is looked up
+/// and planned. That it did not wait before it came is no time in which none did.
+const UNTIL_IT_WAITS: Duration = Duration::from_millis(500);
 
 /// Counts what deliver receives and settles. Clones share the counts.
 #[derive(Debug, Clone, Default)]
@@ -54,8 +58,9 @@ pub(super) struct Counted {
 /// The counts of one topic.
 #[derive(Debug, Default)]
 struct OfTopic {
-    /// The number of subscriptions that it has.
-    subscriptions: usize,
+    /// The number of subscriptions that take deliveries; `None` if that was not noted since the
+    /// last reading.
+    subscriptions: Option<usize>,
     /// By the subscription's name in lower case.
     counted: HashMap<Arc<str>, OfSubscription>,
 }
@@ -65,13 +70,16 @@ struct OfTopic {
 struct OfSubscription {
     group: Arc<str>,
     count: DrainCount,
-    /// Its deliveries that wait for a place of its own.
+    /// Its deliveries that wait here for a place of its own.
     waiting: usize,
-    /// Whether there was a time since the last reading in which none did.
+    /// Until then, by the clock's `monotonic`, one that was turned back waits in the queue.
+    waits_until: Duration,
+    /// Until then one that was received may come to wait.
+    comes_until: Duration,
+    /// Whether one got no place in time, and waits in the queue since.
+    has_returned: bool,
+    /// Whether there was a time since the last reading in which none waited.
     was_free: bool,
-    /// Whether one was turned back since, for the subscription's rate, a ramp or a pause, or because
-    /// it got no place in time.
-    was_turned_back: bool,
 }
 
 /// A delivery that waits for a place of its subscription's own, or for one that all share. Dropping
@@ -101,8 +109,7 @@ impl DrainMeter {
         let mut counts = self.0.lock();
         counts.all.receive(waited, at);
         counts.change(&delivery.topic, &delivery.subscription, |of| {
-            of.count.received += 1;
-            of.count.waited_max = of.count.waited_max.max(waited);
+            of.receive(waited, at);
         });
     }
 
@@ -115,15 +122,19 @@ impl DrainMeter {
         });
     }
 
-    /// Notes a delivery that waits for a place of its subscription's own, until the answer is
-    /// dropped.
+    /// Notes a delivery that waits for a place of its subscription's own from `now`, a time of the
+    /// clock's `monotonic`, until the answer is dropped.
     pub fn wait_for_own_place<'a>(
         &'a self,
         topic: &'a TopicName,
         subscription: &'a SubscriptionName,
+        now: Duration,
     ) -> PlaceWait<'a> {
         let mut counts = self.0.lock();
-        counts.change(topic, subscription, |of| of.waiting += 1);
+        counts.change(topic, subscription, |of| {
+            of.note_gap(now);
+            of.waiting += 1;
+        });
         drop(counts);
         PlaceWait {
             meter: self,
@@ -132,8 +143,8 @@ impl DrainMeter {
         }
     }
 
-    /// Notes a request that waits for a place which all subscriptions share, until the answer is
-    /// dropped.
+    /// Notes a request that waits for a place which all subscriptions share, because all of them
+    /// are taken, until the answer is dropped.
     pub fn wait_for_shared_place(&self) -> PlaceWait<'_> {
         let mut counts = self.0.lock();
         counts.waiting_for_shared += 1;
@@ -145,17 +156,28 @@ impl DrainMeter {
         }
     }
 
-    /// Notes a delivery that goes back to the queue for its subscription's rate, a ramp or a pause.
-    pub fn turned_back(&self, topic: &TopicName, subscription: &SubscriptionName) {
+    /// Notes a delivery that goes back to the queue at `now`, a time of the clock's `monotonic`,
+    /// for its subscription's rate, a ramp or a pause. It waits there for so long.
+    pub fn turned_back(
+        &self,
+        topic: &TopicName,
+        subscription: &SubscriptionName,
+        now: Duration,
+        wait: Duration,
+    ) {
         let mut counts = self.0.lock();
-        counts.change(topic, subscription, |of| of.was_turned_back = true);
+        counts.change(topic, subscription, |of| {
+            of.note_gap(now);
+            of.waits_until = of.waits_until.max(now.saturating_add(wait));
+        });
     }
 
-    /// Notes how many subscriptions a topic has, of which something was received.
-    pub fn topic_has(&self, topic: &TopicName, subscriptions: usize) {
+    /// Notes how many subscriptions of a topic take deliveries, of which something was received. It
+    /// is counted once for each reading.
+    pub fn topic_has(&self, topic: &TopicName, subscriptions: impl FnOnce() -> usize) {
         let mut counts = self.0.lock();
         if let Some(of_topic) = counts.topics.get_mut(&*topic.folded_text()) {
-            of_topic.subscriptions = subscriptions;
+            of_topic.subscriptions.get_or_insert_with(subscriptions);
         }
     }
 
@@ -164,10 +186,10 @@ impl DrainMeter {
         self.0.lock().all.waited_max
     }
 
-    /// Reads the counts, and begins again from zero.
-    pub(super) fn take(&self) -> Taken {
+    /// Reads the counts at `now`, a time of the clock's `monotonic`, and begins again from zero.
+    pub(super) fn take(&self, now: Duration) -> Taken {
         let mut counts = self.0.lock();
-        let (subscriptions, topics) = counts.take_subscriptions();
+        let (subscriptions, topics) = counts.take_subscriptions(now);
         let is_short = counts.waiting_for_shared > 0;
         Taken {
             all: mem::take(&mut counts.all),
@@ -194,8 +216,7 @@ impl Drop for PlaceWait<'_> {
         };
         counts.change(topic, subscription, |of| {
             of.waiting -= 1;
-            of.was_free |= of.waiting == 0;
-            of.was_turned_back |= !self.has_place;
+            of.has_returned |= !self.has_place;
         });
     }
 }
@@ -228,16 +249,20 @@ impl Counts {
 
     /// The drain of each subscription, and the slowest topics. Those of which nothing is under way
     /// are forgotten.
-    fn take_subscriptions(&mut self) -> (Vec<SubscriptionDrain>, Vec<ReportedTopic>) {
+    fn take_subscriptions(
+        &mut self,
+        now: Duration,
+    ) -> (Vec<SubscriptionDrain>, Vec<ReportedTopic>) {
         let (mut drains, mut topics) = (Vec::new(), Vec::new());
         self.topics.retain(|_, of_topic| {
             let mut of_this = Vec::new();
             of_topic.counted.retain(|_, of| {
-                let (drain, is_idle) = of.take();
+                let (drain, is_idle) = of.take(now);
                 of_this.extend((!is_idle).then_some(drain));
                 !is_idle
             });
-            topics.extend(middle(&mut of_this, of_topic.subscriptions));
+            let subscriptions = of_topic.subscriptions.take();
+            topics.extend(middle(&mut of_this, subscriptions.unwrap_or_default()));
             drains.append(&mut of_this);
             !of_topic.counted.is_empty()
         });
@@ -264,22 +289,51 @@ impl OfSubscription {
             group: group.into(),
             count: DrainCount::default(),
             waiting: 0,
+            waits_until: Duration::ZERO,
+            comes_until: Duration::ZERO,
+            has_returned: false,
             was_free: true,
-            was_turned_back: false,
+        }
+    }
+
+    /// Whether one waits for a place of its own, here or in the queue.
+    fn waits(&self, now: Duration) -> bool {
+        self.waiting > 0 || self.has_returned || now < self.waits_until
+    }
+
+    /// Notes that one begins to wait now: if none did, there was a time in which none waited.
+    fn note_gap(&mut self, now: Duration) {
+        self.was_free |= !self.waits(now) && now >= self.comes_until;
+    }
+
+    /// Counts a delivery that was received. Before the first one since the last reading there was
+    /// nothing that could wait.
+    fn receive(&mut self, waited: Duration, at: Duration) {
+        let is_first = self.count.received == 0;
+        self.count.received += 1;
+        self.count.waited_max = self.count.waited_max.max(waited);
+        if is_first && !self.waits(at) {
+            self.was_free = false;
+            self.comes_until = at + UNTIL_IT_WAITS;
+        }
+        if mem::take(&mut self.has_returned) {
+            self.comes_until = at + UNTIL_IT_WAITS;
         }
     }
 
     /// The counts since the last reading, and whether there was nothing to count.
-    fn take(&mut self) -> (SubscriptionDrain, bool) {
+    fn take(&mut self, now: Duration) -> (SubscriptionDrain, bool) {
         let count = mem::take(&mut self.count);
-        let was_free = mem::replace(&mut self.was_free, self.waiting == 0);
-        let was_turned_back = mem::take(&mut self.was_turned_back);
-        let own_wait = match self.waiting {
-            _ if was_turned_back => OwnWait::Throughout,
-            0 => OwnWait::None,
-            _ if was_free => OwnWait::Now,
-            _ => OwnWait::Throughout,
+        let waits = self.waits(now);
+        let own_wait = match mem::replace(&mut self.was_free, !waits) {
+            _ if !waits => OwnWait::None,
+            true => OwnWait::Now,
+            false => OwnWait::Throughout,
         };
+        // Whoever waits in the queue is received soon, or its subscription takes nothing any more.
+        if mem::take(&mut self.has_returned) {
+            self.comes_until = now + UNTIL_IT_WAITS;
+        }
         let is_idle = count == DrainCount::default() && own_wait == OwnWait::None;
         let drain = SubscriptionDrain {
             group: Arc::clone(&self.group),
@@ -292,12 +346,12 @@ impl OfSubscription {
 
 /// In one process the meter has all counts, and always answers.
 impl DrainSource for DrainMeter {
-    async fn drained(&self, _: u64, elapsed: Duration) -> Result<Option<DrainLook>, PortError> {
-        let taken = self.take();
+    async fn drained(&self, _: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
+        let taken = self.take(time.now);
         Ok(Some(DrainLook {
             all: Drained {
                 messages: taken.all.messages,
-                over: elapsed,
+                over: time.elapsed,
                 waited_max: taken.all.waited_max,
             },
             subscriptions: taken.subscriptions,
@@ -309,7 +363,15 @@ impl DrainSource for DrainMeter {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use posthaste_core::model::{Payload, Timestamp};
+
     use super::*;
+
+    fn delivery() -> Delivery {
+        let payload = Payload::Inline(Bytes::from_static(b"{}"));
+        posthaste_testkit::records::delivery(names(), "e", [payload], Timestamp::EPOCH)
+    }
 
     fn names() -> (TopicName, SubscriptionName) {
         (
@@ -318,10 +380,19 @@ mod tests {
         )
     }
 
-    /// The wait of each subscription since the last reading.
-    fn own_waits(meter: &DrainMeter) -> Vec<(String, OwnWait)> {
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// The wait of each subscription since the last reading, at this time in milliseconds.
+    fn own_waits(meter: &DrainMeter, now_ms: u64) -> Vec<(String, OwnWait)> {
         let wait = |of: SubscriptionDrain| (of.group.to_string(), of.own_wait);
-        meter.take().subscriptions.into_iter().map(wait).collect()
+        let taken = meter.take(ms(now_ms));
+        taken.subscriptions.into_iter().map(wait).collect()
+    }
+
+    fn seen(wait: OwnWait) -> Vec<(String, OwnWait)> {
+        vec![("orders.billing".to_owned(), wait)]
     }
 
     #[test]
@@ -342,7 +413,7 @@ mod tests {
             began_at: Some(began_at),
         };
         assert_eq!(
-            [meter.take().all, meter.take().all],
+            [meter.take(ms(40)).all, meter.take(ms(50)).all],
             [counted, Counted::default()]
         );
     }
@@ -351,36 +422,91 @@ mod tests {
     fn deliveries_wait_throughout_if_some_waited_at_all_times() {
         let meter = DrainMeter::default();
         let (topic, name) = names();
-        let seen = |wait| vec![("orders.billing".to_owned(), wait)];
-        assert_eq!(own_waits(&meter), []);
-        let first = meter.wait_for_own_place(&topic, &name);
-        assert_eq!(own_waits(&meter), seen(OwnWait::Now));
-        let second = meter.wait_for_own_place(&topic, &name);
+        assert_eq!(own_waits(&meter, 0), []);
+        let first = meter.wait_for_own_place(&topic, &name, ms(1000));
+        assert_eq!(own_waits(&meter, 2000), seen(OwnWait::Now));
+        let second = meter.wait_for_own_place(&topic, &name, ms(3000));
         first.end();
-        assert_eq!(own_waits(&meter), seen(OwnWait::Throughout));
+        assert_eq!(own_waits(&meter, 4000), seen(OwnWait::Throughout));
         second.end();
-        let third = meter.wait_for_own_place(&topic, &name);
-        assert_eq!(own_waits(&meter), seen(OwnWait::Now));
+        let third = meter.wait_for_own_place(&topic, &name, ms(5000));
+        assert_eq!(own_waits(&meter, 6000), seen(OwnWait::Now));
         third.end();
-        assert_eq!([own_waits(&meter), own_waits(&meter)], [vec![], vec![]]);
+        assert_eq!(own_waits(&meter, 8000), []);
     }
 
     #[test]
-    fn delivery_that_was_turned_back_waited_for_itself() {
+    fn delivery_that_was_turned_back_waits_until_its_time() {
         let meter = DrainMeter::default();
         let (topic, name) = names();
-        let throughout = vec![("orders.billing".to_owned(), OwnWait::Throughout)];
-        meter.turned_back(&topic, &name);
-        assert_eq!(own_waits(&meter), throughout);
-        drop(meter.wait_for_own_place(&topic, &name));
-        assert_eq!(own_waits(&meter), throughout);
-        assert_eq!(own_waits(&meter), []);
+        meter.turned_back(&topic, &name, ms(1000), ms(500));
+        assert_eq!(own_waits(&meter, 2000), []);
+        meter.turned_back(&topic, &name, ms(3000), ms(5000));
+        assert_eq!(own_waits(&meter, 4000), seen(OwnWait::Now));
+        assert_eq!(own_waits(&meter, 6000), seen(OwnWait::Throughout));
+        // Another one is turned back before its time has come, and the next one after it.
+        meter.turned_back(&topic, &name, ms(7000), ms(4000));
+        assert_eq!(own_waits(&meter, 10_000), seen(OwnWait::Throughout));
+        meter.turned_back(&topic, &name, ms(11_500), ms(4000));
+        assert_eq!(own_waits(&meter, 12_000), seen(OwnWait::Now));
+    }
+
+    #[test]
+    fn delivery_that_got_no_place_waits_on_in_the_queue() {
+        let meter = DrainMeter::default();
+        let (topic, name) = names();
+        let first = meter.wait_for_own_place(&topic, &name, ms(0));
+        assert_eq!(own_waits(&meter, 2000), seen(OwnWait::Now));
+        drop(first);
+        assert_eq!(own_waits(&meter, 4000), seen(OwnWait::Throughout));
+        let again = meter.wait_for_own_place(&topic, &name, ms(4100));
+        assert_eq!(own_waits(&meter, 6000), seen(OwnWait::Throughout));
+        drop(again);
+        meter.received_of(&delivery(), ms(90_000), ms(6100));
+        assert_eq!(own_waits(&meter, 8000), seen(OwnWait::None));
+        assert_eq!(own_waits(&meter, 10_000), []);
+    }
+
+    /// On AWS a reading is of one invocation: before it there was nothing that could wait.
+    #[test]
+    fn wait_throughout_begins_with_the_first_delivery() {
+        let check = |waits_ms: u64, expected| {
+            let meter = DrainMeter::default();
+            let (topic, name) = names();
+            own_waits(&meter, 0);
+            meter.received_of(&delivery(), ms(90_000), ms(60_000));
+            meter.turned_back(&topic, &name, ms(60_000 + waits_ms), ms(30_000));
+            assert_eq!(own_waits(&meter, 70_000), seen(expected), "{waits_ms}");
+        };
+        check(0, OwnWait::Throughout);
+        check(499, OwnWait::Throughout);
+        check(500, OwnWait::Now);
+    }
+
+    #[test]
+    fn subscriptions_of_a_topic_are_counted_once_for_each_reading() {
+        let meter = DrainMeter::default();
+        let (topic, _) = names();
+        let mut counted = 0;
+        let mut has = |subscriptions| {
+            meter.received_of(&delivery(), ms(60_000), ms(0));
+            meter.topic_has(&topic, || {
+                counted += 1;
+                subscriptions
+            });
+        };
+        has(2);
+        has(2);
+        assert_eq!(meter.take(ms(0)).topics, []);
+        has(1);
+        assert_eq!(meter.take(ms(0)).topics.len(), 1);
+        assert_eq!(counted, 2);
     }
 
     #[test]
     fn shared_places_have_run_out_as_long_as_a_request_waits_for_one() {
         let meter = DrainMeter::default();
-        let ran_out = |meter: &DrainMeter| meter.take().shared_places_ran_out;
+        let ran_out = |meter: &DrainMeter| meter.take(ms(0)).shared_places_ran_out;
         assert!(!ran_out(&meter));
         let waits = meter.wait_for_shared_place();
         assert_eq!([ran_out(&meter), ran_out(&meter)], [true; 2]);

@@ -65,17 +65,17 @@ impl<S: ObjectStore, C: Clock> DrainPost<S, C> {
     }
 
     fn due(&self) -> Option<DrainReport> {
+        let now = self.clock.monotonic();
         if self.meter.waited_max() < REPORTED_WAIT_MIN {
             // The count then shows how much there was to do, and not how fast this process is.
-            self.meter.take();
+            self.meter.take(now);
             return None;
         }
-        let now = self.clock.monotonic();
         let mut posted_at = self.posted_at.lock();
         if posted_at.is_some_and(|at| now.saturating_sub(at) < REPORT_INTERVAL) {
             return None;
         }
-        let taken = self.meter.take();
+        let taken = self.meter.take(now);
         let window = now.saturating_sub(taken.all.began_at?);
         if window > REPORT_WINDOW_MAX {
             return None;

@@ -7,7 +7,9 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{CURRENT_MAX, DrainLook, DrainReport};
 use posthaste_core::stored::DRAIN;
 use posthaste_core::stored::drain_report::parse_drain_report;
-use posthaste_ports::{Clock, DrainSource, ErrorKind, ObjectMeta, ObjectStore, PortError};
+use posthaste_ports::{
+    Clock, DrainSource, ErrorKind, LookTime, ObjectMeta, ObjectStore, PortError,
+};
 
 use crate::pages::pages;
 
@@ -88,11 +90,7 @@ impl<S: ObjectStore, C: Clock> DrainReports<S, C> {
 impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
     /// Reads nothing while no message is visible. An `Err` if the reports could not be listed, or
     /// none of them could be read.
-    async fn drained(
-        &self,
-        visible: u64,
-        elapsed: Duration,
-    ) -> Result<Option<DrainLook>, PortError> {
+    async fn drained(&self, visible: u64, time: LookTime) -> Result<Option<DrainLook>, PortError> {
         if visible == 0 {
             return Ok(None);
         }
@@ -114,7 +112,7 @@ impl<S: ObjectStore, C: Clock> DrainSource for DrainReports<S, C> {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        together(reads, processes, elapsed)
+        together(reads, processes, time.elapsed)
     }
 }
 

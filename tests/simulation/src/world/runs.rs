@@ -5,7 +5,7 @@ use std::time::Duration;
 use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::pressure::Drained;
 use posthaste_ports::{
-    BatchResponse, Clock, DrainSource, QueueName, QueueReceiver, ReceivedMessage,
+    BatchResponse, Clock, DrainSource, LookTime, QueueName, QueueReceiver, ReceivedMessage,
 };
 use posthaste_record::{MergeReport, RecordError};
 use posthaste_wake::{WakeError, WakeReport};
@@ -55,11 +55,11 @@ impl World {
 
     /// Deliver's report of the drain since the last time.
     pub async fn drained(&self) -> Drained {
-        let told = self
-            .drain
-            .drained(0, Duration::ZERO)
-            .await
-            .expect("a meter");
+        let time = LookTime {
+            now: self.clock.monotonic(),
+            elapsed: Duration::ZERO,
+        };
+        let told = self.drain.drained(0, time).await.expect("a meter");
         told.expect("a meter always tells").all
     }
 

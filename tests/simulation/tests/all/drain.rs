@@ -11,7 +11,7 @@ use posthaste_core::stored::{DRAIN, PRESSURE_KEY};
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_monitor::{Monitor, MonitorPorts, MonitorSettings};
 use posthaste_ports::{
-    Clock, DrainSource, ErrorKind, NoMachine, ObjectStore, PutCondition, QueueName,
+    Clock, DrainSource, ErrorKind, LookTime, NoMachine, ObjectStore, PutCondition, QueueName,
 };
 use posthaste_services::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, Registry};
 use posthaste_simulation::{Answer, World, event, start};
@@ -91,13 +91,24 @@ impl Bucket {
         self.world.clock.monotonic()
     }
 
+    fn look_time(&self) -> LookTime {
+        LookTime {
+            now: self.monotonic(),
+            elapsed: POLL,
+        }
+    }
+
     fn reports(&self) -> DrainReports<Store, ManualClock> {
         DrainReports::new(self.store(), self.clock())
     }
 
     /// The reports while a thousand messages are visible.
     async fn told(&self) -> Option<Drained> {
-        let told = self.reports().drained(1000, POLL).await.unwrap();
+        let told = self
+            .reports()
+            .drained(1000, self.look_time())
+            .await
+            .unwrap();
         told.map(|look| look.all)
     }
 
@@ -144,7 +155,14 @@ async fn while_nothing_waits_nobody_writes_and_nobody_asks() {
     for _ in 0..100 {
         bucket.invoke(&process, 1, 1000, 4).await;
     }
-    assert_eq!(bucket.reports().drained(0, POLL).await.unwrap(), None);
+    assert_eq!(
+        bucket
+            .reports()
+            .drained(0, bucket.look_time())
+            .await
+            .unwrap(),
+        None
+    );
     assert_eq!(bucket.calls.all().len(), 0);
     assert_eq!(bucket.told().await, None);
     assert_eq!(
@@ -245,7 +263,12 @@ async fn a_report_that_cannot_be_understood_is_passed_over_unless_there_is_no_ot
         let bucket = Bucket::new();
         bucket.write("other", text).await;
         assert_eq!(
-            bucket.reports().drained(1, POLL).await.unwrap_err().kind,
+            bucket
+                .reports()
+                .drained(1, bucket.look_time())
+                .await
+                .unwrap_err()
+                .kind,
             ErrorKind::Other,
             "{text}"
         );
@@ -302,7 +325,12 @@ async fn reports_that_cannot_be_had_are_an_error_and_not_a_slow_drain() {
         }));
         bucket.invoke(&bucket.process("a"), 10, 100, 6).await;
         assert_eq!(
-            bucket.reports().drained(1, POLL).await.unwrap_err().kind,
+            bucket
+                .reports()
+                .drained(1, bucket.look_time())
+                .await
+                .unwrap_err()
+                .kind,
             ErrorKind::Denied
         );
     }
@@ -400,6 +428,29 @@ async fn what_deliver_receives_late_slows_producers_though_the_monitor_runs_else
     world.deliver_all().await;
     world.clock.advance(POLL);
     assert_eq!(monitor(&bucket)().await.level(), Level::Normal);
+}
+
+#[tokio::test]
+async fn topic_whose_backlog_is_gone_is_free_again() {
+    let bucket = Bucket::new();
+    let world = &bucket.world;
+    world.subscribe(json!({})).await;
+    world.endpoint.answer([Answer::Status(200)]);
+    publish(world, 30).await;
+    world.clock.advance(Duration::from_secs(70));
+    world.deliver().await;
+    let post = DrainPost::new(world.drain.clone(), bucket.store(), bucket.clock(), "a");
+    post.post_if_due().await;
+    let state = monitor(&bucket)().await;
+    let drains: Vec<_> = state.topics.iter().map(|of| &of.drain_time).collect();
+    assert_eq!(drains.len(), 1);
+    assert_eq!((drains[0].reading, drains[0].level), (70, Level::Medium));
+    world.deliver_all().await;
+    for _ in 0..10 {
+        world.clock.advance(POLL);
+        monitor(&bucket)().await;
+    }
+    assert_eq!(monitor(&bucket)().await.topics, []);
 }
 
 #[tokio::test]

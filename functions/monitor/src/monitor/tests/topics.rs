@@ -76,7 +76,7 @@ async fn poll(world: &World, monitor: &mut TestMonitor, times: usize) -> Pressur
     let name = SubscriptionName::parse("s0").unwrap();
     let (orders, quick) = (topic("orders"), topic("quick"));
     let waiting = world.drain.clone();
-    let _waits = waiting.wait_for_own_place(&orders, &name);
+    let _waits = waiting.wait_for_own_place(&orders, &name, Duration::ZERO);
     let mut last = PressureState::normal(START);
     for _ in 0..times {
         world.clock.advance(POLL);
@@ -187,6 +187,47 @@ async fn where_shared_places_run_out_everybody_is_slowed() {
     let state = poll(&world, &mut monitor, 3).await;
     assert_eq!(reading(&state, Resource::SubmissionQueue), Some(902));
     assert_eq!(reading(&state, Resource::DrainTime), Some(40));
+}
+
+/// Beside the slow one, nothing of the other is settled.
+#[tokio::test]
+async fn stall_is_seen_beside_a_self_limited_subscription() {
+    let world = World::new();
+    let mut monitor = world.monitor();
+    let name = SubscriptionName::parse("s0").unwrap();
+    let orders = topic("orders");
+    let waiting = world.drain.clone();
+    let _waits = waiting.wait_for_own_place(&orders, &name, Duration::ZERO);
+    let mut drain_secs = Vec::new();
+    for _ in 0..4 {
+        world.clock.advance(POLL);
+        world.due(&[("orders.s0", 900, 100), ("quick.s0", 50, 100)]);
+        world.drained("orders", "s0", 10, 1);
+        let state = monitor.sample().await.unwrap();
+        drain_secs.extend(reading(&state, Resource::DrainTime));
+    }
+    assert_eq!(drain_secs, [0, 2, 4, 6]);
+}
+
+#[tokio::test]
+async fn queue_that_cannot_tell_groups_changes_no_judgement() {
+    let world = World::new();
+    world.topic("orders", 1, 0).await;
+    let mut monitor = world.monitor();
+    let before = poll(&world, &mut monitor, 3).await;
+    world.deliveries.3.store(true, Ordering::Relaxed);
+    let kept = poll(&world, &mut monitor, 1).await;
+    let judged = |state: &PressureState| {
+        let queue = state.resource(Resource::SubmissionQueue).unwrap();
+        let of_topic = state.topic(&topic("orders")).unwrap();
+        let drain = &of_topic.drain_time;
+        (queue.reading, queue.read_at, drain.reading, drain.read_at)
+    };
+    assert_eq!(judged(&kept), judged(&before));
+    world.deliveries.3.store(false, Ordering::Relaxed);
+    let after = poll(&world, &mut monitor, 1).await;
+    assert_eq!(judged(&after).0, 2);
+    assert_eq!(judged(&after).1, after.at);
 }
 
 #[tokio::test]
