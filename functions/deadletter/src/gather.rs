@@ -91,6 +91,7 @@ mod tests {
                 name_was_unknown,
                 was_unconnected,
                 was_connected: false,
+                was_kept: false,
             });
             let entry = &letter("a", vec![stored("payloads/x", 2)])
                 .dead

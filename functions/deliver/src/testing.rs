@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::api::{SubscriptionSettings, TopicSettings, compile_subscription};
-use posthaste_core::attempt::Jitter;
+use posthaste_core::attempt::{Jitter, SendFailure};
 use posthaste_core::circuit::{HealthSettings, Target};
 use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::model::{
@@ -18,7 +18,7 @@ use posthaste_core::model::{
 };
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{
-    Bundle, LateAnswer, MessageId, ObjectStore, PutCondition, QueueName, QueueReceiver,
+    Bundle, LastLook, LateAnswer, MessageId, ObjectStore, PutCondition, QueueName, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, WebhookAnswer, WebhookClient,
     WebhookRequest, WebhookResponse,
 };
@@ -77,6 +77,7 @@ struct Script {
     requests: Vec<WebhookRequest>,
     links_dropped: Vec<Link>,
     when_asked: WhenAsked,
+    when_connecting: WhenAsked,
 }
 
 /// What happens while each request is under way.
@@ -99,7 +100,7 @@ pub(crate) enum Answer {
     Body(&'static str),
     /// No answer in time. The request goes on, and this status comes in the end.
     Late(u16),
-    Failure(posthaste_core::attempt::SendFailure),
+    Failure(SendFailure),
     Panic,
 }
 
@@ -295,6 +296,20 @@ impl Endpoint {
         self.0.lock().when_asked = WhenAsked(Some(Box::new(act)));
     }
 
+    /// Has this happen while each request waits for its connection.
+    pub(crate) fn when_connecting(&self, act: impl Fn() + Send + Sync + 'static) {
+        self.0.lock().when_connecting = WhenAsked(Some(Box::new(act)));
+    }
+
+    /// Whether there was a wait for a connection.
+    fn connects(&self) -> bool {
+        let WhenAsked(act) = &self.0.lock().when_connecting;
+        if let Some(act) = act {
+            act();
+        }
+        act.is_some()
+    }
+
     /// The bodies of the requests that were made.
     pub(crate) fn bodies(&self) -> Vec<String> {
         let body = |request: &WebhookRequest| String::from_utf8(request.body.concat()).unwrap();
@@ -327,7 +342,15 @@ impl Endpoint {
 }
 
 impl WebhookClient for Endpoint {
-    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+    /// Its connections are there before they are needed, unless something happens meanwhile.
+    async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
+        if self.connects() && !look.may_begin().await {
+            return WebhookAnswer {
+                result: Err(SendFailure::Withdrawn),
+                took: Duration::from_millis(5),
+                late: None,
+            };
+        }
         let answer = {
             let mut script = self.0.lock();
             script.requests.push(request);
@@ -347,7 +370,7 @@ impl WebhookClient for Endpoint {
                 late = Some(LateAnswer::new(
                     async move { Ok(response(status, None, "")) },
                 ));
-                Err(posthaste_core::attempt::SendFailure::TimedOut)
+                Err(SendFailure::TimedOut)
             }
         };
         WebhookAnswer {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest};
+use posthaste_ports::{Clock, LastLook, WebhookAnswer, WebhookClient, WebhookRequest};
 use tokio::sync::OnceCell;
 
 /// A webhook client that is made when it is first needed.
@@ -30,7 +30,7 @@ impl<C: Clock> LazyWebhooks<C> {
 
 impl<C: Clock> WebhookClient for LazyWebhooks<C> {
     /// A client that cannot be made is no attempt: the event goes back and is tried again.
-    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+    async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         #[cfg(feature = "panic-probe")]
         assert!(
             !request.url.as_str().contains("/panic-probe"),
@@ -38,7 +38,7 @@ impl<C: Clock> WebhookClient for LazyWebhooks<C> {
         );
         let make = async || HyperWebhookClient::new(self.settings.clone(), self.clock.clone());
         match self.client.get_or_try_init(make).await {
-            Ok(client) => client.send(request).await,
+            Ok(client) => client.send_if(request, look).await,
             Err(error) => {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use futures_util::future::{Either, FutureExt, select};
+use futures_util::future::{Either, FutureExt, poll_immediate, select};
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{AddressPolicy, Link};
 use posthaste_ports::{
-    Clock, Evict, Evicted, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest,
+    Clock, Evict, Evicted, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest,
     WebhookResponse,
 };
 
@@ -38,6 +38,8 @@ use crate::tls::{Tls, TlsSetupError};
 /// - A request on a reused connection that ends before any byte of an answer is sent once more, on
 ///   a fresh one: the peer closed the idle connection at that moment. The endpoint may then see the
 ///   request twice.
+/// - Whether a request may still begin is asked when it has a new connection, after a slow look-up
+///   of its name, and before it is sent once more.
 /// - A request on a reused connection that times out without a byte says nothing about the
 ///   endpoint: a balancer may have forgotten the connection. The link's other connections that were
 ///   idle when the request began are closed with it.
@@ -96,6 +98,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
     async fn attempt<D: Future<Output = ()>>(
         &self,
         request: &WebhookRequest,
+        look: &impl LastLook,
         mut deadline: Pin<&mut D>,
     ) -> Result<WebhookResponse, Unanswered> {
         let link = request.url.link();
@@ -103,7 +106,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         let mut patience = pin!(patience(&self.clock));
         // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
         let head = {
-            let head = pin!(self.head(&link, request, &mut begun, patience.as_mut()));
+            let head = pin!(self.head(&link, request, look, &mut begun, patience.as_mut()));
             match select(head, deadline.as_mut()).await {
                 Either::Left((head, _)) => Some(head),
                 Either::Right(_) => None,
@@ -153,10 +156,20 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         &self,
         link: &Link,
         request: &WebhookRequest,
+        look: &impl LastLook,
         begun: &mut Option<Exchange>,
         mut patience: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Response<Incoming>, SendFault> {
-        let addresses = self.validated(link).await?;
+        let addresses = {
+            let mut validated = pin!(self.validated(link));
+            if let Some(addresses) = poll_immediate(validated.as_mut()).await {
+                addresses?
+            } else {
+                let addresses = validated.await?;
+                begin(look).await?;
+                addresses
+            }
+        };
         let kept = if request.needs_new_connection {
             None
         } else {
@@ -177,6 +190,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         let addresses = in_turn(&addresses, start);
         let (tls, pool) = (&self.shared.tls.connector, &*self.pool);
         let connection = Box::pin(dial(tls, pool, &self.clock, link, &addresses)).await?;
+        begin(look).await?;
         let exchange = begun.insert(Exchange::begin(connection, rendered(request)?));
         head(exchange, Needs::of(request), patience).await
     }
@@ -241,8 +255,17 @@ impl From<SendFault> for Unanswered {
 fn says_the_host_may_have_moved(failure: SendFailure) -> bool {
     !matches!(
         failure,
-        SendFailure::Resolution { .. } | SendFailure::Exhausted
+        SendFailure::Resolution { .. } | SendFailure::Exhausted | SendFailure::Withdrawn
     )
+}
+
+/// Asks whether a request may begin, after something that took time.
+async fn begin(look: &impl LastLook) -> Result<(), SendFailure> {
+    if look.may_begin().await {
+        Ok(())
+    } else {
+        Err(SendFailure::Withdrawn)
+    }
 }
 
 fn rendered(request: &WebhookRequest) -> Result<http::Request<SlicesBody>, SendFailure> {
@@ -430,10 +453,10 @@ fn late<C: Clock>(mut exchange: Exchange, needs: Needs, clock: C) -> LateAnswer 
 }
 
 impl<C: Clock, N: NameLookup> WebhookClient for HyperWebhookClient<C, N> {
-    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+    async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         let started = self.clock.monotonic();
         let deadline = pin!(self.clock.sleep(request.timeout));
-        let answered = self.attempt(&request, deadline).await;
+        let answered = self.attempt(&request, look, deadline).await;
         let took = self.clock.monotonic().saturating_sub(started);
         match answered {
             Ok(response) => WebhookAnswer {

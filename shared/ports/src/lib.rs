@@ -17,7 +17,7 @@ pub mod withheld;
 
 pub use bundle::{Bundle, Ports};
 pub use clock::Clock;
-pub use drain::DrainSource;
+pub use drain::{DrainSource, LookTime};
 pub use entropy::Entropy;
 pub use error::{ErrorKind, PortError};
 pub use evict::{Evict, Evicted};
@@ -29,5 +29,7 @@ pub use queue::{
 pub use store::{
     ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated, ends_early, part_of,
 };
-pub use webhook::{LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+pub use webhook::{
+    Always, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
 pub use withheld::{Fate, Withheld};

@@ -84,6 +84,22 @@ pub struct WebhookAnswer {
     pub late: Option<LateAnswer>,
 }
 
+/// The last look before a request begins: meanwhile what it was made by may have changed.
+pub trait LastLook: Sync {
+    /// Whether the request may begin now.
+    fn may_begin(&self) -> impl Future<Output = bool> + Send;
+}
+
+/// The look of a request that may begin at any time.
+#[derive(Debug, Clone, Copy)]
+pub struct Always;
+
+impl LastLook for Always {
+    async fn may_begin(&self) -> bool {
+        true
+    }
+}
+
 /// Sends requests to endpoints.
 ///
 /// Redirects are never followed. The host's addresses are vetted after resolution, every one of
@@ -93,7 +109,18 @@ pub struct WebhookAnswer {
 /// status line arrived and whose headers cannot be read.
 pub trait WebhookClient: Send + Sync {
     /// Sends one request. Broken endpoints are an answer, not an error.
-    fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send;
+    fn send(&self, request: WebhookRequest) -> impl Future<Output = WebhookAnswer> + Send {
+        self.send_if(request, &Always)
+    }
+
+    /// Sends one request if it may still begin. Whoever sends it asks after all that takes time
+    /// before its first byte, a connect above all, and before it goes out once more. If it may not,
+    /// the answer is [`SendFailure::Withdrawn`].
+    fn send_if(
+        &self,
+        request: WebhookRequest,
+        look: &impl LastLook,
+    ) -> impl Future<Output = WebhookAnswer> + Send;
 
     /// Forgets what is known of a link, because it is down: the next request to it resolves its
     /// name and connects afresh. Requests under way go on.

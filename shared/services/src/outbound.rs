@@ -15,7 +15,9 @@ use posthaste_core::attempt::{
 };
 use posthaste_core::events::output::OutputError;
 use posthaste_core::model::{EndpointUrl, Subscription, Timestamp};
-use posthaste_ports::{Clock, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{
+    Always, Clock, LastLook, LateAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
 
 /// The way to endpoints.
 #[derive(Debug)]
@@ -89,7 +91,12 @@ impl<W: WebhookClient, C: Clock> Outbound<'_, W, C> {
 
     /// Sends one request, once.
     pub async fn send(&self, request: WebhookRequest) -> Sent {
-        let answer = self.webhook.send(request).await;
+        self.send_if(request, &Always).await
+    }
+
+    /// Sends one request, once, if it may still begin when it has its connection.
+    pub async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> Sent {
+        let answer = self.webhook.send_if(request, look).await;
         let outcome = match &answer.result {
             Ok(response) => {
                 let retry_after = retry_after(&response.headers, self.clock.now());

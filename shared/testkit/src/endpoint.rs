@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
-use posthaste_ports::{WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{LastLook, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
 
 /// An answer, or why there is none.
 pub type Answered = Result<WebhookResponse, SendFailure>;
@@ -78,7 +78,8 @@ pub fn answered(status: u16, headers: &[(&'static str, &str)], body: &str) -> An
 }
 
 impl WebhookClient for MemoryEndpoint {
-    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+    /// Its connections are there before they are needed.
+    async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
         let (answer, hangs) = {
             let mut inner = self.lock();
             inner.requests.push(request.clone());

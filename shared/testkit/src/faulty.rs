@@ -12,10 +12,10 @@ use posthaste_core::model::Link;
 use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
-    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
-    PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
-    Withheld,
+    Always, ETag, ErrorKind, GroupCount, LastLook, ListPage, MessageId, Object, ObjectStore,
+    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt,
+    ReceiveRequest, ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient,
+    WebhookRequest, Withheld,
 };
 
 use crate::recorded::Operation;
@@ -259,8 +259,15 @@ impl<P: ObjectStore> ObjectStore for Faulty<P> {
 #[deny(clippy::missing_trait_methods)]
 impl<P: WebhookClient> WebhookClient for Faulty<P> {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        self.send_if(request, &Always).await
+    }
+
+    async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         let fault = self.decide(Operation::Post, "");
-        let answered = apply(fault, || async { Ok(self.port.send(request).await) }).await;
+        let answered = apply(fault, || async {
+            Ok(self.port.send_if(request, look).await)
+        })
+        .await;
         answered.unwrap_or_else(|error| {
             let failure = if error.kind == ErrorKind::TimedOut {
                 SendFailure::TimedOut

@@ -13,10 +13,10 @@ use posthaste_core::model::Link;
 use posthaste_core::pressure::DueOfGroup;
 
 use posthaste_ports::{
-    ETag, ErrorKind, GroupCount, ListPage, MessageId, Object, ObjectStore, OutgoingMessage,
-    PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt, ReceiveRequest,
-    ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient, WebhookRequest,
-    Withheld,
+    Always, ETag, ErrorKind, GroupCount, LastLook, ListPage, MessageId, Object, ObjectStore,
+    OutgoingMessage, PortError, PutCondition, QueueCounts, QueueReceiver, QueueSender, Receipt,
+    ReceiveRequest, ReceivedMessage, Revalidated, Successor, WebhookAnswer, WebhookClient,
+    WebhookRequest, Withheld,
 };
 
 /// A method of a port.
@@ -405,10 +405,14 @@ impl<P: ObjectStore> ObjectStore for Recorded<P> {
 #[deny(clippy::missing_trait_methods)]
 impl<P: WebhookClient> WebhookClient for Recorded<P> {
     async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+        self.send_if(request, &Always).await
+    }
+
+    async fn send_if(&self, request: WebhookRequest, look: &impl LastLook) -> WebhookAnswer {
         let bytes = request.body.iter().map(Bytes::len).sum();
         let url = format!("{:?}", request.url);
         let call = self.begin(Operation::Post, &url).carrying(1, bytes);
-        let answer = self.port.send(request).await;
+        let answer = self.port.send_if(request, look).await;
         // An endpoint that fails is an answer of this port.
         call.end(&Ok(()));
         answer

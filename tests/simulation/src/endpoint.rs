@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::{Link, Timestamp};
 use posthaste_ports::{
-    Clock, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+    Clock, LastLook, LateAnswer, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
 };
 use posthaste_testkit::ManualClock;
 
@@ -193,7 +193,8 @@ impl ScriptedEndpoint {
 }
 
 impl WebhookClient for ScriptedEndpoint {
-    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+    /// Its connections are there before they are needed.
+    async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
         let (timeout, url) = (request.timeout, request.url.clone());
         let is_at = |place: &str| url.as_str().contains(place);
         let _under_way = self.begin();

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderValue;
 use metrics::{counter, histogram};
+use parking_lot::Mutex;
 use posthaste_core::attempt::{Acknowledged, AttemptContext, BatchEvent, EntryVerdict, Outgoing};
-use posthaste_core::model::LastAttempt;
-use posthaste_ports::{Clock, Ports, WebhookRequest};
+use posthaste_core::model::{LastAttempt, Subscription};
+use posthaste_ports::{Clock, LastLook, Ports, WebhookRequest};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::outbound::{Outbound, Sent, delivery};
 
 use super::judge::{RequestOutcome, UNRENDERABLE};
 use crate::circuit::route::Route;
+use crate::current::CurrentSubscriptions;
 use crate::invocation::Invocation;
 use crate::late_answers::{LateAnswers, LateEvent, LateRequest};
 use crate::payloads::LoadedPayload;
@@ -32,13 +34,15 @@ pub(crate) struct Attempts<P: Ports> {
 }
 
 impl<P: Ports> Attempts<P> {
-    /// Posts one request. An `Err` is the verdict over its events if it cannot be rendered.
+    /// Posts one request. An `Err` is the verdict over its events if it cannot be rendered, or may
+    /// not begin any more when it has a connection.
     pub(super) async fn post(
         &self,
         invocation: &Invocation,
         plan: &RequestPlan,
         route: &Route<'_>,
         run: &[LoadedPayload],
+        current: &CurrentSubscriptions<P>,
     ) -> Result<RequestOutcome, EntryVerdict> {
         let (began, started) = (self.clock.now(), self.clock.monotonic());
         let (subscription, origin) = (&*plan.subscription, &self.origin);
@@ -75,12 +79,19 @@ impl<P: Ports> Attempts<P> {
         })?;
         request.needs_new_connection = route.is_probe() || had_no_answer_in_time(invocation, run);
         let webhook_id = header(&request, "webhook-id");
-        let sent = Outbound {
+        let look = StillCurrent {
+            current,
+            planned: subscription,
+            refused: Mutex::new(None),
+        };
+        let outbound = Outbound {
             webhook: &*self.webhook,
             clock: &self.clock,
+        };
+        let sent = outbound.send_if(request, &look).await;
+        if let Some(verdict) = look.refused.into_inner() {
+            return Err(verdict);
         }
-        .send(request)
-        .await;
         let acknowledged = acknowledged(invocation, plan, run, &sent);
         let answer = run
             .first()
@@ -114,6 +125,22 @@ impl<P: Ports> Attempts<P> {
                 .let_go_on(late, &route.target, &plan.subscription, events);
         }
         Ok(outcome)
+    }
+}
+
+/// The look whether a subscription still is what its request was planned by.
+struct StillCurrent<'a, P: Ports> {
+    current: &'a CurrentSubscriptions<P>,
+    planned: &'a Subscription,
+    /// The verdict over its events if not.
+    refused: Mutex<Option<EntryVerdict>>,
+}
+
+impl<P: Ports> LastLook for StillCurrent<'_, P> {
+    async fn may_begin(&self) -> bool {
+        let checked = self.current.check(self.planned).await;
+        *self.refused.lock() = checked.err();
+        checked.is_ok()
     }
 }
 

@@ -232,7 +232,7 @@ impl<P: Ports> Sender<P> {
         }
         match self
             .attempts
-            .post(invocation, plan, &progress.route, run)
+            .post(invocation, plan, &progress.route, run, &self.current)
             .await
         {
             Ok(request) => Some(request),
@@ -253,6 +253,27 @@ impl<P: Ports> Sender<P> {
         if self.limits.is_closed() || self.time_to_start(invocation, plan).is_none() {
             return Err(EntryVerdict::NotStarted);
         }
+        let admitted = self.admit(invocation, plan, progress).await;
+        admitted.inspect_err(|verdict| {
+            self.limits
+                .turned_back(&self.clock, &plan.subscription, *verdict);
+        })?;
+        // Last: all that was waited for has taken time, in which the subscription may have changed.
+        self.current.check(&plan.subscription).await?;
+        // So has asking for it, and other workers whether it may be sent.
+        self.time_to_start(invocation, plan)
+            .map(drop)
+            .ok_or(EntryVerdict::NotStarted)
+    }
+
+    /// Waits for what lets a request of this subscription begin: its rate, its ramp, or the right
+    /// to probe. An `Err` is the verdict over its events if it may not.
+    async fn admit(
+        &self,
+        invocation: &Invocation,
+        plan: &RequestPlan,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), EntryVerdict> {
         // The permit may be over since the request was admitted, and each part of a batch needs one
         // of its own.
         if progress
@@ -265,13 +286,7 @@ impl<P: Ports> Sender<P> {
                 .permit(&plan.subscription, last_start, ADMITTED_WAIT_MAX)
                 .await?;
         }
-        self.circuit.admit(plan, &mut progress.route).await?;
-        // Last: all that was waited for has taken time, in which the subscription may have changed.
-        self.current.check(&plan.subscription).await?;
-        // So has asking for it, and other workers whether it may be sent.
-        self.time_to_start(invocation, plan)
-            .map(drop)
-            .ok_or(EntryVerdict::NotStarted)
+        self.circuit.admit(plan, &mut progress.route).await
     }
 
     /// The draws by which the wait of an event's retry is lengthened. Each message has a draw of its

@@ -16,7 +16,8 @@ use crate::testing::{
 };
 use bytes::Bytes;
 use posthaste_core::attempt::Jitter;
-use posthaste_ports::{ObjectStore, PutCondition};
+use posthaste_core::pressure::OwnWait;
+use posthaste_ports::{DrainSource, LookTime, ObjectStore, PutCondition};
 
 #[test]
 fn subscriptions_share_equally_and_each_fills_its_limit() {
@@ -69,6 +70,10 @@ impl Settle for Kept {
 }
 
 fn sender(world: &World) -> Sender<TestPorts> {
+    sender_noting(world, DrainMeter::default())
+}
+
+fn sender_noting(world: &World, drain: DrainMeter) -> Sender<TestPorts> {
     let (state, clock, settings) = (
         &world.state,
         world.clock.clone(),
@@ -81,7 +86,7 @@ fn sender(world: &World) -> Sender<TestPorts> {
         world.stopped.clone(),
     );
     Sender {
-        limits: settings.concurrency(DrainMeter::default(), world.stopped.clone()),
+        limits: settings.concurrency(drain, world.stopped.clone()),
         rates: RateLimiter::new(Arc::clone(state), clock.clone()),
         circuit: Arc::new(world.circuit()),
         payloads: Arc::new(PayloadReader::new(
@@ -497,6 +502,29 @@ async fn changed_subscription_sends_waiting_requests_back() {
     }
 }
 
+/// A change while a request waits for its connection, which may take as long as its timeout.
+#[tokio::test]
+async fn changed_subscription_sends_connecting_requests_back() {
+    let world = World::new();
+    let own = world.subscribe(json!({})).await;
+    let (store, endpoint) = (world.memory.clone(), world.endpoint.clone());
+    let paused = json!({ "status": { "state": "Paused", "since": "2023-01-01T00:00:00Z" } });
+    let record = topic_record(topic_settings(&paused)).render();
+    endpoint.when_connecting(move || store.write("topics/orders.json", record.clone()));
+    let attempted = sent(&world, vec![job(delivery(1), &own)]).await;
+    assert_eq!(attempted[0].verdicts[0].1, EntryVerdict::NotStarted);
+    assert_eq!(world.endpoint.bodies().len(), 0);
+}
+
+#[tokio::test]
+async fn unchanged_subscription_lets_connecting_requests_begin() {
+    let world = World::new();
+    let own = world.subscribe(json!({})).await;
+    world.endpoint.when_connecting(|| ());
+    let attempted = sent(&world, vec![job(delivery(1), &own)]).await;
+    assert_eq!(attempted[0].verdicts[0].1, EntryVerdict::Delivered);
+}
+
 /// A subscription, or its whole topic, that was deleted while a request waited.
 #[tokio::test]
 async fn deleted_subscription_sends_waiting_requests_back() {
@@ -558,6 +586,43 @@ async fn gone_endpoint_gets_no_request_that_waited() {
     let not_before = START + secs(1);
     let expected = (1, EntryVerdict::Postponed { not_before });
     assert_eq!(bodies_around(&world, async {}).await, expected);
+}
+
+/// The waits for places of their own that are noted while the events of these messages are sent.
+async fn own_waits(world: &World, jobs: Vec<Job>) -> Vec<OwnWait> {
+    let drain = DrainMeter::default();
+    let (invocation, kept) = (world.invocation(jobs), Kept::default());
+    let requests = plan(&invocation.jobs, |_, _| false, || Jitter::new(0.0));
+    let sender = sender_noting(world, drain.clone());
+    sender.send_all(&invocation, requests, &kept).await;
+    let time = LookTime {
+        now: world.clock.monotonic(),
+        elapsed: secs(2),
+    };
+    let look = drain.drained(0, time).await.unwrap().unwrap();
+    let waits = look.subscriptions.into_iter().map(|of| of.own_wait);
+    waits.collect()
+}
+
+/// The first half is answered with a pause, which begins while the second one waits.
+#[tokio::test]
+async fn request_that_is_turned_back_at_its_turn_waits_for_itself() {
+    let world = World::new();
+    let pause = Answer::RetryAfter(429, "30");
+    world.endpoint.answer([Answer::Status(400), pause]);
+    let own = world.subscribe(batching(10)).await;
+    let waits = own_waits(&world, vec![job(delivery(4), &own)]).await;
+    assert_eq!(world.endpoint.bodies().len(), 2);
+    assert_eq!(waits, [OwnWait::Now]);
+}
+
+#[tokio::test]
+async fn request_to_a_gone_endpoint_waits_for_nothing_of_its_own() {
+    let world = World::new();
+    world.endpoint.answer([Answer::Status(410)]);
+    let own = world.subscribe(json!({})).await;
+    let jobs = vec![job(delivery(1), &own), job(delivery(1), &own)];
+    assert_eq!(own_waits(&world, jobs).await, []);
 }
 
 /// Where 410 does not disable the subscription, it speaks of its event alone.

@@ -270,7 +270,7 @@ fn failure_name(failure: SendFailure) -> OutcomeName {
             OutcomeName::TlsError
         }
         SendFailure::AddressRefused => OutcomeName::AddressRefused,
-        SendFailure::Exhausted => OutcomeName::Aborted,
+        SendFailure::Exhausted | SendFailure::Withdrawn => OutcomeName::Aborted,
     }
 }
 

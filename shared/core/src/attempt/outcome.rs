@@ -47,6 +47,10 @@ pub enum SendFailure {
     /// attempt.
     #[error("no resources left to connect")]
     Exhausted,
+    /// Request that was not to begin any more when it had its connection. Nothing was sent, and it
+    /// does not count as an attempt.
+    #[error("withdrawn before it began")]
+    Withdrawn,
     /// The scheme, port or an address of the host is not allowed.
     #[error("the endpoint's address is not allowed")]
     AddressRefused,
@@ -195,6 +199,7 @@ mod tests {
         );
         failed(SendFailure::AddressRefused, OutcomeName::AddressRefused);
         failed(SendFailure::Exhausted, OutcomeName::Aborted);
+        failed(SendFailure::Withdrawn, OutcomeName::Aborted);
     }
 
     #[test]

@@ -266,6 +266,7 @@ mod tests {
         at: NOW,
         name_was_unknown: false,
         was_unconnected: false,
+        was_kept: false,
         was_connected: false,
     };
     const KEPT: DeadLetterPolicy = DeadLetterPolicy {

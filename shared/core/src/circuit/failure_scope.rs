@@ -22,7 +22,7 @@ pub fn failure_scope(outcome: Outcome) -> Option<FailureScope> {
         Outcome::Answered {
             status: 200..=204, ..
         }
-        | Outcome::Failed(SendFailure::Exhausted) => None,
+        | Outcome::Failed(SendFailure::Exhausted | SendFailure::Withdrawn) => None,
         // All that 408 and 429 leave of the client errors.
         Outcome::Answered {
             status: 400..=407 | 409..=428 | 430..=499,
@@ -124,7 +124,13 @@ pub fn is_problem(
     };
     let is_often = u32::from(delivery.attempts) >= settings.problem_failures;
     let is_among = |successes: Successes| (successes.first..=successes.last).contains(&last.at);
-    is_often && reach_of(last) == FailureScope::Subscription && successes.is_some_and(is_among)
+    is_often && speaks_of_event(last) && successes.is_some_and(is_among)
+}
+
+/// Whether an attempt reached an endpoint that others reach too, so that its failure may be the
+/// event's own. What a connection did that may not have been there any more says nothing.
+fn speaks_of_event(last: LastAttempt) -> bool {
+    !last.was_kept && reach_of(last) == FailureScope::Subscription
 }
 
 fn reach_of(last: LastAttempt) -> FailureScope {
@@ -215,6 +221,7 @@ mod tests {
         let check =
             |failure, expected| check_after(Outcome::Failed(failure), 2, Some([-60, 1]), expected);
         check(SendFailure::TimedOut, true);
+        check(SendFailure::KeptTimedOut, false);
         check(SendFailure::ConnectTimedOut, false);
         check(SendFailure::Closed, true);
         check(SendFailure::Socket, false);
@@ -283,6 +290,7 @@ mod tests {
             check(Outcome::Failed(failure), Some(FailureScope::Link));
         }
         check(Outcome::Failed(SendFailure::Exhausted), None);
+        check(Outcome::Failed(SendFailure::Withdrawn), None);
     }
 
     #[test]

@@ -113,6 +113,7 @@ mod tests {
         at: AT,
         name_was_unknown: false,
         was_unconnected: false,
+        was_kept: false,
         was_connected: false,
     };
     const KEPT: DeadLetterPolicy = DeadLetterPolicy {

@@ -43,6 +43,10 @@ pub struct Delivery {
 /// An attempt that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a member of its own, which an older program drops"
+)]
 pub struct LastAttempt {
     /// The outcome's name in a dead letter.
     pub outcome: OutcomeName,
@@ -62,6 +66,10 @@ pub struct LastAttempt {
     /// member and takes the failure for one of the link.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_connected: bool,
+    /// Whether a connection that had been kept was silent, so that the request may have reached
+    /// nobody. An older program drops this member and takes the failure for an ordinary timeout.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_kept: bool,
 }
 
 /// One event of a delivery.
@@ -199,6 +207,7 @@ impl LastAttempt {
             name_was_unknown: outcome.is_unknown_name(),
             was_unconnected: outcome == Outcome::Failed(SendFailure::ConnectTimedOut),
             was_connected: outcome == Outcome::Failed(SendFailure::Closed),
+            was_kept: outcome == Outcome::Failed(SendFailure::KeptTimedOut),
         })
     }
 }

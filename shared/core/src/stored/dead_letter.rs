@@ -115,6 +115,7 @@ mod tests {
                     at: Timestamp::parse("2020-08-13T17:18:14.046Z").unwrap(),
                     name_was_unknown: false,
                     was_unconnected: false,
+                    was_kept: false,
                     was_connected: false,
                 }),
                 timed_out: false,

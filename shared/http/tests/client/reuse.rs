@@ -1,12 +1,13 @@
 //! Keep-alive: when a connection is used again, and when it must not be.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Timestamp;
 use posthaste_http::{ClientSettings, HyperWebhookClient};
-use posthaste_ports::{Evict, Evicted, WebhookClient, WebhookRequest};
+use posthaste_ports::{Evict, Evicted, LastLook, WebhookClient, WebhookRequest};
 use posthaste_system::SystemClock;
 use posthaste_testkit::ManualClock;
 use tokio::sync::Notify;
@@ -50,6 +51,62 @@ async fn a_request_that_meets_a_closing_connection_is_sent_once_more() {
     let requests = endpoint.requests();
     assert_eq!((endpoint.connections(), requests.len()), (2, 3));
     assert_eq!(requests[1], requests[2]);
+}
+
+/// A look that says this, and counts how often it was asked.
+struct Look(bool, AtomicUsize);
+
+impl LastLook for Look {
+    async fn may_begin(&self) -> bool {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0
+    }
+}
+
+/// The answer to a request, and how often it was asked whether it may begin.
+async fn asked(
+    client: &HyperWebhookClient<SystemClock>,
+    endpoint: &Endpoint,
+    may_begin: bool,
+) -> (Brief, usize) {
+    let look = Look(may_begin, AtomicUsize::new(0));
+    let answer = client.send_if(post(&endpoint.url()), &look).await;
+    (brief(answer), look.1.into_inner())
+}
+
+#[tokio::test]
+async fn request_that_may_not_begin_is_not_sent_on_its_new_connection() {
+    let endpoint = Endpoint::start(vec![exchange(OK)]).await;
+    let withdrawn = (Err(SendFailure::Withdrawn), 1);
+    assert_eq!(asked(&client(), &endpoint, false).await, withdrawn);
+    settle().await;
+    assert_eq!((endpoint.connections(), endpoint.requests().len()), (1, 0));
+}
+
+/// A kept connection is there at once.
+#[tokio::test]
+async fn request_on_a_kept_connection_is_not_asked_about() {
+    let endpoint = Endpoint::start(vec![[exchange(OK), exchange(OK)].concat()]).await;
+    let client = client();
+    assert_eq!(
+        asked(&client, &endpoint, true).await,
+        (answered(200, "ok"), 1)
+    );
+    assert_eq!(
+        asked(&client, &endpoint, true).await,
+        (answered(200, "ok"), 0)
+    );
+}
+
+#[tokio::test]
+async fn request_that_may_not_begin_is_not_sent_once_more() {
+    let closing = [exchange(OK), vec![Step::Read]].concat();
+    let endpoint = Endpoint::start(vec![closing, exchange(OK)]).await;
+    let client = client();
+    assert_eq!(send(&client, &endpoint.url()).await, answered(200, "ok"));
+    let withdrawn = (Err(SendFailure::Withdrawn), 1);
+    assert_eq!(asked(&client, &endpoint, false).await, withdrawn);
+    assert_eq!(endpoint.requests().len(), 2);
 }
 
 #[tokio::test]

@@ -69,6 +69,7 @@ fn retry() -> Change {
         at: AT,
         name_was_unknown: false,
         was_unconnected: false,
+        was_kept: false,
         was_connected: false,
     };
     change(

@@ -35,6 +35,7 @@ pub(in crate::stored) fn delivery() -> Delivery {
             at: Timestamp::from_millis(1_700_000_000_500),
             name_was_unknown: false,
             was_unconnected: false,
+            was_kept: false,
             was_connected: false,
         }),
         timed_out: false,

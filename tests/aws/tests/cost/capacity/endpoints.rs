@@ -9,7 +9,9 @@ use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
-use posthaste_ports::{Clock, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse};
+use posthaste_ports::{
+    Clock, LastLook, WebhookAnswer, WebhookClient, WebhookRequest, WebhookResponse,
+};
 use posthaste_testkit::ManualClock;
 
 use crate::event::events_in;
@@ -80,7 +82,7 @@ impl Endpoints {
 }
 
 impl WebhookClient for Endpoints {
-    async fn send(&self, request: WebhookRequest) -> WebhookAnswer {
+    async fn send_if(&self, request: WebhookRequest, _: &impl LastLook) -> WebhookAnswer {
         let host = request.url.link().host;
         let took = (self.answer_time)(&host, self.clock.monotonic());
         self.begin();

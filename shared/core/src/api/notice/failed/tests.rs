@@ -36,6 +36,7 @@ fn letter(schema: Schema) -> DeadLetter {
                 at: Timestamp::from_millis(1_700_000_001_000),
                 name_was_unknown: false,
                 was_unconnected: false,
+                was_kept: false,
                 was_connected: false,
             }),
             timed_out: false,
