@@ -5,6 +5,7 @@ mod conditions;
 mod dead_letters;
 mod delivery_headers;
 mod description;
+mod documents;
 mod events;
 mod handshakes;
 mod keys;

@@ -232,6 +232,13 @@ fn input_problem(error: &PublishInputError) -> Problem {
     let problem = |kind| Problem::new(kind).detail(error.to_string());
     match error {
         PublishInputError::Body(_) => problem(ProblemKind::BadRequest),
+        PublishInputError::Syntax { index, member, .. } => {
+            let problem = problem(ProblemKind::BadRequest).index(*index);
+            match member {
+                Some(member) => problem.member(member),
+                None => problem,
+            }
+        }
         PublishInputError::Event { index, error } => {
             let problem = problem(ProblemKind::BadEvent).index(*index);
             match &error.member {

@@ -1,7 +1,5 @@
 //! YAML files: read with errors that say file, line and column.
 
-mod file;
 mod mistakes;
 
-pub use file::{FileError, parse, refused};
-pub use mistakes::{FileMistake, Mistakes, read};
+pub use mistakes::{FileMistake, Mistakes, parse, read, refused};

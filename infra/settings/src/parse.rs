@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use posthaste_core::api::read_json;
 use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
@@ -109,7 +110,7 @@ pub(crate) fn listen_address(text: &str) -> Result<SocketAddr, Refusal> {
 
 /// Settings in one variable.
 pub(crate) fn json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
-    Ok(serde_json::from_str(text)?)
+    Ok(read_json(text.as_bytes(), |_| Ok(()))?)
 }
 
 pub(crate) fn bucket(text: &str) -> Result<String, Refusal> {

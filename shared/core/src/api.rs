@@ -45,7 +45,7 @@ pub use json_schema::apply_file_schema;
 pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use mistakes::{Mistake, Notation, Written, mistakes, read_written};
+pub use mistakes::{JsonFault, Mistake, Notation, Written, read_json, read_written};
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{

@@ -18,6 +18,7 @@ pub mod output;
 mod request;
 mod set_aside;
 mod splice;
+mod syntax;
 pub mod test_event;
 mod text;
 

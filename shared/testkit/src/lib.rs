@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod documents;
 pub mod endpoint;
 pub mod entropy;
 pub mod faulty;

@@ -1,14 +1,17 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(test)]
+mod documents;
 mod locate;
 mod mistakes;
 mod place;
 mod text;
+mod text_mistake;
 mod write;
 
 pub use crate::mistakes::{
-    Check, TextMistake, mistake_of, name_mistake, read_file, read_subscription, read_topic, refused,
+    Check, mistake_of, name_mistake, read, read_file, read_subscription, read_topic,
 };
 pub use crate::place::Place;
-pub use crate::text::{TextError, YamlError, parse};
+pub use crate::text_mistake::TextMistake;
 pub use crate::write::{WriteError, write};

@@ -9,11 +9,11 @@ use posthaste_core::api::Written;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
-use serde_saphyr::options::NonFiniteFloatPolicy;
 use serde_saphyr::{Location, Spanned};
 
 use crate::place::Place;
-use crate::text::{TextError, parse_with};
+use crate::text::parse;
+use crate::text_mistake::TextMistake;
 
 /// The values of a text and their places.
 pub(crate) struct Places(Spanned<Node>);
@@ -23,8 +23,8 @@ impl Places {
     ///
     /// # Errors
     /// The text is no YAML.
-    pub(crate) fn of(text: &[u8]) -> Result<Self, TextError> {
-        parse_with(text, NonFiniteFloatPolicy::PassThrough).map(Self)
+    pub(crate) fn of(text: &[u8]) -> Result<Self, TextMistake> {
+        parse(text).map(Self)
     }
 
     /// The values of `text`, from which these places are.

@@ -1,29 +1,16 @@
 //! All mistakes of a YAML text, each with its place and its member.
 
-use std::error::Error;
-
 use posthaste_core::api::{
     ApplyFile, Mistake, Notation, SettingsError, SubscriptionSettings, TopicSettings, read_written,
 };
 use serde::de::DeserializeOwned;
 
 use crate::locate::Places;
-use crate::place::Place;
-use crate::text::TextError;
+use crate::text::without_mark;
+use crate::text_mistake::TextMistake;
 
 /// The rules of a value that was read.
 pub type Check<'a, T> = &'a dyn Fn(&T) -> Result<(), SettingsError>;
-
-/// A mistake in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextMistake {
-    /// The place in the text, if the mistake has one.
-    pub place: Option<Place>,
-    /// The member at fault; empty for the whole text.
-    pub member: String,
-    /// The fault and the remedy.
-    pub text: String,
-}
 
 /// Reads a file of topics that has to pass `check`, or finds all mistakes in it, in their order.
 ///
@@ -49,8 +36,13 @@ pub fn read_subscription(
     read(text, check)
 }
 
-fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
-    let places = Places::of(text).map_err(|error| vec![TextMistake::of(&error)])?;
+/// Reads a text of any kind, as [`read_file`] does. This is the only way in for YAML.
+///
+/// # Errors
+/// All mistakes of the text, up to a bound.
+pub fn read<T: DeserializeOwned>(text: &[u8], check: Check<'_, T>) -> Result<T, Vec<TextMistake>> {
+    let text = without_mark(text);
+    let places = Places::of(text).map_err(|mistake| vec![mistake])?;
     read_written(places.written(text), Notation::Yaml, check).map_err(|mistakes| {
         let mut found: Vec<_> = mistakes
             .into_iter()
@@ -79,22 +71,10 @@ fn placed(places: &Places, mistake: Mistake) -> TextMistake {
     }
 }
 
-/// Error of a text whose `member`, as a path such as `topics.a.retry`, breaks a rule.
-pub fn refused(
-    text: &[u8],
-    member: Option<&str>,
-    rule: impl Error + Send + Sync + 'static,
-) -> TextError {
-    let place = member.and_then(|member| Some(Places::of(text).ok()?.of_value(member)));
-    TextError {
-        place,
-        source: Box::new(rule),
-    }
-}
-
 /// The mistake of a member's value.
 pub fn mistake_of(text: &[u8], member: String, fault: String) -> TextMistake {
-    let place = Places::of(text).ok().map(|places| places.of_value(&member));
+    let places = Places::of(without_mark(text)).ok();
+    let place = places.map(|places| places.of_value(&member));
     TextMistake {
         place,
         member,
@@ -104,21 +84,12 @@ pub fn mistake_of(text: &[u8], member: String, fault: String) -> TextMistake {
 
 /// The mistake of a member, which is there.
 pub fn name_mistake(text: &[u8], member: String, fault: String) -> TextMistake {
-    let place = Places::of(text).ok().map(|places| places.of_name(&member));
+    let places = Places::of(without_mark(text)).ok();
+    let place = places.map(|places| places.of_name(&member));
     TextMistake {
         place,
         member,
         text: fault,
-    }
-}
-
-impl TextMistake {
-    fn of(error: &TextError) -> Self {
-        Self {
-            place: error.place,
-            member: String::new(),
-            text: error.source.to_string(),
-        }
     }
 }
 
@@ -127,7 +98,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parse;
+    use crate::place::Place;
+    use crate::text::parse;
 
     fn check(text: &str, expected: &[(u64, &str)]) {
         let found = read_subscription(text.as_bytes(), &|_| Ok(())).unwrap_err();
@@ -155,6 +127,112 @@ mod tests {
     fn a_text_that_is_no_yaml_has_one_mistake() {
         check("endpoint: [\n", &[(1, "")]);
         check("", &[(1, "")]);
+    }
+
+    #[test]
+    fn text_without_a_value_is_nothing() {
+        check("# nothing yet\n", &[(1, "")]);
+        check("~", &[(1, "")]);
+    }
+
+    #[test]
+    fn byte_order_mark_is_left_out() {
+        let text = "\u{feff}endpoint: { url: https://a.example/ }\ncolour: 1\n";
+        check(text, &[(2, "colour")]);
+    }
+
+    fn faults(text: &str) -> Vec<String> {
+        let read = read_file(text.as_bytes(), &|_| Ok(()));
+        let found = read.err().unwrap_or_default().into_iter();
+        found
+            .map(
+                |TextMistake {
+                     place,
+                     member,
+                     text,
+                 }| {
+                    let place = place.map(|Place { line, column }| format!("{line}:{column}"));
+                    format!("{} {member}: {text}", place.unwrap_or_default())
+                },
+            )
+            .collect()
+    }
+
+    /// Texts of the YAML library never come through: they name its functions and Rust's types.
+    #[test]
+    fn text_that_is_no_yaml_is_refused_in_our_words() {
+        let check = |text: &str, expected: &str| assert_eq!(faults(text), [expected], "{text}");
+        check(
+            "topics:\n  a: {}\n  b:\n    name: b\n    \"\\x6eame\": c\n",
+            "5:5 topics.b.name: is there twice, remove or rename one",
+        );
+        check(
+            "topics: {}\n---\ntopics: {}\n",
+            "2:1 : another document begins here (`---`), expected one; put it into a file of its own",
+        );
+        check(
+            "topics: { a: *x }\n",
+            "1:14 topics.a: no anchor of this name is above (`&name`)",
+        );
+        check(
+            "topics:\n  ~: {}\n",
+            "2:3 topics: expected a name before the colon, found nothing",
+        );
+        check(
+            "topics:\n  [a, b]: {}\n",
+            "2:3 topics: expected a name or a value, found something else",
+        );
+        check(
+            "topics:\n  a:\n    name: !!binary \"%%\"\n",
+            "3:20 topics.a.name: tags (`!name`) are not read here; write the value without",
+        );
+        check(
+            "topics:\n  a: &x\n    subscriptions: *x\n",
+            "3:20 topics.a.subscriptions: the alias names what it stands in",
+        );
+        check("topics:\n  a: {}\n <<: 5\n", "3:2 topics: x");
+    }
+
+    #[test]
+    fn no_message_names_a_library_or_a_type() {
+        const BROKEN: [&str; 22] = [
+            "topics: {}\n---\ntopics: {}\n",
+            "~: 1",
+            "? [a]\n: 1",
+            "a: !x 1",
+            "a: !!binary x",
+            "a: *b",
+            "a: [",
+            "a: ]",
+            "a: }",
+            "\ta: 1",
+            "a:\n\t- b",
+            "a: 'b",
+            "a: \"\\q\"",
+            "a: b: c",
+            "- a\nb: 1",
+            "a: >\nb",
+            "%x",
+            "a: &a [*a]",
+            "a: @b",
+            "a: `b",
+            "<<: 1",
+            "a: 1\na: 2",
+        ];
+        const FOREIGN: [&str; 9] = [
+            "Option<", "String", "from_", "serde", "saphyr", "struct", "Rust", "_with", "policy",
+        ];
+        for text in BROKEN {
+            let found = faults(text);
+            assert!(!found.is_empty(), "{text:?} is read");
+            for fault in found {
+                assert!(
+                    !FOREIGN.iter().any(|word| fault.contains(word)),
+                    "{text:?}: {fault}"
+                );
+                println!("{text:?}: {fault}");
+            }
+        }
     }
 
     const SCALARS: &str = "1.10 0x1F 0o17 1_000 010 1e3 .inf -.5 yes off true True ~ null '' '~' \"1.10\" \

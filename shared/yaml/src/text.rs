@@ -1,68 +1,128 @@
-//! Reads a YAML text, up to its first error.
+//! Reads a YAML text as values, and says in our own words why it is none.
 
 use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
 
+use posthaste_core::api::Written;
 use serde::de::DeserializeOwned;
 use serde_saphyr::options::NonFiniteFloatPolicy;
-use serde_saphyr::{DefaultMessageFormatter, Localizer, Location};
+use serde_saphyr::{
+    DefaultMessageFormatter, Error, Localizer, Location, Options, from_slice_with_options,
+    with_deserializer_from_slice_with_options,
+};
 
 use crate::place::Place;
+use crate::text_mistake::TextMistake;
 
-/// Error of a YAML text: it is not the expected YAML, or its content breaks a rule.
-#[derive(Debug, thiserror::Error)]
-#[error("{source}")]
-pub struct TextError {
-    /// The place, if the member at fault is in the text.
-    pub place: Option<Place>,
-    /// The fault.
-    pub source: Box<dyn Error + Send + Sync>,
-}
+/// The mark with which some editors begin a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Error of a YAML text without its place, which [`TextError`] has.
-#[derive(Debug)]
-pub struct YamlError(serde_saphyr::Error);
+/// The fault of a text that uses what only programs make.
+const TOO_MUCH: &str =
+    "aliases or nesting make this larger than a file of settings may be; write it out";
 
 /// A formatter that leaves places out.
 struct Placeless;
 
-/// Reads a text.
-pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextError> {
-    parse_with(text, NonFiniteFloatPolicy::Reject)
+/// The text without a byte order mark.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// Reads a text. `policy` says what becomes of a number that JSON does not have, where any value
-/// may be.
-pub(crate) fn parse_with<T: DeserializeOwned>(
-    text: &[u8],
-    policy: NonFiniteFloatPolicy,
-) -> Result<T, TextError> {
-    // No snippets in errors: the line at fault may hold a secret.
-    let options = serde_saphyr::options! { with_snippet: false, non_finite_float_policy: policy };
-    serde_saphyr::from_slice_with_options(text, options).map_err(|error| {
+/// Reads a text. A number that JSON does not have is a text of its characters.
+///
+/// # Errors
+/// The mistake that makes it no YAML.
+pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, TextMistake> {
+    from_slice_with_options(text, options()).map_err(|error| {
         let place = error.location().map(|at| Place {
             line: at.line(),
             column: at.column(),
         });
-        TextError {
+        TextMistake {
             place,
-            source: Box::new(YamlError(error)),
+            member: member_at_fault(text, &error),
+            text: in_our_words(&error).into_owned(),
         }
     })
 }
 
-impl Error for YamlError {}
-
-impl fmt::Display for YamlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The library's text names an option of its own.
-        if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = &self.0 {
-            return write!(f, "`{key}` is there twice, remove or rename one");
-        }
-        let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
-        f.write_str(&self.0.render_with_formatter(&formatter))
+fn options() -> Options {
+    // No snippets in errors: the line at fault may hold a secret.
+    serde_saphyr::options! {
+        with_snippet: false,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     }
+}
+
+/// The member in which a text ends to be YAML. The way to it is only known to a reader that keeps
+/// it, so the text is read again.
+fn member_at_fault(text: &[u8], error: &Error) -> String {
+    let mut path = String::new();
+    let read = with_deserializer_from_slice_with_options(text, options(), |yaml| {
+        serde_path_to_error::deserialize::<_, Written>(yaml).map_err(|error| {
+            path = error.path().to_string();
+            error.into_inner()
+        })
+    });
+    drop(read);
+    // The root, or an unknown step below it.
+    if path == "." || path.contains('?') {
+        path.clear();
+    }
+    match error {
+        Error::DuplicateMappingKey { key: Some(key), .. } if path.is_empty() => key.clone(),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("{path}.{key}"),
+        _ => path,
+    }
+}
+
+/// The fault. The texts of the library name functions and types of its own.
+fn in_our_words(error: &Error) -> Cow<'static, str> {
+    let text = match error {
+        Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => {
+            return in_our_words(error);
+        }
+        Error::DuplicateMappingKey { .. } => "is there twice, remove or rename one",
+        Error::Eof { .. } => "the text ends here, in the middle of a value",
+        Error::MultipleDocuments { .. } => {
+            "another document begins here (`---`), expected one; put it into a file of its own"
+        }
+        Error::InvalidUtf8Input => "the text is not UTF-8",
+        Error::UnknownAnchor { .. } => "no anchor of this name is above (`&name`)",
+        Error::MergeValueNotMapOrSeqOfMaps { .. } | Error::MergeKeyNotAllowed { .. } => {
+            "`<<` takes an object, or a list of them"
+        }
+        Error::InvalidBinaryBase64 { .. }
+        | Error::BinaryNotUtf8 { .. }
+        | Error::TaggedScalarCannotDeserializeIntoString { .. }
+        | Error::UnsupportedTag { .. } => {
+            "tags (`!name`) are not read here; write the value without"
+        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => "the alias names what it stands in",
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => TOO_MUCH,
+        Error::NullIntoString { .. } => "expected a name before the colon, found nothing",
+        Error::Unexpected { .. } => "expected a name or a value, found something else",
+        Error::UnexpectedSequenceEnd { .. }
+        | Error::UnexpectedMappingEnd { .. }
+        | Error::ContainerEndMismatch { .. }
+        | Error::UnexpectedContainerEndWhileSkippingNode { .. }
+        | Error::UnexpectedContainerEndWhileReadingKeyNode { .. } => {
+            "a bracket is closed here that was not opened"
+        }
+        Error::FoldedBlockScalarMustIndentContent { .. } | Error::IndentationError { .. } => {
+            "the indentation is wrong"
+        }
+        Error::QuotingRequired { .. } => "this text needs quotes",
+        other => {
+            let formatter = DefaultMessageFormatter.with_localizer(&Placeless);
+            return format!("is no YAML: {}", other.render_with_formatter(&formatter)).into();
+        }
+    };
+    text.into()
 }
 
 impl Localizer for Placeless {

@@ -8,7 +8,7 @@ use posthaste_core::circuit::HealthSettings;
 
 use crate::commands::read_input;
 use crate::error::CommandError;
-use crate::yaml::{FileError, parse, refused};
+use crate::yaml::{Mistakes, parse, refused};
 
 /// The settings of the file, over the defaults.
 pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> {
@@ -18,11 +18,11 @@ pub(super) fn read(file: Option<&Path>) -> Result<HealthSettings, CommandError> 
     }
 }
 
-fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, FileError> {
+fn check(path: &Path, text: &[u8]) -> Result<HealthSettings, Mistakes> {
     // An empty file changes nothing.
-    let written: Option<LinkSettings> = parse(path, text)?;
-    let applied = written.unwrap_or_default().applied();
-    applied.map_err(|error| refused(path, text, Some(error.member()), error))
+    let written: LinkSettings = parse(path, text)?;
+    let applied = written.applied();
+    applied.map_err(|error| refused(path, text, Some(error.member()), &error))
 }
 
 #[cfg(test)]
@@ -31,12 +31,7 @@ mod tests {
     use std::time::Duration;
 
     fn parse(text: &str) -> Result<HealthSettings, String> {
-        check(Path::new("a.yaml"), text.as_bytes()).map_err(|error| {
-            let cause = std::error::Error::source(&error)
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            format!("{error}: {cause}")
-        })
+        check(Path::new("a.yaml"), text.as_bytes()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -65,7 +60,7 @@ mod tests {
         );
         refused(
             "glitches: 3\nGlitchCount: 4\n",
-            "a.yaml:2:1: unknown field `GlitchCount`",
+            "a.yaml:2:1: GlitchCount: unknown member `GlitchCount`, did you mean `glitches`?",
         );
         refused("glitchHold: soon\n", "a.yaml:1:13: ");
         refused("- 1\n", "a.yaml:1:1: ");

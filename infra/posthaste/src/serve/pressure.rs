@@ -7,7 +7,7 @@ use posthaste_core::pressure::{ExchangeSettings, PressureSettings};
 
 use crate::commands::read_input;
 use crate::error::CommandError;
-use crate::yaml::{FileError, parse, refused};
+use crate::yaml::{Mistakes, parse, refused};
 
 /// The settings of a profile, changed as the file says.
 pub(super) fn read(
@@ -24,10 +24,10 @@ fn check(
     path: &Path,
     text: &[u8],
     settings: PressureSettings,
-) -> Result<PressureSettings, FileError> {
+) -> Result<PressureSettings, Mistakes> {
     let changes: ExchangeSettings = parse(path, text)?;
     let applied = changes.apply_to(settings);
-    applied.map_err(|error| refused(path, text, error.key().map(str::to_owned).as_deref(), error))
+    applied.map_err(|error| refused(path, text, error.key(), &error))
 }
 
 #[cfg(test)]
@@ -55,12 +55,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<PressureSettings, String> {
         let settings = of_profile("scaled");
-        check(Path::new("a.yaml"), text.as_bytes(), settings).map_err(|error| {
-            let cause = std::error::Error::source(&error)
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            format!("{error}: {cause}")
-        })
+        check(Path::new("a.yaml"), text.as_bytes(), settings).map_err(|error| error.to_string())
     }
 
     fn refused(text: &str, expected: &str) {
@@ -133,7 +128,7 @@ mod tests {
         );
         refused(
             "[1, 2]",
-            "a.yaml: invalid type: sequence, expected keys of back pressure and their values",
+            "a.yaml:1:1: expected keys of back pressure and their values, found a list",
         );
         refused("a: [", "a.yaml:1:");
     }

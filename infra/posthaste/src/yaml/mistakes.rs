@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use posthaste_core::api::ApplyFile;
 use posthaste_core::model::MISTAKES_MAX;
-use posthaste_yaml::{Check, TextMistake, name_mistake};
+use posthaste_yaml::{Check, Place, TextMistake, mistake_of, name_mistake};
+use serde::de::DeserializeOwned;
 
-use super::file::with_place;
 use crate::error::Failure;
 
 /// A mistake in a file.
@@ -24,12 +24,41 @@ pub struct Mistakes(pub Vec<FileMistake>);
 
 /// Reads the text of a file of topics that has to pass `check`, or finds all mistakes in it.
 pub fn read(path: &Path, text: &[u8], check: Check<'_, ApplyFile>) -> Result<ApplyFile, Mistakes> {
-    let in_file = |mistake| FileMistake {
-        path: path.to_owned(),
-        mistake,
+    posthaste_yaml::read_file(text, check).map_err(|found| Mistakes::of(path, found))
+}
+
+/// Reads the text of a file of settings, or finds all mistakes in it but those against rules.
+pub fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, Mistakes> {
+    posthaste_yaml::read(text, &|_| Ok(())).map_err(|found| Mistakes::of(path, found))
+}
+
+/// Error of a file whose `member`, if it is one alone, breaks a rule. The rule names it.
+pub fn refused(path: &Path, text: &[u8], member: Option<&str>, rule: &dyn Error) -> Mistakes {
+    let place = member.and_then(|member| mistake_of(text, member.to_owned(), String::new()).place);
+    let mistake = TextMistake {
+        place,
+        member: String::new(),
+        text: rule.to_string(),
     };
-    posthaste_yaml::read_file(text, check)
-        .map_err(|found| Mistakes(found.into_iter().map(in_file).collect()))
+    Mistakes::of(path, vec![mistake])
+}
+
+/// A file, and a place in it: `topics.yaml:3:7`.
+fn with_place(path: &Path, place: Option<Place>) -> String {
+    let place = place
+        .map(|Place { line, column }| format!(":{line}:{column}"))
+        .unwrap_or_default();
+    format!("{}{place}", path.display())
+}
+
+impl Mistakes {
+    fn of(path: &Path, found: Vec<TextMistake>) -> Self {
+        let in_file = |mistake| FileMistake {
+            path: path.to_owned(),
+            mistake,
+        };
+        Self(found.into_iter().map(in_file).collect())
+    }
 }
 
 impl FileMistake {

@@ -5,14 +5,15 @@
 //! taken out. Then the tree is read again, until it has no mistake.
 
 mod fault;
+mod json;
 mod reader;
 mod tree;
 mod written;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use self::fault::Fault;
+pub use self::json::{JsonFault, read_json};
 pub use self::reader::Notation;
 use self::reader::Reader;
 use self::tree::{Node, steps_of_member, steps_of_path};
@@ -23,6 +24,10 @@ use crate::model::MISTAKES_MAX;
 /// Most values that are read to find the mistakes of a whole, over all times that it is read: about
 /// half a second of work. The more values it has, the fewer of its mistakes are named at once.
 const VALUES_READ_MAX: usize = 2_000_000;
+
+/// The fault of a name that an object has more than once. A reader that took the first and one that
+/// took the last would not agree.
+const TWICE: &str = "is there twice, remove or rename one";
 
 /// A mistake in what a user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,57 +41,64 @@ pub struct Mistake {
     pub text: String,
 }
 
-/// The mistakes that keep `written` from being a `T` that passes `check`: the first
-/// [`MISTAKES_MAX`], and fewer of a whole that is long to read. None if there are no mistakes.
-///
-/// A mistake that only follows from another one is left out.
-pub fn mistakes<T: DeserializeOwned>(
-    written: &Value,
-    notation: Notation,
-    check: impl Fn(&T) -> Result<(), SettingsError>,
-) -> Vec<Mistake> {
-    read_written(written.into(), notation, check)
-        .err()
-        .unwrap_or_default()
-}
-
 /// Reads `written` as a `T` that passes `check`.
 ///
 /// # Errors
-/// The [`mistakes`] in it.
+/// The mistakes that keep it from being one: the first [`MISTAKES_MAX`], and fewer of a whole that
+/// is long to read. A mistake that only follows from another one is left out.
 pub fn read_written<T: DeserializeOwned>(
     written: Written,
     notation: Notation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
 ) -> Result<T, Vec<Mistake>> {
     let mut tree = Node::of(written);
-    let mut next = match read_tree(&tree, notation, &check) {
-        Ok(value) => return Ok(value),
+    let mut found = Vec::new();
+    for steps in tree.take_out_repeated() {
+        found.push(twice(tree.member(&steps)));
+    }
+    let mut reads_left = VALUES_READ_MAX / tree.size();
+    let mut next = match read_tree(&mut tree, notation, &check) {
+        Ok(value) if found.is_empty() => return Ok(value),
+        Ok(_) => None,
         Err(fault) => Some(fault),
     };
-    let mut found = Vec::new();
-    let mut reads_left = VALUES_READ_MAX / tree.size();
-    while let Some((steps, fault)) = next {
+    while found.len() < MISTAKES_MAX
+        && let Some((steps, fault)) = next
+    {
         if !tree.explains(&steps, &fault) {
             found.push(mistake(&tree, &steps, &fault));
         }
-        if found.len() == MISTAKES_MAX || reads_left == 0 || !tree.repair(&steps, &fault) {
+        if reads_left == 0 || !tree.repair(&steps, &fault) {
             break;
         }
         reads_left -= 1;
-        next = read_tree(&tree, notation, &check).err();
+        next = read_tree(&mut tree, notation, &check).err();
     }
     Err(found)
 }
 
 /// The tree as a `T` that passes `check`, or its first fault with the way to it.
+///
+/// An optional member that is nothing counts as left out. Which members are optional, only the
+/// types know: so each of them is left out at first, and read as it is once it turns out to be
+/// missing.
 fn read_tree<T: DeserializeOwned>(
-    tree: &Node,
+    tree: &mut Node,
     notation: Notation,
     check: impl Fn(&T) -> Result<(), SettingsError>,
 ) -> Result<T, (Vec<String>, Fault)> {
-    let value: T = serde_path_to_error::deserialize(Reader::of(tree, notation))
-        .map_err(|error| (steps_of_path(error.path()), error.into_inner()))?;
+    let value: T = loop {
+        match serde_path_to_error::deserialize(Reader::of(tree, notation)) {
+            Ok(value) => break value,
+            Err(error) => {
+                let steps = steps_of_path(error.path());
+                let fault = error.into_inner();
+                if !tree.requires_nothing(&steps, &fault) {
+                    return Err((steps, fault));
+                }
+            }
+        }
+    };
     let checked = check(&value);
     checked.map_err(|error| {
         (
@@ -95,6 +107,15 @@ fn read_tree<T: DeserializeOwned>(
         )
     })?;
     Ok(value)
+}
+
+/// The mistake of a member that its object has more than once.
+fn twice(member: String) -> Mistake {
+    Mistake {
+        member,
+        is_at_name: true,
+        text: TWICE.to_owned(),
+    }
 }
 
 fn mistake(tree: &Node, steps: &[String], fault: &Fault) -> Mistake {

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use serde::Deserialize;
 
-use crate::model::JsonPointer;
 use crate::model::json_pointer::string;
+use crate::model::{JsonObject, JsonPointer};
 
 /// The member that makes an answer a report.
 const MEMBER: &str = "batchItemFailures";
@@ -92,7 +92,7 @@ pub struct BatchEvent<'a> {
 #[derive(Deserialize)]
 struct Report<'a> {
     #[serde(rename = "batchItemFailures", borrow)]
-    failures: Option<Vec<Failure<'a>>>,
+    failures: Option<Vec<JsonObject<Failure<'a>>>>,
 }
 
 #[derive(Deserialize)]
@@ -131,21 +131,24 @@ pub fn acknowledged(body: AnswerBody<'_>, events: &[BatchEvent<'_>]) -> Acknowle
     if !may_be_report {
         return Acknowledged::All;
     }
-    match serde_json::from_slice::<Report<'_>>(text) {
+    match serde_json::from_slice(text) {
         // Without the member the answer parses too: it is a report only if it has it.
-        Ok(Report { failures: None }) if mentions(text) && !has_member(text) => {
+        Ok(JsonObject(Report { failures: None })) if mentions(text) && !has_member(text) => {
             Acknowledged::Nothing(ReportError::Form)
         }
-        Ok(Report { failures }) => all_but(&failures.unwrap_or_default(), events),
+        Ok(JsonObject(Report { failures })) => all_but(&failures.unwrap_or_default(), events),
         Err(_) => Acknowledged::Nothing(ReportError::Form),
     }
 }
 
-fn all_but(failures: &[Failure<'_>], events: &[BatchEvent<'_>]) -> Acknowledged {
+fn all_but(failures: &[JsonObject<Failure<'_>>], events: &[BatchEvent<'_>]) -> Acknowledged {
     if failures.is_empty() {
         return Acknowledged::All;
     }
-    let named: BTreeSet<&str> = failures.iter().map(|failure| failure.id.as_ref()).collect();
+    let named: BTreeSet<&str> = failures
+        .iter()
+        .map(|failure| failure.0.id.as_ref())
+        .collect();
     let (mut indices, mut known) = (BTreeSet::new(), BTreeSet::new());
     for (index, event) in events.iter().enumerate() {
         let id = event.id();
@@ -341,6 +344,8 @@ mod tests {
             r#"{"batchItemFailures":[{"itemIdentifier":"b"}]"#,
             r#"{"batchItemFailures":[{"itemIdentifier":"b"}]} and more"#,
             r#"{"batchItemFailures":["b"]}"#,
+            r#"{"batchItemFailures":[["b"]]}"#,
+            r#"[[{"itemIdentifier":"batchItemFailures"}]]"#,
             r#"{"batchItemFailures":{"itemIdentifier":"b"}}"#,
             r#"{"batchItemFailures":[{"itemIdentifier":null}]}"#,
             r#"{"batchItemFailures":[{"itemIdentifier":7}]}"#,

@@ -18,7 +18,7 @@ pub(super) fn read(json: &str) -> Result<Attributes, EventError> {
     for (name, value) in members.iter() {
         draft
             .take(name, value)
-            .map_err(|expected| EventError::member(name, expected))?;
+            .map_err(|expected| value.refused(name, expected))?;
     }
     draft.finish()
 }

@@ -64,10 +64,10 @@ pub(super) fn attributes(envelope: &Envelope, time: Option<Timestamp>) -> Attrib
 }
 
 fn time(event: &Members<'_>, field: &SourceField) -> Result<(Timestamp, Box<str>), EventError> {
-    let refused = |expected| EventError::member(field.as_str(), expected);
     let Some(value) = find(event, field)? else {
-        return Err(refused(Expected::DateTime));
+        return Err(EventError::member(field.as_str(), Expected::DateTime));
     };
+    let refused = |expected| value.refused(field.as_str(), expected);
     let text = value.string().map_err(|_| refused(Expected::DateTime))?;
     if text.len() > MAPPED_VALUE_BYTES_MAX {
         return Err(refused(Expected::Short));
@@ -113,10 +113,10 @@ fn mapped(
 
 /// The text of a field; a number or a boolean as written. A field that is null counts as absent.
 fn value(event: &Members<'_>, field: &SourceField) -> Result<Option<Box<str>>, EventError> {
-    let refused = |expected| EventError::member(field.as_str(), expected);
     let Some(value) = find(event, field)? else {
         return Ok(None);
     };
+    let refused = |expected| value.refused(field.as_str(), expected);
     let text = match value {
         _ if value.is_composite() => return Err(refused(Expected::Scalar)),
         _ if value.is_string() => value.string().map_err(refused)?,

@@ -14,6 +14,17 @@ pub enum PublishInputError {
     /// The body is not what carries events (400).
     #[error("body: {0}")]
     Body(#[source] Expected),
+    /// The body ends to be JSON within an event (400).
+    #[error("events[{index}]{}expected JSON: {source}", within(member.as_ref()))]
+    Syntax {
+        /// The place of the event, from 0.
+        index: usize,
+        /// The member, as a path; none if it is none of the event's.
+        member: Option<String>,
+        /// The fault.
+        #[source]
+        source: serde_json::Error,
+    },
     /// One event is not as its schema says (400).
     #[error("events[{index}]{}{error}", if error.member.is_some() { "." } else { ": " })]
     Event {
@@ -60,9 +71,13 @@ pub enum PublishInputError {
     },
 }
 
+fn within(member: Option<&String>) -> String {
+    member.map_or(": ".to_owned(), |member| format!(".{member}: "))
+}
+
 /// The reason why a JSON text is not an event.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{expected}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
+#[error("{}{}", member.as_ref().map(|name| format!("{name}: ")).unwrap_or_default(), self.detail())]
 pub struct EventError {
     /// The member at fault; none if it is the event as a whole. A long or unprintable name is
     /// shortened and escaped.
@@ -70,6 +85,8 @@ pub struct EventError {
     /// The value that was expected there.
     #[source]
     pub expected: Expected,
+    /// The kind of value that was found there, where another kind was expected.
+    pub found: Option<&'static str>,
 }
 
 impl EventError {
@@ -78,24 +95,47 @@ impl EventError {
         Self {
             member: None,
             expected,
+            found: None,
+        }
+    }
+
+    /// A value of the member called `name` is at fault, which is of this kind.
+    pub(super) fn kind(name: &str, expected: Expected, found: &'static str) -> Self {
+        Self {
+            found: Some(found),
+            ..Self::member(name, expected)
+        }
+    }
+
+    /// The expectation, and what was found.
+    pub fn detail(&self) -> String {
+        match self.found {
+            Some(found) => format!("{}, found {found}", self.expected),
+            None => self.expected.to_string(),
         }
     }
 
     /// The member called `name` is at fault.
     pub(super) fn member(name: &str, expected: Expected) -> Self {
-        let mut shown: String = name
-            .chars()
-            .take(NAME_CHARS_SHOWN)
-            .flat_map(char::escape_debug)
-            .collect();
-        if name.chars().nth(NAME_CHARS_SHOWN).is_some() {
-            shown.push('…');
-        }
         Self {
-            member: Some(shown),
+            member: Some(shown_name(name)),
             expected,
+            found: None,
         }
     }
+}
+
+/// A producer's name of a member, as an error repeats it.
+pub(super) fn shown_name(name: &str) -> String {
+    let mut shown: String = name
+        .chars()
+        .take(NAME_CHARS_SHOWN)
+        .flat_map(char::escape_debug)
+        .collect();
+    if name.chars().nth(NAME_CHARS_SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// The expectation, where something else was found.

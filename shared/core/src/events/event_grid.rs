@@ -62,7 +62,7 @@ fn draft(json: &str) -> Result<Draft, EventError> {
     for (name, value) in members.iter() {
         draft
             .take(json, name, value)
-            .map_err(|expected| EventError::member(name, expected))?;
+            .map_err(|expected| value.refused(name, expected))?;
     }
     Ok(draft)
 }

@@ -41,8 +41,12 @@ pub(super) struct Value<'a>(&'a str);
 impl<'a> Members<'a> {
     /// Reads an object. Values are skipped, not decoded, to any depth.
     pub(super) fn read(json: &'a str) -> Result<Self, EventError> {
-        if !json.trim_ascii_start().starts_with('{') {
-            return Err(EventError::whole(Expected::Object));
+        let whole = Value(json.trim_ascii());
+        if !whole.is_object() {
+            return Err(EventError {
+                found: Some(whole.kind()),
+                ..EventError::whole(Expected::Object)
+            });
         }
         let members: Self = serde_json::from_str(json)
             .map_err(|source| EventError::whole(Expected::Json(source)))?;
@@ -111,6 +115,40 @@ impl<'a> Value<'a> {
     /// Whether it is an array or an object.
     pub(super) fn is_composite(self) -> bool {
         self.0.starts_with(['[', '{'])
+    }
+
+    /// The kind of value, as JSON calls it.
+    fn kind(self) -> &'static str {
+        match self.0.as_bytes().first() {
+            Some(b'"') => "a string",
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+    }
+
+    /// The error of this value of the member called `name`: with the kind of value that it is, where
+    /// that is the fault.
+    pub(super) fn refused(self, name: &str, expected: Expected) -> EventError {
+        let is_of_kind = match &expected {
+            Expected::Scalar => !self.is_composite(),
+            Expected::NonEmptyString
+            | Expected::String
+            | Expected::UriReference
+            | Expected::AbsoluteUri
+            | Expected::DateTime
+            | Expected::Base64
+            | Expected::SpecVersion
+            | Expected::MetadataVersion => self.is_string(),
+            _ => true,
+        };
+        if is_of_kind {
+            EventError::member(name, expected)
+        } else {
+            EventError::kind(name, expected, self.kind())
+        }
     }
 
     /// The decoded string. Only one with escapes is copied.

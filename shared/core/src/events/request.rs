@@ -9,9 +9,10 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::value::RawValue;
 
+use super::error::shown_name;
 use super::media_type::MediaType;
 use super::{Event, EventError, Expected, Made, PublishInputError};
-use super::{binary, cloud_events, custom, event_grid, text};
+use super::{binary, cloud_events, custom, event_grid, syntax, text};
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping,
     JsonPointer, REQUEST_BYTES_MAX, Schema, TopicName,
@@ -180,7 +181,7 @@ impl<'a> PublishRequest<'a> {
         if body.starts_with('\u{feff}') {
             return Err(PublishInputError::Body(Expected::NoByteOrderMark));
         }
-        let syntax = |source| PublishInputError::Body(Expected::Json(source));
+        let syntax = |source| no_json(body, source);
         let is_array = match body.trim_ascii_start().as_bytes().first() {
             Some(b'[') if carries != Carries::One => true,
             Some(b'{') if carries != Carries::Batch => false,
@@ -293,6 +294,25 @@ fn json_form(media_type: Option<&MediaType>, any_json: bool) -> Option<Form> {
         "application/json" | "text/json" | "text/plain" | "application/x-www-form-urlencoded"
     );
     form.filter(|_| (is_taken || any_json && media_type.is_json()) && media_type.is_utf8())
+}
+
+/// The error of a body that is no JSON: of the event and member in which it ends to be, if there is
+/// one.
+fn no_json(body: &str, source: serde_json::Error) -> PublishInputError {
+    let Some(place) = syntax::place(body, &source) else {
+        return PublishInputError::Body(Expected::Json(source));
+    };
+    let index = place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+        .and_then(|(index, member)| Some((index.parse().ok()?, member)));
+    let (index, member) = index.unwrap_or((0, place.as_str()));
+    let member = member.trim_start_matches('.');
+    PublishInputError::Syntax {
+        index,
+        member: (!member.is_empty()).then(|| shown_name(member)),
+        source,
+    }
 }
 
 fn utf8(bytes: &Bytes) -> Result<&str, PublishInputError> {

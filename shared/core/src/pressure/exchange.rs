@@ -8,7 +8,6 @@
 mod meaning;
 mod value;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::{Error, MapAccess, Visitor};
@@ -45,11 +44,11 @@ impl ExchangeSettings {
         &self,
         mut settings: PressureSettings,
     ) -> Result<PressureSettings, ExchangeError> {
-        let (was_on, mut seen) = (settings.enable_resource_monitoring, BTreeSet::new());
+        let was_on = settings.enable_resource_monitoring;
         for (key, value) in &self.entries {
-            meaning(key)?.set(key, value, &mut settings)?;
-            if !seen.insert(key) {
-                return Err(KeyError::Twice(key.clone()).into());
+            let meaning = meaning(key)?;
+            if !value.is_nothing() {
+                meaning.set(key, value, &mut settings)?;
             }
         }
         if settings.enable_resource_monitoring && !was_on {
@@ -64,9 +63,7 @@ impl ExchangeError {
     /// The key at fault, if it is one alone.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Key(
-                KeyError::Unknown(key) | KeyError::Twice(key) | KeyError::Value { key, .. },
-            ) => Some(key),
+            Self::Key(KeyError::Unknown(key) | KeyError::Value { key, .. }) => Some(key),
             Self::Key(KeyError::SwitchedOff) => Some(keys::ENABLED),
             Self::Rule(error) => error.key(),
         }

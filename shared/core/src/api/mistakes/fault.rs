@@ -35,6 +35,11 @@ pub(super) enum Fault {
         word: String,
         known: &'static [&'static str],
     },
+    /// No word where one is expected.
+    NoWord {
+        found: &'static str,
+        known: &'static [&'static str],
+    },
     /// A member that its object must have.
     Missing(&'static str),
     /// A value of the wrong kind or form.
@@ -49,7 +54,7 @@ impl Fault {
         match self {
             Self::UnknownMember { name, known } => most_alike(name, known),
             Self::UnknownWord { word, known } => most_alike(word, known),
-            Self::Missing(_) | Self::Value(_) | Self::Rule(_) => None,
+            Self::NoWord { .. } | Self::Missing(_) | Self::Value(_) | Self::Rule(_) => None,
         }
     }
 }
@@ -84,6 +89,14 @@ impl fmt::Display for Fault {
             Self::UnknownWord { known, .. } => {
                 f.write_str("unknown word")?;
                 known
+            }
+            Self::NoWord { found, known } => {
+                return match known {
+                    [only] => write!(f, "expected `{only}`, found {found}"),
+                    known => {
+                        write!(f, "expected one of `{}`, found {found}", known.join("`, `"))
+                    }
+                };
             }
             Self::Missing(name) => return write!(f, "missing member `{name}`"),
             Self::Value(text) | Self::Rule(text) => return f.write_str(text),
@@ -138,15 +151,23 @@ impl de::Error for Fault {
 /// The kind of value that serde expected, in the words of the documents.
 fn kind_expected(expected: &dyn Expected) -> String {
     match expected.to_string() {
-        text if matches!(text.as_str(), "u8" | "u16" | "u32" | "u64") => {
+        text if is_whole(text.strip_prefix("a nonzero ").unwrap_or(&text)) => {
             "a whole number".to_owned()
         }
-        text if text == "f64" => "a number".to_owned(),
+        text if matches!(text.as_str(), "f32" | "f64") => "a number".to_owned(),
         text if text == "a string" => "a text".to_owned(),
         text if text == "a sequence" => "a list".to_owned(),
         text if text == "a map" || text.starts_with("struct ") => "an object".to_owned(),
         text => text,
     }
+}
+
+/// Whether it is serde's name of a whole number.
+fn is_whole(text: &str) -> bool {
+    matches!(
+        text,
+        "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" | "u64" | "usize"
+    )
 }
 
 /// The range that serde expected where the kind was right.
@@ -155,7 +176,7 @@ fn range_expected(expected: &dyn Expected) -> String {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),
         "u16" => format!("a whole number from 0 to {}", u16::MAX),
         "u32" => format!("a whole number from 0 to {}", u32::MAX),
-        "u64" => "a whole number that is not negative".to_owned(),
+        "u64" | "usize" => "a whole number that is not negative".to_owned(),
         text => text.to_owned(),
     }
 }

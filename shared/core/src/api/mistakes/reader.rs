@@ -17,6 +17,8 @@ pub enum Notation {
     /// YAML: a text without quotes may look like a number or boolean, and nothing is an empty list
     /// or object.
     Yaml,
+    /// The query or path of a request: every value is a text.
+    Query,
 }
 
 /// A node, as serde reads it.
@@ -40,6 +42,17 @@ impl<'a> Reader<'a> {
         self.notation == Notation::Yaml && self.is_null()
     }
 
+    fn kind(self) -> &'static str {
+        match &self.node.content {
+            Content::Scalar(Value::Null, _) => "nothing",
+            Content::Scalar(Value::Bool(_), _) => "a boolean",
+            Content::Scalar(Value::Number(_), _) => "a number",
+            Content::Scalar(Value::String(_), _) => "a text",
+            Content::Scalar(Value::Array(_), _) | Content::List(_) => "a list",
+            Content::Scalar(Value::Object(_), _) | Content::Object { .. } => "an object",
+        }
+    }
+
     /// The text of a scalar, if its notation allows one here.
     fn text(self) -> Option<String> {
         match &self.node.content {
@@ -53,25 +66,31 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The number or boolean that a text in YAML is where one is expected.
+    /// The number or boolean that a text is where one is expected.
     fn plain(self) -> Option<Value> {
-        match &self.node.content {
-            Content::Scalar(Value::String(text), _) if self.notation == Notation::Yaml => {
-                plain(text)
-            }
-            Content::Scalar(..) | Content::List(_) | Content::Object { .. } => None,
+        let Content::Scalar(Value::String(text), _) = &self.node.content else {
+            return None;
+        };
+        match self.notation {
+            Notation::Json => None,
+            Notation::Yaml => plain_yaml(text),
+            Notation::Query => plain(text),
         }
     }
 }
 
-fn plain(text: &str) -> Option<Value> {
+fn plain_yaml(text: &str) -> Option<Value> {
     match text.to_ascii_lowercase().as_str() {
         "y" | "yes" | "on" => Some(true.into()),
         "n" | "no" | "off" => Some(false.into()),
-        text => serde_json::from_str(text)
-            .ok()
-            .filter(|value: &Value| value.is_boolean() || value.is_number()),
+        text => plain(text),
     }
+}
+
+fn plain(text: &str) -> Option<Value> {
+    serde_json::from_str(text)
+        .ok()
+        .filter(|value: &Value| value.is_boolean() || value.is_number())
 }
 
 fn visit_scalar<'de, V: Visitor<'de>>(value: &Value, visitor: V) -> Result<V::Value, Fault> {
@@ -169,14 +188,24 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        // Serde would take the items of a list as the members, in their order.
-        if matches!(self.node.content, Content::List(_)) {
-            return Err(Fault::invalid_type(Unexpected::Seq, &"a map"));
+        match &self.node.content {
+            // Serde would take the items of a list as the members, in their order.
+            Content::List(_) => Err(Fault::invalid_type(Unexpected::Seq, &"a map")),
+            Content::Object { members, .. } => {
+                let is_there = |(name, node): &&(String, Node)| {
+                    !(node.is_left_out() && known.contains(&name.as_str()))
+                };
+                let members = members
+                    .iter()
+                    .filter(is_there)
+                    .map(|(name, node)| (name.as_str(), Self { node, ..self }));
+                visitor.visit_map(MapDeserializer::new(members))
+            }
+            Content::Scalar(..) => self.deserialize_map(visitor),
         }
-        self.deserialize_map(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -187,7 +216,10 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     ) -> Result<V::Value, Fault> {
         match self.text() {
             Some(word) => visitor.visit_enum(StrDeserializer::new(&word)),
-            None => Err(Fault::unknown_variant("", known)),
+            None => Err(Fault::NoWord {
+                found: self.kind(),
+                known,
+            }),
         }
     }
 }

@@ -1,8 +1,17 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::api::{ApplyFile, SubscriptionSettings, TopicSettings, compile_topic};
 use crate::model::{Secret, TopicKeys, TopicName};
+
+fn mistakes<T: DeserializeOwned>(
+    written: &Value,
+    notation: Notation,
+    check: impl Fn(&T) -> Result<(), SettingsError>,
+) -> Vec<Mistake> {
+    let read = read_written(written.into(), notation, check);
+    read.err().unwrap_or_default()
+}
 
 /// Every mistake of a topic, as its member and its text.
 fn of_topic(topic: &Value) -> Vec<(String, String)> {

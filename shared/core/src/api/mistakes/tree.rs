@@ -1,11 +1,14 @@
 //! The settings that a user wrote, as a tree in which mistakes are repaired. Each node knows where
 //! it was written.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::fault::{Fault, shortened};
 use super::written::Written;
+use crate::model::MISTAKES_MAX;
 
 /// A value of the tree.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(super) struct Node {
     /// Whether a word in it was taken out, so that it is unknown which rules hold for its other
     /// members.
     has_lost_word: bool,
+    /// Whether it is nothing, and its object must have it: then it is read as it is.
+    is_required: bool,
     /// The value, or the values below it.
     pub(super) content: Content,
 }
@@ -80,6 +85,7 @@ impl Node {
             step,
             is_repaired: false,
             has_lost_word: false,
+            is_required: false,
             content,
         }
     }
@@ -91,6 +97,72 @@ impl Node {
             Content::Object { members, .. } => members.iter().map(|(_, node)| node.size()).sum(),
             Content::Scalar(..) => 0,
         }
+    }
+
+    /// Takes out each member whose name its object has already, and returns the steps to them: of
+    /// the first [`MISTAKES_MAX`], each name once.
+    pub(super) fn take_out_repeated(&mut self) -> Vec<Vec<String>> {
+        let mut found = Vec::new();
+        self.take_out_repeated_below(&mut found);
+        for steps in &mut found {
+            steps.reverse();
+        }
+        found
+    }
+
+    /// The same, with the last step of each first.
+    fn take_out_repeated_below(&mut self, found: &mut Vec<Vec<String>>) {
+        match &mut self.content {
+            Content::Scalar(..) => {}
+            Content::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    item.take_out_repeated_at(|| index.to_string(), found);
+                }
+            }
+            Content::Object { members, .. } => {
+                let repeated = take_out_repeated_names(members);
+                let room = MISTAKES_MAX.saturating_sub(found.len());
+                found.extend(repeated.into_iter().take(room).map(|name| vec![name]));
+                for (name, member) in members {
+                    member.take_out_repeated_at(|| name.clone(), found);
+                }
+            }
+        }
+    }
+
+    fn take_out_repeated_at(&mut self, step: impl Fn() -> String, found: &mut Vec<Vec<String>>) {
+        let before = found.len();
+        self.take_out_repeated_below(found);
+        for steps in &mut found[before..] {
+            steps.push(step());
+        }
+    }
+
+    /// Whether a fault says that a member is missing which is there and nothing. It counts as
+    /// required from then on.
+    pub(super) fn requires_nothing(&mut self, steps: &[String], fault: &Fault) -> bool {
+        let Fault::Missing(name) = fault else {
+            return false;
+        };
+        let Some(object) = self.descendant_mut(steps) else {
+            return false;
+        };
+        match object.child_mut(name) {
+            Some(member) if member.is_nothing() && !member.is_required => {
+                member.is_required = true;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether it counts as left out where its object need not have it.
+    pub(super) fn is_left_out(&self) -> bool {
+        self.is_nothing() && !self.is_required
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(self.content, Content::Scalar(Value::Null, _))
     }
 
     /// The path of the member at `steps`, as it was written.
@@ -164,6 +236,13 @@ impl Node {
                 .find(|(name, _)| name == step)
                 .map(|(_, node)| node),
             Content::Scalar(..) => None,
+        }
+    }
+
+    fn descendant_mut(&mut self, steps: &[String]) -> Option<&mut Self> {
+        match steps.split_first() {
+            Some((step, rest)) => self.child_mut(step)?.descendant_mut(rest),
+            None => Some(self),
         }
     }
 
@@ -251,6 +330,25 @@ impl Node {
     }
 }
 
+/// Takes out each member whose name was there before, and returns the names.
+fn take_out_repeated_names(members: &mut Vec<(String, Node)>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut repeated = BTreeSet::new();
+    let mut is_first: Vec<bool> = Vec::with_capacity(members.len());
+    for (name, _) in members.iter() {
+        is_first.push(names.insert(name.as_str()));
+    }
+    let mut is_first = is_first.into_iter();
+    members.retain(|(name, _)| {
+        let is_kept = is_first.next().unwrap_or(true);
+        if !is_kept {
+            repeated.insert(name.clone());
+        }
+        is_kept
+    });
+    repeated
+}
+
 fn join(path: String, name: &str) -> String {
     let name = shortened(name);
     if path.is_empty() {
@@ -267,6 +365,16 @@ pub(super) fn steps_of_member(member: &str) -> Vec<String> {
         .filter(|step| !step.is_empty())
         .map(str::to_owned)
         .collect()
+}
+
+/// A path as messages show it: `subscriptions.a.schedule[2]`.
+pub(super) fn path_text(path: &Path) -> String {
+    path.iter()
+        .fold(String::new(), |text, segment| match segment {
+            Segment::Seq { index } => Step::Index(*index).after(text),
+            Segment::Map { key } => join(text, key),
+            Segment::Enum { .. } | Segment::Unknown => text,
+        })
 }
 
 /// The steps of a path.

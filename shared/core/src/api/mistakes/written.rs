@@ -1,6 +1,10 @@
 //! A value as a user wrote it, before it is read as settings.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Number, Value};
 
 /// A value as it was written.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +19,7 @@ pub enum Written {
     },
     /// The items in their order.
     List(Vec<Self>),
-    /// The members in their order.
+    /// The members in their order. A name may be there twice.
     Object(Vec<(String, Self)>),
 }
 
@@ -34,5 +38,72 @@ impl From<&Value> for Written {
                 text: None,
             },
         }
+    }
+}
+
+impl Written {
+    /// A text of a notation in which every value is one, such as that of a query.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::scalar(Value::String(text.into()))
+    }
+
+    fn scalar(value: Value) -> Self {
+        Self::Scalar { value, text: None }
+    }
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WrittenVisitor)
+    }
+}
+
+struct WrittenVisitor;
+
+macro_rules! scalars {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E>(self, value: $type) -> Result<Written, E> {
+            Ok(Written::scalar(value.into()))
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for WrittenVisitor {
+    type Value = Written;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_str: &str, visit_string: String);
+
+    fn visit_f64<E>(self, value: f64) -> Result<Written, E> {
+        Ok(Written::scalar(
+            Number::from_f64(value).map_or(Value::Null, Value::Number),
+        ))
+    }
+
+    fn visit_unit<E>(self) -> Result<Written, E> {
+        Ok(Written::scalar(Value::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Written, E> {
+        Ok(Written::scalar(Value::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Written, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = sequence.next_element()? {
+            items.push(item);
+        }
+        Ok(Written::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Written::Object(members))
     }
 }

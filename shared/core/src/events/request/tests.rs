@@ -1,6 +1,7 @@
 //! Every form of a publish request, every malformed one, and the samples of the repository.
 
 mod bad_input;
+mod documents;
 mod properties;
 mod samples;
 
@@ -267,6 +268,7 @@ fn the_fault_is_named_by_index_and_member() {
                 EventError {
                     member: Some(member),
                     expected: Expected::UriReference,
+                    found: None,
                 },
         }) => {
             assert_eq!(member, "source");

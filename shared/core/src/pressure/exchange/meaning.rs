@@ -29,9 +29,6 @@ pub enum KeyError {
         "unknown key {0}; docs/src/reference/pressure-settings.md lists the keys of back pressure"
     )]
     Unknown(String),
-    /// A key that stands there twice: it is unclear which of them is meant.
-    #[error("{0} is set twice")]
-    Twice(String),
     /// A key that switches on what the profile `off` switches off.
     #[error(
         "{} is true, but the pressure profile is off; expected one of the two alone",

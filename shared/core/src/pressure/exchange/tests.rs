@@ -273,12 +273,6 @@ fn an_error_names_the_key_and_what_was_expected() {
         );
         assert_eq!(error.to_string(), expected);
     }
-    let batch_size = "BatchPointBatchSize";
-    check(
-        r#"{"BatchPointBatchSize": 1, "BatchPointBatchSize": 1}"#,
-        batch_size,
-        "is set twice",
-    );
     let high = "SubmissionQueueHighThreshold";
     check(
         r#"{"SubmissionQueueHighThreshold": "many"}"#,

@@ -33,6 +33,11 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// Whether it is as if its key were left out.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing(_))
+    }
+
     pub(super) fn flag(&self) -> Option<bool> {
         if let Self::Flag(flag) = self {
             Some(*flag)

@@ -1,0 +1,127 @@
+//! One rule for all documents, tried on every member of the files that operators write, as JSON and
+//! as YAML (which JSON is).
+
+use posthaste_core::api::{ApplyFile, JsonFault, LinkSettings, apply_file_schema, read_json};
+use posthaste_core::pressure::ExchangeSettings;
+use posthaste_testkit::documents::{Document, DocumentFault, SpoiledDocument};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::read;
+
+/// The members at fault of a text, with what is said of them.
+type Found = Vec<(String, String)>;
+
+fn of_yaml<T: DeserializeOwned>(text: &str) -> Found {
+    let found = read::<T>(text.as_bytes(), &|_| Ok(()));
+    let found = found.err().unwrap_or_default().into_iter();
+    found.map(|one| (one.member, one.text)).collect()
+}
+
+fn of_json<T: DeserializeOwned>(text: &str) -> Found {
+    match read_json::<T>(text.as_bytes(), |_| Ok(())) {
+        Ok(_) => Vec::new(),
+        Err(JsonFault::Syntax { member, text }) => vec![(member, text)],
+        Err(JsonFault::Mistakes(found)) => found
+            .into_iter()
+            .map(|one| (one.member, one.text))
+            .collect(),
+    }
+}
+
+fn is_named(found: &Found, spoiled: &SpoiledDocument) -> bool {
+    let SpoiledDocument { member, fault, .. } = spoiled;
+    found.iter().any(|(named, said)| {
+        let is_said = match fault {
+            DocumentFault::ListForObject => said.ends_with(", found a list"),
+            DocumentFault::OtherKind => {
+                said.ends_with(", found an object") || said.ends_with(", found a number")
+            }
+            DocumentFault::Twice => said == "is there twice, remove or rename one",
+            DocumentFault::NullForRequired => {
+                said.ends_with(", found nothing") || said.starts_with("missing member ")
+            }
+        };
+        named == member && is_said
+    })
+}
+
+/// Tries each fault, and each optional member as null, and returns the number of tries.
+fn check<T: DeserializeOwned>(document: &Document) -> usize {
+    let whole = [
+        of_json::<T>(&document.text()),
+        of_yaml::<T>(&document.text()),
+    ];
+    let mut tried = 0;
+    for spoiled in document.spoiled() {
+        let found = of_json::<T>(&spoiled.text);
+        assert!(is_named(&found, &spoiled), "JSON: {spoiled:?}: {found:?}");
+        // Where an object must be, nothing is an empty one in YAML.
+        if spoiled.fault != DocumentFault::NullForRequired {
+            let found = of_yaml::<T>(&spoiled.text);
+            assert!(is_named(&found, &spoiled), "YAML: {spoiled:?}: {found:?}");
+        }
+        tried += 1;
+    }
+    for (member, texts) in document.optional() {
+        let [null, left_out] = texts;
+        assert_eq!(
+            of_json::<T>(&null),
+            of_json::<T>(&left_out),
+            "JSON: {member}"
+        );
+        assert_eq!(
+            of_yaml::<T>(&null),
+            of_yaml::<T>(&left_out),
+            "YAML: {member}"
+        );
+        let is_new = |found: Found| found.iter().any(|one| !whole[0].contains(one));
+        assert!(!is_new(of_json::<T>(&null)), "JSON: {member}: null");
+        tried += 1;
+    }
+    tried
+}
+
+#[test]
+fn every_member_of_a_file_of_topics_follows_the_rule() {
+    let schema = apply_file_schema();
+    let tried = check::<ApplyFile>(&Document::of_schema(&schema, &schema));
+    assert!(tried > 250, "{tried}");
+}
+
+#[test]
+fn every_member_of_the_link_settings_follows_the_rule() {
+    let lengths = [
+        "glitchHold",
+        "firstHold",
+        "laterHold",
+        "probeLease",
+        "rampStep",
+        "stateChangeDelay",
+    ];
+    let mut example = json!({
+        "failuresInARow": 10, "failuresOfInvocation": 3, "refusalsInRow": 10, "glitches": 3,
+        "firstHolds": 3, "suppressStateChanges": false, "problemFailures": 2,
+    });
+    for name in lengths {
+        example[name] = "PT1M".into();
+    }
+    let tried = check::<LinkSettings>(&Document::of_example(&example, &[]));
+    assert_eq!(tried, 2 + 3 * 13);
+}
+
+#[test]
+fn key_of_back_pressure_is_there_once_and_may_be_null() {
+    let twice = r#"{"BatchPointBatchSize": 40, "BatchPointBatchSiz\u0065": 40}"#;
+    let expected = [(
+        "BatchPointBatchSize".to_owned(),
+        "is there twice, remove or rename one".to_owned(),
+    )];
+    assert_eq!(of_json::<ExchangeSettings>(twice), expected);
+    assert_eq!(of_yaml::<ExchangeSettings>(twice), expected);
+    let of_list = "expected keys of back pressure and their values, found a list".to_owned();
+    assert_eq!(
+        of_json::<ExchangeSettings>("[]"),
+        [(String::new(), of_list)]
+    );
+}

@@ -1,0 +1,14 @@
+//! A mistake, with its place.
+
+use crate::place::Place;
+
+/// A mistake in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextMistake {
+    /// The place in the text, if the mistake has one.
+    pub place: Option<Place>,
+    /// The member at fault; empty for the whole text.
+    pub member: String,
+    /// The fault and the remedy.
+    pub text: String,
+}
