@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::pasted::PastedError;
 
 use crate::page::Page;
 use crate::session::SessionKey;
@@ -16,6 +17,8 @@ pub(crate) enum Mistake {
     TooMany,
     /// The page was open for longer than its form is valid, or the form came from elsewhere.
     TooLate,
+    /// The key has a character that no key has.
+    NoKey(PastedError),
     /// The browser did not send the cookie of the page back.
     NoCookie,
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
-use posthaste_core::model::url_text::parse_written;
+use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::pressure::TARPIT_LIMIT;
 use serde::de::DeserializeOwned;
 use ureq::http::{self, HeaderMap, Method, Request, Response, header};
@@ -70,6 +70,9 @@ pub enum ClientError {
     Address {
         /// The text that was given.
         url: String,
+        /// The reason, if it is in its characters.
+        #[source]
+        source: Option<UrlTextError>,
     },
     /// There was no answer.
     #[error("failed to reach {url}")]
@@ -158,15 +161,16 @@ impl<'a> Call<'a> {
 impl Client {
     /// A client of the server at `url`. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Self, ClientError> {
-        let refuse = || ClientError::Address {
+        let refuse = |source| ClientError::Address {
             url: url.to_owned(),
+            source,
         };
-        let base = parse_written(url).map_err(|_| refuse())?;
+        let base = parse_written(url).map_err(|error| refuse(Some(error)))?;
         if !matches!(base.scheme(), "http" | "https")
             || base.query().is_some()
             || base.fragment().is_some()
         {
-            return Err(refuse());
+            return Err(refuse(None));
         }
         Ok(Self {
             agent: agent(&base),

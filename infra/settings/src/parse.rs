@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use posthaste_core::api::read_json;
 use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::time::parse_duration;
+use posthaste_core::model::pasted::{read_key, trimmed};
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::model::{
     DEAD_LETTER_RETENTION_MAX, DEAD_LETTER_RETENTION_MIN, DeliveryLogMode, KeyDigest,
@@ -129,7 +130,7 @@ pub(crate) fn queue_url(text: &str) -> Result<String, Refusal> {
         .path_segments()
         .and_then(|mut path| path.next_back())
         .is_some_and(|it| !it.is_empty());
-    expected(has_name.then(|| text.to_owned()))
+    expected(has_name.then(|| trimmed(text).to_owned()))
 }
 
 pub(crate) fn web_url(text: &str) -> Result<Url, Refusal> {
@@ -151,7 +152,7 @@ pub(crate) fn public_url(text: &str) -> Result<Url, Refusal> {
 }
 
 pub(crate) fn key_digest(text: &str) -> Result<KeyDigest, Refusal> {
-    expected(KeyDigest::parse(text))
+    expected(KeyDigest::parse(read_key(text)?))
 }
 
 pub(crate) fn namespace(text: &str) -> Result<String, Refusal> {
@@ -261,11 +262,15 @@ mod tests {
         for text in [
             "https:a.example",
             "https://a.example\\",
-            " https://a.example/",
         ] {
             assert_eq!(web_url(text).unwrap_err().to_string(), said, "{text}");
             assert_eq!(public_url(text).unwrap_err().to_string(), said, "{text}");
         }
+        let pasted = "\u{feff}https://a.example/\r\n";
+        assert_eq!(web_url(pasted).unwrap().as_str(), "https://a.example/");
+        assert_eq!(public_url(pasted).unwrap().as_str(), "https://a.example/");
+        let queue = "https://sqs.example/1/q";
+        assert_eq!(queue_url(&format!("{queue}\n")).unwrap(), queue);
         let spelled = "https://A.example";
         assert_eq!(web_url(spelled).unwrap().as_str(), "https://a.example/");
         assert_eq!(public_url(spelled).unwrap().as_str(), "https://a.example/");

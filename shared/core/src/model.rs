@@ -18,6 +18,7 @@ mod name;
 mod object_key;
 pub mod origin;
 mod ownership;
+pub mod pasted;
 mod path_steps;
 mod payload;
 mod publish_url;

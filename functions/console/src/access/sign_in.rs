@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
+use posthaste_core::model::pasted::read_key;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::WrongKeyAnswer;
 
@@ -48,7 +49,13 @@ where
     if let Some(mistake) = visit.form_mistake {
         return sign_in::page(&visit, &query, Some(mistake)).into_response();
     }
-    if !access.opens(fields.get("key").trim()) {
+    let key = match read_key(fields.get("key")) {
+        Ok(key) => key,
+        Err(error) => {
+            return sign_in::page(&visit, &query, Some(Mistake::NoKey(error))).into_response();
+        }
+    };
+    if !access.opens(key) {
         metrics::counter!(SIGN_IN_FAILED_COUNT).increment(1);
         tracing::warn!("sign-in to the console with a wrong key");
         let mistake = access.slow_down().await;

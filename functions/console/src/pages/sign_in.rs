@@ -1,5 +1,7 @@
 //! The sign-in page.
 
+use std::borrow::Cow;
+
 use axum::http::StatusCode;
 use maud::html;
 use serde::Deserialize;
@@ -54,12 +56,15 @@ pub(crate) fn page(visit: &Visit, query: &SignInQuery, mistake: Option<Mistake>)
 const fn status(mistake: Mistake) -> StatusCode {
     match mistake {
         Mistake::TooMany => StatusCode::TOO_MANY_REQUESTS,
-        Mistake::WrongKey | Mistake::TooLate | Mistake::NoCookie => StatusCode::FORBIDDEN,
+        Mistake::WrongKey | Mistake::NoKey(_) | Mistake::TooLate | Mistake::NoCookie => {
+            StatusCode::FORBIDDEN
+        }
     }
 }
 
-const fn text(mistake: Mistake) -> &'static str {
-    match mistake {
+fn text(mistake: Mistake) -> Cow<'static, str> {
+    let text = match mistake {
+        Mistake::NoKey(error) => return format!("This is not an admin key: {error}.").into(),
         Mistake::WrongKey => "This is not the admin key.",
         Mistake::TooMany => "Too many sign-ins with a wrong key. Try again in a second.",
         Mistake::TooLate => "This page was open for too long. Sign in again.",
@@ -67,7 +72,8 @@ const fn text(mistake: Mistake) -> &'static str {
             "Your browser did not keep the cookie of this page. It keeps it over https, and over http on \
              your own machine: use https, or forward a port to localhost."
         }
-    }
+    };
+    text.into()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::model::Secret;
+use posthaste_core::model::pasted::{PastedError, read_key};
 use serde::de::DeserializeOwned;
 use ureq::http::Method;
 
@@ -30,6 +31,18 @@ pub(super) enum KeyError {
         /// The folder with the key.
         folder: PathBuf,
     },
+    /// The text that was given is no key. It is a secret, so the message does not show it.
+    #[error("the key that was given, by an option or a variable, is none")]
+    Given(#[source] PastedError),
+    /// The file holds no key.
+    #[error("{} holds no key", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        source: PastedError,
+    },
     /// No key was given and none was found.
     #[error("no key was given, and there is none in {}", path.display())]
     None {
@@ -47,8 +60,8 @@ impl Session {
     /// given away.
     pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
         let client = Client::new(&global.url)?;
-        let key = match key.filter(|key| !key.is_empty()) {
-            Some(key) => Secret::new(key),
+        let key = match given_key(key.as_deref())? {
+            Some(key) => key,
             None if global.data_dir.is_none() && !client.is_on_this_machine() => {
                 return Err(KeyError::OfAnother {
                     folder: data_dir(global),
@@ -100,10 +113,20 @@ impl Failure for KeyError {
     }
 
     fn hint(&self) -> Option<String> {
+        if let Self::Given(_) | Self::File { .. } = self {
+            return Some("copy the key again".to_owned());
+        }
         let hint = "start `posthaste serve` first, or give --key or POSTHASTE_KEY, or --data-dir with the \
                     server's folder";
         Some(hint.to_owned())
     }
+}
+
+/// A key that was given, without what is around it where it was pasted. An empty one counts as not
+/// given.
+pub(super) fn given_key(text: Option<&str>) -> Result<Option<Secret>, KeyError> {
+    let key = text.map(read_key).transpose().map_err(KeyError::Given)?;
+    Ok(key.filter(|key| !key.is_empty()).map(Secret::new))
 }
 
 /// The data folder that is named, or the default.
@@ -117,7 +140,10 @@ pub fn data_dir(global: &Global) -> PathBuf {
 fn read_admin_key(data_dir: &Path) -> Result<Secret, KeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
     match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Secret::new(text.trim())),
+        Ok(text) => match read_key(&text) {
+            Ok(key) => Ok(Secret::new(key)),
+            Err(source) => Err(KeyError::File { path, source }),
+        },
         Err(source) => Err(KeyError::None { path, source }),
     }
 }

@@ -20,7 +20,10 @@ pub(crate) struct InputError {
 
 impl Failure for InputError {}
 
-/// Reads a whole file, or standard input for `-`.
+/// The byte order mark of UTF-8, with which some programs begin a file (PowerShell, Excel).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Reads a whole file, or standard input for `-`, without a byte order mark.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, InputError> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
@@ -38,6 +41,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, InputError> {
     let count = read.map_err(failed)?;
     if count as u64 > INPUT_BYTES_MAX {
         return Err(failed(io::Error::from(io::ErrorKind::FileTooLarge)));
+    }
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     Ok(bytes)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use posthaste_core::model::pasted::{PastedError, read_key, trimmed};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, Secret};
 use posthaste_local::{Displaced, private};
 use posthaste_ports::Entropy;
@@ -15,9 +16,6 @@ use crate::commands::ADMIN_KEY_FILE;
 
 /// Random bytes in a new key.
 const KEY_BYTES: usize = 32;
-
-/// The ends of lines that may follow the key in its file.
-const LINE_ENDS: [char; 2] = ['\r', '\n'];
 
 /// Error of a server without an admin key.
 #[derive(Debug, thiserror::Error)]
@@ -35,24 +33,28 @@ pub enum AdminKeyError {
         "{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters",
         path.display()
     )]
-    NotAKey { path: PathBuf },
+    NotAKey {
+        path: PathBuf,
+        #[source]
+        source: Option<PastedError>,
+    },
     /// The key that was given is none. It is a secret, so the message does not show it.
     #[error(
         "the key given by --key or POSTHASTE_KEY cannot be the admin key: expected {ADMIN_KEY_CHARS_MIN} or \
          more visible ASCII characters without a space"
     )]
-    Unusable,
+    Unusable(#[source] Option<PastedError>),
 }
 
 /// The key that was given, if it can be the admin key. An empty one counts as not given: a
 /// service's settings have `POSTHASTE_KEY=` where there is none.
 pub fn given(written: &Secret) -> Result<Option<Secret>, AdminKeyError> {
-    if written.expose().is_empty() {
+    if trimmed(written.expose()).is_empty() {
         return Ok(None);
     }
     parse(written.expose())
         .map(Some)
-        .ok_or(AdminKeyError::Unusable)
+        .map_err(AdminKeyError::Unusable)
 }
 
 /// The key of a server: the one that was given, which is not written down, or the data folder's.
@@ -67,7 +69,7 @@ pub fn open(
     };
     let path = data_dir.join(ADMIN_KEY_FILE);
     if fs::read_to_string(&path)
-        .is_ok_and(|text| text.trim_end_matches(LINE_ENDS) != given.expose())
+        .is_ok_and(|text| trimmed(&text) != given.expose())
     {
         tracing::warn!(
             path = %path.display(),
@@ -92,7 +94,7 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
     match fs::read_to_string(&path) {
         Ok(text) => {
             private::narrow(&path).map_err(failed("take others' rights away from"))?;
-            parse(&text).ok_or(AdminKeyError::NotAKey { path })
+            parse(&text).map_err(|source| AdminKeyError::NotAKey { path, source })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut bytes = [0; KEY_BYTES];
@@ -108,20 +110,20 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
 /// An error if a file does not hold this key.
 pub fn still_holds(path: &Path, key: &Secret) -> Result<(), Displaced> {
     match fs::read_to_string(path) {
-        Ok(text) if parse(&text).is_some_and(|held| held.expose() == key.expose()) => Ok(()),
+        Ok(text) if parse(&text).is_ok_and(|held| held.expose() == key.expose()) => Ok(()),
         Ok(_) => Err(Displaced::Other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Displaced::Missing),
         Err(error) => Err(Displaced::Unknown(error)),
     }
 }
 
-fn parse(text: &str) -> Option<Secret> {
-    let key = text.trim_end_matches(LINE_ENDS);
-    is_key(key).then(|| Secret::new(key))
-}
-
-fn is_key(text: &str) -> bool {
-    text.len() >= ADMIN_KEY_CHARS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic())
+/// A key, or the reason why its characters make none; none if it is too short.
+fn parse(text: &str) -> Result<Secret, Option<PastedError>> {
+    let key = read_key(text).map_err(Some)?;
+    if key.len() < ADMIN_KEY_CHARS_MIN {
+        return Err(None);
+    }
+    Ok(Secret::new(key))
 }
 
 /// Writes the whole file or none of it, so that a crash never leaves half a key behind.
@@ -214,11 +216,17 @@ mod tests {
 
     #[test]
     fn a_given_key_may_end_with_a_line_end_and_an_empty_one_is_none() {
-        for written in ["exactly-16-chars", "exactly-16-chars\r\n"] {
+        for written in [
+            "exactly-16-chars",
+            "exactly-16-chars\r\n",
+            "\u{feff}exactly-16-chars\u{a0}",
+        ] {
             let key = given(&Secret::new(written)).unwrap().unwrap();
             assert_eq!(key.expose(), "exactly-16-chars");
         }
-        assert!(given(&Secret::new("")).unwrap().is_none());
+        for nothing in ["", "\n"] {
+            assert!(given(&Secret::new(nothing)).unwrap().is_none());
+        }
     }
 
     #[test]
@@ -227,7 +235,7 @@ mod tests {
             "only-15-chars..",
             "with a space in it",
             "with-an-ümlaut-in-it",
-            "\n",
+            "with-a-hidden\u{200b}-character",
         ] {
             let error = given(&Secret::new(bad)).unwrap_err().to_string();
             assert!(

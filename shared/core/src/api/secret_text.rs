@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
+use crate::model::pasted::trimmed;
+
 /// The mask that is shown instead of a secret. Written back, it means "the one you have".
 pub const MASKED: &str = "(masked)";
 
@@ -15,10 +17,10 @@ const MASK_START: &str = "(masked:";
 /// The text that is hashed before the secret, so that the digest is of no use elsewhere.
 const MASK_DOMAIN: &[u8] = b"posthaste mask\0";
 
-/// A secret's text, or a mask. `Debug` is redacted; `Serialize` is not, because the record in the
+/// A secret's text, or a mask, without what is around it where it was pasted. `Debug` is redacted; `Serialize` is not, because the record in the
 /// state bucket must hold it: views call `masked` first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(transparent)]
+#[serde(from = "String", into = "String")]
 #[schema(value_type = String, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
 pub struct SecretText(String);
 
@@ -64,8 +66,36 @@ impl SecretText {
     }
 }
 
+impl From<String> for SecretText {
+    fn from(text: String) -> Self {
+        let is_plain = trimmed(&text).len() == text.len();
+        Self(if is_plain { text } else { trimmed(&text).to_owned() })
+    }
+}
+
+impl From<SecretText> for String {
+    fn from(secret: SecretText) -> Self {
+        secret.0
+    }
+}
+
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_around_a_pasted_secret_is_left_out() {
+        let read = |text: &str| serde_json::from_value::<SecretText>(text.into()).unwrap();
+        for around in ["", "\n", "\u{feff}", " \u{a0}\u{200b}"] {
+            let text = format!("{around}whsec_a{around}");
+            assert_eq!(read(&text).expose(), "whsec_a", "{text:?}");
+        }
+        assert!(read("(masked)\n").is_plain_mask());
     }
 }

@@ -4,6 +4,7 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::model::json_pointer::string;
+use crate::model::pasted::{PastedError, read_pasted};
 use crate::model::{
     DELIVERY_HEADER_NAME_BYTES_MAX, DELIVERY_HEADER_VALUE_BYTES_MAX, JsonPointer, JsonPointerError,
 };
@@ -64,6 +65,9 @@ pub enum DeliveryHeaderError {
     /// A name that posthaste or HTTP sets.
     #[error("the header is reserved: posthaste or HTTP itself sets it")]
     Reserved,
+    /// A character in it is not seen.
+    #[error("{0}")]
+    Pasted(PastedError),
     /// Empty, or too long.
     #[error("expected 1 to {DELIVERY_HEADER_VALUE_BYTES_MAX} bytes, found {0}")]
     ValueLength(usize),
@@ -79,6 +83,7 @@ pub enum DeliveryHeaderError {
 impl DeliveryHeader {
     /// A header with a fixed value.
     pub fn fixed(name: &str, value: &str, is_secret: bool) -> Result<Self, DeliveryHeaderError> {
+        let value = read_pasted(value).map_err(DeliveryHeaderError::Pasted)?;
         let mut fixed = fixed_value(value)?;
         fixed.set_sensitive(is_secret);
         Ok(Self {

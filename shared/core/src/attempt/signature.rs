@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 pub use self::ed25519::PublicKey;
 use self::ed25519::SigningKey;
 pub use self::error::SigningSecretError;
+use crate::model::pasted::read_pasted;
 use crate::model::{SIGNING_SECRET_BYTES, Secret, Timestamp};
 use crate::word::display_the_word;
 
@@ -77,8 +78,10 @@ impl SignatureKind {
 }
 
 impl SigningSecret {
-    /// Parses `whsec_` or `whsk_` and base64. It never ends.
+    /// Parses `whsec_` or `whsk_` and base64, without what is around it where it was pasted. It
+    /// never ends.
     pub fn parse(text: &str) -> Result<Self, SigningSecretError> {
+        let text = read_pasted(text).map_err(SigningSecretError::Pasted)?;
         let decode = |encoded: &str| {
             STANDARD
                 .decode(encoded)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::model::limits::URL_BYTES_MAX;
+use crate::model::pasted::read_pasted;
 use crate::model::url_text::{UrlTextError, check_written};
 
 /// Why a text is not an endpoint URL.
@@ -59,6 +60,8 @@ impl EndpointUrl {
     /// Parses an endpoint URL that is being written. One that was stored by an older release may be
     /// longer, or need a repair.
     pub fn parse_written(text: &str) -> Result<Self, EndpointUrlError> {
+        let text = read_pasted(text)
+            .map_err(|error| EndpointUrlError::Text(UrlTextError::Pasted(error)))?;
         if text.len() > URL_BYTES_MAX {
             return Err(EndpointUrlError::TooLong(text.len()));
         }

@@ -11,6 +11,7 @@ use ureq::http::Method;
 use crate::cli::{Global, PublishArgs, Tier};
 use crate::client::{Answer, Call, Client, ClientError, PUBLISH_TIMEOUT};
 use crate::commands::Session;
+use crate::commands::session::given_key;
 use crate::error::CommandError;
 use crate::output::word;
 
@@ -33,14 +34,14 @@ impl Target {
     /// environment does not count beside it) it is the server itself. Otherwise the server is
     /// asked for the topic's endpoint, and for the first of its two keys if none was given.
     pub(super) fn find(global: &Global, arguments: &PublishArgs) -> Result<Self, CommandError> {
-        let given = |key: &Option<String>| key.clone().filter(|key| !key.is_empty());
-        let (key, admin_key) = (
-            given(&arguments.key).map(Secret::new),
-            given(&arguments.admin_key),
-        );
+        let key = given_key(arguments.key.as_deref())?;
+        let admin_key = given_key(arguments.admin_key.as_deref())?;
         let (client, is_endpoint, key) = match (key, admin_key) {
             (Some(key), None) => (Client::new(&global.url)?, false, key),
-            (key, admin_key) => ask(&Session::open(global, admin_key)?, &arguments.topic, key)?,
+            (key, admin_key) => {
+                let admin_key = admin_key.map(|key| key.expose().to_owned());
+                ask(&Session::open(global, admin_key)?, &arguments.topic, key)?
+            }
         };
         let PublishArgs {
             topic,

@@ -1,8 +1,13 @@
 //! Texts that are not signing secrets.
 
+use crate::model::pasted::PastedError;
+
 /// Why a text is not a signing secret.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SigningSecretError {
+    /// A character in it is not seen.
+    #[error("{0}")]
+    Pasted(PastedError),
     /// Neither `whsec_` nor `whsk_` in front.
     #[error("a signing secret starts with whsec_ or whsk_")]
     Prefix,

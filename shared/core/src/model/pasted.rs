@@ -1,0 +1,194 @@
+//! Texts that people paste: URLs, keys and secrets. What a page or an editor put around one is left
+//! out. What nobody sees within one is refused by its name: the text is not what it looks like.
+
+/// Why a pasted text is refused.
+#[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
+pub enum PastedError {
+    /// A character that is not seen.
+    #[error("its character {place} is {} (U+{:04X}), which is not seen; remove it", name(*.character), u32::from(*.character))]
+    Hidden {
+        /// The character.
+        character: char,
+        /// Its place in the text without what is around it, from 1.
+        place: usize,
+    },
+    /// A character that no key has.
+    #[error("its character {place} is no visible ASCII character (U+{:04X})", u32::from(*.character))]
+    NoKey {
+        /// The character.
+        character: char,
+        /// Its place, from 1.
+        place: usize,
+    },
+}
+
+/// The names of characters that are often pasted along, as Unicode has them.
+const NAMES: [(char, &str); 36] = [
+    ('\0', "NULL"),
+    ('\t', "TAB"),
+    ('\n', "LINE FEED"),
+    ('\r', "CARRIAGE RETURN"),
+    ('\u{8}', "BACKSPACE"),
+    ('\u{b}', "LINE TABULATION"),
+    ('\u{c}', "FORM FEED"),
+    ('\u{1b}', "ESCAPE"),
+    ('\u{7f}', "DELETE"),
+    ('\u{85}', "NEXT LINE"),
+    ('\u{9b}', "CONTROL SEQUENCE INTRODUCER"),
+    ('\u{a0}', "NO-BREAK SPACE"),
+    ('\u{ad}', "SOFT HYPHEN"),
+    ('\u{34f}', "COMBINING GRAPHEME JOINER"),
+    ('\u{61c}', "ARABIC LETTER MARK"),
+    ('\u{180e}', "MONGOLIAN VOWEL SEPARATOR"),
+    ('\u{2007}', "FIGURE SPACE"),
+    ('\u{200b}', "ZERO WIDTH SPACE"),
+    ('\u{200c}', "ZERO WIDTH NON-JOINER"),
+    ('\u{200d}', "ZERO WIDTH JOINER"),
+    ('\u{200e}', "LEFT-TO-RIGHT MARK"),
+    ('\u{200f}', "RIGHT-TO-LEFT MARK"),
+    ('\u{2028}', "LINE SEPARATOR"),
+    ('\u{2029}', "PARAGRAPH SEPARATOR"),
+    ('\u{202a}', "LEFT-TO-RIGHT EMBEDDING"),
+    ('\u{202b}', "RIGHT-TO-LEFT EMBEDDING"),
+    ('\u{202c}', "POP DIRECTIONAL FORMATTING"),
+    ('\u{202d}', "LEFT-TO-RIGHT OVERRIDE"),
+    ('\u{202e}', "RIGHT-TO-LEFT OVERRIDE"),
+    ('\u{202f}', "NARROW NO-BREAK SPACE"),
+    ('\u{2060}', "WORD JOINER"),
+    ('\u{2066}', "LEFT-TO-RIGHT ISOLATE"),
+    ('\u{2067}', "RIGHT-TO-LEFT ISOLATE"),
+    ('\u{2068}', "FIRST STRONG ISOLATE"),
+    ('\u{2069}', "POP DIRECTIONAL ISOLATE"),
+    ('\u{feff}', "ZERO WIDTH NO-BREAK SPACE"),
+];
+
+/// The text without white space, line ends, marks and other characters around it that are not seen.
+pub fn trimmed(text: &str) -> &str {
+    text.trim_matches(|character: char| character.is_whitespace() || is_format(character))
+}
+
+/// A pasted text, without what is around it and with nothing in it that is not seen. A space in it
+/// is for its own reader to judge.
+pub fn read_pasted(text: &str) -> Result<&str, PastedError> {
+    let text = trimmed(text);
+    let is_hidden = |character: char| {
+        character.is_control()
+            || is_format(character)
+            || (character.is_whitespace() && character != ' ')
+    };
+    match first(text, is_hidden) {
+        Some((place, character)) => Err(PastedError::Hidden { character, place }),
+        None => Ok(text),
+    }
+}
+
+/// A pasted key: visible ASCII characters.
+pub fn read_key(text: &str) -> Result<&str, PastedError> {
+    let text = read_pasted(text)?;
+    match first(text, |character| !character.is_ascii_graphic()) {
+        Some((place, character)) => Err(PastedError::NoKey { character, place }),
+        None => Ok(text),
+    }
+}
+
+fn first(text: &str, is_it: impl Fn(char) -> bool) -> Option<(usize, char)> {
+    let found = text.chars().enumerate().find(|(_, found)| is_it(*found))?;
+    Some((found.0 + 1, found.1))
+}
+
+/// Whether a character has no look of its own: the general category `Cf`, and what is drawn as
+/// nothing (`Default_Ignorable_Code_Point`).
+/// <https://www.unicode.org/Public/17.0.0/ucd/DerivedCoreProperties.txt>
+fn is_format(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{600}'..='\u{605}'
+            | '\u{61c}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{890}'..='\u{891}'
+            | '\u{8e2}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+fn name(character: char) -> &'static str {
+    match NAMES.iter().find(|(named, _)| *named == character) {
+        Some((_, name)) => name,
+        None if character.is_control() => "a control character",
+        None if character.is_whitespace() => "a space of another kind",
+        None => "a format character",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that pages, mail programs and editors put around a text.
+    const AROUND: [&str; 14] = [
+        " ", "\n", "\r\n", "\t", "\u{a0}", "\u{ad}", "\u{200b}", "\u{200d}", "\u{200e}", "\u{202e}",
+        "\u{2060}", "\u{2066}", "\u{3000}", "\u{feff}",
+    ];
+
+    #[test]
+    fn what_is_around_a_text_is_left_out() {
+        for before in AROUND {
+            for after in AROUND {
+                let text = format!("{before}{after}a b{after}{before}");
+                assert_eq!(read_pasted(&text), Ok("a b"), "{text:?}");
+            }
+        }
+        assert_eq!(read_key("\u{feff}\n "), Ok(""));
+    }
+
+    #[test]
+    fn what_is_hidden_within_a_text_is_refused_by_name() {
+        let check = |hidden: char, name: &str| {
+            let code = u32::from(hidden);
+            let expected =
+                format!("its character 3 is {name} (U+{code:04X}), which is not seen; remove it");
+            for read in [read_pasted, read_key] {
+                let error = read(&format!(" ab{hidden}c\n")).unwrap_err();
+                assert_eq!(error.to_string(), expected);
+            }
+        };
+        for (hidden, name) in NAMES {
+            check(hidden, name);
+        }
+        check('\u{1}', "a control character");
+        check('\u{9f}', "a control character");
+        check('\u{e0041}', "a format character");
+        check('\u{fe0f}', "a format character");
+        check('\u{2003}', "a space of another kind");
+    }
+
+    #[test]
+    fn key_has_visible_ascii_characters() {
+        assert_eq!(read_key("\"-k~!\""), Ok("\"-k~!\""));
+        let check = |text: &str, expected: &str| {
+            assert_eq!(read_key(text).unwrap_err().to_string(), expected);
+        };
+        check("a b", "its character 2 is no visible ASCII character (U+0020)");
+        check("añ", "its character 2 is no visible ASCII character (U+00F1)");
+        assert_eq!(read_pasted("a bñ"), Ok("a bñ"));
+    }
+}
