@@ -30,7 +30,7 @@ pub(crate) async fn list_attempts<P: Ports>(
         return Err(named_twice().into());
     }
     let record = manage.load(&path.topic).await?;
-    let (filter, items) = read_query(&query, &path.topic)?;
+    let (filter, items) = read_query(&query, &path.topic, manage.clock.now())?;
     let filter = RecordFilter {
         subscription: Some(path.name.folded()),
         kind: Some(Kind::Attempt),

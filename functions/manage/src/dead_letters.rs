@@ -8,10 +8,11 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{DeadLetterPage, IsoTimestamp};
+use posthaste_core::api::DeadLetterPage;
 use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::{Timestamp, WrittenTime};
 use posthaste_core::stored::{WrittenIn, layout};
-use posthaste_ports::{ObjectStore, Ports};
+use posthaste_ports::{Clock, ObjectStore, Ports};
 use serde::Deserialize;
 
 pub(crate) use self::owners::Scope;
@@ -34,10 +35,10 @@ pub(crate) struct DeadLetterQuery {
     /// Only those written at this time or later. Of an object that was copied, the hour in its key
     /// counts.
     #[param(value_type = Option<String>, format = DateTime)]
-    from: Option<IsoTimestamp>,
+    from: Option<WrittenTime>,
     /// Only those written before this time.
     #[param(value_type = Option<String>, format = DateTime)]
-    to: Option<IsoTimestamp>,
+    to: Option<WrittenTime>,
     /// Only events that were given up for this reason.
     #[param(inline)]
     reason: Option<DeadLetterReason>,
@@ -73,7 +74,7 @@ pub(crate) async fn list_all_dead_letters<P: Ports>(
     State(manage): Managed<P>,
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
-    let search = query.search(Scope::All)?;
+    let search = query.search(Scope::All, manage.clock.now())?;
     Ok(JsonResponse::new(manage.search_letters(search).await?))
 }
 
@@ -92,7 +93,7 @@ pub(crate) async fn list_dead_letters_of_topic<P: Ports>(
 ) -> Answer<DeadLetterPage> {
     let prefix = layout::dead_letters_of_topic(&path.topic);
     let page = manage
-        .search_letters(query.search(Scope::Topic(prefix.clone()))?)
+        .search_letters(query.search(Scope::Topic(prefix.clone()), manage.clock.now())?)
         .await?;
     if is_empty(&page)
         && manage.has_no_letters(&prefix).await?
@@ -118,7 +119,7 @@ pub(crate) async fn list_dead_letters<P: Ports>(
     Query(query): Query<DeadLetterQuery>,
 ) -> Answer<DeadLetterPage> {
     let prefix = layout::dead_letters_of(&path.topic, &path.name);
-    let search = query.search(Scope::Subscription(prefix.clone()))?;
+    let search = query.search(Scope::Subscription(prefix.clone()), manage.clock.now())?;
     manage.note_dead_letter_read(&path.topic, &path.name).await;
     let page = manage.search_letters(search).await?;
     if is_empty(&page) && manage.has_no_letters(&prefix).await? {
@@ -132,7 +133,7 @@ fn is_empty(page: &DeadLetterPage) -> bool {
 }
 
 impl DeadLetterQuery {
-    fn search(self, scope: Scope) -> Result<Search, ApiError> {
+    fn search(self, scope: Scope, now: Timestamp) -> Result<Search, ApiError> {
         let Self {
             from,
             to,
@@ -146,10 +147,8 @@ impl DeadLetterQuery {
         let after = after
             .map(|after| Place::parse(&after).ok_or_else(bad_cursor))
             .transpose()?;
-        let written = WrittenIn {
-            from: from.map(|from| from.0),
-            to: to.map(|to| to.0),
-        };
+        let (from, to) = WrittenTime::period(from, to, now);
+        let written = WrittenIn { from, to };
         Ok(Search {
             scope,
             written,

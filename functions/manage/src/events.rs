@@ -57,7 +57,7 @@ pub(crate) async fn show_event<P: Ports>(
     let id = query.id.clone().unwrap_or(id);
     let complete_until = manage.log_complete_until();
     let record = manage.load(&topic).await?;
-    let found = manage.log_event(query.look_up(&topic, &id)).await?;
+    let found = manage.log_event(query.look_up(&topic, &id, manage.clock.now())).await?;
     if found.records.is_empty() && found.searched_from.is_none() && record.is_none() {
         return Err(unknown_topic(&topic).into());
     }
@@ -105,7 +105,7 @@ pub(crate) async fn list_events<P: Ports>(
     Query(query): Query<RecordQuery>,
 ) -> Answer<RecordPage> {
     let record = manage.load(&path.topic).await?;
-    let (filter, items) = read_query(&query, &path.topic)?;
+    let (filter, items) = read_query(&query, &path.topic, manage.clock.now())?;
     let is_first = filter.after.is_none();
     let page = manage.log_page(record.as_ref(), filter, items).await?;
     if is_first && record.is_none() && is_empty(&page) {
@@ -123,10 +123,11 @@ pub(crate) async fn list_events<P: Ports>(
 pub(crate) fn read_query(
     query: &RecordQuery,
     topic: &TopicName,
+    now: Timestamp,
 ) -> Result<(RecordFilter, usize), Problem> {
     let Page { items, after } = Page::parse(query.limit, query.cursor.as_deref())?;
     let bad_query = |mistakes| Problem::new(ProblemKind::BadRequest).mistakes(mistakes);
-    let filter = query.filter(topic).map_err(bad_query)?;
+    let filter = query.filter(topic, now).map_err(bad_query)?;
     let after = after
         .map(|after| Cursor::parse(&after).ok_or_else(bad_cursor))
         .transpose()?;

@@ -68,6 +68,7 @@ pub(crate) async fn replay<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
     let (topic, now) = (&record.name, manage.clock.now());
+    let request = request.at(now);
     let selection =
         Selection::new(topic, name, &request, now).map_err(|error| bad_settings(&error))?;
     let created = record.created(name);

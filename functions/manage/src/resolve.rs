@@ -140,7 +140,7 @@ impl<P: Ports> Manage<P> {
             subscription: path.name.clone(),
             receiver,
             end,
-            request,
+            request: request.at(now),
             began_at: now,
             worked_at: now,
             after,

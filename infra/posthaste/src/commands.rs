@@ -8,6 +8,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod events;
 pub(crate) mod links;
 pub(crate) mod man;
+mod period;
 pub(crate) mod pressure;
 pub(crate) mod publish;
 mod records;

@@ -29,6 +29,7 @@ pub mod size;
 pub mod time;
 pub mod topic;
 pub mod url_text;
+mod written_time;
 
 pub use address::AddressPolicy;
 pub use delivery::{
@@ -55,3 +56,4 @@ pub use schema::{ContentMode, Schema};
 pub use secret::{ADMIN_KEY_CHARS_MIN, KeyDigest, Secret};
 pub use time::{TimeError, Timestamp};
 pub use topic::{DeadLetterPolicy, Status, Subscription, Topic, TopicKeys};
+pub use written_time::{WrittenTime, WrittenTimeError};

@@ -3,6 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::WrittenTime;
 
 use super::examples;
 
@@ -37,12 +38,13 @@ pub struct DeadLettersArgs {
     pub topic: String,
     /// The subscription.
     pub subscription: String,
-    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
+    /// Only those written at or after this time, such as 1h (an hour ago), 14:00, yesterday or
+    /// 2026-11-21T10:00:00Z, in UTC.
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub from: Option<WrittenTime>,
     /// Only those written before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub to: Option<WrittenTime>,
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
     #[arg(long, value_parser = reasons())]
     pub reason: Option<String>,
@@ -55,12 +57,13 @@ pub struct DeadLettersListArgs {
     pub topic: Option<String>,
     /// The subscription. All of the topic's if left out.
     pub subscription: Option<String>,
-    /// Only those written at or after this time, such as 2026-11-21T10:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
+    /// Only those written at or after this time, such as 1h (an hour ago), 14:00, yesterday or
+    /// 2026-11-21T10:00:00Z, in UTC.
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub from: Option<WrittenTime>,
     /// Only those written before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub to: Option<WrittenTime>,
     /// Only those with this reason, such as `MaxDeliveryAttemptsExceeded`.
     #[arg(long, value_parser = reasons())]
     pub reason: Option<String>,

@@ -3,6 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use posthaste_core::delivery_log::LogResult;
+use posthaste_core::model::WrittenTime;
 
 use super::dead_letters::{ReplayRunArgs, reasons};
 use super::examples;
@@ -33,13 +34,14 @@ pub struct EventsShowArgs {
     pub topic: String,
     /// The event's id. Put `--` before one that begins with a hyphen.
     pub id: String,
-    /// Only records of this time or later, such as 2026-11-21T10:00:00Z. It makes the answer
+    /// Only records of this time or later, such as 1h (an hour ago), 14:00, yesterday or
+    /// 2026-11-21T10:00:00Z, in UTC. It makes the answer
     /// faster.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub from: Option<WrittenTime>,
     /// Only records before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub to: Option<WrittenTime>,
     /// Show the event itself too, where the log has it.
     #[arg(long)]
     pub payload: bool,
@@ -80,12 +82,13 @@ pub struct EventsReplayArgs {
     pub topic: String,
     /// The subscription.
     pub subscription: String,
-    /// Only events whose delivery ended at or after this time, such as 2026-11-21T10:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
+    /// Only events whose delivery ended at or after this time, such as 1h (an hour ago), 14:00, yesterday or
+    /// 2026-11-21T10:00:00Z, in UTC.
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub from: Option<WrittenTime>,
     /// Only events whose delivery ended before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub to: Option<WrittenTime>,
     /// Only events whose delivery ended like this.
     #[arg(long, value_name = "RESULT", value_parser = ["delivered", "failed", "dead-lettered", "dropped"])]
     pub result: Option<String>,
@@ -147,12 +150,13 @@ pub struct RecordsArgs {
     /// Only the request with this `webhook-id`.
     #[arg(long, value_name = "ID")]
     pub webhook_id: Option<String>,
-    /// Only records of this time or later, such as 2026-11-21T10:00:00Z.
-    #[arg(long, value_name = "TIME")]
-    pub from: Option<String>,
+    /// Only records of this time or later, such as 1h (an hour ago), 14:00, yesterday or
+    /// 2026-11-21T10:00:00Z, in UTC.
+    #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub from: Option<WrittenTime>,
     /// Only records before this time.
-    #[arg(long, value_name = "TIME")]
-    pub to: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = WrittenTime::parse)]
+    pub to: Option<WrittenTime>,
     /// The most records to list [default: 100, with --follow 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: Option<u32>,

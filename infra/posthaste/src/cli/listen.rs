@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use http::StatusCode;
+use posthaste_core::model::time::parse_duration;
 
 /// `listen`.
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub struct ListenArgs {
     #[arg(long, value_name = "STATUS", default_value = "200", value_parser = status)]
     pub answer: StatusCode,
     /// The time before each answer, such as 2s or 500ms.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = delay)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub delay: Duration,
 }
 
@@ -37,27 +38,10 @@ fn status(text: &str) -> Result<StatusCode, String> {
     status.ok_or_else(|| "expected a status from 200 to 599".to_owned())
 }
 
-/// Parses a duration as people write it (`1m 30s`), or as ISO 8601 does (`PT1M30S`).
-fn delay(text: &str) -> Result<Duration, String> {
-    let length: jiff::SignedDuration = text
-        .parse()
-        .map_err(|error: jiff::Error| error.to_string())?;
-    length
-        .try_into()
-        .map_err(|_| "must not be negative".to_owned())
-}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_delay_is_written_as_people_do_or_as_iso_8601_does() {
-        assert_eq!(delay("2s"), Ok(Duration::from_secs(2)));
-        assert_eq!(delay("1m 500ms"), Ok(Duration::from_millis(60_500)));
-        assert_eq!(delay("PT2S"), Ok(Duration::from_secs(2)));
-        assert!(delay("2").is_err() && delay("-2s").is_err());
-    }
 
     #[test]
     fn an_answer_is_a_final_status() {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use posthaste_core::model::pasted::trimmed;
+use posthaste_core::model::CUSTOM_EVENTS_PER_REQUEST_MAX;
 use posthaste_core::model::time::parse_duration;
-use posthaste_core::model::{CUSTOM_EVENTS_PER_REQUEST_MAX, TimeError};
 use posthaste_core::stored::IdempotencyKey;
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ pub struct PublishArgs {
     pub tier: Option<Tier>,
     /// How long the events live from when they are accepted, such as PT10M [default: what the
     /// topic and its subscriptions say].
-    #[arg(long, value_name = "DURATION", value_parser = length)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time_to_live: Option<Duration>,
     /// Options of a file that is published at a pace.
     #[command(flatten)]
@@ -102,7 +102,7 @@ pub struct PaceArgs {
     /// Give up if the server acknowledged nothing for so long. If it never answered, 30 s are
     /// enough. The exit code is then 6 for back pressure, and 7 for a server that did not
     /// answer.
-    #[arg(long, value_name = "DURATION", default_value = "PT15M", requires = "rate", value_parser = length)]
+    #[arg(long, value_name = "DURATION", default_value = "PT15M", requires = "rate", value_parser = parse_duration)]
     pub give_up_after: Duration,
 }
 
@@ -147,8 +147,4 @@ fn rate(text: &str) -> Result<Rate, ArgumentError> {
 fn run_name(text: &str) -> Result<String, ArgumentError> {
     let is_name = text.len() <= RUN_BYTES_MAX && IdempotencyKey::parse(text.as_bytes()).is_ok();
     is_name.then(|| text.to_owned()).ok_or(ArgumentError::Run)
-}
-
-fn length(text: &str) -> Result<Duration, TimeError> {
-    parse_duration(text)
 }

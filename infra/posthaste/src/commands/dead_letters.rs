@@ -12,6 +12,7 @@ use crate::cli::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, Selec
 use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::{Reply, indent};
+use crate::commands::period::period;
 
 /// Most dead letters in one page.
 const PAGE_MAX: usize = 1000;
@@ -40,12 +41,13 @@ pub(crate) fn run(session: &Session, command: &DeadLettersCommand) -> Result<Rep
 fn list(session: &Session, arguments: &DeadLettersListArgs) -> Result<DeadLetterPage, ClientError> {
     let wanted = arguments.limit as usize;
     let path = path(arguments);
+    let [from, to] = period(arguments.from, arguments.to);
     let mut all = DeadLetterPage::default();
     loop {
         let call = session
             .call(Method::GET, &path)
-            .query("from", arguments.from.as_ref())
-            .query("to", arguments.to.as_ref())
+            .query("from", from.as_ref())
+            .query("to", to.as_ref())
             .query("reason", arguments.reason.as_ref())
             .query("type", arguments.event_type.as_ref())
             .query(
@@ -123,9 +125,8 @@ fn none(arguments: &DeadLettersListArgs) -> String {
         (Some(topic), None) => format!(" of {topic}"),
         (None, _) => String::new(),
     };
-    let is_whole = [from, to, reason, event_type]
-        .iter()
-        .all(|option| option.is_none());
+    let is_whole = [from, to].iter().all(|time| time.is_none())
+        && [reason, event_type].iter().all(|text| text.is_none());
     let rest = if is_whole {
         ""
     } else {

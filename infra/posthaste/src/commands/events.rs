@@ -13,6 +13,7 @@ use super::session::Session;
 use crate::cli::{EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs};
 use crate::error::CommandError;
 use crate::output::Reply;
+use crate::commands::period::period;
 
 /// Records of a list if neither --limit nor --all is given.
 const LIMIT_DEFAULT: u32 = 100;
@@ -47,12 +48,13 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
         payload,
     } = arguments;
     let (segment, id) = id_in_url(id);
+    let [from, to] = period(*from, *to);
     let path = ["topics", topic, "events", segment];
     let call = session
         .call(Method::GET, &path)
         .query("id", id)
-        .query("from", from.as_ref())
-        .query("to", to.as_ref());
+        .query("from", from)
+        .query("to", to);
     let call = call.query("payload", payload.then_some(true));
     let (view, text): (EventView, String) = session.client.json_and_text(call)?;
     Ok(shown::event(Reply::exact(&text), topic, &view))
@@ -124,6 +126,7 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         delivery,
     } = arguments;
     let (segment, id) = id_in_url(id);
+    let [from, to] = period(*from, *to);
     let path = [
         "topics",
         topic,

@@ -7,6 +7,7 @@ use ureq::http::Method;
 use super::session::Session;
 use crate::cli::RecordsArgs;
 use crate::client::ClientError;
+use crate::commands::period::period;
 
 /// Most records on one page.
 const PAGE_MAX: usize = 1_000;
@@ -62,6 +63,7 @@ impl Question<'_> {
             to,
             ..
         } = self.which;
+        let [from, to] = period(*from, *to);
         let call = session
             .call(Method::GET, self.path)
             .query("subscription", self.subscription)
@@ -69,8 +71,8 @@ impl Question<'_> {
             .query("type", event_type.as_ref())
             .query("status", status.as_ref())
             .query("webhookId", webhook_id.as_ref())
-            .query("from", from.as_ref())
-            .query("to", to.as_ref())
+            .query("from", from)
+            .query("to", to)
             .query(
                 "limit",
                 Some(wanted(self.which).saturating_sub(had).clamp(1, PAGE_MAX)),

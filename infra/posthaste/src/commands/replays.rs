@@ -14,6 +14,7 @@ use crate::cli::{
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
+use crate::commands::period::period;
 
 const HEADER: [&str; 7] = [
     "replay",
@@ -90,6 +91,7 @@ pub(super) fn begin_from_log(
         run,
         ..
     } = arguments;
+    let [from, to] = period(*from, *to);
     let body = json!({
         "source": "log", "from": from, "to": to, "result": result, "reason": reason, "status": status,
         "types": types, "includeFormer": include_former, "dryRun": dry_run,
@@ -179,6 +181,7 @@ pub(super) fn selection(arguments: &SelectedArgs) -> Value {
     let DeadLettersArgs {
         from, to, reason, ..
     } = which;
+    let [from, to] = period(*from, *to);
     without_nulls(json!({
         "from": from, "to": to, "reason": reason, "types": types, "keys": objects,
         "includeFormer": include_former, "dryRun": dry_run,

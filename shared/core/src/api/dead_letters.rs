@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::{IsoTimestamp, ReplayFailure, ReplayRequest};
 use crate::attempt::DeadLetterReason;
+use crate::model::{Timestamp, WrittenTime};
 
 /// A dead letter in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -70,10 +71,12 @@ pub struct DeadLetterPage {
 pub struct ResolveRequest {
     /// Only objects written at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<IsoTimestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub from: Option<WrittenTime>,
     /// Only objects written before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<IsoTimestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub to: Option<WrittenTime>,
     /// Only events that were given up for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
@@ -99,6 +102,17 @@ pub struct ResolveRequest {
 }
 
 impl ResolveRequest {
+    /// The request with the times that its own are `now`. It means the same whenever it is read
+    /// again.
+    pub fn at(self, now: Timestamp) -> Self {
+        let (from, to) = WrittenTime::period(self.from, self.to, now);
+        Self {
+            from: from.map(WrittenTime::At),
+            to: to.map(WrittenTime::At),
+            ..self
+        }
+    }
+
     /// The replay that would send the same dead letters.
     pub fn selection(self, include_resolved: bool) -> ReplayRequest {
         let Self {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
+use crate::model::{Timestamp, WrittenTime};
 use crate::attempt::DeadLetterReason;
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::{SubscriptionName, Timestamp, TopicName};
@@ -66,10 +67,12 @@ pub struct ReplayRequest {
     /// Only objects written at this time or later. With the source `log`: only events whose
     /// delivery ended at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<IsoTimestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub from: Option<WrittenTime>,
     /// Only objects written before this time, or events whose delivery ended before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<IsoTimestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub to: Option<WrittenTime>,
     /// Only events that were given up for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
@@ -97,6 +100,19 @@ pub struct ReplayRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000)]
     pub rate_per_second: Option<u32>,
+}
+
+impl ReplayRequest {
+    /// The request with the times that its own are `now`. It means the same whenever it is read
+    /// again.
+    pub fn at(self, now: Timestamp) -> Self {
+        let (from, to) = WrittenTime::period(self.from, self.to, now);
+        Self {
+            from: from.map(WrittenTime::At),
+            to: to.map(WrittenTime::At),
+            ..self
+        }
+    }
 }
 
 /// The state of a replay.

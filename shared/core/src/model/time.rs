@@ -18,8 +18,8 @@ pub enum TimeError {
     /// Not an RFC 3339 date-time.
     #[error("expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z")]
     NotATimestamp,
-    /// Not an ISO 8601 duration of fixed length.
-    #[error("expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D")]
+    /// Not a duration of fixed length.
+    #[error("expected a duration such as 10s, 5m, 1h30m or 1d, or in ISO 8601 such as PT10S")]
     NotADuration,
 }
 
@@ -105,15 +105,47 @@ pub fn millis(length: Duration) -> f64 {
     (length.as_secs_f64() * 100_000.0).round() / 100.0
 }
 
-/// Parses an ISO 8601 duration; a day is 24 hours. Weeks, months and years are refused, because
-/// their length depends on the calendar or on habit. A negative duration is refused.
+/// The units of a duration as people write it, the largest first, with their lengths.
+const UNITS: [(&str, Duration); 5] = [
+    ("d", Duration::from_hours(24)),
+    ("h", Duration::from_hours(1)),
+    ("m", Duration::from_mins(1)),
+    ("s", Duration::from_secs(1)),
+    ("ms", Duration::from_millis(1)),
+];
+
+/// Parses a duration as people write it (`10s`, `1h30m`, `1d`), or as ISO 8601 does; a day is 24
+/// hours. Weeks, months and years are refused, because their length depends on the calendar or on
+/// habit. A negative duration is refused. Every setting, option and header takes the same.
 pub fn parse_duration(text: &str) -> Result<Duration, TimeError> {
+    if text.starts_with('P') {
+        parse_iso_duration(text)
+    } else {
+        parse_plain_duration(text).ok_or(TimeError::NotADuration)
+    }
+}
+
+/// Parses whole numbers with a unit each, the largest first and each once; spaces may be between
+/// them.
+fn parse_plain_duration(text: &str) -> Option<Duration> {
+    let mut units = UNITS.iter();
+    let mut length = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|it: char| !it.is_ascii_digit())?;
+        let (number, after) = rest.split_at(digits);
+        let end = after.find(|it: char| !it.is_ascii_lowercase());
+        let (unit, after) = after.split_at(end.unwrap_or(after.len()));
+        let (_, of_unit) = units.find(|(name, _)| *name == unit)?;
+        length = length.checked_add(of_unit.checked_mul(number.parse().ok()?)?)?;
+        rest = after.trim_start_matches(' ');
+    }
+    (!text.is_empty() && !text.ends_with(' ')).then_some(length)
+}
+
+fn parse_iso_duration(text: &str) -> Result<Duration, TimeError> {
     let span: jiff::Span = text.parse().map_err(|_| TimeError::NotADuration)?;
-    if !text.starts_with('P')
-        || span.get_weeks() != 0
-        || span.get_months() != 0
-        || span.get_years() != 0
-    {
+    if span.get_weeks() != 0 || span.get_months() != 0 || span.get_years() != 0 {
         return Err(TimeError::NotADuration);
     }
     let length = span
@@ -169,10 +201,28 @@ mod tests {
     #[test]
     fn durations_of_unclear_length_are_refused() {
         for text in [
-            "", "10", "P1M", "P1Y", "P1W", "-PT1S", "PT-1S", "1h", "PT", "P",
+            "", " ", "10", "P1M", "P1Y", "P1W", "-PT1S", "PT-1S", "PT", "P", "1w", "1y", "1mo", "-1s", "1.5h",
+            "10 s", " 10s", "10s ", "10S", "1M", "s", "1m1h", "1s1s", "1h 30", "1h,30m", "99999999999d", "٣s",
         ] {
             assert_eq!(parse_duration(text), Err(TimeError::NotADuration), "{text}");
         }
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        let check = |text: &str, iso: &str| {
+            let length = parse_duration(text).map(format_duration);
+            assert_eq!(length.as_deref(), Ok(iso), "{text}");
+        };
+        check("10s", "PT10S");
+        check("5m", "PT5M");
+        check("2h30m", "PT2H30M");
+        check("1d", "P1D");
+        check("90s", "PT1M30S");
+        check("500ms", "PT0.5S");
+        check("1m 500ms", "PT1M0.5S");
+        check("1d2h3m4s5ms", "P1DT2H3M4.005S");
+        check("0s", "PT0S");
     }
 
     #[test]
@@ -200,6 +250,11 @@ mod tests {
         fn every_duration_survives_writing_and_reading(ms in 0_u64..10_000_000_000) {
             let length = Duration::from_millis(ms);
             prop_assert_eq!(parse_duration(&format_duration(length)), Ok(length));
+        }
+
+        #[test]
+        fn no_text_of_a_duration_panics(text in "[0-9dhmsP T.-]{0,24}") {
+            let _ = parse_duration(&text);
         }
 
         #[test]

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use posthaste_core::api::DeadLetterPage;
 use posthaste_core::attempt::DeadLetterReason;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Timestamp, WrittenTime};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -80,15 +80,18 @@ impl DeadLetterSearch {
         }
     }
 
-    /// The same without those that are written from now on.
+    /// The same without those that are written from now on. Times that are relative to now become
+    /// points in time: the action takes what the dry run counted.
     pub(super) fn until(self, now: Timestamp) -> Self {
-        let parsed = |time: &Option<String>| time.as_deref().map(Timestamp::parse);
-        let ends_before = parsed(&self.to).is_some_and(|to| to.is_ok_and(|to| to <= now));
-        let begins_after =
-            parsed(&self.from).is_some_and(|from| from.is_ok_and(|from| from >= now));
-        let is_mistaken = parsed(&self.to).is_some_and(|to| to.is_err());
-        let is_open = !ends_before && !begins_after && !is_mistaken;
+        let parsed = |time: &Option<String>| time.as_deref().map(WrittenTime::parse).transpose();
+        let (Ok(from), Ok(to)) = (parsed(&self.from), parsed(&self.to)) else {
+            return self;
+        };
+        let (from, to) = WrittenTime::period(from, to, now);
+        let is_open = to.is_none_or(|to| to > now) && from.is_none_or(|from| from < now);
         Self {
+            from: from.map(|from| from.to_string()),
+            to: to.map(|to| to.to_string()),
             until: is_open.then(|| now.to_string()),
             ..self
         }

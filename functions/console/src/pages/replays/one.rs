@@ -3,6 +3,7 @@
 use axum::response::Redirect;
 use maud::{Markup, html};
 use posthaste_core::api::{ReplayOutcomes, ReplayRequest, ReplaySource, ReplayState, ReplayView};
+use posthaste_core::model::WrittenTime;
 
 use super::shown::{rate, state, target};
 use crate::address::Address;
@@ -149,12 +150,19 @@ fn request(request: &ReplayRequest) -> Markup {
             @if let Some(reason) = request.reason { dt { "Reason" } dd { (reason.as_str()) } }
             @if !request.types.is_empty() { dt { "Types" } dd { (types(&request.types)) } }
             @if let Some(status) = &request.status { dt { "Status" } dd { (foreign(status)) } }
-            @if let Some(from) = request.from { dt { "Written from" } dd { (time(from.0)) } }
-            @if let Some(to) = request.to { dt { "Written before" } dd { (time(to.0)) } }
+            @if let Some(from) = request.from { dt { "Written from" } dd { (written_time(from)) } }
+            @if let Some(to) = request.to { dt { "Written before" } dd { (written_time(to)) } }
             @if !request.keys.is_empty() { dt { "Objects" } dd { (request.keys.len()) " chosen by key" } }
             @if request.include_resolved { dt { "Resolved" } dd { "included" } }
             @if request.include_former { dt { "Of earlier subscriptions" } dd { "included" } }
         }
+    }
+}
+
+fn written_time(written: WrittenTime) -> Markup {
+    match written {
+        WrittenTime::At(at) => time(at),
+        relative => html! { (relative.to_string()) },
     }
 }
 

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::api::{IsoTimestamp, Mistake};
+use crate::api::Mistake;
 use crate::delivery_log::{LogResult, LookUp, RecordFilter, StatusRange, log_text};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
 
 /// The query of one event.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
@@ -16,10 +16,10 @@ use crate::model::{SubscriptionName, Timestamp, TopicName};
 pub struct EventQuery {
     /// Only records of this time or later. It makes the answer faster.
     #[param(value_type = Option<String>, format = DateTime)]
-    pub from: Option<IsoTimestamp>,
+    pub from: Option<WrittenTime>,
     /// Only records before this time.
     #[param(value_type = Option<String>, format = DateTime)]
-    pub to: Option<IsoTimestamp>,
+    pub to: Option<WrittenTime>,
     /// Whether the answer has the event itself, where the log does. `false` when left out.
     pub payload: Option<bool>,
     /// The event's id, in place of that of the path. For one with a segment `.` or `..`, which is
@@ -60,12 +60,13 @@ pub struct RecordQuery {
 
 impl EventQuery {
     /// The look-up of an event of a topic.
-    pub fn look_up(&self, topic: &TopicName, id: &str) -> LookUp {
+    pub fn look_up(&self, topic: &TopicName, id: &str, now: Timestamp) -> LookUp {
+        let (from, to) = WrittenTime::period(self.from, self.to, now);
         LookUp {
             topic: Some(topic.folded()),
             event_id: Some(log_text(id)),
-            from: self.from.map(|from| from.0),
-            to: self.to.map(|to| to.0),
+            from,
+            to,
             ..LookUp::default()
         }
     }
@@ -73,7 +74,11 @@ impl EventQuery {
 
 impl RecordQuery {
     /// The filter of a list of a topic's records, or every mistake in the query.
-    pub fn filter(&self, topic: &TopicName) -> Result<RecordFilter, Vec<Mistake>> {
+    pub fn filter(
+        &self,
+        topic: &TopicName,
+        now: Timestamp,
+    ) -> Result<RecordFilter, Vec<Mistake>> {
         let mut mistakes = Mistakes::default();
         let filter = RecordFilter {
             topic: Some(topic.folded()),
@@ -82,11 +87,13 @@ impl RecordQuery {
             event_type: self.event_type.as_deref().map(log_text),
             status: mistakes.read("status", self.status.as_deref(), status),
             webhook_id: self.webhook_id.clone(),
-            from: mistakes.read("from", self.from.as_deref(), Timestamp::parse),
-            to: mistakes.read("to", self.to.as_deref(), Timestamp::parse),
             without_payload: true,
             ..RecordFilter::default()
         };
+        let from = mistakes.read("from", self.from.as_deref(), WrittenTime::parse);
+        let to = mistakes.read("to", self.to.as_deref(), WrittenTime::parse);
+        let (from, to) = WrittenTime::period(from, to, now);
+        let filter = RecordFilter { from, to, ..filter };
         if filter
             .from
             .is_some_and(|from| filter.to.is_some_and(|to| to <= from))
@@ -155,6 +162,27 @@ mod tests {
         TopicName::parse("Orders").unwrap()
     }
 
+    fn now() -> Timestamp {
+        Timestamp::parse("2026-11-21T15:30:00Z").unwrap()
+    }
+
+    #[test]
+    fn times_of_a_query_may_be_relative_to_now() {
+        let check = |from: &str, to: &str, expected: [&str; 2]| {
+            let query = RecordQuery {
+                from: Some(from.into()),
+                to: Some(to.into()),
+                ..RecordQuery::default()
+            };
+            let filter = query.filter(&orders(), now()).unwrap();
+            let found = [filter.from, filter.to].map(|time| time.unwrap().to_string());
+            assert_eq!(found, expected.map(|time| format!("2026-11-{time}:00.000Z")));
+        };
+        check("1h", "15:00", ["21T14:30", "21T15:00"]);
+        check("yesterday", "today", ["20T00:00", "21T00:00"]);
+        check("2026-11-21T10:00:00 01:00", "10m", ["21T09:00", "21T15:20"]);
+    }
+
     #[test]
     fn a_query_becomes_a_filter() {
         let query = RecordQuery {
@@ -180,7 +208,7 @@ mod tests {
             without_payload: true,
             ..RecordFilter::default()
         };
-        assert_eq!(query.filter(&orders()), Ok(filter));
+        assert_eq!(query.filter(&orders(), now()), Ok(filter));
     }
 
     #[test]
@@ -189,11 +217,11 @@ mod tests {
             subscription: Some("a/b".into()),
             result: Some("Delivered".into()),
             status: Some("many".into()),
-            from: Some("yesterday".into()),
+            from: Some("tomorrow".into()),
             to: Some(String::new()),
             ..RecordQuery::default()
         };
-        let mistakes = query.filter(&orders()).unwrap_err();
+        let mistakes = query.filter(&orders(), now()).unwrap_err();
         let members: Vec<_> = mistakes
             .iter()
             .map(|mistake| mistake.member.as_str())
@@ -211,17 +239,17 @@ mod tests {
             to: at,
             ..RecordQuery::default()
         };
-        let mistakes = query.filter(&orders()).unwrap_err();
+        let mistakes = query.filter(&orders(), now()).unwrap_err();
         assert_eq!((mistakes.len(), mistakes[0].member.as_str()), (1, "to"));
     }
 
     #[test]
     fn an_id_is_looked_for_as_the_log_keeps_it() {
         let query = EventQuery {
-            from: Some(IsoTimestamp(Timestamp::EPOCH)),
+            from: Some(Timestamp::EPOCH.into()),
             ..EventQuery::default()
         };
-        let look_up = query.look_up(&orders(), &"ü".repeat(2_000));
+        let look_up = query.look_up(&orders(), &"ü".repeat(2_000), now());
         assert_eq!(look_up.topic, Some("orders".into()));
         assert_eq!(look_up.event_id.unwrap().chars().count(), 1_024);
         assert_eq!((look_up.from, look_up.to), (Some(Timestamp::EPOCH), None));

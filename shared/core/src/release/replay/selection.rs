@@ -6,7 +6,7 @@ use crate::api::{ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{DeliveryHistory, LogResult, Origin, Record, RecordFilter, StatusRange};
 use crate::model::{
     Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
-    Subscription, SubscriptionName, Timestamp, TopicName, is_object_key,
+    Subscription, SubscriptionName, Timestamp, TopicName, WrittenTime, is_object_key,
 };
 use crate::stored::{ReplayRecord, Restored, WrittenIn, layout};
 
@@ -136,7 +136,7 @@ impl Selection {
         now: Timestamp,
     ) -> Result<Self, ReplayRequestError> {
         let prefix = layout::dead_letters_of(topic, subscription);
-        let (from, to) = (request.from.map(|from| from.0), request.to.map(|to| to.0));
+        let (from, to) = WrittenTime::period(request.from, request.to, now);
         if from.zip(to).is_some_and(|(from, to)| from >= to) {
             return Err(ReplayRequestError::Times);
         }
