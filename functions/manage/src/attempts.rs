@@ -4,7 +4,7 @@ use axum::extract::State;
 use posthaste_core::api::events::{RecordPage, RecordQuery};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{Kind, RecordFilter};
-use posthaste_ports::Ports;
+use posthaste_ports::{Clock, Ports};
 
 use crate::answer::{Answer, JsonResponse, unknown_topic};
 use crate::document::{BadRequests, Problems, UnknownSubscription};

@@ -57,7 +57,9 @@ pub(crate) async fn show_event<P: Ports>(
     let id = query.id.clone().unwrap_or(id);
     let complete_until = manage.log_complete_until();
     let record = manage.load(&topic).await?;
-    let found = manage.log_event(query.look_up(&topic, &id, manage.clock.now())).await?;
+    let found = manage
+        .log_event(query.look_up(&topic, &id, manage.clock.now()))
+        .await?;
     if found.records.is_empty() && found.searched_from.is_none() && record.is_none() {
         return Err(unknown_topic(&topic).into());
     }

@@ -25,7 +25,7 @@ impl Page {
     pub(crate) fn parse(limit: Option<usize>, cursor: Option<&str>) -> Result<Self, Problem> {
         let items = limit.unwrap_or(PAGE_ITEMS_DEFAULT);
         if !(1..=PAGE_ITEMS_MAX).contains(&items) {
-            let detail = format!("{items} is outside 1..={PAGE_ITEMS_MAX}");
+            let detail = format!("expected 1 to {PAGE_ITEMS_MAX}, found {items}");
             return Err(Problem::new(ProblemKind::BadRequest)
                 .member("limit")
                 .detail(detail));

@@ -8,6 +8,7 @@ mod listen;
 mod publish;
 mod serve;
 mod topics;
+mod wrong_line;
 
 use std::env;
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ pub use listen::ListenArgs;
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
 pub use serve::ServeArgs;
 pub use topics::{SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
+pub use wrong_line::{WRONG_LINE, WrongLine, asks_for_json};
 
 const EXIT_CODES: &str = "\
 Exit codes:

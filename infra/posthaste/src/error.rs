@@ -228,7 +228,7 @@ mod tests {
         let report = |file: &str| {
             CommandError::from(check("a.yaml".as_ref(), file.as_bytes()).unwrap_err()).report()
         };
-        let expected = "error: a.yaml:1:86: topics.a.subscriptions.b.endpoint.timeout: PT2M is outside PT1S..=PT1M";
+        let expected = "error: a.yaml:1:86: topics.a.subscriptions.b.endpoint.timeout: expected PT1S to PT1M, found PT2M";
         assert_eq!(report(file), expected);
         let unknown = "topics:\n  a:\n    filters: 1\n";
         let report = report(unknown);

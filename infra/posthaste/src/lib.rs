@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::cli::{AdminKey, Cli, Command};
+use crate::cli::{AdminKey, Cli, Command, WRONG_LINE, WrongLine, asks_for_json};
 use crate::commands::{
     Session, apply, attempts, check, completions, data_dir, dead_letters, events, links, man,
     pressure, publish, replays, subscriptions, topics,
@@ -27,9 +27,19 @@ use crate::output::{Reply, Style};
 
 /// Runs one command line, the program's name included, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::read(arguments) {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let cli = match Cli::read(arguments.iter().cloned()) {
         Ok(cli) => cli,
         Err(error) => {
+            if let Some(wrong) = WrongLine::of(&error) {
+                let text = if asks_for_json(&arguments) {
+                    wrong.json().to_string()
+                } else {
+                    wrong.report()
+                };
+                serve::log::say(&text);
+                return ExitCode::from(WRONG_LINE);
+            }
             // Help and version are "errors" of clap as well. It knows their stream and exit code.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));

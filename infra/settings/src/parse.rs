@@ -8,8 +8,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use posthaste_core::api::read_json;
 use posthaste_core::delivery_log::LogSize;
-use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::pasted::{read_key, trimmed};
+use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::model::{
     DEAD_LETTER_RETENTION_MAX, DEAD_LETTER_RETENTION_MIN, DeliveryLogMode, KeyDigest,
@@ -259,10 +259,7 @@ mod tests {
     #[test]
     fn url_that_needs_a_repair_is_refused() {
         let said = "is not a URL as it is written; if https://a.example/ is meant, write that";
-        for text in [
-            "https:a.example",
-            "https://a.example\\",
-        ] {
+        for text in ["https:a.example", "https://a.example\\"] {
             assert_eq!(web_url(text).unwrap_err().to_string(), said, "{text}");
             assert_eq!(public_url(text).unwrap_err().to_string(), said, "{text}");
         }

@@ -96,7 +96,7 @@ async fn a_rotation_that_cannot_be_made_changes_nothing() {
         .problem(400, "bad-settings");
     assert_eq!(
         (&problem["member"], &problem["detail"]),
-        (&json!("overlap"), &json!("P8D is outside PT0S..=P7D"))
+        (&json!("overlap"), &json!("expected PT0S to P7D, found P8D"))
     );
     rotate(&api, r#"{"kind":"v2"}"#)
         .await

@@ -194,7 +194,7 @@ async fn a_topic_holds_no_more_subscriptions_than_the_limit() {
         (&problem["member"], &problem["detail"]),
         (
             &json!("subscriptions"),
-            &json!("501 items, expected 0..=500")
+            &json!("expected at most 500 items, found 501; leave 1 out")
         )
     );
     assert_eq!(

@@ -38,7 +38,6 @@ fn status(text: &str) -> Result<StatusCode, String> {
     status.ok_or_else(|| "expected a status from 200 to 599".to_owned())
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
-use posthaste_core::model::pasted::trimmed;
 use posthaste_core::model::CUSTOM_EVENTS_PER_REQUEST_MAX;
+use posthaste_core::model::pasted::trimmed;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::stored::IdempotencyKey;
 use serde::Serialize;
@@ -70,7 +70,12 @@ impl PublishArgs {
     /// to publish: it need not manage the topic, and must not get the key that manages.
     pub(super) fn forget_ambient_admin_key(&mut self, given: &ArgMatches) {
         let is_ambient = given.value_source("admin_key") == Some(ValueSource::EnvVariable);
-        if is_ambient && self.key.as_deref().is_some_and(|key| !trimmed(key).is_empty()) {
+        if is_ambient
+            && self
+                .key
+                .as_deref()
+                .is_some_and(|key| !trimmed(key).is_empty())
+        {
             self.admin_key = None;
         }
     }

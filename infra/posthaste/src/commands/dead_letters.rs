@@ -10,9 +10,9 @@ use super::replays::{self, counted};
 use super::session::Session;
 use crate::cli::{DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, SelectedArgs};
 use crate::client::ClientError;
+use crate::commands::period::period;
 use crate::error::CommandError;
 use crate::output::{Reply, indent};
-use crate::commands::period::period;
 
 /// Most dead letters in one page.
 const PAGE_MAX: usize = 1000;

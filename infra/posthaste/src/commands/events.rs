@@ -11,9 +11,9 @@ use super::records::{Question, more, status, took, wanted, what};
 use super::replays;
 use super::session::Session;
 use crate::cli::{EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs};
+use crate::commands::period::period;
 use crate::error::CommandError;
 use crate::output::Reply;
-use crate::commands::period::period;
 
 /// Records of a list if neither --limit nor --all is given.
 const LIMIT_DEFAULT: u32 = 100;
@@ -126,7 +126,6 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         delivery,
     } = arguments;
     let (segment, id) = id_in_url(id);
-    let [from, to] = period(*from, *to);
     let path = [
         "topics",
         topic,

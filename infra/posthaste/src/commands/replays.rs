@@ -12,9 +12,9 @@ use crate::cli::{
     DeadLettersArgs, EventsReplayArgs, ReplayArgs, ReplayRunArgs, ReplaysCommand, SelectedArgs,
 };
 use crate::client::ClientError;
+use crate::commands::period::period;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
-use crate::commands::period::period;
 
 const HEADER: [&str; 7] = [
     "replay",

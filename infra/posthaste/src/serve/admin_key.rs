@@ -68,9 +68,7 @@ pub fn open(
         return read_or_make(data_dir, entropy);
     };
     let path = data_dir.join(ADMIN_KEY_FILE);
-    if fs::read_to_string(&path)
-        .is_ok_and(|text| trimmed(&text) != given.expose())
-    {
+    if fs::read_to_string(&path).is_ok_and(|text| trimmed(&text) != given.expose()) {
         tracing::warn!(
             path = %path.display(),
             "the admin key is the given one; delete the file, which holds another: commands on this machine \

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
-use crate::model::{Timestamp, WrittenTime};
 use crate::attempt::DeadLetterReason;
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
 use crate::word::display_the_word;
 
 /// The place where a replay finds the events.

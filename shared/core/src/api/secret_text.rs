@@ -69,7 +69,11 @@ impl SecretText {
 impl From<String> for SecretText {
     fn from(text: String) -> Self {
         let is_plain = trimmed(&text).len() == text.len();
-        Self(if is_plain { text } else { trimmed(&text).to_owned() })
+        Self(if is_plain {
+            text
+        } else {
+            trimmed(&text).to_owned()
+        })
     }
 }
 

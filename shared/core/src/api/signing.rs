@@ -58,7 +58,7 @@ pub struct RotatedSecret {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RotationError {
     /// An overlap outside its range.
-    #[error("{} is outside PT0S..={}", format_duration(*.0), format_duration(ROTATION_OVERLAP_MAX))]
+    #[error("expected PT0S to {}, found {}", format_duration(ROTATION_OVERLAP_MAX), format_duration(*.0))]
     Overlap(Duration),
     /// So many secrets sign already that one more is too many.
     #[error("{count} secrets sign already{}; {}",
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn an_overlap_of_more_than_a_week_is_refused() {
         let error = rotated(json!({}), "whsec_a", Duration::from_hours(169)).unwrap_err();
-        assert_eq!(error.to_string(), "P7DT1H is outside PT0S..=P7D");
+        assert_eq!(error.to_string(), "expected PT0S to P7D, found P7DT1H");
         assert!(rotated(json!({}), "whsec_a", Duration::from_hours(168)).is_ok());
     }
 

@@ -145,8 +145,8 @@ mod tests {
 
     /// Everything that pages, mail programs and editors put around a text.
     const AROUND: [&str; 14] = [
-        " ", "\n", "\r\n", "\t", "\u{a0}", "\u{ad}", "\u{200b}", "\u{200d}", "\u{200e}", "\u{202e}",
-        "\u{2060}", "\u{2066}", "\u{3000}", "\u{feff}",
+        " ", "\n", "\r\n", "\t", "\u{a0}", "\u{ad}", "\u{200b}", "\u{200d}", "\u{200e}",
+        "\u{202e}", "\u{2060}", "\u{2066}", "\u{3000}", "\u{feff}",
     ];
 
     #[test]
@@ -187,8 +187,14 @@ mod tests {
         let check = |text: &str, expected: &str| {
             assert_eq!(read_key(text).unwrap_err().to_string(), expected);
         };
-        check("a b", "its character 2 is no visible ASCII character (U+0020)");
-        check("añ", "its character 2 is no visible ASCII character (U+00F1)");
+        check(
+            "a b",
+            "its character 2 is no visible ASCII character (U+0020)",
+        );
+        check(
+            "añ",
+            "its character 2 is no visible ASCII character (U+00F1)",
+        );
         assert_eq!(read_pasted("a bñ"), Ok("a bñ"));
     }
 }

@@ -207,7 +207,11 @@ mod tests {
             "\u{feff}https://example.com",
             "\u{200b}\u{a0}https://example.com/\u{ad}\u{200e}",
         ] {
-            assert_eq!(parsed(text).as_deref(), Ok("https://example.com/"), "{text:?}");
+            assert_eq!(
+                parsed(text).as_deref(),
+                Ok("https://example.com/"),
+                "{text:?}"
+            );
         }
     }
 
@@ -224,7 +228,10 @@ mod tests {
         check("\u{0}https://example.com/", "NULL (U+0000)");
         check("https://exam\u{200b}ple.com/", "ZERO WIDTH SPACE (U+200B)");
         check("https://example.com/a\u{ad}b", "SOFT HYPHEN (U+00AD)");
-        check("https://example.com/\u{202e}b", "RIGHT-TO-LEFT OVERRIDE (U+202E)");
+        check(
+            "https://example.com/\u{202e}b",
+            "RIGHT-TO-LEFT OVERRIDE (U+202E)",
+        );
         check("https://example.com/?a=\u{a0}b", "NO-BREAK SPACE (U+00A0)");
     }
 

@@ -57,7 +57,13 @@ impl WrittenTime {
         let of_day = format!("{text}T00:00:00Z");
         Timestamp::parse(text)
             .or_else(|_| Timestamp::parse(&with_plus(text)))
-            .or_else(|_| if text.len() == 10 { Timestamp::parse(&of_day) } else { Err(TimeError::NotATimestamp) })
+            .or_else(|_| {
+                if text.len() == 10 {
+                    Timestamp::parse(&of_day)
+                } else {
+                    Err(TimeError::NotATimestamp)
+                }
+            })
             .map(Self::At)
             .map_err(|_| WrittenTimeError)
     }
@@ -69,7 +75,11 @@ impl WrittenTime {
             Self::Ago(length) => back(now, length),
             Self::Clock(since_midnight) => {
                 let today = midnight(now) + since_midnight;
-                if today <= now { today } else { back(today, DAY) }
+                if today <= now {
+                    today
+                } else {
+                    back(today, DAY)
+                }
             }
             Self::Day(days) => back(midnight(now), DAY * days),
         }
@@ -86,7 +96,11 @@ impl WrittenTime {
         let to = to.map(|to| match (to, from) {
             (Self::Clock(since_midnight), Some(from)) => {
                 let same_day = midnight(from) + since_midnight;
-                if same_day > from { same_day } else { same_day + DAY }
+                if same_day > from {
+                    same_day
+                } else {
+                    same_day + DAY
+                }
             }
             (to, _) => to.at(now),
         });
@@ -208,8 +222,22 @@ mod tests {
     #[test]
     fn what_is_no_time_is_refused_with_the_forms() {
         for text in [
-            "", "1", "-1h", "24:00", "14:60", "1:00", "14", "14:00:00:00", "14:00:", "tomorrow", "2026-11",
-            "2026-13-01", "2026-11-21T10:00:00", "2026-11-21T10:00", "2026-11-21T10:00:00 Z01", "1h ago",
+            "",
+            "1",
+            "-1h",
+            "24:00",
+            "14:60",
+            "1:00",
+            "14",
+            "14:00:00:00",
+            "14:00:",
+            "tomorrow",
+            "2026-11",
+            "2026-13-01",
+            "2026-11-21T10:00:00",
+            "2026-11-21T10:00",
+            "2026-11-21T10:00:00 Z01",
+            "1h ago",
         ] {
             assert_eq!(at(text), WrittenTimeError.to_string(), "{text}");
         }
@@ -226,14 +254,30 @@ mod tests {
         };
         check("14:00", "16:00", ["2026-11-21T14:00", "2026-11-21T16:00"]);
         check("16:00", "14:00", ["2026-11-20T16:00", "2026-11-21T14:00"]);
-        check("yesterday", "today", ["2026-11-20T00:00", "2026-11-21T00:00"]);
-        check("yesterday", "09:00", ["2026-11-20T00:00", "2026-11-20T09:00"]);
+        check(
+            "yesterday",
+            "today",
+            ["2026-11-20T00:00", "2026-11-21T00:00"],
+        );
+        check(
+            "yesterday",
+            "09:00",
+            ["2026-11-20T00:00", "2026-11-20T09:00"],
+        );
         check("2h", "1h", ["2026-11-21T13:30", "2026-11-21T14:30"]);
     }
 
     #[test]
     fn written_form_is_read_back() {
-        for text in ["2026-11-21T10:00:00Z", "1h30m", "14:00", "14:00:01", "today", "yesterday", "now"] {
+        for text in [
+            "2026-11-21T10:00:00Z",
+            "1h30m",
+            "14:00",
+            "14:00:01",
+            "today",
+            "yesterday",
+            "now",
+        ] {
             let time = WrittenTime::parse(text).unwrap();
             assert_eq!(WrittenTime::parse(&time.to_string()), Ok(time), "{text}");
         }

@@ -106,8 +106,7 @@ mod tests {
         let message = refusal(text);
         assert_eq!(
             message,
-            "a.yaml:7:28: topics.orders.subscriptions.billing.retryPolicy.schedule[1]: P2D is outside \
-                PT0S..=P1D"
+            "a.yaml:7:28: topics.orders.subscriptions.billing.retryPolicy.schedule[1]: expected PT0S to P1D, found P2D"
         );
     }
 
@@ -132,7 +131,7 @@ topics:
         let expected = "\
 7 mistakes
   a.yaml:3:18: topics.orders.inputSchema: unknown word, did you mean `CloudEvents`?
-  a.yaml:6:55: topics.orders.subscriptions.shipping.endpoint.timeout: PT2M is outside PT1S..=PT1M
+  a.yaml:6:55: topics.orders.subscriptions.shipping.endpoint.timeout: expected PT1S to PT1M, found PT2M
   a.yaml:7:9: topics.orders.subscriptions.shipping.retry: unknown member `retry`, did you mean `retryPolicy`?
   a.yaml:8:11: topics.orders.subscriptions.shipping.retry.maxAttempts: unknown member `maxAttempts`, did you \
             mean `maxDeliveryAttempts`?

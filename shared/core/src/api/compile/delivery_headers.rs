@@ -35,7 +35,9 @@ fn delivery_header(
     let at_fault = |e: DeliveryHeaderError| {
         let part = match e {
             DeliveryHeaderError::Name | DeliveryHeaderError::Reserved => "name",
-            DeliveryHeaderError::ValueLength(_) | DeliveryHeaderError::Value => "value",
+            DeliveryHeaderError::Pasted(_)
+            | DeliveryHeaderError::ValueLength(_)
+            | DeliveryHeaderError::Value => "value",
             DeliveryHeaderError::Pointer(_) => "fromEvent",
         };
         error(format!("{member}.{part}"), Problem::Header(e))

@@ -29,7 +29,7 @@ pub enum Problem {
     #[error("expected {REQUESTS_PER_SECOND_MIN} to {REQUESTS_PER_SECOND_MAX} requests a second")]
     RequestsPerSecond,
     /// A number outside its range.
-    #[error("{value} is outside {min}..={max}")]
+    #[error("expected {min} to {max}, found {value}")]
     OutOfRange {
         /// The written value.
         value: u64,
@@ -39,7 +39,7 @@ pub enum Problem {
         max: u64,
     },
     /// A length of time outside its range.
-    #[error("{} is outside {}..={}", format_duration(*value), format_duration(*min), format_duration(*max))]
+    #[error("expected {} to {}, found {}", format_duration(*min), format_duration(*max), format_duration(*value))]
     DurationOutOfRange {
         /// The written value.
         value: Duration,
@@ -49,7 +49,7 @@ pub enum Problem {
         max: Duration,
     },
     /// A length of time below the least, where there is no greatest.
-    #[error("{} is less than {}", format_duration(*value), format_duration(*min))]
+    #[error("expected {} or more, found {}", format_duration(*min), format_duration(*value))]
     DurationTooShort {
         /// The written value.
         value: Duration,
@@ -57,7 +57,7 @@ pub enum Problem {
         min: Duration,
     },
     /// Too many items, or none where one is needed.
-    #[error("{count} items, expected {min}..={max}")]
+    #[error("{}", items(*count, *min, *max))]
     Count {
         /// The number of items.
         count: usize,
@@ -105,7 +105,9 @@ pub enum Problem {
     #[error("needs batching: set maxEventsPerBatch or preferredBatchSizeInKilobytes")]
     NotBatched,
     /// Partial acknowledgement of batches whose report might not be read to its end.
-    #[error("{0} is outside 1..={ACKNOWLEDGED_EVENTS_MAX}, the most with partialAcknowledgement")]
+    #[error(
+        "expected 1 to {ACKNOWLEDGED_EVENTS_MAX}, the most with partialAcknowledgement, found {0}"
+    )]
     AcknowledgedEvents(u32),
     /// A masked secret where there is none to keep.
     #[error("a masked secret keeps the one that is there, and there is none")]
@@ -194,6 +196,16 @@ pub(super) fn number_in<N: Into<u64>>(
         member,
         Problem::OutOfRange { value, min, max },
     )
+}
+
+/// The sentence of a wrong number of items, with the way out.
+fn items(count: usize, min: usize, max: usize) -> String {
+    if count > max {
+        let more = count - max;
+        format!("expected at most {max} items, found {count}; leave {more} out")
+    } else {
+        format!("expected {min} to {max} items, found {count}")
+    }
 }
 
 /// Checks a number of items against its range.

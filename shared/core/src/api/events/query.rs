@@ -74,11 +74,7 @@ impl EventQuery {
 
 impl RecordQuery {
     /// The filter of a list of a topic's records, or every mistake in the query.
-    pub fn filter(
-        &self,
-        topic: &TopicName,
-        now: Timestamp,
-    ) -> Result<RecordFilter, Vec<Mistake>> {
+    pub fn filter(&self, topic: &TopicName, now: Timestamp) -> Result<RecordFilter, Vec<Mistake>> {
         let mut mistakes = Mistakes::default();
         let filter = RecordFilter {
             topic: Some(topic.folded()),
@@ -176,7 +172,10 @@ mod tests {
             };
             let filter = query.filter(&orders(), now()).unwrap();
             let found = [filter.from, filter.to].map(|time| time.unwrap().to_string());
-            assert_eq!(found, expected.map(|time| format!("2026-11-{time}:00.000Z")));
+            assert_eq!(
+                found,
+                expected.map(|time| format!("2026-11-{time}:00.000Z"))
+            );
         };
         check("1h", "15:00", ["21T14:30", "21T15:00"]);
         check("yesterday", "today", ["20T00:00", "21T00:00"]);

@@ -17,7 +17,7 @@ pub enum ReplayRequestError {
     #[error("from is not before to")]
     Times,
     /// Outside of what is taken.
-    #[error("{0} is outside 1..={REPLAY_RATE_MAX}")]
+    #[error("expected 1 to {REPLAY_RATE_MAX}, found {0}")]
     Rate(u32),
     /// Too many.
     #[error("{0} types, expected at most {REPLAY_TYPES_MAX}")]
@@ -362,12 +362,12 @@ mod tests {
         check(
             json!({ "ratePerSecond": 0 }),
             "ratePerSecond",
-            "0 is outside 1..=1000",
+            "expected 1 to 1000, found 0",
         );
         check(
             json!({ "ratePerSecond": 1001 }),
             "ratePerSecond",
-            "1001 is outside 1..=1000",
+            "expected 1 to 1000, found 1001",
         );
         check(
             json!({ "types": vec!["t"; 101] }),

@@ -1,0 +1,534 @@
+//! A command line that is wrong, in sentences: what is wrong with it, and the way out.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde_json::{Value, json};
+
+/// The exit code of a command line that is wrong.
+pub const WRONG_LINE: u8 = 2;
+
+/// Most characters of an argument that are repeated.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// Words for making something.
+const MAKE: &[&str] = &[
+    "create", "add", "new", "make", "put", "set", "update", "edit", "apply", "patch",
+];
+const REMOVE: &[&str] = &["remove", "rm", "del", "drop", "destroy"];
+const LOOK: &[&str] = &["get", "describe", "info", "view", "inspect", "read"];
+const ALL: &[&str] = &["ls", "all", "find", "search"];
+
+/// What to do instead of a command that is not there: the command above it, the words for it, and
+/// the way out. A word that is only mistyped is not here.
+const INSTEAD: &[(&str, &[&str], &str)] = &[
+    (
+        "posthaste topics",
+        MAKE,
+        "`posthaste apply -f topics.yaml`, which creates and changes the topics that the file declares",
+    ),
+    (
+        "posthaste subscriptions",
+        MAKE,
+        "`posthaste apply -f topics.yaml`, which creates and changes the subscriptions that the file declares \
+         below their topic",
+    ),
+    ("posthaste topics", LOOK, "`posthaste topics show TOPIC`"),
+    ("posthaste topics", ALL, "`posthaste topics list`"),
+    (
+        "posthaste topics",
+        REMOVE,
+        "`posthaste topics delete TOPIC`",
+    ),
+    (
+        "posthaste subscriptions",
+        LOOK,
+        "`posthaste subscriptions show TOPIC NAME`",
+    ),
+    (
+        "posthaste subscriptions",
+        ALL,
+        "`posthaste subscriptions list TOPIC`",
+    ),
+    (
+        "posthaste subscriptions",
+        REMOVE,
+        "`posthaste subscriptions delete TOPIC NAME`",
+    ),
+    (
+        "posthaste subscriptions",
+        &["rotate", "secret", "secrets"],
+        "`posthaste subscriptions rotate-secret TOPIC NAME`",
+    ),
+    (
+        "posthaste events",
+        &["create", "add", "new", "put", "send", "publish", "post"],
+        "`posthaste publish TOPIC -f event.json`",
+    ),
+    ("posthaste events", LOOK, "`posthaste events show TOPIC ID`"),
+    ("posthaste events", ALL, "`posthaste events list TOPIC`"),
+    (
+        "posthaste events",
+        &["retry", "redeliver", "again"],
+        "`posthaste events resend TOPIC SUBSCRIPTION ID` for one event, `posthaste events replay` for those of \
+         a time",
+    ),
+    (
+        "posthaste attempts",
+        &["tail", "follow", "watch", "logs"],
+        "`posthaste attempts list TOPIC SUBSCRIPTION --follow`",
+    ),
+    (
+        "posthaste dead-letters",
+        LOOK,
+        "`posthaste dead-letters show OBJECT`, with an object that `posthaste dead-letters list` names",
+    ),
+    (
+        "posthaste dead-letters",
+        ALL,
+        "`posthaste dead-letters list`",
+    ),
+    (
+        "posthaste dead-letters",
+        REMOVE,
+        "`posthaste dead-letters delete TOPIC SUBSCRIPTION`",
+    ),
+    (
+        "posthaste dead-letters",
+        &["retry", "redrive", "resend", "redeliver"],
+        "`posthaste dead-letters replay TOPIC SUBSCRIPTION`",
+    ),
+    (
+        "posthaste replays",
+        &["create", "add", "new", "start", "run", "begin"],
+        "`posthaste dead-letters replay TOPIC SUBSCRIPTION`, or `posthaste events replay` for what the \
+         delivery log has",
+    ),
+    ("posthaste replays", LOOK, "`posthaste replays show ID`"),
+    ("posthaste replays", REMOVE, "`posthaste replays cancel ID`"),
+    (
+        "posthaste",
+        &[
+            "create",
+            "subscribe",
+            "configure",
+            "config",
+            "init",
+            "deploy",
+        ],
+        "`posthaste apply -f topics.yaml`, which creates topics and subscriptions",
+    ),
+    (
+        "posthaste",
+        &["start", "run", "server", "up", "daemon"],
+        "`posthaste serve`",
+    ),
+    (
+        "posthaste",
+        &["send", "post", "emit", "push"],
+        "`posthaste publish TOPIC -f event.json`",
+    ),
+    (
+        "posthaste",
+        &["replay", "redrive", "retry"],
+        "`posthaste dead-letters replay`, or `posthaste events replay` for what the delivery log has",
+    ),
+    (
+        "posthaste",
+        &["logs", "log", "tail", "watch"],
+        "`posthaste attempts list TOPIC SUBSCRIPTION --follow`",
+    ),
+    (
+        "posthaste",
+        &["test"],
+        "`posthaste subscriptions test TOPIC NAME`",
+    ),
+    (
+        "posthaste",
+        &["status", "stats", "health"],
+        "`posthaste pressure` and `posthaste links`",
+    ),
+    (
+        "posthaste",
+        &["fsck", "verify", "repair"],
+        "`posthaste check`",
+    ),
+    ("posthaste", &["version"], "`posthaste --version`"),
+];
+
+/// What to give instead of an option that is not there.
+const OPTION_INSTEAD: [(&str, &str); 12] = [
+    ("--server", "--url"),
+    ("--host", "--url"),
+    ("--endpoint", "--url"),
+    ("--token", "--key"),
+    ("--api-key", "--key"),
+    ("--apikey", "--key"),
+    ("--admin-key", "--key"),
+    ("--port", "--listen"),
+    ("--data", "--data-dir"),
+    ("--output", "--json"),
+    ("--format", "--json"),
+    ("--yaml", "--file"),
+];
+
+/// A command line that is wrong.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WrongLine {
+    fault: String,
+    way_out: Option<String>,
+    usage: Option<String>,
+}
+
+impl WrongLine {
+    /// What is wrong. None for help and the version, which are no mistakes, and for a command line
+    /// without a command, which is answered with the help.
+    pub fn of(error: &clap::Error) -> Option<Self> {
+        if !error.use_stderr()
+            || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        {
+            return None;
+        }
+        let usage = usage(error);
+        let command = usage.as_deref().map_or("posthaste", command_of);
+        let (fault, way_out) = match error.kind() {
+            ErrorKind::InvalidSubcommand => no_command(error, command),
+            ErrorKind::UnknownArgument => no_option(error, command),
+            ErrorKind::MissingRequiredArgument => {
+                let missing = texts(error, ContextKind::InvalidArg).join("`, `");
+                (format!("{command} needs `{missing}`"), None)
+            }
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => (bad_value(error), None),
+            ErrorKind::ArgumentConflict => {
+                let one = texts(error, ContextKind::InvalidArg).join("`, `");
+                let others = texts(error, ContextKind::PriorArg);
+                let fault = if others.is_empty() || others == [one.as_str()] {
+                    format!("`{one}` may be given only once")
+                } else {
+                    format!(
+                        "`{one}` and `{}` cannot be given together",
+                        others.join("`, `")
+                    )
+                };
+                (fault, None)
+            }
+            ErrorKind::TooManyValues => {
+                let value = shown(&text(error, ContextKind::InvalidValue));
+                let argument = text(error, ContextKind::InvalidArg);
+                (
+                    format!("`{argument}` takes no more values, and {value} is one"),
+                    None,
+                )
+            }
+            ErrorKind::InvalidUtf8 => ("an argument is not UTF-8".to_owned(), None),
+            _ => (first_line(error), None),
+        };
+        Some(Self {
+            fault,
+            way_out,
+            usage,
+        })
+    }
+
+    /// The whole story for people.
+    pub fn report(&self) -> String {
+        let mut text = format!("error: {}", self.fault);
+        if let Some(way_out) = &self.way_out {
+            let _ = write!(text, "\n  try: {way_out}");
+        }
+        if let Some(usage) = &self.usage {
+            let command = command_of(usage);
+            let _ = write!(text, "\n  usage: {usage}\n  help: {command} --help");
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        json!({ "error": { "message": self.report(), "exitCode": WRONG_LINE } })
+    }
+}
+
+/// Whether these arguments ask for JSON. Of a command line that is wrong, nothing else is known.
+pub fn asks_for_json(arguments: &[OsString]) -> bool {
+    let mut options = arguments.iter().take_while(|argument| *argument != "--");
+    options.any(|argument| argument == "--json")
+}
+
+fn no_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
+    let word = text(error, ContextKind::InvalidSubcommand);
+    let fault = format!("{command} has no command {}", shown(&word));
+    let asked = word.to_lowercase();
+    let instead = INSTEAD
+        .iter()
+        .find(|(of, words, _)| *of == command && words.contains(&asked.as_str()));
+    let way_out = match instead {
+        Some((_, _, way_out)) => Some((*way_out).to_owned()),
+        None => {
+            let alike = texts(error, ContextKind::SuggestedSubcommand);
+            let alike: Vec<_> = alike
+                .iter()
+                .map(|name| format!("`{command} {name}`"))
+                .collect();
+            (!alike.is_empty()).then(|| alike.join(" or "))
+        }
+    };
+    (fault, way_out)
+}
+
+fn no_option(error: &clap::Error, command: &str) -> (String, Option<String>) {
+    let word = text(error, ContextKind::InvalidArg);
+    if !word.starts_with('-') {
+        let fault = format!(
+            "{command} takes no more arguments, and {} is one",
+            shown(&word)
+        );
+        return (fault, None);
+    }
+    let name = word.split('=').next().unwrap_or_default();
+    let fault = format!("{command} has no option {}", shown(name));
+    let alike = text(error, ContextKind::SuggestedArg);
+    let instead = OPTION_INSTEAD.iter().find(|(asked, _)| *asked == name);
+    let way_out = match instead {
+        Some((_, instead)) => Some(format!("`{instead}`")),
+        None if !alike.is_empty() => Some(format!("`{alike}`")),
+        None => None,
+    };
+    (fault, way_out)
+}
+
+fn bad_value(error: &clap::Error) -> String {
+    let argument = text(error, ContextKind::InvalidArg);
+    let value = text(error, ContextKind::InvalidValue);
+    let allowed = texts(error, ContextKind::ValidValue);
+    let found = if value.is_empty() {
+        "found nothing".to_owned()
+    } else {
+        format!("found {}", shown(&value))
+    };
+    if !allowed.is_empty() {
+        return format!(
+            "`{argument}`: expected one of {}, {found}",
+            allowed.join(", ")
+        );
+    }
+    let reason = error.source().map(ToString::to_string).unwrap_or_default();
+    match expected(&reason) {
+        Some(expected) => format!("`{argument}`: expected {expected}, {found}"),
+        None if reason.is_empty() => format!("`{argument}`: expected a value, {found}"),
+        None => format!("`{argument}` is {}: {reason}", shown(&value)),
+    }
+}
+
+/// What a parser of numbers expected, where its own words do not say it.
+fn expected(reason: &str) -> Option<String> {
+    const NO_NUMBER: [&str; 4] = [
+        "invalid digit found in string",
+        "cannot parse integer from empty string",
+        "number too large to fit in target type",
+        "number too small to fit in target type",
+    ];
+    if NO_NUMBER.contains(&reason) {
+        return Some("a whole number".to_owned());
+    }
+    // `0 is not in 1..=10000`
+    let (_, range) = reason.split_once(" is not in ")?;
+    let (least, greatest) = range.split_once("..")?;
+    Some(match greatest.strip_prefix('=') {
+        Some(greatest) => format!("{least} to {greatest}"),
+        None => format!("{least} or more"),
+    })
+}
+
+/// The usage without its heading, in one line.
+fn usage(error: &clap::Error) -> Option<String> {
+    let usage = match error.get(ContextKind::Usage)? {
+        ContextValue::StyledStr(usage) => usage.to_string(),
+        _ => return None,
+    };
+    let words: Vec<_> = usage.split_whitespace().skip(1).collect();
+    Some(words.join(" "))
+}
+
+/// The command of a usage: `posthaste topics` of `posthaste topics [OPTIONS] [COMMAND]`.
+fn command_of(usage: &str) -> &str {
+    let end = usage.find([' ', '\t']).map_or(usage.len(), |_| {
+        usage
+            .match_indices(' ')
+            .map(|(at, _)| at)
+            .find(|at| usage[at + 1..].starts_with(['[', '<', '-']))
+            .unwrap_or(usage.len())
+    });
+    &usage[..end]
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}
+
+fn text(error: &clap::Error, kind: ContextKind) -> String {
+    texts(error, kind).into_iter().next().unwrap_or_default()
+}
+
+fn texts(error: &clap::Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// An argument as it is repeated: in quotes, with what is no letter or sign as its number.
+fn shown(argument: &str) -> String {
+    let mut shown: String = argument.chars().take(SHOWN_CHARS_MAX).collect();
+    if argument.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+
+    fn report(line: &str) -> String {
+        let words = line.split(' ').map(OsString::from);
+        let error = Cli::read(words).unwrap_err();
+        WrongLine::of(&error).map_or_else(|| "no mistake".to_owned(), |wrong| wrong.report())
+    }
+
+    fn check(line: &str, fault: &str, way_out: Option<&str>) {
+        let report = report(line);
+        let mut lines = report.lines();
+        assert_eq!(
+            lines.next(),
+            Some(format!("error: {fault}").as_str()),
+            "{line}"
+        );
+        let second = lines.next().unwrap_or_default().trim();
+        match way_out {
+            Some(way_out) => assert!(second.starts_with(&format!("try: {way_out}")), "{report}"),
+            None => assert!(second.starts_with("usage: posthaste"), "{report}"),
+        }
+        assert!(
+            lines.last().unwrap().starts_with("  help: posthaste"),
+            "{report}"
+        );
+    }
+
+    #[test]
+    fn command_that_is_not_there_has_a_way_out() {
+        let apply = Some("`posthaste apply -f topics.yaml`");
+        for word in MAKE {
+            let fault = format!("posthaste topics has no command \"{word}\"");
+            check(&format!("posthaste topics {word} x"), &fault, apply);
+            let fault = format!("posthaste subscriptions has no command \"{word}\"");
+            check(
+                &format!("posthaste subscriptions {word} orders x"),
+                &fault,
+                apply,
+            );
+        }
+        for (command, words, way_out) in INSTEAD {
+            for word in *words {
+                let fault = format!("{command} has no command {word:?}");
+                check(&format!("{command} {word}"), &fault, Some(way_out));
+            }
+        }
+        check(
+            "posthaste topics lst",
+            "posthaste topics has no command \"lst\"",
+            Some("`posthaste topics list`"),
+        );
+        check(
+            "posthaste frobnicate",
+            "posthaste has no command \"frobnicate\"",
+            None,
+        );
+    }
+
+    #[test]
+    fn option_or_argument_that_is_not_there_is_named() {
+        check(
+            "posthaste topics list --server http://a",
+            "posthaste topics list has no option \"--server\"",
+            Some("`--url`"),
+        );
+        check(
+            "posthaste publish orders --fil x",
+            "posthaste publish has no option \"--fil\"",
+            Some("`--file`"),
+        );
+        check(
+            "posthaste topics show a b",
+            "posthaste topics show takes no more arguments, and \"b\" is one",
+            None,
+        );
+        check(
+            "posthaste events show",
+            "posthaste events show needs `<TOPIC>`, `<ID>`",
+            None,
+        );
+        check(
+            "posthaste apply",
+            "posthaste apply needs `--file <FILE>`",
+            None,
+        );
+    }
+
+    #[test]
+    fn value_that_is_not_taken_is_named_with_what_is() {
+        check(
+            "posthaste dead-letters list --limit 0",
+            "`--limit <LIMIT>`: expected 1 to 10000, found \"0\"",
+            None,
+        );
+        check(
+            "posthaste dead-letters list --limit many",
+            "`--limit <LIMIT>`: expected a whole number, found \"many\"",
+            None,
+        );
+        check(
+            "posthaste serve --requests-per-link-max 0",
+            "`--requests-per-link-max <NUMBER>`: expected 1 to 65535, found \"0\"",
+            None,
+        );
+        check(
+            "posthaste serve --console maybe",
+            "`--console <CHOICE>`: expected one of on, off, found \"maybe\"",
+            None,
+        );
+        check(
+            "posthaste serve --drain-timeout 60",
+            "`--drain-timeout <DURATION>` is \"60\": expected a duration such as 10s, 5m, 1h30m or 1d, or in \
+             ISO 8601 such as PT10S",
+            None,
+        );
+        check(
+            "posthaste dead-letters replay a b --wait --dry-run",
+            "`--wait` and `--dry-run` cannot be given together",
+            None,
+        );
+    }
+
+    #[test]
+    fn what_is_repeated_is_escaped_and_short() {
+        let wrong = report("posthaste topics \u{1b}[2J\u{202e}x");
+        assert!(wrong.contains("\"\\u{1b}[2J\\u{202e}x\""), "{wrong}");
+        let wrong = report(&format!("posthaste topics {}", "y".repeat(10_000)));
+        assert!(wrong.lines().next().unwrap().len() < 200, "{wrong}");
+    }
+
+    #[test]
+    fn help_is_no_mistake() {
+        assert_eq!(report("posthaste --help"), "no mistake");
+        assert_eq!(report("posthaste topics list --help"), "no mistake");
+        assert_eq!(report("posthaste --version"), "no mistake");
+        assert_eq!(report("posthaste"), "no mistake");
+    }
+}
