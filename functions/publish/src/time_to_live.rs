@@ -9,7 +9,7 @@ use crate::headers::TIME_TO_LIVE_HEADER;
 
 /// A header that is no time to live.
 #[derive(Debug, Clone, Copy, thiserror::Error, PartialEq, Eq)]
-#[error("expected one ISO 8601 duration of at least a millisecond, such as PT10M or P1D")]
+#[error("expected one duration of at least a millisecond, such as 10m or PT10M")]
 pub struct TimeToLiveError;
 
 /// The time to live in the headers, if there is one.
@@ -49,6 +49,7 @@ mod tests {
     fn it_is_one_duration_that_is_longer_than_nothing() {
         check(&[], Ok(None));
         check(&["PT10M"], Ok(Some(Duration::from_mins(10))));
+        check(&["10m"], Ok(Some(Duration::from_mins(10))));
         check(&["P1D"], Ok(Some(Duration::from_hours(24))));
         check(&["PT0.001S"], Ok(Some(Duration::from_millis(1))));
         for wrong in [

@@ -60,15 +60,13 @@ fn member_at_fault(text: &[u8], error: &Error) -> String {
     let mut path = String::new();
     let read = with_deserializer_from_slice_with_options(text, options(), |yaml| {
         serde_path_to_error::deserialize::<_, Written>(yaml).map_err(|error| {
-            path = error.path().to_string();
+            // A name that is still to be read is an unknown step.
+            let known = error.path().to_string();
+            known.trim_end_matches(['?', '.']).clone_into(&mut path);
             error.into_inner()
         })
     });
     drop(read);
-    // The root, or an unknown step below it.
-    if path == "." || path.contains('?') {
-        path.clear();
-    }
     match error {
         Error::DuplicateMappingKey { key: Some(key), .. } if path.is_empty() => key.clone(),
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("{path}.{key}"),

@@ -67,7 +67,7 @@ async fn filters_hold_and_mistakes_are_named() {
         .await
         .has(&["No dead letter has these values"]);
     for (query, field) in [
-        ("from=now", "from"),
+        ("from=soon", "from"),
         ("reason=Bored", "reason"),
         ("subscription=Billing", "topic"),
     ] {

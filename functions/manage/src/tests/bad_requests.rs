@@ -101,8 +101,7 @@ async fn every_member_at_fault_is_named() {
         .put("/topics/orders", json!({ "subscriptions": { "x": wrong } }))
         .await;
     let problem = problem.problem(400, "bad-settings");
-    let duration =
-        "expected an ISO 8601 duration in days or smaller, such as PT10S, PT1H30M or P1D";
+    let duration = "expected a duration such as 10s, 5m, 1h30m or 1d, or in ISO 8601 such as PT10S";
     let endpoint = "unknown member `enpoint`, did you mean `endpoint`?";
     let errors = json!([
         { "member": "subscriptions.x.contentMode", "detail": "unknown word, did you mean `binary`?" },
@@ -137,8 +136,8 @@ async fn a_member_that_is_written_twice_is_named() {
         .await
         .problem(400, "bad-settings");
     assert_eq!(
-        problem["detail"],
-        "duplicate field `inputSchema` at line 1 column 37"
+        [&problem["member"], &problem["detail"]],
+        ["inputSchema", "is there twice, remove or rename one"]
     );
 }
 
@@ -178,9 +177,9 @@ async fn the_member_of_a_subscription_at_fault_is_named() {
     .await;
     check(
         "retryPolicy",
-        json!({ "schedule": ["PT1S", "1s"] }),
+        json!({ "schedule": ["PT1S", "1x"] }),
         "retryPolicy.schedule[1]",
-        "expected an ISO 8601",
+        "expected a duration such as 10s",
     )
     .await;
     check(
@@ -231,7 +230,7 @@ async fn the_member_of_a_topic_at_fault_is_named() {
         "/topics/orders",
         json!({ "defaultTimeToLive": "PT0S" }),
         "defaultTimeToLive",
-        "PT0S is less than PT1S",
+        "expected PT1S or more, found PT0S",
     )
     .await;
     let ops = json!({ "noticesTopic": "ops.eu" });
@@ -369,7 +368,7 @@ async fn what_is_no_json_is_a_bad_request() {
     let deep = "[".repeat(100_000);
     api.call("PUT", "/topics/orders", &[], deep)
         .await
-        .problem(400, "bad-settings");
+        .problem(400, "about:blank");
     api.call("PUT", "/topics/orders", &[], "[1]")
         .await
         .problem(400, "bad-settings");
@@ -454,20 +453,21 @@ async fn names_and_queries_that_cannot_be_read_are_named() {
         "expected 1 to 1000, found 1001",
     )
     .await;
-    check("/topics?limit=many", "limit", "invalid digit").await;
+    let number = "expected a whole number, found a text";
+    check("/topics?limit=many", "limit", number).await;
     check("/topics?cursor=!", "cursor", "not a cursor").await;
-    check("/topics?page=2", "page", "unknown field `page`").await;
+    check("/topics?page=2", "page", "unknown member `page`").await;
     let dead_letters = "/topics/orders/subscriptions/billing/dead-letters";
     check(
-        &format!("{dead_letters}?from=today"),
+        &format!("{dead_letters}?from=tomorrow"),
         "from",
-        "expected an RFC 3339 date-time",
+        "expected a time such as 2026-11-21T10:00:00Z",
     )
     .await;
     check(
         &format!("{dead_letters}?reason=Bored"),
         "reason",
-        "unknown variant `Bored`",
+        "unknown word, expected one of",
     )
     .await;
 }

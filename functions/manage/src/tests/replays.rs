@@ -97,7 +97,7 @@ async fn what_cannot_be_asked_for_is_refused_by_member() {
     for (request, member) in [
         (json!({ "Reason": "EndpointGone" }), "Reason"),
         (json!({ "reason": "Bored" }), "reason"),
-        (json!({ "from": "yesterday" }), "from"),
+        (json!({ "from": "tomorrow" }), "from"),
         (json!({ "from": MODIFIED_AT, "to": MODIFIED_AT }), "from"),
         (json!({ "ratePerSecond": 0 }), "ratePerSecond"),
         (json!({ "source": "logs" }), "source"),

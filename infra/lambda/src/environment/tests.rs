@@ -444,8 +444,8 @@ fn settings_of_links_are_read_by_all_who_look_at_links_and_refused_by_name() {
         );
     };
     check(r#"{"glitches":0}"#, "glitches is 0; expected 1 to 1000");
-    check(r#"{"Glitches":4}"#, "unknown field `Glitches`");
-    check("4", "invalid type");
+    check(r#"{"Glitches":4}"#, "unknown member `Glitches`");
+    check("4", "expected an object, found a number");
 }
 
 #[test]

@@ -35,8 +35,7 @@ pub struct EventsShowArgs {
     /// The event's id. Put `--` before one that begins with a hyphen.
     pub id: String,
     /// Only records of this time or later, such as 1h (an hour ago), 14:00, yesterday or
-    /// 2026-11-21T10:00:00Z, in UTC. It makes the answer
-    /// faster.
+    /// 2026-11-21T10:00:00Z, in UTC. It makes the answer faster.
     #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
     pub from: Option<WrittenTime>,
     /// Only records before this time.
@@ -82,8 +81,8 @@ pub struct EventsReplayArgs {
     pub topic: String,
     /// The subscription.
     pub subscription: String,
-    /// Only events whose delivery ended at or after this time, such as 1h (an hour ago), 14:00, yesterday or
-    /// 2026-11-21T10:00:00Z, in UTC.
+    /// Only events whose delivery ended at or after this time, such as 1h (an hour ago), 14:00,
+    /// yesterday or 2026-11-21T10:00:00Z, in UTC.
     #[arg(long, visible_alias = "since", value_name = "TIME", value_parser = WrittenTime::parse)]
     pub from: Option<WrittenTime>,
     /// Only events whose delivery ended before this time.

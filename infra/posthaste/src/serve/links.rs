@@ -60,7 +60,7 @@ mod tests {
         );
         refused(
             "glitches: 3\nGlitchCount: 4\n",
-            "a.yaml:2:1: GlitchCount: unknown member `GlitchCount`, did you mean `glitches`?",
+            "a.yaml:2:1: GlitchCount: unknown member `GlitchCount`, did you mean `glitchHold`?",
         );
         refused("glitchHold: soon\n", "a.yaml:1:13: ");
         refused("- 1\n", "a.yaml:1:1: ");

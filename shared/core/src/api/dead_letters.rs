@@ -71,11 +71,11 @@ pub struct DeadLetterPage {
 pub struct ResolveRequest {
     /// Only objects written at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<IsoTimestamp>)]
     pub from: Option<WrittenTime>,
     /// Only objects written before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<IsoTimestamp>)]
     pub to: Option<WrittenTime>,
     /// Only events that were given up for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]

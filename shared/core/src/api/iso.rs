@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::model::time::{format_duration, parse_duration};
 use crate::model::{TimeError, Timestamp};
 
-/// A length of time: `10s`, `1h30m`, `1d`, or in ISO 8601 as it is shown: `PT10S`, `PT1H30M`, `P1D`.
+/// A length of time: `10s`, `1h30m`, `1d`, or in ISO 8601, as it is shown: `PT10S`, `PT1H30M`.
 /// A day is 24 hours.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema,

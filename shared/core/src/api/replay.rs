@@ -66,11 +66,11 @@ pub struct ReplayRequest {
     /// Only objects written at this time or later. With the source `log`: only events whose
     /// delivery ended at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<IsoTimestamp>)]
     pub from: Option<WrittenTime>,
     /// Only objects written before this time, or events whose delivery ended before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[schema(value_type = Option<IsoTimestamp>)]
     pub to: Option<WrittenTime>,
     /// Only events that were given up for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -254,7 +254,16 @@ mod tests {
                         value.map(|value| format!("\"{name}\":{value}"))
                     })
                     .collect();
-                refused(&format!("{{{}}}", members.join(",")), expectations[at]);
+                let found = match instead {
+                    Some("7") => ", found a number",
+                    Some("{}") => ", found an object",
+                    Some("[\"x\"]") => ", found an array",
+                    _ => "",
+                };
+                refused(
+                    &format!("{{{}}}", members.join(",")),
+                    &format!("{}{found}", expectations[at]),
+                );
             }
         }
     }
@@ -262,7 +271,10 @@ mod tests {
     #[test]
     fn every_malformed_attribute_is_named() {
         refused_with(r#","subject":"""#, "subject: expected a non-empty string");
-        refused_with(r#","subject":5"#, "subject: expected a non-empty string");
+        refused_with(
+            r#","subject":5"#,
+            "subject: expected a non-empty string, found a number",
+        );
         refused_with(
             r#","subject":"a\nb""#,
             "subject: expected text without control characters",
@@ -282,15 +294,16 @@ mod tests {
             );
         }
         for name in ["time", "expirytime"] {
-            for value in [
-                "\"tomorrow\"",
-                "1700000000",
-                "\"2026-11-21\"",
-                "\"2026-11-21T10:00:00\"",
+            for (value, found) in [
+                ("\"tomorrow\"", ""),
+                ("1700000000", ", found a number"),
+                ("\"2026-11-21\"", ""),
+                ("\"2026-11-21T10:00:00\"", ""),
             ] {
+                let expected = "expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z";
                 refused_with(
                     &format!(",\"{name}\":{value}"),
-                    &format!("{name}: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z"),
+                    &format!("{name}: {expected}{found}"),
                 );
             }
         }
@@ -305,11 +318,11 @@ mod tests {
         }
         refused_with(
             r#","ext":{"a":1}"#,
-            "ext: expected a string, a number or a boolean",
+            "ext: expected a string, a number or a boolean, found an object",
         );
         refused_with(
             r#","ext":[]"#,
-            "ext: expected a string, a number or a boolean",
+            "ext: expected a string, a number or a boolean, found an array",
         );
         refused_with(
             r#","ext":"\udfff""#,
@@ -317,9 +330,13 @@ mod tests {
         );
         refused_with(
             r#","traceparent":{}"#,
-            "traceparent: expected a string, a number or a boolean",
+            "traceparent: expected a string, a number or a boolean, found an object",
         );
-        for value in ["5", "\"a\"", "\"!!!!\"", "\"aGk\"", "\"aG k=\""] {
+        refused_with(
+            r#","data_base64":5"#,
+            "data_base64: expected base64, found a number",
+        );
+        for value in ["\"a\"", "\"!!!!\"", "\"aGk\"", "\"aG k=\""] {
             refused_with(
                 &format!(",\"data_base64\":{value}"),
                 "data_base64: expected base64",
@@ -356,7 +373,7 @@ mod tests {
         );
         refused(
             r#"{"specversion":1.0,"id":"1"}"#,
-            "specversion: expected \"1.0\"",
+            "specversion: expected \"1.0\", found a number",
         );
     }
 

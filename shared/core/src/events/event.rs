@@ -152,7 +152,10 @@ mod tests {
             parsed.map(|_| ()).map_err(|e| e.to_string())
         };
         assert_eq!(error(b"\xff"), Err("expected UTF-8".to_owned()));
-        assert_eq!(error(b"[]"), Err("expected a JSON object".to_owned()));
+        assert_eq!(
+            error(b"[]"),
+            Err("expected a JSON object, found an array".to_owned())
+        );
         assert_eq!(
             error(br#"{"id":""}"#),
             Err("id: expected a non-empty string".to_owned())

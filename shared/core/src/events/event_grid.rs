@@ -216,9 +216,15 @@ mod tests {
                         value.map(|value| format!("\"{name}\":{value}"))
                     })
                     .collect();
+                let found = match instead {
+                    Some("null") => ", found null",
+                    Some("7") => ", found a number",
+                    Some(_) => ", found an object",
+                    None => "",
+                };
                 refused(
                     &format!("{{{}}}", members.join(",")),
-                    &format!("{missing}: expected {expected}"),
+                    &format!("{missing}: expected {expected}{found}"),
                 );
             }
         }
@@ -236,9 +242,18 @@ mod tests {
             r#","metadataVersion":"""#,
             "metadataVersion: expected \"1\"",
         );
-        refused_with(r#","metadataVersion":1"#, "metadataVersion: expected \"1\"");
-        refused_with(r#","dataVersion":1"#, "dataVersion: expected a string");
-        refused_with(r#","topic":{}"#, "topic: expected a string");
+        refused_with(
+            r#","metadataVersion":1"#,
+            "metadataVersion: expected \"1\", found a number",
+        );
+        refused_with(
+            r#","dataVersion":1"#,
+            "dataVersion: expected a string, found a number",
+        );
+        refused_with(
+            r#","topic":{}"#,
+            "topic: expected a string, found an object",
+        );
         refused_with(r#","id":"2""#, "id: expected at most once");
         refused(
             r#"{"id":"\ud800"}"#,

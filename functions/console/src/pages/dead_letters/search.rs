@@ -87,11 +87,15 @@ impl DeadLetterSearch {
         let (Ok(from), Ok(to)) = (parsed(&self.from), parsed(&self.to)) else {
             return self;
         };
-        let (from, to) = WrittenTime::period(from, to, now);
-        let is_open = to.is_none_or(|to| to > now) && from.is_none_or(|from| from < now);
+        let (begin, end) = WrittenTime::period(from, to, now);
+        let is_open = end.is_none_or(|end| end > now) && begin.is_none_or(|begin| begin < now);
+        let point = |written, text, at: Option<Timestamp>| match written {
+            None | Some(WrittenTime::At(_)) => text,
+            Some(_) => at.map(|at| at.to_string()),
+        };
         Self {
-            from: from.map(|from| from.to_string()),
-            to: to.map(|to| to.to_string()),
+            from: point(from, self.from.clone(), begin),
+            to: point(to, self.to.clone(), end),
             until: is_open.then(|| now.to_string()),
             ..self
         }

@@ -198,7 +198,7 @@ async fn bad_parameters_are_named_all_at_once() {
     let api = Api::with_billing().await;
     for path in [LIST, ATTEMPTS] {
         let bad = api
-            .get(&format!("{path}?result=lost&status=6&from=now"))
+            .get(&format!("{path}?result=lost&status=6&from=soon"))
             .await;
         let problem = bad.problem(400, "about:blank");
         let errors = problem["errors"].as_array().unwrap();

@@ -135,7 +135,7 @@ fn an_error_names_any_other_member_at_fault() {
     );
     check_each(
         "autoDeleteOnIdle",
-        [(json!("PT4M"), ": PT4M is less than PT5M")],
+        [(json!("PT4M"), ": expected PT5M or more, found PT4M")],
     );
     check_each(
         "deadLetter",

@@ -121,7 +121,10 @@ fn an_event_in_its_own_schema_is_the_same_slice() {
 
 #[test]
 fn what_is_no_event_is_not_converted() {
-    assert_eq!(cloud_event("[]"), Err("expected a JSON object".to_owned()));
+    assert_eq!(
+        cloud_event("[]"),
+        Err("expected a JSON object, found an array".to_owned())
+    );
     assert_eq!(
         cloud_event(r#"{"data":1}"#),
         Err("topic: expected a non-empty string".to_owned())

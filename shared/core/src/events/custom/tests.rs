@@ -148,7 +148,7 @@ fn a_default_stands_for_what_is_absent_or_null() {
 
 #[test]
 fn the_field_at_fault_is_named() {
-    refused("[]", &[], "expected a JSON object");
+    refused("[]", &[], "expected a JSON object, found an array");
     refused(r#"{"a":1,"a":2}"#, &[], "a: expected at most once");
     for json in [
         "{}",
@@ -173,7 +173,7 @@ fn the_field_at_fault_is_named() {
     refused(
         r#"{"s":[]}"#,
         &["subject=s|x"],
-        "s: expected a string, a number or a boolean",
+        "s: expected a string, a number or a boolean, found an array",
     );
     refused(
         r#"{"s":"\ud800"}"#,
@@ -190,14 +190,14 @@ fn the_field_at_fault_is_named() {
         &["id=a.b.c"],
         "a.b.x: expected at most once",
     );
-    for json in [
-        "{}",
-        r#"{"at":5}"#,
-        r#"{"at":"now"}"#,
-        r#"{"at":"2026-11-21"}"#,
+    for (json, found) in [
+        ("{}", ""),
+        (r#"{"at":5}"#, ", found a number"),
+        (r#"{"at":"now"}"#, ""),
+        (r#"{"at":"2026-11-21"}"#, ""),
     ] {
         let expected = "at: expected an RFC 3339 date-time such as 2026-11-21T10:00:00Z";
-        refused(json, &["eventTime=at"], expected);
+        refused(json, &["eventTime=at"], &format!("{expected}{found}"));
     }
     let long = "x".repeat(MAPPED_VALUE_BYTES_MAX + 1);
     refused(

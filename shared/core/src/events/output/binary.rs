@@ -287,7 +287,10 @@ mod tests {
                 .to_string()
         };
         assert_eq!(error(b"\xff"), "not a CloudEvent: expected UTF-8");
-        assert_eq!(error(b"[]"), "not a CloudEvent: expected a JSON object");
+        assert_eq!(
+            error(b"[]"),
+            "not a CloudEvent: expected a JSON object, found an array"
+        );
         assert_eq!(error(br#"{"a b":1}"#), "attribute a b cannot be a header");
         assert_eq!(
             error(br#"{"data_base64":"?"}"#),

@@ -243,7 +243,7 @@ fn the_fault_is_named_by_index_and_member() {
     );
     refused(
         cloud(BATCH, &format!("[{MINIMAL},null]")),
-        "events[1]: expected a JSON object",
+        "events[1]: expected a JSON object, found null",
     );
     refused(
         cloud(STRUCTURED, "{}"),
@@ -251,11 +251,11 @@ fn the_fault_is_named_by_index_and_member() {
     );
     refused(
         grid(&format!("[{GRID},[{GRID}]]")),
-        "events[1]: expected a JSON object",
+        "events[1]: expected a JSON object, found an array",
     );
     refused(
         grid("{\"id\":7}"),
-        "events[0].id: expected a non-empty string",
+        "events[0].id: expected a non-empty string, found a number",
     );
     match parse(
         Schema::CloudEvents,

@@ -254,8 +254,14 @@ fn custom_events_are_objects_and_not_too_many() {
         Ok(vec!["{}".to_owned(), "{ }".to_owned()])
     );
     refused(custom("[]"), "body: expected at least one event");
-    refused(custom("[{},1]"), "events[1]: expected a JSON object");
-    refused(custom("[{},[{}]]"), "events[1]: expected a JSON object");
+    refused(
+        custom("[{},1]"),
+        "events[1]: expected a JSON object, found a number",
+    );
+    refused(
+        custom("[{},[{}]]"),
+        "events[1]: expected a JSON object, found an array",
+    );
     for body in ["", "1", "null", "\"x\""] {
         refused(
             custom(body),

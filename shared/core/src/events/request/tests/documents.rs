@@ -162,18 +162,18 @@ fn event_that_is_no_json_is_named_with_the_member() {
         Schema::CloudEvents,
         BATCH,
         r#"[{"id":"1"},{"id":"2","data":{"a":[1,undefined]}}]"#,
-        "events[1].data.a[1]: expected JSON: expected value at line 1 column 42",
+        "events[1].data.a[1]: expected JSON: expected value at line 1 column 38",
     );
     check(
         Schema::EventGrid,
         "application/json",
-        r#"{"id":"1","eventTime":new}"#,
+        r#"{"id":"1","eventTime":undefined}"#,
         "events[0].eventTime: expected JSON: expected value at line 1 column 23",
     );
     check(
         Schema::EventGrid,
         "application/json",
         r#"[{"id":"1"},]"#,
-        "body: expected JSON: expected value at line 1 column 13",
+        "body: expected JSON: trailing comma at line 1 column 13",
     );
 }
