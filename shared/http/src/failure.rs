@@ -13,8 +13,8 @@ use crate::tls::reason::reason;
 /// Most sources of an error that are looked at. Errors nest a few deep.
 const SOURCES_MAX: usize = 16;
 
-/// Most bytes of the words for a failure. They are stored with each attempt, and an endpoint chooses
-/// the names of its certificate.
+/// Most bytes of the words for a failure. They are stored with each attempt, and an endpoint
+/// chooses the names of its certificate.
 const TEXT_BYTES_MAX: usize = 1000;
 
 /// A failure, and what is known of it beyond its kind.

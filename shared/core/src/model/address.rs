@@ -63,9 +63,9 @@ pub enum AddressRefusal {
 /// allow-list: otherwise a name with one allowed and one public address would carry plain http out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// The allow-list. An IPv6 address that carries one of IPv4 is judged by that one: whoever names
-    /// a range of NAT64 has opened no private address behind it, and whoever opens `10.0.0.0/8`
-    /// need not name its forms in IPv6 as well.
+    /// The allow-list. An IPv6 address that carries one of IPv4 is judged by that one: whoever
+    /// names a range of NAT64 has opened no private address behind it, and whoever opens
+    /// `10.0.0.0/8` need not name its forms in IPv6 as well.
     pub allowed: Vec<IpNet>,
     /// The ports that are open to public addresses.
     pub ports: Vec<u16>,

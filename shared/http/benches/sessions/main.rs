@@ -1,8 +1,8 @@
 //! TLS sessions of many hosts: handshakes resumed, CPU and memory a host, beside raw handshakes.
 //!
 //! `cargo bench -p posthaste-http --bench sessions [-- HOSTS]`. Each round posts one event to every
-//! host (10,000 unless said otherwise) on a connection of its own, which the server then closes. The
-//! server is a process of its own, so the CPU is that of the client alone.
+//! host (10,000 unless said otherwise) on a connection of its own, which the server then closes.
+//! The server is a process of its own, so the CPU is that of the client alone.
 
 #![expect(
     clippy::print_stdout,

@@ -225,9 +225,9 @@ impl<C: Clock> NameLookup for SystemNames<C> {
     }
 }
 
-/// The name as it is written, byte for byte. Hickory's own reading of a text follows IDNA, which the
-/// parser of the URL has done already, and refuses what DNS allows and people use (RFC 2181, section
-/// 11), such as `my_service`.
+/// The name as it is written, byte for byte. Hickory's own reading of a text follows IDNA, which
+/// the parser of the URL has done already, and refuses what DNS allows and people use (RFC 2181,
+/// section 11), such as `my_service`.
 fn full_name(host: &str) -> Result<Name, ProtoError> {
     let labels = host.trim_end_matches('.').split('.').map(str::as_bytes);
     let mut name = Name::from_labels(labels)?;

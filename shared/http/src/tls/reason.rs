@@ -1,4 +1,5 @@
-//! Failed handshakes as sentences: the alert that the endpoint sent, and what is not common to both.
+//! Failed handshakes as sentences: the alert that the endpoint sent, and what is not common to
+//! both.
 
 use std::borrow::Cow;
 

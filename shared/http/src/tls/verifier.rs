@@ -1,5 +1,5 @@
-//! Verification of certificates: rustls' own, and where it fails every fault, each looked for apart.
-//! Whoever mends one should not meet the next a day later.
+//! Verification of certificates: rustls' own, and where it fails every fault, each looked for
+//! apart. Whoever mends one should not meet the next a day later.
 
 use std::sync::Arc;
 
@@ -180,8 +180,8 @@ fn with_faults(faults: Vec<Fault>) -> Error {
     CertificateError::Other(OtherError(Arc::new(CertificateFaults(faults)))).into()
 }
 
-/// The error of a signature that the endpoint made in the handshake: of a small key the library says
-/// that the signature is wrong.
+/// The error of a signature that the endpoint made in the handshake: of a small key the library
+/// says that the signature is wrong.
 fn signature_error(error: Error, certificate: &CertificateDer<'_>) -> Error {
     let is_bad = error == Error::InvalidCertificate(CertificateError::BadSignature);
     if is_bad && has_small_rsa_key(certificate) {

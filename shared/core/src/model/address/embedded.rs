@@ -1,5 +1,5 @@
-//! IPv4 addresses inside IPv6 ones. A packet to such an address ends at the IPv4 address, so that is
-//! the one to judge.
+//! IPv4 addresses inside IPv6 ones. A packet to such an address ends at the IPv4 address, so that
+//! is the one to judge.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -72,8 +72,8 @@ pub(super) fn carried(address: Ipv6Addr) -> Vec<Carried> {
 /// The IPv4 address that an address carries if a translator uses this network, which holds it, as
 /// its prefix: a network of one of the lengths that a translator's prefix has.
 ///
-/// Nothing says whether it is one. So an address that is not formed as RFC 6052 requires, with zeros
-/// around the IPv4 address, counts only if a translator that overlooks this would reach the
+/// Nothing says whether it is one. So an address that is not formed as RFC 6052 requires, with
+/// zeros around the IPv4 address, counts only if a translator that overlooks this would reach the
 /// machine, or its neighbour, on which everything may be open.
 pub(super) fn carried_under(address: Ipv6Addr, prefix_bits: u8) -> Option<Carried> {
     if !PREFIX_LENGTHS.contains(&prefix_bits) {
@@ -114,8 +114,8 @@ fn tunnelled(address: Ipv4Addr, first_bit: u8) -> Carried {
     }
 }
 
-/// Whether an address may be a host's. In `0.0.0.0/8` there is none, so what looks like one there is
-/// another thing: a number of a host of IPv6, or a prefix of another length.
+/// Whether an address may be a host's. In `0.0.0.0/8` there is none, so what looks like one there
+/// is another thing: a number of a host of IPv6, or a prefix of another length.
 fn is_a_host(address: Ipv4Addr) -> bool {
     address.octets()[0] != 0
 }
