@@ -14,10 +14,7 @@ use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 
 use crate::run::Run;
 pub(crate) use dead_letters::DeadLetterWalk;
-use kinds::{KINDS, Kind};
-
-/// Objects deleted at once.
-const DELETES_AT_ONCE: usize = 64;
+use kinds::{DELETES_AT_ONCE, KINDS, Kind};
 
 /// Each kind is looked for once an hour: objects are kept for a day or longer.
 const MINUTES_BETWEEN: u64 = 60;

@@ -9,7 +9,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ObjectStore, PortError, Ports};
 
-use super::DELETES_AT_ONCE;
+use super::kinds::DELETES_AT_ONCE;
 use crate::run::Run;
 
 /// The minute of the hour in which old dead letters are looked for, away from all other kinds.

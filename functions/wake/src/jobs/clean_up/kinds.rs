@@ -8,6 +8,9 @@ use posthaste_core::model::{
 use posthaste_core::stored::{IdempotencyRecord, layout};
 use posthaste_ports::ObjectMeta;
 
+/// Objects deleted at once.
+pub(super) const DELETES_AT_ONCE: usize = 64;
+
 /// Objects of one kind.
 pub(super) struct Kind {
     /// A name for the log.
