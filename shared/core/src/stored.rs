@@ -27,6 +27,7 @@ mod replay;
 mod replay_claim;
 mod resolved;
 pub mod resolved_message;
+mod selection;
 mod topic;
 mod wake_lease;
 mod wake_signal;

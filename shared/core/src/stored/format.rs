@@ -88,6 +88,31 @@ impl Format {
     }
 }
 
+/// Gives a type that has no version of its own the functions that read and write it as an object
+/// of this version.
+macro_rules! versioned_object {
+    ($object:ty, $newest:literal, $name:literal) => {
+        impl $object {
+            /// Reads an object.
+            pub fn parse(bytes: &[u8]) -> Result<Self, $crate::stored::FormatError> {
+                Self::FORMAT.read(bytes)
+            }
+
+            /// Writes the object.
+            pub fn render(&self) -> bytes::Bytes {
+                Self::FORMAT.render(self)
+            }
+
+            const FORMAT: $crate::stored::format::Format = $crate::stored::format::Format {
+                name: $name,
+                newest: $newest,
+            };
+        }
+    };
+}
+
+pub(super) use versioned_object;
+
 /// The JSON of plain data with text keys, for which serialising cannot fail.
 pub(super) fn render(value: &impl Serialize) -> Bytes {
     Bytes::from(serde_json::to_vec(value).unwrap_or_default())

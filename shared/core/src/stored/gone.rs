@@ -4,10 +4,9 @@
 //! Key `disabled/{topic}.{subscription}`. Version 1; written by deliver; carried out and deleted by
 //! wake or, embedded, by deliver at once. Fixture: `gone-mark-v1.json`.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::format::{Format, FormatError};
+use super::format::versioned_object;
 use super::keys::folder;
 use crate::model::{Identity, Subscription, SubscriptionName, Timestamp, TopicName};
 
@@ -19,10 +18,7 @@ pub fn disabled(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{DISABLED}{}", folder(topic, subscription))
 }
 
-const FORMAT: Format = Format {
-    name: "a mark of an endpoint that is gone",
-    newest: 1,
-};
+versioned_object!(GoneMark, 1, "a mark of an endpoint that is gone");
 
 /// An endpoint that answered 410.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,21 +48,12 @@ impl GoneMark {
             at,
         }
     }
-
-    /// Reads a mark.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.read(bytes)
-    }
-
-    /// Writes the mark.
-    pub fn render(&self) -> Bytes {
-        FORMAT.render(self)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stored::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/gone-mark-v1.json");
 

@@ -5,24 +5,21 @@
 //! selection, so that the same is not done twice at once. Version 1; written, read and deleted by
 //! manage. Fixture: `letter-ending-v1.json`.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use super::format::{Format, FormatError};
+use super::format::versioned_object;
+use super::selection::{in_order, selection_key};
 use crate::api::ResolveRequest;
-use crate::model::{Created, Schema, SubscriptionName, Timestamp, TopicName, hex};
+use crate::model::{Created, Schema, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all of them.
 pub const ENDING: &str = "ending/";
 
-/// Bytes of the digest that tell selections apart.
-const DIGEST_BYTES: usize = 16;
-
-const FORMAT: Format = Format {
-    name: "the work of resolving or deleting dead letters",
-    newest: 1,
-};
+versioned_object!(
+    LetterEnding,
+    1,
+    "the work of resolving or deleting dead letters"
+);
 
 /// What becomes of the selected letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,15 +83,9 @@ pub struct LetterEnding {
 impl LetterEnding {
     /// The key of this work, and of any other with the same selection.
     pub fn key(&self) -> String {
-        let sorted = |texts: &[String]| {
-            let mut texts = texts.to_vec();
-            texts.sort_unstable();
-            texts.dedup();
-            texts
-        };
         let selection = ResolveRequest {
-            types: sorted(&self.request.types),
-            keys: sorted(&self.request.keys),
+            types: in_order(&self.request.types),
+            keys: in_order(&self.request.keys),
             ..self.request.clone()
         };
         let identity = self
@@ -107,19 +98,7 @@ impl LetterEnding {
             self.end,
             selection,
         );
-        // Plain data with text keys: serialising it cannot fail.
-        let digest = Sha256::digest(serde_json::to_vec(&of).unwrap_or_default());
-        format!("{ENDING}{}", hex::text(&digest[..DIGEST_BYTES]))
-    }
-
-    /// Reads an object.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.read(bytes)
-    }
-
-    /// Writes the object.
-    pub fn render(&self) -> Bytes {
-        FORMAT.render(self)
+        selection_key(ENDING, &of)
     }
 }
 
@@ -129,6 +108,7 @@ mod tests {
 
     use super::*;
     use crate::model::{CREATION_ID_BYTES, Creation, CreationId};
+    use crate::stored::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/letter-ending-v1.json");
 

@@ -5,9 +5,7 @@
 //! and manage, written by deliver on a transition, by wake when notices were sent, and by manage
 //! when an operator acts; always by conditional put. Snapshots: `circuit/tests/snapshots`.
 
-use bytes::Bytes;
-
-use super::format::{Format, FormatError};
+use super::format::versioned_object;
 use crate::circuit::Shard;
 
 /// The prefix of what is known of links and subscriptions that are not well.
@@ -18,19 +16,4 @@ pub fn links(shard: usize) -> String {
     format!("{LINKS}{shard:x}.json")
 }
 
-const FORMAT: Format = Format {
-    name: "a list of targets",
-    newest: 1,
-};
-
-impl Shard {
-    /// Reads an object.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.read(bytes)
-    }
-
-    /// Writes the object.
-    pub fn render(&self) -> Bytes {
-        FORMAT.render(self)
-    }
-}
+versioned_object!(Shard, 1, "a list of targets");

@@ -4,35 +4,19 @@
 //! every five minutes, and deleted with the stack; read by the monitor of another stack. Fixture:
 //! `owner-v1.json`.
 
-use bytes::Bytes;
-
-use super::format::{Format, FormatError};
+use super::format::versioned_object;
 use crate::model::StateOwner;
 
 /// The key of the owner's object.
 pub const OWNER: &str = "owner.json";
 
-const FORMAT: Format = Format {
-    name: "an owner of state",
-    newest: 1,
-};
-
-impl StateOwner {
-    /// Reads an owner.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.read(bytes)
-    }
-
-    /// Writes the owner.
-    pub fn render(&self) -> Bytes {
-        FORMAT.render(self)
-    }
-}
+versioned_object!(StateOwner, 1, "an owner of state");
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Timestamp;
+    use crate::stored::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/owner-v1.json");
 

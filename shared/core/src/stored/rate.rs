@@ -3,9 +3,7 @@
 //! Key `rates/{topic}.{subscription}.json`. Version 1; read and written by deliver alone, by
 //! conditional put, and found out again when it is lost.
 
-use bytes::Bytes;
-
-use super::format::{Format, FormatError};
+use super::format::versioned_object;
 use super::keys::folder;
 use crate::attempt::RateState;
 use crate::model::{SubscriptionName, TopicName};
@@ -18,19 +16,4 @@ pub fn rate(topic: &TopicName, subscription: &SubscriptionName) -> String {
     format!("{RATES}{}.json", folder(topic, subscription))
 }
 
-const FORMAT: Format = Format {
-    name: "the state of a rate",
-    newest: 1,
-};
-
-impl RateState {
-    /// Reads an object.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.read(bytes)
-    }
-
-    /// Writes the object.
-    pub fn render(&self) -> Bytes {
-        FORMAT.render(self)
-    }
-}
+versioned_object!(RateState, 1, "the state of a rate");

@@ -1,8 +1,9 @@
 //! The record of a replay, and the marker of one that has not ended.
 //!
-//! Keys `replays/{id}.json` and `replaying/{id}`; the marker is empty, so that wake looks at no
-//! others. Versions 1 to 3; written by manage and wake by conditional put, read by both, deleted by
-//! wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`, `replay-v3.json`.
+//! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks at
+//! no others. It holds the record as it was asked for, and is written before the record; older
+//! programs wrote it empty. Versions 1 to 3; written by manage and wake by conditional put, read by
+//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`, `replay-v3.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 

@@ -1,31 +1,24 @@
 //! The claim of a selection for one replay, so that the same replay is not asked for twice.
 //!
 //! Key `claims/{digest}`, where the digest is of the subscription, its creation and the selection.
-//! Version 1; written by manage by conditional put, read by manage. A claim counts as long as its
-//! replay has not ended, and is written over then. It is deleted with the replays, after
+//! Version 1; written and read by manage, and by wake for a request that was cut, by conditional
+//! put. A claim counts as long as its replay has not ended, and is written over then. It is deleted with the replays, after
 //! [`REPLAY_KEPT`]. Fixture: `replay-claim-v1.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::ReplayRecord;
-use super::format::{Format, FormatError};
+use super::format::versioned_object;
+use super::selection::{in_order, selection_key};
 use crate::api::ReplayRequest;
-use crate::model::{Timestamp, hex};
+use crate::model::Timestamp;
 
 /// The prefix of all claims.
 pub const CLAIMS: &str = "claims/";
 
-/// Bytes of the digest that tell selections apart.
-const DIGEST_BYTES: usize = 16;
-
-const FORMAT: Format = Format {
-    name: "the claim of a replay",
-    newest: 1,
-};
+versioned_object!(ReplayClaim, 1, "the claim of a replay");
 
 /// A claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,16 +33,10 @@ pub struct ReplayClaim {
 /// The claim of what a replay selects. The rate is no part of it, and neither is the order in which
 /// keys and types are named.
 pub fn replay_claim(replay: &ReplayRecord) -> String {
-    let sorted = |texts: &[String]| {
-        let mut texts = texts.to_vec();
-        texts.sort_unstable();
-        texts.dedup();
-        texts
-    };
     let request = &replay.request;
     let selection = ReplayRequest {
-        types: sorted(&request.types),
-        keys: sorted(&request.keys),
+        types: in_order(&request.types),
+        keys: in_order(&request.keys),
         status: request
             .status
             .as_ref()
@@ -64,21 +51,7 @@ pub fn replay_claim(replay: &ReplayRecord) -> String {
         replay.identity,
         selection,
     );
-    // Plain data with text keys: serialising it cannot fail.
-    let digest = Sha256::digest(serde_json::to_vec(&of).unwrap_or_default());
-    format!("{CLAIMS}{}", hex::text(&digest[..DIGEST_BYTES]))
-}
-
-impl ReplayClaim {
-    /// Reads a claim.
-    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        FORMAT.read(bytes)
-    }
-
-    /// Writes the claim.
-    pub fn render(&self) -> Bytes {
-        FORMAT.render(self)
-    }
+    selection_key(CLAIMS, &of)
 }
 
 #[cfg(test)]
@@ -87,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::model::{Created, SubscriptionName, TopicName};
+    use crate::stored::FormatError;
 
     const FIXTURE: &str = include_str!("fixtures/replay-claim-v1.json");
 
