@@ -14,7 +14,7 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::answer::ApiError;
-use crate::document::{BadRequests, NoHandshake, Unavailable, Unchanged};
+use crate::document::{BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged};
 use crate::extract::Path;
 use crate::manage::{Manage, Managed};
 
@@ -49,7 +49,7 @@ pub(crate) struct CallbackPath {
     responses(
         (status = 200, description = "The subscription is active", body = String,
             content_type = "text/plain"),
-        BadRequests, NoHandshake, Unavailable, Unchanged))]
+        BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn consent<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<CallbackPath>,
@@ -61,7 +61,7 @@ pub(crate) async fn consent<P: Ports>(
     if method == Method::HEAD {
         return Err(Problem::new(ProblemKind::MethodNotAllowed).into());
     }
-    manage.call_back(&path, rate(&uri, &headers)?).await
+    manage.consented(&path, rate(&uri, &headers)?).await
 }
 
 /// Consent to events
@@ -74,17 +74,31 @@ pub(crate) async fn consent<P: Ports>(
     responses(
         (status = 200, description = "The subscription is active", body = String,
             content_type = "text/plain"),
-        BadRequests, NoHandshake, Unavailable, Unchanged))]
+        BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<P: Ports>(
     State(manage): Managed<P>,
     Path(path): Path<CallbackPath>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<&'static str, ApiError> {
-    manage.call_back(&path, rate(&uri, &headers)?).await
+    manage.consented(&path, rate(&uri, &headers)?).await
 }
 
 impl<P: Ports> Manage<P> {
+    /// Takes a consent. A code that opens nothing is answered like any wrong key.
+    async fn consented(
+        &self,
+        path: &CallbackPath,
+        rate: AllowedRate,
+    ) -> Result<&'static str, ApiError> {
+        match self.call_back(path, rate).await {
+            Err(error) if error.0.kind == ProblemKind::NotFound => {
+                Err(self.refuse_key(error.0).await)
+            }
+            answer => answer,
+        }
+    }
+
     async fn call_back(
         &self,
         path: &CallbackPath,

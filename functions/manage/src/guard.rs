@@ -58,19 +58,16 @@ pub(crate) async fn require_admin_key<P: Ports>(
     let is_guess = offered.is_some();
     // The body is dropped first: nobody reads it while the answer waits.
     drop(request);
-    if is_guess {
-        let answer = manage.wrong_keys.refuse("manage", &manage.clock).await;
-        if answer == WrongKeyAnswer::TooMany {
-            return Err(too_many_keys().into());
-        }
-    }
     let detail = format!(
         "expected the header Authorization: Bearer and the admin key, {ADMIN_KEY_CHARS_MIN} characters or \
          more"
     );
-    Err(Problem::new(ProblemKind::Unauthorized)
-        .detail(detail)
-        .into())
+    let problem = Problem::new(ProblemKind::Unauthorized).detail(detail);
+    Err(if is_guess {
+        manage.refuse_key(problem).await
+    } else {
+        problem.into()
+    })
 }
 
 fn too_many_keys() -> Problem {
@@ -115,6 +112,14 @@ pub(crate) async fn limit_time<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
+    /// Answers a wrong key with this problem, where waiting costs nothing after a while.
+    pub(crate) async fn refuse_key(&self, problem: Problem) -> ApiError {
+        match self.wrong_keys.refuse("manage", &self.clock).await {
+            WrongKeyAnswer::Wrong => problem.into(),
+            WrongKeyAnswer::TooMany => too_many_keys().into(),
+        }
+    }
+
     /// The end of the work for a request that begins now, as a time of the clock's `monotonic`.
     pub(crate) fn work_ends(&self) -> Duration {
         self.clock.monotonic() + WORK_TIME_MAX

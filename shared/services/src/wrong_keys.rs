@@ -51,10 +51,16 @@ impl WrongKeys {
     /// Notes a wrong key at the door of this function, and waits before its answer.
     pub async fn refuse(&self, function: &'static str, clock: &impl Clock) -> WrongKeyAnswer {
         metrics::counter!(WRONG_KEY_COUNT, "function" => function).increment(1);
-        if let Some(keys) = self.tally.add(1, clock.monotonic()) {
+        if let Some(keys) = self.count(clock) {
             tracing::warn!(function, keys, "wrong keys were shown");
         }
         self.slow_down(clock).await
+    }
+
+    /// Counts a wrong key. Where a line in the log is due, returns how many there were since the
+    /// last one.
+    pub fn count(&self, clock: &impl Clock) -> Option<u64> {
+        self.tally.add(1, clock.monotonic())
     }
 
     /// Waits before the answer to a wrong key, if there is a place to wait.

@@ -12,32 +12,85 @@ use serde_json::{Value, json};
 /// More than may wait for their answers at one door.
 const AT_ONCE: usize = 24;
 
+/// The doors, with the status of a wrong key.
+const DOORS: [(&str, u16); 4] = [
+    ("manage", 401),
+    ("publish", 401),
+    ("callback", 404),
+    ("posted callback", 404),
+];
+
 fn guess(api: &Api, door: &str) -> u16 {
     let wrong = [("authorization", "Bearer a-key-of-nobody-at-all")];
-    let (method, path) = match door {
-        "publish" => ("POST", "/topics/orders/events"),
-        _ => ("GET", "/topics/orders"),
+    let (method, path, headers) = match door {
+        "publish" => ("POST", "/topics/orders/events", &wrong[..]),
+        "callback" => ("GET", "/validate/orders/billing/wrong", &[][..]),
+        "posted callback" => ("POST", "/validate/nowhere/none/wrong", &[][..]),
+        _ => ("GET", "/topics/orders", &wrong[..]),
     };
-    let answer = api.send(method, path, &wrong, b"");
+    let answer = api.send(method, path, headers, b"");
     answer.expect("the server answers").status
 }
 
-fn lines(server: &Server) -> Vec<Value> {
+fn lines(server: &Server, message: &str) -> Vec<Value> {
     let parsed = server
         .log()
         .into_iter()
         .filter_map(|line| serde_json::from_str(&line).ok());
     parsed
-        .filter(|line: &Value| line["message"] == "wrong keys were shown")
+        .filter(|line: &Value| line["message"] == message)
         .collect()
 }
 
+/// The text between two others.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).expect("the text before it");
+    rest.split_once(after).expect("the text after it").0
+}
+
+/// The console counts each wrong key and speaks of them once a minute, as the other doors do.
 #[test]
-fn guesses_are_counted_logged_and_slowed_at_both_doors() {
+fn guesses_at_the_console_are_counted_and_logged_seldom() {
+    const GUESSES: usize = 20;
+    let home = Home::new();
+    let server = home.serve();
+    let page = server.api().send("GET", "/console/sign-in", &[], b"");
+    let page = page.expect("the server answers").expect(200);
+    let cookie = page.header("set-cookie").unwrap_or_default();
+    let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+    let html = String::from_utf8_lossy(&page.body).into_owned();
+    let token = between(&html, "name=\"form\" value=\"", "\"").to_owned();
+    let guesses: Vec<_> = (0..GUESSES)
+        .map(|_| {
+            let (api, cookie, token) = (server.api().clone(), cookie.clone(), token.clone());
+            thread::spawn(move || {
+                let headers = [
+                    ("cookie", cookie.as_str()),
+                    ("content-type", "application/x-www-form-urlencoded"),
+                ];
+                let form = format!("form={token}&key=not-the-admin-key-at-all");
+                let sent = api.send("POST", "/console/sign-in", &headers, form.as_bytes());
+                sent.expect("the server answers").status
+            })
+        })
+        .collect();
+    for guess in guesses {
+        assert!((400..500).contains(&guess.join().unwrap()));
+    }
+    let counted = server.api().metric("ConsoleSignInFailedCount");
+    assert_eq!(counted.to_string(), GUESSES.to_string());
+    let told = wait_until("a line", || {
+        Some(lines(&server, "sign-in to the console with a wrong key")).filter(|it| !it.is_empty())
+    });
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[test]
+fn guesses_are_counted_logged_and_slowed_at_every_door() {
     let home = Home::new();
     let server = home.serve();
     let topic = server.api().create_topic("orders", &json!({}));
-    for door in ["manage", "publish"] {
+    for (door, refused) in DOORS {
         let guesses: Vec<_> = (0..AT_ONCE)
             .map(|_| {
                 let api = server.api().clone();
@@ -49,14 +102,14 @@ fn guesses_are_counted_logged_and_slowed_at_both_doors() {
         server.api().show("/topics/orders");
         let answers: Vec<_> = guesses.into_iter().map(|it| it.join().unwrap()).collect();
         let of = |status| answers.iter().filter(|it| **it == status).count();
-        assert_eq!(of(401) + of(429), AT_ONCE, "{answers:?}");
+        assert_eq!(of(refused) + of(429), AT_ONCE, "{door}: {answers:?}");
         // Eight wait for a second, and the others come meanwhile.
-        assert!(of(401) >= 8 && of(429) >= 1, "{answers:?}");
+        assert!(of(refused) >= 8 && of(429) >= 1, "{door}: {answers:?}");
     }
     let counted = server.api().metric("WrongKeyCount");
-    assert_eq!(counted.to_string(), (2 * AT_ONCE).to_string());
+    assert_eq!(counted.to_string(), (DOORS.len() * AT_ONCE).to_string());
     let told = wait_until("a line of each door", || {
-        Some(lines(&server)).filter(|it| it.len() == 2)
+        Some(lines(&server, "wrong keys were shown")).filter(|it| it.len() == 2)
     });
     let functions: Vec<_> = told.iter().map(|line| line["function"].clone()).collect();
     assert_eq!(functions, ["manage", "publish"]);

@@ -57,7 +57,9 @@ where
     };
     if !access.opens(key) {
         metrics::counter!(SIGN_IN_FAILED_COUNT).increment(1);
-        tracing::warn!("sign-in to the console with a wrong key");
+        if let Some(keys) = access.wrong_keys.count(&access.clock) {
+            tracing::warn!(keys, "sign-in to the console with a wrong key");
+        }
         let mistake = access.slow_down().await;
         return sign_in::page(&visit, &query, Some(mistake)).into_response();
     }

@@ -62,6 +62,9 @@ problems! {
     NoObject: 404 "There is no such object";
     /// The problem of a callback.
     NoHandshake: 404 "There is no such handshake, or its time is over";
+    /// The problem of a callback beside many wrong ones.
+    TooManyGuesses:
+        429 "`posthaste serve`: too many wrong keys are being answered; try again after `Retry-After`";
     /// Problems of every action.
     WrongStates:
         409 "The subscription's state does not allow this, or others write it all the time",
