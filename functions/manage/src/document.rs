@@ -16,8 +16,8 @@ use self::events::PublishBody;
 use self::problems::Publish;
 pub(crate) use self::problems::{
     BadRequests, BadWrites, Crowded, FailedPrecondition, FullOfSecrets, LargeObject, NoEvent,
-    NoHandshake, NoObject, NoReplay, Problems, StoreDown, Unavailable, Unchanged, UnknownKey,
-    UnknownSubscription, UnknownTopic, WrongStates,
+    NoHandshake, NoObject, NoReplay, Problems, StoreDown, TooManyGuesses, Unavailable, Unchanged,
+    UnknownKey, UnknownSubscription, UnknownTopic, WrongStates,
 };
 
 /// The name of the admin key among the security schemes.

@@ -16,7 +16,7 @@ use posthaste_core::api::{
 };
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, Selection};
-use posthaste_core::stored::{ReplayRecord, layout};
+use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports};
 use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
@@ -179,12 +179,16 @@ fn unknown_replay() -> Problem {
 }
 
 fn parse(id: &str, object: Option<Object>) -> Result<ReplayRecord, Problem> {
-    ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes).map_err(|error| {
-        tracing::error!(
-            replay_id = id,
-            error = &error as &dyn Error,
-            "the record of a replay cannot be used"
-        );
-        Problem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
-    })
+    ReplayRecord::parse(&object.ok_or_else(unknown_replay)?.bytes)
+        .map_err(|error| unusable(id, &error))
+}
+
+/// The problem of a record that cannot be read.
+fn unusable(id: &str, error: &FormatError) -> Problem {
+    tracing::error!(
+        replay_id = id,
+        error = error as &dyn Error,
+        "the record of a replay cannot be used"
+    );
+    Problem::new(ProblemKind::Internal).detail("the record of the replay cannot be read")
 }

@@ -7,6 +7,7 @@
 //! | `ending/{digest}`: dead letters are resolved or deleted | this function |
 //! | `forcing/{subscription}`: holds are to end, events to go out | wake |
 //! | `telling/{subscription}`: a notice of a disabled subscription | wake |
+//! | `replaying/{id}`: a replay, with the record that is meant | wake |
 //! | `temporary/{topic}`: the topic, or a part of it, is to go | wake |
 
 use std::future::ready;
@@ -22,7 +23,7 @@ use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::{ForceRequest, TopicRecord, layout};
 use posthaste_ports::{Clock, Entropy, ErrorKind, ObjectMeta, ObjectStore, Ports, PutCondition};
 use posthaste_services::update::{Edit, create_or_update};
-use posthaste_services::{objects, signal_wake, timeout};
+use posthaste_services::{LEFT_AFTER, LeftWork, objects, signal_wake, timeout};
 
 use crate::answer::ApiError;
 use crate::begun_requests::LookPlace;
@@ -31,10 +32,6 @@ use crate::manage::Manage;
 
 /// Time between two looks at what processes left.
 pub const FINISH_PERIOD: Duration = Duration::from_secs(30);
-
-/// Age at which work counts as left by its process: longer than a request takes, and short enough
-/// that it is finished within two minutes.
-pub(crate) const LEFT_AFTER: Duration = Duration::from_secs(45);
 
 /// Longest time in which a look begins new work, so that it is over before the next one.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(25);
@@ -113,8 +110,8 @@ impl<P: Ports> Manage<P> {
 
     /// Finishes what processes left. What fails, and what there is no time for, is left for the next
     /// time.
-    pub async fn finish_left(&self) {
-        self.look(Look::OnSchedule).await;
+    pub async fn finish_left(&self, left: LeftWork) {
+        self.look(Look::OnSchedule, left).await;
     }
 
     /// Gives an answer, and looks beside it at what other processes left, if that is due: for a
@@ -123,12 +120,12 @@ impl<P: Ports> Manage<P> {
         if !self.work.is_look_due(self.clock.monotonic(), FINISH_PERIOD) {
             return answer.await;
         }
-        let look = Box::pin(self.look(Look::BesideAnswer));
+        let look = Box::pin(self.look(Look::BesideAnswer, LeftWork::Old));
         let length = LOOK_BESIDE_TIME_MAX + LOOK_BESIDE_REST;
         join(answer, timeout(&self.clock, length, look)).await.0
     }
 
-    async fn look(&self, look: Look) {
+    async fn look(&self, look: Look, left: LeftWork) {
         let until = self.clock.monotonic() + look.time_max();
         let report = |work: &'static str, finished: Result<(), ApiError>| {
             if let Err(error) = finished {
@@ -141,8 +138,8 @@ impl<P: Ports> Manage<P> {
             }
         };
         let (handshakes, endings) = join(
-            Box::pin(self.finish_handshakes(look, until)),
-            Box::pin(self.finish_endings(until)),
+            Box::pin(self.finish_handshakes(look, left, until)),
+            Box::pin(self.finish_endings(left, until)),
         )
         .await;
         report("handshakes", handshakes);
@@ -150,10 +147,15 @@ impl<P: Ports> Manage<P> {
     }
 
     /// Asks endpoints that processes left unasked.
-    async fn finish_handshakes(&self, look: Look, until: Duration) -> Result<(), ApiError> {
+    async fn finish_handshakes(
+        &self,
+        look: Look,
+        left: LeftWork,
+        until: Duration,
+    ) -> Result<(), ApiError> {
         let place = &self.work.handshakes_seen;
         let now = self.clock.now();
-        let is_left = |mark: &ObjectMeta| now.since(mark.modified_at) >= LEFT_AFTER;
+        let is_left = |mark: &ObjectMeta| left.takes(mark.modified_at, now, LEFT_AFTER);
         let marks = self.marks(layout::VALIDATING, place, is_left).await?;
         let finish = |mark: ObjectMeta| async move {
             if self.rest(until).is_zero() {

@@ -20,7 +20,7 @@ use posthaste_core::release::outage::awake_since;
 use posthaste_core::release::rest;
 use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE, WAKE_SIGNAL, WakeSignal};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
-use posthaste_services::{FoundLease, LeaseObject, timeout_at};
+use posthaste_services::{FoundLease, LeaseObject, LeftWork, timeout_at};
 
 use jobs::clean_up::{DeadLetterWalk, clean_up, clean_up_dead_letters, next_minute};
 use jobs::disabled_notices::send_disabled_notices;
@@ -101,11 +101,26 @@ impl<P: Ports> Wake<P> {
 
     /// Runs once, for less than a minute.
     pub async fn run(&self) -> Result<WakeReport, WakeError> {
-        self.run_until(self.ports.clock.monotonic() + RUN_MAX).await
+        self.run_over(LeftWork::Old).await
+    }
+
+    /// The same over work that was left in this sense. With [`LeftWork::From`] no other process
+    /// runs wake on these stores: a lease that somebody has was left, too.
+    pub async fn run_over(&self, left: LeftWork) -> Result<WakeReport, WakeError> {
+        let deadline = self.ports.clock.monotonic() + RUN_MAX;
+        self.run_within(deadline, left).await
     }
 
     /// Runs once, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn run_until(&self, deadline: Duration) -> Result<WakeReport, WakeError> {
+        self.run_within(deadline, LeftWork::Old).await
+    }
+
+    async fn run_within(
+        &self,
+        deadline: Duration,
+        left: LeftWork,
+    ) -> Result<WakeReport, WakeError> {
         let WakePorts {
             state,
             clock,
@@ -113,12 +128,15 @@ impl<P: Ports> Wake<P> {
             ..
         } = &self.ports;
         let found_work = AtomicBool::new(false);
-        let run = Run::until(deadline, &self.ports, &self.is_stopped, &found_work);
+        let run = Run::until(deadline, &self.ports, &self.is_stopped, &found_work).over(left);
         let began = clock.now();
         let found = run.in_time(LEASE.find::<Checkpoint>(state)).await;
-        let found = found
+        let mut found = found
             .ok_or(WakeError::OutOfTime)?
             .map_err(WakeError::Lease)?;
+        if matches!(left, LeftWork::From(_)) {
+            found = found.of_the_dead();
+        }
         if run
             .in_time(may_rest(state, &found, began))
             .await

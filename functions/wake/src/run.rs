@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::timeout_at;
+use posthaste_services::{LeftWork, timeout_at};
 
 use crate::ports::WakePorts;
 
@@ -30,6 +30,8 @@ pub(crate) struct Run<'a, P: Ports> {
     pub(crate) send: Duration,
     /// All work ends by then.
     work: Duration,
+    /// What counts as left by its process.
+    pub(crate) left: LeftWork,
     is_stopped: &'a AtomicBool,
     found_work: &'a AtomicBool,
 }
@@ -60,9 +62,15 @@ impl<'a, P: Ports> Run<'a, P> {
             begin,
             send,
             work,
+            left: LeftWork::Old,
             is_stopped,
             found_work,
         }
+    }
+
+    /// The same run over work that was left in this sense.
+    pub(crate) fn over(self, left: LeftWork) -> Self {
+        Self { left, ..self }
     }
 
     /// The same run, which begins nothing after half of the time from now, so that something else

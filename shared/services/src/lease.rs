@@ -79,6 +79,17 @@ impl LeaseObject {
     }
 }
 
+impl<C> FoundLease<C> {
+    /// The same, where it is known that the process is dead which had it.
+    #[must_use]
+    pub fn of_the_dead(self) -> Self {
+        Self {
+            lapses_at: Timestamp::EPOCH,
+            ..self
+        }
+    }
+}
+
 impl<C: Serialize + DeserializeOwned + Clone> FoundLease<C> {
     /// Takes the lease; `None` if another run has it, or took it since it was read.
     pub async fn take(

@@ -15,7 +15,7 @@ use posthaste_deliver::DeliverSettings;
 use posthaste_local::{FileStore, Local, LocalOptions};
 use posthaste_ports::QueueName;
 use posthaste_record::Record;
-use posthaste_services::{DrainMeter, LinkHealth};
+use posthaste_services::{DrainMeter, LeftWork, LinkHealth};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{ManualClock, SeededEntropy, TestPorts};
 use posthaste_wake::WakeSettings;
@@ -211,8 +211,11 @@ impl World {
     }
 
     /// One run of manage, as an instance that knows nothing yet, over what processes left.
-    pub async fn finish_left(&self) {
-        self.wiring.manage(self.links.clone()).finish_left().await;
+    pub async fn finish_left(&self, left: LeftWork) {
+        self.wiring
+            .manage(self.links.clone())
+            .finish_left(left)
+            .await;
     }
 
     /// Another worker of deliver, which sees links through a book of its own, and draws its own

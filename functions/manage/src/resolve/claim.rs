@@ -7,12 +7,12 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, LetterEnding};
 use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCondition};
+use posthaste_services::LEFT_AFTER;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 
 use super::{Stop, Worked};
 use crate::answer::{ApiError, conflict};
 use crate::manage::Manage;
-use crate::unfinished::LEFT_AFTER;
 
 /// Who works on a selection.
 pub(super) enum Claimed {

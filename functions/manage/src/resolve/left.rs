@@ -9,6 +9,7 @@ use posthaste_core::api::ResolveAnswer;
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, layout};
 use posthaste_ports::{Clock, Object, ObjectStore, Ports};
+use posthaste_services::{LEFT_AFTER, LeftWork};
 
 use super::claim::OwnEnding;
 use super::{Stop, Task, WORKING_TIME, Worked, log};
@@ -32,7 +33,11 @@ enum Turn {
 impl<P: Ports> Manage<P> {
     /// Ends dead letters that processes left, a few seconds each in turn, until a time of the
     /// clock's `monotonic`. What is not done by then is given back: the next look goes on with it.
-    pub(crate) async fn finish_endings(&self, until: Duration) -> Result<(), ApiError> {
+    pub(crate) async fn finish_endings(
+        &self,
+        left: LeftWork,
+        until: Duration,
+    ) -> Result<(), ApiError> {
         let place = &self.work.endings_seen;
         let found = self.marks(layout::ENDING, place, |_| true).await?;
         let turns: VecDeque<_> = found.into_iter().map(|it| Turn::Found(it.key)).collect();
@@ -42,7 +47,7 @@ impl<P: Ports> Manage<P> {
                 let Some(turn) = turns.lock().pop_front() else {
                     return;
                 };
-                let next = self.take_turn(turn, until).await;
+                let next = self.take_turn(turn, left, until).await;
                 turns.lock().extend(next);
             }
         };
@@ -51,7 +56,7 @@ impl<P: Ports> Manage<P> {
     }
 
     /// A turn of one selection; answers the next one if there is more to do.
-    async fn take_turn(&self, turn: Turn, until: Duration) -> Option<Turn> {
+    async fn take_turn(&self, turn: Turn, left: LeftWork, until: Duration) -> Option<Turn> {
         let key = match &turn {
             Turn::Found(key) => key.clone(),
             Turn::Taken(own, _) => own.key.clone(),
@@ -60,7 +65,7 @@ impl<P: Ports> Manage<P> {
             Turn::Found(_) if self.rest(until).is_zero() => return None,
             Turn::Found(key) => {
                 self.work.endings_seen.note(&key);
-                self.take_up_left(key).await
+                self.take_up_left(key, left).await
             }
             Turn::Taken(own, left_at) => Ok(Some((own, left_at))),
         };
@@ -80,12 +85,13 @@ impl<P: Ports> Manage<P> {
     async fn take_up_left(
         &self,
         key: String,
+        left: LeftWork,
     ) -> Result<Option<(Box<OwnEnding>, Timestamp)>, ApiError> {
         let Some(Object { bytes, etag }) = self.state.get(&key).await? else {
             return Ok(None);
         };
         let open = match LetterEnding::parse(&bytes) {
-            Ok(open) if self.is_left(&open) => open,
+            Ok(open) if left.takes(open.worked_at, self.clock.now(), LEFT_AFTER) => open,
             Ok(_) | Err(FormatError::Newer(_)) => return Ok(None),
             Err(FormatError::Malformed(..)) => {
                 self.state.delete(&key).await?;

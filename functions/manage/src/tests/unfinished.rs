@@ -7,6 +7,7 @@ use posthaste_core::stored::{
     LetterEnd, LetterEnding, LetterReceiver, ResolvedLetters, TopicRecord, layout,
 };
 use posthaste_ports::{Clock, ErrorKind};
+use posthaste_services::LeftWork;
 use posthaste_testkit::endpoint::answered;
 use serde_json::{Value, json};
 
@@ -163,7 +164,10 @@ async fn look_beside_an_answer_ends_soon() {
 async fn left_handshake_is_taken_up_once() {
     let api = with_unasked().await;
     api.endpoint.take();
-    tokio::join!(api.manage.finish_left(), api.manage.finish_left());
+    tokio::join!(
+        api.manage.finish_left(LeftWork::Old),
+        api.manage.finish_left(LeftWork::Old)
+    );
     assert_eq!(api.endpoint.take().len(), 1);
     assert!(api.state.read(MARK).is_none());
 }
@@ -177,9 +181,9 @@ async fn later_mark_has_its_turn_at_the_next_look() {
         api.state.write(&format!("validating/a{number:03}"), "");
         api.state.write(&format!("topics/a{number:03}.json"), "{");
     }
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert!(api.state.read(MARK).is_some());
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert!(api.state.read(MARK).is_none());
 }
 
@@ -193,7 +197,7 @@ async fn deletion_meanwhile_changes_no_selection() {
     leave(&api, &open);
     assert_eq!(api.delete("/topics/orders").await.status, 204);
     api.clock.advance(MINUTE);
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert!(api.dead_letters.read(A).is_none() && api.dead_letters.read(C).is_none());
     assert!(api.dead_letters.read(B).is_some());
     assert_eq!(left(&api, &open), None);
@@ -253,7 +257,7 @@ async fn work_that_was_taken_over_is_left_to_who_has_it() {
     let (state, key, bytes) = (api.state.clone(), other.key(), other.render());
     api.dead_letters
         .when_read(move || state.write(&key, bytes.clone()));
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert_eq!(left(&api, &open), Some(other));
 }
 
@@ -284,7 +288,7 @@ async fn ended_work_is_not_claimed_before_it_is_gone() {
     assert_eq!(resolved(&api), [true; 3]);
     assert_eq!(left(&api, &ended), Some(ended.clone()));
     api.clock.advance(MINUTE);
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert_eq!(left(&api, &ended), None);
 }
 
@@ -328,7 +332,7 @@ async fn failing_store_keeps_the_place_of_the_work() {
     api.dead_letters.when_read(|| {});
     api.dead_letters.mend_puts();
     api.clock.advance(MINUTE);
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert!(is_resolved(&api, "ORDERS/BILLING/2026/11/21/11/4.json"));
     assert_eq!(left(&api, &open), None);
 }
@@ -346,7 +350,7 @@ async fn work_that_fails_for_a_day_is_dropped() {
     api.dead_letters.fail_puts(ErrorKind::TimedOut);
     let is_left = async |age| {
         api.clock.advance(age);
-        api.manage.finish_left().await;
+        api.manage.finish_left(LeftWork::Old).await;
         left(&api, &open).is_some()
     };
     assert!(is_left(Duration::from_hours(23)).await);
@@ -365,7 +369,7 @@ async fn large_selection_is_finished_in_one_look() {
     let open = work(&api, LetterEnd::Delete, None);
     leave(&api, &open);
     api.clock.advance(MINUTE);
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert!(api.dead_letters.read(&key(3_499)).is_none());
     assert_eq!(left(&api, &open), None);
 }
@@ -381,7 +385,7 @@ async fn work_that_a_look_had_no_time_for_is_given_back() {
     api.dead_letters
         .slow_reads(&api.clock, Duration::from_secs(15));
     let is_all = async || {
-        api.manage.finish_left().await;
+        api.manage.finish_left(LeftWork::Old).await;
         resolved(&api)
     };
     assert_eq!(is_all().await, [true, false, false]);
@@ -431,7 +435,7 @@ async fn large_selections_leave_turns_to_others() {
             *at_end = Some(keys.iter().filter(|key| state.read(key).is_some()).count());
         }
     });
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert_eq!(*seen.lock().unwrap(), Some(8));
     assert!(others.iter().all(|other| left(&api, other).is_none()));
 }
@@ -443,7 +447,7 @@ async fn work_that_is_under_way_is_not_taken_up() {
     let open = work(&api, LetterEnd::Resolve, None);
     leave(&api, &open);
     api.clock.advance(Duration::from_secs(44));
-    api.manage.finish_left().await;
+    api.manage.finish_left(LeftWork::Old).await;
     assert_eq!(left(&api, &open), Some(open.clone()));
     assert_ne!(open.began_at, Timestamp::EPOCH);
 }

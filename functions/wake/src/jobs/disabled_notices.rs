@@ -48,7 +48,8 @@ async fn notify<P: Ports>(run: Run<'_, P>) -> Result<(), NotifyError> {
         };
         match DisabledMark::parse(&object.bytes) {
             Ok(mark) if !is_written(run, &mark).await? => {
-                if run.ports.clock.now().since(mark.since) < WRITE_FOLLOWS_WITHIN {
+                let now = run.ports.clock.now();
+                if !run.left.takes(mark.since, now, WRITE_FOLLOWS_WITHIN) {
                     continue;
                 }
             }

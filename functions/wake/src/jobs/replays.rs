@@ -2,6 +2,7 @@
 //! replay. Rules of what may be asked for, and when which event may be sent, are in
 //! [`posthaste_core::release::replay`].
 
+mod left;
 mod log_records;
 mod log_walk;
 mod pick;
@@ -11,7 +12,6 @@ mod sender;
 mod walk;
 
 use std::error::Error;
-use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplaySource, ReplayState};
 use posthaste_core::model::Timestamp;
@@ -21,15 +21,13 @@ use posthaste_services::catch_panic::catch_panic;
 
 use super::ended;
 use crate::run::Run;
+use left::{LeftReplay, left_replay};
 use receiver::Receiver;
 use records::{Job, ReplayError};
 use walk::resume;
 
 /// Most replays that are looked at in one run.
 const REPLAYS_MAX: usize = 100;
-
-/// Time after which a marker without a record is deleted: its record may still come.
-const MARKER_LEFT_AFTER: Duration = Duration::from_hours(1);
 
 /// Works on every replay that has not ended, while there is time.
 pub(crate) async fn replay_all<P: Ports>(run: Run<'_, P>) {
@@ -72,14 +70,16 @@ async fn replay<P: Ports>(
     marker: &ObjectMeta,
 ) -> Result<(), ReplayError> {
     let ports = run.ports;
-    let Some(mut job) = Job::load(ports, id).await? else {
-        // The marker is written first, so its record may be on its way.
-        let is_left = ports.clock.now().since(marker.modified_at) >= MARKER_LEFT_AFTER;
-        return if is_left {
-            close(&ports.state, id).await
-        } else {
-            Ok(())
-        };
+    let mut found = Job::load(ports, id).await?;
+    if found.is_none() {
+        match left_replay(run, id, marker).await? {
+            LeftReplay::Begun => found = Job::load(ports, id).await?,
+            LeftReplay::Waits => {}
+            LeftReplay::IsNone => return close(&ports.state, id).await,
+        }
+    }
+    let Some(mut job) = found else {
+        return Ok(());
     };
     if job.record.has_ended() {
         return close(&ports.state, id).await;

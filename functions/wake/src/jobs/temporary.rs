@@ -60,6 +60,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
                 clock,
                 waiting,
                 awake_since,
+                left: run.left,
             },
         }
     }

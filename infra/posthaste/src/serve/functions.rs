@@ -10,9 +10,10 @@ use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
 use posthaste_local::{Local, StateStore};
 use posthaste_manage::{FINISH_PERIOD, Manage};
-use posthaste_ports::{BatchResponse, QueueName, ReceivedMessage};
+use posthaste_ports::{BatchResponse, Clock, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
 use posthaste_record::Record;
+use posthaste_services::LeftWork;
 use posthaste_system::SystemClock;
 use posthaste_wake::Wake;
 use tokio::runtime::Handle;
@@ -199,29 +200,31 @@ impl Functions {
         }
     }
 
-    /// Starts the schedule that finishes what processes left.
+    /// Starts the schedule that finishes what processes left. The data folder has one process, so
+    /// the first run takes all that is there.
     fn spawn_finish(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let manage = Arc::clone(&self.manage);
+        let mut next = LeftWork::From(SystemClock.now());
         let finish = move || {
             let manage = Arc::clone(&manage);
-            async move { manage.finish_left().await }
+            let left = std::mem::replace(&mut next, LeftWork::Old);
+            async move { manage.finish_left(left).await }
         };
         let stop = stop.clone();
         tasks.spawn(every("manage", FINISH_PERIOD, SystemClock, stop, finish));
     }
 
+    /// Starts wake. Its first run, too, takes all that a dead process left.
     fn spawn_wake(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let wake = Arc::clone(&self.wake);
-        tasks.spawn(every(
-            "wake",
-            WAKE_PERIOD,
-            SystemClock,
-            stop.clone(),
-            move || {
-                let wake = Arc::clone(&wake);
-                async move { run_wake(&wake).await }
-            },
-        ));
+        let mut next = LeftWork::From(SystemClock.now());
+        let run = move || {
+            let wake = Arc::clone(&wake);
+            let left = std::mem::replace(&mut next, LeftWork::Old);
+            async move { run_wake(&wake, left).await }
+        };
+        let stop = stop.clone();
+        tasks.spawn(every("wake", WAKE_PERIOD, SystemClock, stop, run));
     }
 
     fn spawn_poller<H: Handler>(
@@ -242,8 +245,8 @@ impl Functions {
     }
 }
 
-async fn run_wake(wake: &Wake<Embedded>) {
-    if let Err(error) = wake.run().await {
+async fn run_wake(wake: &Wake<Embedded>, left: LeftWork) {
+    if let Err(error) = wake.run_over(left).await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(
             error,

@@ -115,8 +115,12 @@ mod tests {
         let all: Vec<_> = (0..8)
             .map(|index| subscription("a.example", &format!("s{index}")))
             .collect();
-        all.iter().for_each(|of| answered.answered(of, at(100)));
-        all.iter().for_each(|of| answered.answered(of, at(130)));
+        for of in &all {
+            answered.answered(of, at(100));
+        }
+        for of in &all {
+            answered.answered(of, at(130));
+        }
         assert_eq!(answered.0[all[0].link()].len(), OF_LINK_MAX);
         answered.answered(&all[7], at(160));
         for of in &all[..7] {

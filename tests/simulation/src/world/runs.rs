@@ -8,6 +8,7 @@ use posthaste_ports::{
     BatchResponse, Clock, DrainSource, LookTime, QueueName, QueueReceiver, ReceivedMessage,
 };
 use posthaste_record::{MergeReport, RecordError};
+use posthaste_services::LeftWork;
 use posthaste_wake::{WakeError, WakeReport};
 
 use super::World;
@@ -130,6 +131,12 @@ impl World {
     /// One run of wake, in which time passes whenever it pauses.
     pub async fn wake(&self) -> WakeReport {
         self.try_wake().await.expect("a run of wake")
+    }
+
+    /// The same over work that was left in this sense.
+    pub async fn wake_over(&self, left: LeftWork) -> WakeReport {
+        let run = self.in_time(Box::pin(self.wake.run_over(left))).await;
+        run.expect("a run of wake")
     }
 
     /// The same, which may fail.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, Observation, Phase, Target};
-use posthaste_core::stored::layout;
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{Checkpoint, StoredLease, WAKE_LEASE, layout};
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
+use posthaste_services::LeftWork;
 use posthaste_simulation::{Answer, Api, Faults, World};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use posthaste_testkit::recorded::Operation;
@@ -62,14 +64,16 @@ impl Request {
 }
 
 /// Cuts a request at each of its writes, before it and after it, in the part that `faults` says,
-/// and looks at what is left two minutes later. `check` gets the fault in words.
+/// and looks at what is left two minutes later, and when the process begins again that has the
+/// stores to itself. `check` gets the fault in words.
 async fn cut_everywhere(
     faults: fn(&Plan) -> Faults,
     request: &Request,
     prepare: impl AsyncFn(&World),
     check: impl AsyncFn(&World, &str),
 ) {
-    for fault in [Fault::HangBefore, Fault::HangAfter] {
+    let faults_at = [Fault::HangBefore, Fault::HangAfter];
+    for (fault, is_start) in faults_at.iter().flat_map(|it| [(it, false), (it, true)]) {
         for number in 0.. {
             assert!(number < WRITES_MAX, "more writes than expected");
             let plan = Plan::nth_of(number, fault.clone(), is_write);
@@ -80,9 +84,13 @@ async fn cut_everywhere(
             plan.switch(true);
             let is_cut = request.is_cut(&world, &plan).await;
             plan.switch(false);
-            two_minutes(&world).await;
+            if is_start {
+                start(&world).await;
+            } else {
+                two_minutes(&world).await;
+            }
             let place = format!(
-                "{} {}: {fault:?} at write {number}",
+                "{} {}, start {is_start}: {fault:?} at write {number}",
                 request.method, request.path
             );
             check(&world, &place).await;
@@ -93,11 +101,18 @@ async fn cut_everywhere(
     }
 }
 
+/// What the next process does at its start.
+async fn start(world: &World) {
+    let left = LeftWork::From(world.clock.now());
+    world.finish_left(left).await;
+    world.wake_over(left).await;
+}
+
 /// What wake and manage do in two minutes.
 async fn two_minutes(world: &World) {
     for _ in 0..4 {
         world.clock.advance(HALF_MINUTE);
-        world.finish_left().await;
+        world.finish_left(LeftWork::Old).await;
         world.wake().await;
     }
 }
@@ -317,6 +332,107 @@ async fn cut_resolving_of_letters_ends_or_never_began() {
     cut_everywhere(Faults::in_bucket, &request, buried, check).await;
 }
 
+const REPLAY: &str = "/topics/orders/subscriptions/billing/dead-letters/replay";
+
+/// Looks whether a replay of the three letters was begun as often as that, and sent to its end.
+async fn expect_replays(world: &World, count: usize, place: &str) {
+    let (_, page) = shown(world, "/replays").await;
+    let replays = page["replays"].as_array().unwrap();
+    assert_eq!(replays.len(), count, "{place}: {page}");
+    let messages =
+        world.visible(QueueName::Deliveries).await + world.delayed(QueueName::Deliveries).await;
+    assert_eq!(
+        messages,
+        3 * count as u64,
+        "{place}: a message of each letter"
+    );
+    assert_eq!(world.replaying().await, [""; 0], "{place}");
+}
+
+/// Nobody asks again: wake alone ends what was begun.
+#[tokio::test]
+async fn cut_replay_is_begun_by_wake_once_it_was_noted() {
+    let request = Request::new("POST", REPLAY, json!({ "includeFormer": true }));
+    let buried = async |world: &World| bury(world, 3).await;
+    cut_everywhere(Faults::in_state, &request, buried, async |world, place| {
+        // The first write is the signal, and the second one the marker.
+        let is_noted = ![
+            "HangBefore at write 0",
+            "HangAfter at write 0",
+            "HangBefore at write 1",
+        ]
+        .iter()
+        .any(|before| place.ends_with(before));
+        expect_replays(world, usize::from(is_noted), place).await;
+        let claims = world.keys(layout::CLAIMS).await.len();
+        assert_eq!(claims, usize::from(is_noted), "{place}");
+    })
+    .await;
+}
+
+/// The second request finds the replay of the first open, and is cut.
+#[tokio::test]
+async fn cut_repetition_of_an_open_replay_begins_nothing() {
+    let request = Request::new("POST", REPLAY, json!({ "includeFormer": true }));
+    let asked = async |world: &World| {
+        bury(world, 3).await;
+        assert_eq!(request.send(&world.api()).await.0, 202);
+        world.clock.advance(Duration::from_secs(1));
+    };
+    cut_everywhere(Faults::in_state, &request, asked, async |world, place| {
+        expect_replays(world, 1, place).await;
+    })
+    .await;
+}
+
+/// Its client asks again after the cut, and that one is over before wake looks at what was cut.
+#[tokio::test]
+async fn cut_replay_that_was_repeated_and_is_done_is_not_done_again() {
+    let plan = Plan::at(Fault::HangBefore, |effect| {
+        is_write(effect) && effect.key.starts_with(layout::CLAIMS)
+    });
+    let world = World::with(&Faults::in_state(&plan));
+    world.subscribe(json!({})).await;
+    bury(&world, 3).await;
+    let request = Request::new("POST", REPLAY, json!({ "includeFormer": true }));
+    assert!(request.is_cut(&world, &plan).await);
+    plan.switch(false);
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(request.send(&world.api()).await.0, 202);
+    world.clock.advance(Duration::from_secs(1));
+    world.wake().await;
+    two_minutes(&world).await;
+    expect_replays(&world, 1, "once").await;
+}
+
+/// A marker of a former version says nothing: it goes after an hour, and one that says what was
+/// meant after a day, when its record may have been deleted.
+#[tokio::test]
+async fn marker_that_is_too_old_or_empty_begins_nothing() {
+    for (is_empty, hours) in [(true, 1), (false, 24)] {
+        let world = World::new();
+        world.subscribe(json!({})).await;
+        bury(&world, 3).await;
+        let id = world.replay(json!({ "includeFormer": true })).await;
+        let record = world.replayed(&id).await;
+        let state = world.local.state();
+        state.delete(&layout::replay(&id)).await.unwrap();
+        let text = String::from_utf8(record.render().to_vec()).unwrap();
+        let text = if is_empty { String::new() } else { text };
+        write(&world, &layout::replaying(&id), &text).await;
+        world
+            .clock
+            .advance(Duration::from_hours(hours) - HALF_MINUTE);
+        if is_empty {
+            world.wake().await;
+            assert_eq!(world.replaying().await.len(), 1);
+        }
+        world.clock.advance(HALF_MINUTE);
+        world.wake().await;
+        expect_replays(&world, 0, &format!("{is_empty}")).await;
+    }
+}
+
 /// A replay whose process died is begun by the next one who asks for it, and sent once.
 #[tokio::test]
 async fn cut_replay_is_begun_once_by_who_asks_again() {
@@ -480,4 +596,69 @@ async fn open_force_keeps_its_id() {
     assert_ne!(force.send(&api).await.1["id"], first.1["id"]);
     write(&world, "forcing/orders.billing", "{}").await;
     assert_eq!(force.send(&api).await.0, 200);
+}
+
+/// The lease that a dead wake had keeps nobody out who knows that it is dead.
+#[tokio::test]
+async fn start_runs_wake_beside_the_lease_of_a_dead_one() {
+    let world = World::new();
+    let held = StoredLease {
+        lapses_at: world.clock.now() + HALF_MINUTE,
+        holder: "dead".to_owned(),
+        checkpoint: Checkpoint::default(),
+    };
+    let text = String::from_utf8(held.render().to_vec()).unwrap();
+    world.ask_wake(WAKE_LEASE, text).await;
+    assert!(world.wake().await.was_busy);
+    let left = LeftWork::From(world.clock.now());
+    assert!(!world.wake_over(left).await.was_busy);
+}
+
+/// A process that has its stores to itself takes up at its start what a dead one left, and nothing
+/// that came later.
+#[tokio::test]
+async fn start_takes_up_what_a_dead_process_has_just_left() {
+    let path = "/topics/orders/subscriptions/crm";
+    let endpoint = json!({ "url": "https://crm.example.com/", "validation": "CloudEvents" });
+    let put = Request::new("PUT", path, json!({ "endpoint": endpoint }));
+    let delete = Request::new(
+        "POST",
+        "/topics/orders/subscriptions/billing/dead-letters/delete",
+        json!({ "includeFormer": true }),
+    );
+    let plan = Plan::at(Fault::HangBefore, |effect| effect.key.ends_with("1.json"));
+    // The first write of the record leads to the request, and the second one has its answer.
+    let dying = Plan::nth_of(1, Fault::HangBefore, |effect| {
+        is_write(effect) && effect.key == "topics/orders.json"
+    });
+    dying.switch(false);
+    let faults = Faults::in_bucket(&plan);
+    let world = World::with(&Faults {
+        state: dying.clone(),
+        ..faults
+    });
+    world.subscribe(json!({})).await;
+    bury(&world, 3).await;
+    assert!(delete.is_cut(&world, &plan).await);
+    plan.switch(false);
+    let consent = Answer::With(200, "webhook-allowed-origin", "*");
+    world.endpoint.answer([consent]);
+    dying.switch(true);
+    assert!(put.is_cut(&world, &dying).await);
+    dying.switch(false);
+    assert_eq!(world.keys(layout::VALIDATING).await.len(), 1);
+    assert_eq!(world.keys(layout::ENDING).await.len(), 1);
+    let before = Timestamp::from_millis(world.clock.now().as_millis() - 1);
+    for (left, is_finished) in [
+        (LeftWork::Old, false),
+        (LeftWork::From(before), false),
+        (LeftWork::From(world.clock.now()), true),
+    ] {
+        world.finish_left(left).await;
+        let of = async |prefix| world.keys(prefix).await.is_empty();
+        let finished = (of(layout::VALIDATING).await, of(layout::ENDING).await);
+        assert_eq!(finished, (is_finished, is_finished), "{left:?}");
+    }
+    assert_eq!(shown(&world, path).await.1["status"]["state"], "Active");
+    assert_eq!(world.buried().await.len(), 0);
 }

@@ -65,7 +65,7 @@ pub(super) async fn all<P: Ports>(run: Run<'_, P>) -> Result<Vec<Request>, PortE
             etag: found.etag,
             object,
         };
-        match due(ports, &request).await {
+        match due(run, &request).await {
             Ok(Due::Now) => requests.push(request),
             Ok(Due::Later) => {}
             Ok(Due::Never) => end(ports, &[request]).await?,
@@ -92,7 +92,8 @@ enum Due {
 
 /// When a request is carried out. Then the holds that began before it end: its own request may have
 /// died before it could end them.
-async fn due<P: Ports>(ports: &WakePorts<P>, request: &Request) -> Result<Due, BoxError> {
+async fn due<P: Ports>(run: Run<'_, P>, request: &Request) -> Result<Due, BoxError> {
+    let ports = run.ports;
     if is_of_another(ports, request).await? {
         return Ok(Due::Never);
     }
@@ -111,7 +112,7 @@ async fn due<P: Ports>(ports: &WakePorts<P>, request: &Request) -> Result<Due, B
     let asked_after = ports.clock.monotonic();
     let mut found = ports.registry.topic(&topic).await?;
     if wants(&found) == Some(false) {
-        if now.since(asked_at) < WRITE_FOLLOWS_WITHIN {
+        if !run.left.takes(asked_at, now, WRITE_FOLLOWS_WITHIN) {
             return Ok(Due::Later);
         }
         found = ports

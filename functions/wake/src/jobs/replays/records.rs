@@ -10,7 +10,7 @@ use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_delivery_log::LogError;
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Ports, PutCondition, Revalidated};
 use posthaste_services::catch_panic::Panicked;
-use posthaste_services::{RegistryError, get_newer};
+use posthaste_services::{OpenReplayError, RegistryError, get_newer};
 
 use crate::ports::WakePorts;
 
@@ -21,6 +21,8 @@ pub(super) enum ReplayError {
     Store(#[source] PortError),
     #[error("failed to understand the replay's record")]
     Record(#[source] FormatError),
+    #[error("failed to begin a replay that was left")]
+    Open(#[source] OpenReplayError),
     #[error("failed to carry out what the replay asks for")]
     Request(#[source] ReplayRequestError),
     #[error("failed to look the subscription up")]

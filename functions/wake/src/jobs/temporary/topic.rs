@@ -14,8 +14,8 @@ use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{RecordError, TopicRecord, layout};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::activity::{ActivityError, noted};
-use posthaste_services::objects;
 use posthaste_services::topics::delete_topic;
+use posthaste_services::{LeftWork, objects};
 
 use super::waiting::Waiting;
 
@@ -58,6 +58,8 @@ pub(super) struct TopicSweep<'a, P: Ports> {
     pub(super) waiting: Waiting<'a, P>,
     /// The end of the last outage.
     pub(super) awake_since: Option<Timestamp>,
+    /// What counts as left by its process.
+    pub(super) left: LeftWork,
 }
 
 impl<P: Ports> TopicSweep<'_, P> {
@@ -69,11 +71,12 @@ impl<P: Ports> TopicSweep<'_, P> {
         marked_at: Timestamp,
     ) -> Result<Swept, SweepError> {
         let now = self.clock.now();
-        let is_left = now.since(marked_at) >= MARK_STANDS;
+        let is_left = self.left.takes(marked_at, now, MARK_STANDS);
         let Some((record, etag)) = self.read(topic).await? else {
             return self.forget(topic, is_left).await;
         };
-        if record.is_abandoned(now) {
+        let is_of_the_dead = |deleted_at| self.left.is_of_the_dead(deleted_at);
+        if record.is_abandoned(now) || record.deleted_at.is_some_and(is_of_the_dead) {
             return self.finish(record, etag, now).await;
         }
         if record.deleted_at.is_some() {
@@ -298,6 +301,7 @@ mod tests {
             clock,
             waiting,
             awake_since: None,
+            left: LeftWork::Old,
         };
         let Swept {
             topics,
@@ -431,6 +435,7 @@ mod tests {
             clock,
             waiting,
             awake_since: None,
+            left: LeftWork::Old,
         };
         let swept = sweep.sweep(&topic_name("orders"), Timestamp::EPOCH).await;
         assert!(matches!(swept, Err(SweepError::Record(_))), "{swept:?}");

@@ -1,0 +1,48 @@
+//! Work that a process has left: when others may take it up.
+
+use std::time::Duration;
+
+use posthaste_core::model::Timestamp;
+
+/// Age at which work counts as left by its process: longer than a request takes, and short enough
+/// that others finish it within two minutes.
+pub const LEFT_AFTER: Duration = Duration::from_secs(45);
+
+/// What counts as left by its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftWork {
+    /// Work of an age that no request reaches: other processes may be at work on the rest.
+    Old,
+    /// All that was there at this time, too. A process that has its stores to itself says when it
+    /// began: what it finds of before was left by a dead one.
+    From(Timestamp),
+}
+
+impl LeftWork {
+    /// Whether work that was last touched at this time was left, where it is at this age.
+    pub fn takes(self, touched_at: Timestamp, now: Timestamp, age: Duration) -> bool {
+        now.since(touched_at) >= age || self.is_of_the_dead(touched_at)
+    }
+
+    /// Whether a process did it that is known to be dead.
+    pub fn is_of_the_dead(self, touched_at: Timestamp) -> bool {
+        matches!(self, Self::From(began_at) if touched_at <= began_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn left_work_is_old_or_of_before_the_start() {
+        let at = |secs| Timestamp::EPOCH + Duration::from_secs(secs);
+        let check = |left: LeftWork, expected: [bool; 3]| {
+            let takes = [100, 101, 55].map(|secs| left.takes(at(secs), at(100), LEFT_AFTER));
+            assert_eq!(takes, expected, "{left:?}");
+        };
+        check(LeftWork::Old, [false, false, true]);
+        check(LeftWork::From(at(100)), [true, false, true]);
+        check(LeftWork::From(at(50)), [false, false, true]);
+    }
+}
