@@ -11,6 +11,7 @@ mod displaced;
 mod expiry;
 mod fan_out;
 mod flood;
+mod full_disk;
 mod handshakes;
 mod hostile;
 mod lifecycle;

@@ -1,5 +1,8 @@
 //! Dead letters delivered again, asked for with the command line and through the API.
 
+use std::sync::{Arc, Barrier};
+use std::thread;
+
 use posthaste_tests::endpoint::{Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
@@ -273,4 +276,45 @@ fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
         "MALFORMED/2026/1/1/1/x",
     ];
     assert_eq!(home.run(&server, &malformed).status.code(), Some(3));
+}
+
+/// Clients repeat requests, and two operators press the same button.
+#[test]
+fn replay_that_is_asked_for_three_times_at_once_sends_each_letter_once() {
+    const LETTERS: usize = 30;
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[400]));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    let events: Vec<_> = (0..LETTERS).map(|n| cloud_event(&n.to_string())).collect();
+    topic.publish_batch(&events);
+    home.wait_for_dead_letters("orders", "billing", LETTERS);
+    endpoint.on("/a", &[200]);
+    let path = "/topics/orders/subscriptions/billing/dead-letters/replay";
+    let together = Arc::new(Barrier::new(3));
+    let asking: Vec<_> = (0..3)
+        .map(|_| {
+            let (api, together) = (server.api().clone(), Arc::clone(&together));
+            thread::spawn(move || {
+                together.wait();
+                api.manage("POST", path, None).expect(202).json()["id"].clone()
+            })
+        })
+        .collect();
+    let ids: Vec<_> = asking.into_iter().map(|it| it.join().unwrap()).collect();
+    assert_eq!(ids, vec![ids[0].clone(); 3]);
+    // wake runs as a server starts, and else once a minute.
+    server.stop();
+    let server = home.serve();
+    let shown = format!("/replays/{}", ids[0].as_str().unwrap());
+    wait_until("every event to be delivered", || {
+        let replay = server.api().show(&shown);
+        (replay["outcomes"]["delivered"] == json!(LETTERS)).then_some(())
+    });
+    let replays = server.api().show("/replays")["replays"].clone();
+    assert_eq!(replays.as_array().map(Vec::len), Some(1), "{replays}");
+    let again = &endpoint.received("/a")[LETTERS..];
+    assert_eq!(again.len(), LETTERS);
 }

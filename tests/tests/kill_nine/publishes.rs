@@ -17,12 +17,11 @@ use posthaste_tests::seen::Seen;
 use posthaste_tests::server::Server;
 use serde_json::Value;
 
+use crate::seed::Seed;
+
 const EVENTS: usize = 10_000;
 const PUBLISHERS: usize = 16;
 const KILLS: usize = 5;
-
-/// Repeats a run: the number of a run that failed, as it printed it.
-const SEED_VARIABLE: &str = "POSTHASTE_SEED";
 
 /// The topics of the publishers: they use the last one. Each restart has a port of its own.
 type Topics = Seen<Topic>;
@@ -50,11 +49,7 @@ fn number(id: &str) -> usize {
 
 #[test]
 fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
-    let seed = std::env::var(SEED_VARIABLE)
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| now().subsec_nanos());
-    println!("repeat this run with {SEED_VARIABLE}={seed}");
+    let seed = Seed::of_this_run();
     let (home, endpoint, ledger, topics) = (
         Home::new(),
         Endpoint::start(),
@@ -136,16 +131,10 @@ fn publish(ledger: &Ledger, topics: &Topics) {
 }
 
 /// After how many acknowledged events the kills come: in the middle, at random.
-fn moments(seed: u32) -> Vec<usize> {
-    let mut state = u64::from(seed);
-    // SplitMix64 <https://prng.di.unimi.it/splitmix64.c>: enough to be somewhere else in every run.
-    let mut draw = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % (EVENTS as u64 * 8 / 10)).expect("it is small")
-    };
-    let mut moments: Vec<_> = (0..KILLS).map(|_| EVENTS / 10 + draw()).collect();
+fn moments(mut seed: Seed) -> Vec<usize> {
+    let mut moments: Vec<_> = (0..KILLS)
+        .map(|_| EVENTS / 10 + seed.below(EVENTS * 8 / 10))
+        .collect();
     moments.sort_unstable();
     moments
 }

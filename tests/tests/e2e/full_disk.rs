@@ -1,0 +1,155 @@
+//! Disks that are full: that of the dead letters, and that of the database in the middle of a large
+//! fan-out.
+
+use std::collections::HashSet;
+use std::fs;
+
+use posthaste_tests::api::{CLOUD_EVENT, CLOUD_EVENTS_BATCH, Topic};
+use posthaste_tests::disk::SmallDisk;
+use posthaste_tests::endpoint::Endpoint;
+use posthaste_tests::events::{cloud_event, subscription};
+use posthaste_tests::home::Home;
+use posthaste_tests::patience::wait_until;
+use posthaste_tests::server::Server;
+use serde_json::{Map, Value, json};
+
+const MIB: u64 = 1024 * 1024;
+
+/// More than the 2,000 of Medium.
+const LETTERS: usize = 2_050;
+
+/// Polls follow each other quickly, so that a level ends with its cause.
+const QUICK_POLLS: &str = "\
+ResourceMonitoringInterval: 00:00:00.100
+DeadLetterBacklogHistoryDepth: 1
+DrainTimeHighThreshold: 100000
+DrainTimeMediumThreshold: 100000
+DrainTimeNormalThreshold: 100000
+";
+
+/// A small disk may fill up to its end.
+const UP_TO_THE_END: &str = "\
+ResourceMonitoringInterval: 00:00:00.100
+PercentageDatabaseDiskSpaceUsedHighThreshold: 98
+DatabaseCheckPointDepthMax: 1 MB
+";
+
+/// The reading and the level of the backlog of dead letters.
+fn backlog(server: &Server) -> (u64, String) {
+    let shown = server.api().show("/pressure");
+    let all = shown["resources"].as_array().expect("resources");
+    let found = all
+        .iter()
+        .find(|it| it["resource"] == "dead-letter-backlog");
+    let of = found.map(|it| {
+        (
+            it["reading"].as_u64().unwrap_or_default(),
+            it["level"].as_str().unwrap_or_default().to_owned(),
+        )
+    });
+    of.unwrap_or_default()
+}
+
+#[test]
+fn letters_that_a_full_disk_refuses_are_a_backlog_until_it_has_room() {
+    let (home, settings, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let [pressure, links] = ["pressure.yaml", "links.yaml"].map(|it| settings.path().join(it));
+    fs::write(&pressure, QUICK_POLLS).unwrap();
+    fs::write(&links, "refusalsInRow: 0\n").unwrap();
+    let folder = home.path().join("dead-letters");
+    fs::create_dir(&folder).unwrap();
+    let disk = SmallDisk::mount(&folder, MIB);
+    let arguments = [
+        "--pressure-settings",
+        pressure.to_str().unwrap(),
+        "--link-settings",
+        links.to_str().unwrap(),
+    ];
+    let server = Server::start(home.path(), &arguments);
+    disk.fill_to(100);
+    let settings = subscription(&endpoint.on("/a", &[400]));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    for hundred in 0..LETTERS.div_ceil(100) {
+        let numbers = hundred * 100..LETTERS.min((hundred + 1) * 100);
+        let events: Vec<_> = numbers.map(|n| cloud_event(&n.to_string())).collect();
+        topic.publish_batch(&events);
+    }
+    let medium = (LETTERS as u64, "medium".to_owned());
+    wait_until("all letters to be counted", || {
+        (backlog(&server) == medium).then_some(())
+    });
+    assert_eq!(home.dead_letters("orders", "billing").len(), 0);
+    assert_eq!(server.api().show("/pressure")["level"], "medium");
+    disk.free();
+    wait_until("all letters to be stored", || {
+        (backlog(&server) == (0, "normal".to_owned())).then_some(())
+    });
+    let letters = home.dead_letters("orders", "billing");
+    let ids: HashSet<_> = letters.iter().map(|it| it["id"].to_string()).collect();
+    assert_eq!(ids.len(), LETTERS);
+    server.stop();
+}
+
+/// Publishes an event until the disk takes it, and waits until each of the paths has it. They have
+/// nothing else but the events of `before`.
+fn publish_alone(topic: &Topic, endpoint: &Endpoint, before: usize, id: &str) {
+    let event = cloud_event(id).to_string();
+    wait_until("an event to be accepted", || {
+        let answer = topic.send(CLOUD_EVENT, event.as_bytes()).ok()?;
+        (answer.status == 200).then_some(())
+    });
+    for n in 0..SUBSCRIPTIONS {
+        let received = endpoint.wait_for(&format!("/{n}"), before + 1);
+        assert_eq!(received.len(), before + 1);
+        assert_eq!(received[before].ids(), [id]);
+    }
+}
+
+const SUBSCRIPTIONS: usize = 150;
+
+/// With the subscriptions, 120 MB in messages.
+const EVENTS: usize = 40;
+
+/// Bytes of an event.
+const DATA_BYTES: usize = 20_000;
+
+#[test]
+fn fan_out_that_does_not_fit_on_the_disk_delivers_nothing() {
+    let (home, folder, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    let settings = folder.path().join("pressure.yaml");
+    fs::write(&settings, UP_TO_THE_END).unwrap();
+    let disk = SmallDisk::mount(home.path(), 96 * MIB);
+    let arguments = ["--pressure-settings", settings.to_str().unwrap()];
+    let server = Server::start(home.path(), &arguments);
+    let subscriptions: Map<String, Value> = (0..SUBSCRIPTIONS)
+        .map(|n| {
+            (
+                format!("s{n}"),
+                subscription(&endpoint.url(&format!("/{n}"))),
+            )
+        })
+        .collect();
+    let settings = json!({ "subscriptions": subscriptions });
+    let topic = server.api().create_topic("orders", &settings);
+    disk.fill_to(50);
+    let event = |n: usize| {
+        let mut event = cloud_event(&format!("large-{n}"));
+        event["data"] = json!("x".repeat(DATA_BYTES));
+        event
+    };
+    let batch = Value::from((0..EVENTS).map(event).collect::<Vec<_>>()).to_string();
+    let answer = topic.send(CLOUD_EVENTS_BATCH, batch.as_bytes());
+    let problem = answer.expect("the server answers").problem(507);
+    assert_eq!(problem["type"], "urn:posthaste:problem:storage-full");
+    assert_eq!(endpoint.all().len(), 0, "{problem}");
+    disk.free();
+    publish_alone(&topic, &endpoint, 0, "first");
+    server.kill();
+    let server = Server::start(home.path(), &arguments);
+    let topic = server.api().topic("orders");
+    publish_alone(&topic, &endpoint, 1, "second");
+    assert_eq!(endpoint.all().len(), 2 * SUBSCRIPTIONS);
+    server.stop();
+}
