@@ -3,6 +3,7 @@
 
 mod claim;
 mod left;
+mod worked;
 
 use std::time::Duration;
 
@@ -21,9 +22,10 @@ use crate::document::{BadRequests, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::letters::{Letters, Receiver, fail};
 use crate::manage::{Manage, Managed};
-use crate::paging::{Page, after_in, cursor};
+use crate::paging::{Page, after_in};
 use crate::replays::bad_settings;
 use claim::Claimed;
+use worked::{Stop, Worked, log};
 
 /// Longest time for one request. Work that begins just before its end still ends before the
 /// request's time limit.
@@ -86,39 +88,6 @@ struct Task {
     is_dry_run: bool,
     selection: Selection,
     receiver: Receiver,
-}
-
-/// Work that was done for a while.
-struct Worked {
-    answer: ResolveAnswer,
-    /// The key up to which all is done.
-    after: Option<String>,
-    stop: Stop,
-}
-
-/// Why it stopped.
-enum Stop {
-    /// All is done.
-    Done,
-    /// Its time was over.
-    Late,
-    /// The store fails.
-    Failed(ApiError),
-}
-
-impl Worked {
-    /// The answer to the request for it.
-    fn answer(self) -> Result<ResolveAnswer, ApiError> {
-        let cursor = match self.stop {
-            Stop::Done => None,
-            Stop::Late => self.after.as_deref().map(cursor),
-            Stop::Failed(error) => return Err(error),
-        };
-        Ok(ResolveAnswer {
-            cursor,
-            ..self.answer
-        })
-    }
 }
 
 impl<P: Ports> Manage<P> {
@@ -320,16 +289,6 @@ impl Task {
             receiver: (schema, created),
         })
     }
-}
-
-fn log(ending: &LetterEnding, worked: &Worked) {
-    let answer = &worked.answer;
-    tracing::info!(
-        topic = %ending.topic, subscription = %ending.subscription,
-        is_deletion = ending.end == LetterEnd::Delete, events = answer.events,
-        objects = answer.objects, deleted_objects = answer.deleted_objects, failed = answer.failed,
-        "dead letters were resolved or deleted by request"
-    );
 }
 
 /// Whether a problem is likely to be that of all objects.

@@ -10,7 +10,7 @@ use posthaste_ports::{Clock, ETag, ErrorKind, Object, ObjectStore, Ports, PutCon
 use posthaste_services::LEFT_AFTER;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 
-use super::{Stop, Worked};
+use super::worked::{Stop, Worked};
 use crate::answer::{ApiError, conflict};
 use crate::manage::Manage;
 

@@ -12,7 +12,8 @@ use posthaste_ports::{Clock, Object, ObjectStore, Ports};
 use posthaste_services::{LEFT_AFTER, LeftWork};
 
 use super::claim::OwnEnding;
-use super::{Stop, Task, WORKING_TIME, Worked, log};
+use super::worked::{Stop, Worked, log};
+use super::{Task, WORKING_TIME};
 use crate::answer::ApiError;
 use crate::manage::Manage;
 

@@ -133,7 +133,7 @@ async fn with_unasked() -> Api {
 }
 
 #[tokio::test]
-async fn left_handshake_is_finished_beside_an_answer_and_not_before_a_refusal() {
+async fn left_handshake_is_finished_beside_an_answer() {
     let api = with_unasked().await.then_looking_beside_answers();
     let request = http::Request::builder().uri("/topics/Orders");
     let refused = api

@@ -1,0 +1,51 @@
+//! How far work on a selection came, and why it stopped there.
+
+use posthaste_core::api::ResolveAnswer;
+use posthaste_core::stored::{LetterEnd, LetterEnding};
+
+use crate::answer::ApiError;
+use crate::paging::cursor;
+
+/// Work that was done for a while.
+pub(super) struct Worked {
+    pub(super) answer: ResolveAnswer,
+    /// The key up to which all is done.
+    pub(super) after: Option<String>,
+    pub(super) stop: Stop,
+}
+
+/// Why it stopped.
+pub(super) enum Stop {
+    /// All is done.
+    Done,
+    /// Its time was over.
+    Late,
+    /// The store fails.
+    Failed(ApiError),
+}
+
+impl Worked {
+    /// The answer to the request for it.
+    pub(super) fn answer(self) -> Result<ResolveAnswer, ApiError> {
+        let cursor = match self.stop {
+            Stop::Done => None,
+            Stop::Late => self.after.as_deref().map(cursor),
+            Stop::Failed(error) => return Err(error),
+        };
+        Ok(ResolveAnswer {
+            cursor,
+            ..self.answer
+        })
+    }
+}
+
+/// Says in the log what was done.
+pub(super) fn log(ending: &LetterEnding, worked: &Worked) {
+    let answer = &worked.answer;
+    tracing::info!(
+        topic = %ending.topic, subscription = %ending.subscription,
+        is_deletion = ending.end == LetterEnd::Delete, events = answer.events,
+        objects = answer.objects, deleted_objects = answer.deleted_objects, failed = answer.failed,
+        "dead letters were resolved or deleted by request"
+    );
+}
