@@ -58,6 +58,19 @@ impl SmallDisk {
         }
     }
 
+    /// Fills it to its end with that file.
+    pub fn fill(&self) {
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.join(BALLAST));
+        let mut file = file.expect("the disk can be written to");
+        let block = vec![0; BLOCK_BYTES];
+        while let Ok(written) = file.write(&block) {
+            assert!(written > 0, "a file takes bytes or refuses them");
+        }
+    }
+
     /// Takes that file away.
     pub fn free(&self) {
         fs::remove_file(self.folder.join(BALLAST)).expect("the disk was filled");

@@ -55,8 +55,8 @@ enum Claimed {
 /// Opens the replay `asked`, whose marker is there, unless another one of the same selection is
 /// open. Returns the one that is; it has another id then.
 ///
-/// One that was not asked for earlier and is already over has done what `asked` was to do, and is
-/// returned too: a repeated request would be sent twice otherwise.
+/// One that was still open when `asked` was asked for is returned too, even if it has ended since:
+/// a request that was cut and repeated, or repeated and cut, would be sent twice otherwise.
 pub async fn open_replay(
     store: &impl ObjectStore,
     clock: &impl Clock,
@@ -101,7 +101,8 @@ pub async fn open_replay(
                 return Ok(*replay);
             }
             Claimed::Unwritten => return begin_other(store, found.replay, asked).await,
-            Claimed::Ended(replay) if found.claimed_at >= asked.created_at => return Ok(*replay),
+            // The last write of a replay is its end.
+            Claimed::Ended(replay) if replay.updated_at > asked.created_at => return Ok(*replay),
             Claimed::Ended(_) | Claimed::Void => {}
         }
     }
@@ -206,25 +207,31 @@ mod tests {
         )
     }
 
-    async fn end(store: &MemoryStore, replay: ReplayRecord) {
-        let ended = replay.turned(ReplayState::Done, None, Timestamp::EPOCH);
+    async fn end(store: &MemoryStore, replay: ReplayRecord, now: Timestamp) {
+        let ended = replay.turned(ReplayState::Done, None, now);
         let key = layout::replay(&ended.id);
         let put = store.put(&key, ended.render(), PutCondition::Always);
         put.await.unwrap();
     }
 
-    /// A request that was cut, and repeated by its client, is not carried out twice.
+    /// A request that was cut, before another one for the same or after it, is not carried out
+    /// beside that.
     #[tokio::test]
-    async fn replay_that_was_asked_for_later_and_ended_is_the_one() {
+    async fn replay_that_was_open_when_it_was_asked_for_is_the_one() {
         let (store, clock) = (MemoryStore::default(), SetClock::default());
-        let cut = asked("a", &clock);
+        let earlier = asked("a", &clock);
         clock.advance(Duration::from_secs(1));
-        let repeated = asked("b", &clock);
-        let opened = open_replay(&store, &clock, &repeated).await.unwrap();
+        let first = asked("b", &clock);
+        let opened = open_replay(&store, &clock, &first).await.unwrap();
         assert_eq!(opened.id, "b");
-        end(&store, opened).await;
-        let found = open_replay(&store, &clock, &cut).await.unwrap();
-        assert_eq!((found.id.as_str(), found.has_ended()), ("b", true));
+        clock.advance(Duration::from_secs(1));
+        let later = asked("d", &clock);
+        clock.advance(Duration::from_secs(1));
+        end(&store, opened, clock.now()).await;
+        for cut in [&earlier, &later] {
+            let found = open_replay(&store, &clock, cut).await.unwrap();
+            assert_eq!((found.id.as_str(), found.has_ended()), ("b", true));
+        }
         clock.advance(Duration::from_secs(1));
         let third = asked("c", &clock);
         assert_eq!(open_replay(&store, &clock, &third).await.unwrap(), third);
@@ -236,7 +243,7 @@ mod tests {
         let (store, clock) = (MemoryStore::default(), SetClock::default());
         let slow = asked("a", &clock);
         let by_wake = open_replay(&store, &clock, &slow).await.unwrap();
-        end(&store, by_wake).await;
+        end(&store, by_wake, clock.now()).await;
         let found = open_replay(&store, &clock, &slow).await.unwrap();
         assert_eq!((found.id.as_str(), found.has_ended()), ("a", true));
     }

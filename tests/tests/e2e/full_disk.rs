@@ -66,7 +66,7 @@ fn letters_that_a_full_disk_refuses_are_a_backlog_until_it_has_room() {
         links.to_str().unwrap(),
     ];
     let server = Server::start(home.path(), &arguments);
-    disk.fill_to(100);
+    disk.fill();
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
         .api()
@@ -109,11 +109,11 @@ fn publish_alone(topic: &Topic, endpoint: &Endpoint, before: usize, id: &str) {
 
 const SUBSCRIPTIONS: usize = 150;
 
-/// With the subscriptions, 120 MB in messages.
-const EVENTS: usize = 40;
+/// With the subscriptions, 135 MB in messages.
+const EVENTS: usize = 150;
 
-/// Bytes of an event.
-const DATA_BYTES: usize = 20_000;
+/// Bytes of an event: few enough that it travels in its messages.
+const DATA_BYTES: usize = 6_000;
 
 #[test]
 fn fan_out_that_does_not_fit_on_the_disk_delivers_nothing() {

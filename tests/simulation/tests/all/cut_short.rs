@@ -101,11 +101,16 @@ async fn cut_everywhere(
     }
 }
 
-/// What the next process does at its start.
+/// What the next process does at its start and half a minute later, when nothing counts as left
+/// yet by its age.
 async fn start(world: &World) {
+    world.clock.advance(Duration::from_secs(1));
     let left = LeftWork::From(world.clock.now());
     world.finish_left(left).await;
     world.wake_over(left).await;
+    world.clock.advance(HALF_MINUTE);
+    world.finish_left(LeftWork::Old).await;
+    world.wake().await;
 }
 
 /// What wake and manage do in two minutes.
