@@ -408,6 +408,7 @@ mod tests {
                 retry_after: None,
             },
             result: Ok(response),
+            failure_text: None,
             took: secs(0),
             late: None,
         }

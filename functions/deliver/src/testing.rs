@@ -347,6 +347,7 @@ impl WebhookClient for Endpoint {
         if self.connects() && !look.may_begin().await {
             return WebhookAnswer {
                 result: Err(SendFailure::Withdrawn),
+                failure_text: None,
                 took: Duration::from_millis(5),
                 late: None,
             };

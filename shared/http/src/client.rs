@@ -113,7 +113,7 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             }
         };
         let Some(head) = head else {
-            return self.out_of_time(&link, begun).await;
+            return self.out_of_time(&link, begun);
         };
         let Some(exchange) = begun else {
             // An answer exists only after the exchange has begun.
@@ -130,14 +130,14 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
 
     /// The result of a request whose time has run out: what has come of its answer, if that has a
     /// status.
-    async fn out_of_time(
+    fn out_of_time(
         &self,
         link: &Link,
         begun: Option<Exchange>,
     ) -> Result<WebhookResponse, Unanswered> {
         match begun {
             Some(exchange) if exchange.connection.has_status() => {
-                let read = odd_answer_by_now(exchange).await;
+                let read = odd_answer_by_now(exchange);
                 read.ok_or_else(|| SendFault::from(SendFailure::TimedOut).into())
             }
             begun => {
@@ -362,7 +362,7 @@ async fn finish(
         }
         // The rest of the head was already waited for.
         Err(fault) if fault.failure == SendFailure::TimedOut => {
-            let read = odd_answer_by_now(exchange).await;
+            let read = odd_answer_by_now(exchange);
             read.ok_or(fault).map(|response| (response, None))
         }
         Err(fault) => {
@@ -407,7 +407,7 @@ async fn odd_answer(
 }
 
 /// The same as far as it has come.
-async fn odd_answer_by_now(exchange: Exchange) -> Option<WebhookResponse> {
+fn odd_answer_by_now(exchange: Exchange) -> Option<WebhookResponse> {
     let mut answer = exchange.connection.odd_answer()?;
     answer.read_head().now_or_never();
     answer.into_response()

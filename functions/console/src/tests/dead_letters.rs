@@ -251,7 +251,8 @@ async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
     );
     let (_, record) = world.state.under("replays/").pop().unwrap();
     let to = ReplayRecord::parse(&record).unwrap().request.to.unwrap();
-    assert_eq!((to.0.to_string(), to.0), (until, world.ago(0)));
+    let to = to.at(world.ago(0));
+    assert_eq!((to.to_string(), to), (until, world.ago(0)));
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ async fn request_deletes_its_mark_once_nobody_is_left_to_ask() {
     let state = api.state.clone();
     let (seen, marks) = std::sync::mpsc::channel();
     api.state
-        .when_read(move || drop(seen.send(state.read(MARK).is_some())));
+        .when_read(move || seen.send(state.read(MARK).is_some()).unwrap());
     assert_eq!(api.put(PATH, asked()).await.status, 201);
     assert!(marks.try_iter().any(|is_marked| is_marked));
     assert!(api.state.read(MARK).is_none());

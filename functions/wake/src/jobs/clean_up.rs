@@ -198,7 +198,15 @@ mod tests {
     #[tokio::test]
     async fn dead_letters_go_when_they_are_older_than_they_are_kept() {
         let second = Duration::from_secs(1);
-        let ages = [YEAR, second, DAY, DAY - second, YEAR, DAY + second, YEAR];
+        let ages = [
+            YEAR,
+            second,
+            DAY,
+            DAY.saturating_sub(second),
+            YEAR,
+            DAY + second,
+            YEAR,
+        ];
         let check = async |minute, expected| {
             let kit = with_dead_letters(minute, &ages);
             clean_up_dead_letters(kit.run(), &DeadLetterWalk::default(), DAY).await;

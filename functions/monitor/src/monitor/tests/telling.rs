@@ -376,7 +376,7 @@ async fn slowed_topic_is_told_with_its_subscription() {
         TopicName::parse("orders").unwrap(),
         posthaste_core::model::SubscriptionName::parse("slow").unwrap(),
     );
-    let waits = waiting.wait_for_own_place(&names.0, &names.1);
+    let waits = waiting.wait_for_own_place(&names.0, &names.1, Duration::ZERO);
     // A minute until it is slow, and another one until it is refused.
     for _ in 0..62 {
         assert!(poll(&world, &mut monitor).await);

@@ -385,7 +385,8 @@ mod tests {
         kit.topic(with(json!({})));
         kit.store.write(NAME, "");
         let marked_at = kit.clock.now();
-        kit.clock.advance(MARK_STANDS - Duration::from_millis(1));
+        kit.clock
+            .advance(MARK_STANDS.saturating_sub(Duration::from_millis(1)));
         sweep_marked(&kit, marked_at).await;
         assert_eq!(kit.store.keys(NAME).len(), 1);
         kit.clock.advance(Duration::from_millis(1));
@@ -418,6 +419,7 @@ mod tests {
             clock,
             waiting,
             awake_since: None,
+            left: LeftWork::Old,
         };
         let topic = topic_name("orders");
         sweep.sweep(&topic, Timestamp::EPOCH).await.unwrap();
