@@ -53,7 +53,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Runs a command to its end.
 fn execute(Cli { global, command }: Cli) -> Result<Reply, CommandError> {
-    let open = |admin: AdminKey| Session::open(&global, admin.key);
+    let open = |admin: AdminKey| Session::open(&global, admin.key.as_deref());
     match command {
         Command::Serve(arguments) => serve::run(&global, &arguments).map(|()| Reply::silent()),
         Command::Check { data } => check::run(&data.unwrap_or_else(|| data_dir(&global))),

@@ -264,16 +264,15 @@ fn no_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
     let instead = INSTEAD
         .iter()
         .find(|(of, words, _)| *of == command && words.contains(&asked.as_str()));
-    let way_out = match instead {
-        Some((_, _, way_out)) => Some((*way_out).to_owned()),
-        None => {
-            let alike = texts(error, ContextKind::SuggestedSubcommand);
-            let alike: Vec<_> = alike
-                .iter()
-                .map(|name| format!("`{command} {name}`"))
-                .collect();
-            (!alike.is_empty()).then(|| alike.join(" or "))
-        }
+    let way_out = if let Some((_, _, way_out)) = instead {
+        Some((*way_out).to_owned())
+    } else {
+        let alike = texts(error, ContextKind::SuggestedSubcommand);
+        let alike: Vec<_> = alike
+            .iter()
+            .map(|name| format!("`{command} {name}`"))
+            .collect();
+        (!alike.is_empty()).then(|| alike.join(" or "))
     };
     (fault, way_out)
 }

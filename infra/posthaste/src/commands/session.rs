@@ -58,9 +58,9 @@ impl Session {
     /// A session with the key that was given, or else the data folder's. The key of a folder that
     /// no option or variable names goes only to a server on this machine: elsewhere it would be
     /// given away.
-    pub fn open(global: &Global, key: Option<String>) -> Result<Self, CommandError> {
+    pub fn open(global: &Global, key: Option<&str>) -> Result<Self, CommandError> {
         let client = Client::new(&global.url)?;
-        let key = match given_key(key.as_deref())? {
+        let key = match given_key(key)? {
             Some(key) => key,
             None if global.data_dir.is_none() && !client.is_on_this_machine() => {
                 return Err(KeyError::OfAnother {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use posthaste_core::api::events::{RecordPage, RecordView};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Timestamp, WrittenTime};
 use serde_json::json;
 
 use crate::cli::RecordsArgs;
@@ -65,9 +65,8 @@ pub(super) fn run(
         (is_json || say(&line(&ATTEMPT_HEADER.map(str::to_uppercase)))?) && print(&fresh, is_json)?;
     while is_read {
         rest(LOOK_EVERY);
-        let from = tail.complete_until.map(|time| time.to_string());
         let later = RecordsArgs {
-            from,
+            from: tail.complete_until.map(WrittenTime::At),
             all: true,
             ..which.clone()
         };

@@ -40,7 +40,11 @@ impl Target {
             (Some(key), None) => (Client::new(&global.url)?, false, key),
             (key, admin_key) => {
                 let admin_key = admin_key.map(|key| key.expose().to_owned());
-                ask(&Session::open(global, admin_key)?, &arguments.topic, key)?
+                ask(
+                    &Session::open(global, admin_key.as_deref())?,
+                    &arguments.topic,
+                    key,
+                )?
             }
         };
         let PublishArgs {

@@ -230,7 +230,7 @@ fn write_history(folder: &Path) {
             "deadletterreason": "MaxDeliveryAttemptsExceeded",
         })
     };
-    let letters = Value::from_iter((0..LETTERS).map(letter)).to_string();
+    let letters = (0..LETTERS).map(letter).collect::<Value>().to_string();
     for object in 0..LETTER_OBJECTS {
         let key = format!("dead-letters/ORDERS0/S0/2026/3/7/4/{object}.json");
         put(&folder.join(key), letters.as_bytes());
