@@ -233,7 +233,7 @@ mod tests {
         check("\r\nHTTP/1.1 200 OK\r\n", true);
         let long = "x".repeat(RESPONSE_HEAD_BYTES_MAX - OK.len());
         check(&format!("{HINT}{OK}{long}\r\n\r\n"), true);
-        check(&format!("{HINT}{OK}{}\r\n\r\n", &long[2..]), false);
+        check(&format!("{HINT}{OK}{}\r\n\r\n", &long[4..]), false);
         check("HTTP/1.1 103 Early\nHints\r\n\r\nHTTP/1.1 200 OK\r\n", true);
     }
 

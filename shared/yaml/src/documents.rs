@@ -112,7 +112,7 @@ fn every_member_of_the_link_settings_follows_the_rule() {
 
 #[test]
 fn key_of_back_pressure_is_there_once_and_may_be_null() {
-    let twice = r#"{"BatchPointBatchSize": 40, "BatchPointBatchSiz\u0065": 40}"#;
+    let twice = r#"{"BatchPointBatchSize": 40, "BatchPoint\u0042atchSize": 40}"#;
     let expected = [(
         "BatchPointBatchSize".to_owned(),
         "is there twice, remove or rename one".to_owned(),

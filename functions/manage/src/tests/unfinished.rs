@@ -315,7 +315,7 @@ async fn poison_object_is_counted_and_passed_over() {
 async fn failing_store_keeps_the_place_of_the_work() {
     let api = api().await;
     for number in 0..5 {
-        let key = format!("ORDERS/BILLING/2026/11/21/11/{number}.json");
+        let key = format!("ORDERS/BILLING/2026/11/21/10/x{number}.json");
         api.dead_letters
             .write(&key, json!([letter("x")]).to_string());
     }
@@ -333,7 +333,7 @@ async fn failing_store_keeps_the_place_of_the_work() {
     api.dead_letters.mend_puts();
     api.clock.advance(MINUTE);
     api.manage.finish_left(LeftWork::Old).await;
-    assert!(is_resolved(&api, "ORDERS/BILLING/2026/11/21/11/4.json"));
+    assert!(is_resolved(&api, "ORDERS/BILLING/2026/11/21/10/x4.json"));
     assert_eq!(left(&api, &open), None);
 }
 
@@ -361,7 +361,7 @@ async fn work_that_fails_for_a_day_is_dropped() {
 #[tokio::test]
 async fn large_selection_is_finished_in_one_look() {
     let api = api().await;
-    let key = |number| format!("ORDERS/BILLING/2026/11/21/11/{number:04}.json");
+    let key = |number| format!("ORDERS/BILLING/2026/11/21/09/{number:04}.json");
     for number in 0..3_500 {
         api.dead_letters
             .write(&key(number), json!([letter("x")]).to_string());

@@ -180,6 +180,10 @@ impl Functions {
             self.log_upkeep.spawn(tasks, stop);
             self.spawn_wake(tasks, stop);
             self.spawn_finish(tasks, stop);
+            // The charts of the console begin with a look through the delivery log.
+            if let Some(console) = &self.console {
+                console.spawn(tasks, stop);
+            }
         }
         let late = Arc::clone(&self.deliver);
         tasks.spawn(async move { late.hear_late_answers().await });
@@ -195,9 +199,6 @@ impl Functions {
         });
         self.monitor.spawn(tasks, stop);
         self.data_folder.spawn(tasks, stop);
-        if let Some(console) = &self.console {
-            console.spawn(tasks, stop);
-        }
     }
 
     /// Starts the schedule that finishes what processes left. The data folder has one process, so

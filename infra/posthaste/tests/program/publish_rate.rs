@@ -440,7 +440,7 @@ fn what_makes_no_sense_is_2_and_nothing_is_sent() {
     check(&["--rate", "fast"], "expected auto, or a whole number");
     check(&["--rate", "auto", "--batch", "10001"], "10000");
     check(&["--rate", "auto", "--run", "a b"], "visible ASCII");
-    check(&["--rate", "auto", "--give-up-after", "15m"], "ISO 8601");
+    check(&["--rate", "auto", "--give-up-after", "soon"], "ISO 8601");
     check(
         &[
             "--rate",

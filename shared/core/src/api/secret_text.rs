@@ -17,8 +17,9 @@ const MASK_START: &str = "(masked:";
 /// The text that is hashed before the secret, so that the digest is of no use elsewhere.
 const MASK_DOMAIN: &[u8] = b"posthaste mask\0";
 
-/// A secret's text, or a mask, without what is around it where it was pasted. `Debug` is redacted; `Serialize` is not, because the record in the
-/// state bucket must hold it: views call `masked` first.
+/// A secret's text, or a mask, without what is around it where it was pasted. `Debug` is redacted;
+/// `Serialize` is not, because the record in the state bucket must hold it: views call `masked`
+/// first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(from = "String", into = "String")]
 #[schema(value_type = String, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]

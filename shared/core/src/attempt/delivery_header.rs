@@ -297,10 +297,13 @@ mod tests {
         }
         refused("webhook_signature", "v", &DeliveryHeaderError::Reserved);
         assert!(DeliveryHeader::fixed("X_a-1", "v", false).is_ok());
-        for value in [
-            "a\r\nb", "a\nb", "a\0b", "ä", " a", "a ", "\ta", "a\tb", "\u{7f}",
-        ] {
-            refused("x-a", value, &DeliveryHeaderError::Value);
+        for value in ["a\r\nb", "a\nb", "a\0b", "a\tb"] {
+            let found = DeliveryHeader::fixed("x-a", value, false).unwrap_err();
+            assert!(matches!(found, DeliveryHeaderError::Pasted(_)), "{value:?}");
+        }
+        refused("x-a", "ä", &DeliveryHeaderError::Value);
+        for value in [" a", "a ", "\ta"] {
+            assert!(DeliveryHeader::fixed("x-a", value, false).is_ok());
         }
         refused("x-a", "", &DeliveryHeaderError::ValueLength(0));
         refused(

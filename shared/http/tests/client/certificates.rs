@@ -175,7 +175,7 @@ async fn certificate_of_openssl_req_x509_is_named_for_what_it_is() {
     workshop.stranger();
     let recipe = format!(
         "req -x509 -newkey {EC} -nodes -keyout server.key -out server.pem -days 30 -subj \
-         /CN=localhost"
+         /CN=Hooks"
     );
     let authority = CertificateFault::Authority;
     workshop.openssl(&format!("{recipe} -addext subjectAltName=DNS:localhost"));

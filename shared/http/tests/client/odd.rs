@@ -175,7 +175,7 @@ fn status_lines() -> Vec<Case> {
         Case::taken(
             "UTF-8 in the reason",
             200,
-            line("HTTP/1.1 200 Jawohl, für Sie"),
+            line("HTTP/1.1 200 Gerne, für Äpfel"),
         )
         .kept(),
         Case::taken(

@@ -84,6 +84,7 @@ async fn cut_everywhere(
             plan.switch(true);
             let is_cut = request.is_cut(&world, &plan).await;
             plan.switch(false);
+            settle(&world).await;
             if is_start {
                 start(&world).await;
             } else {
@@ -99,6 +100,13 @@ async fn cut_everywhere(
             }
         }
     }
+}
+
+/// Waits for a write that was under way at the cut: the store makes writes durable in their order.
+async fn settle(world: &World) {
+    const KEY: &str = "settled";
+    write(world, KEY, "").await;
+    world.local.state().delete(KEY).await.unwrap();
 }
 
 /// What the next process does at its start and half a minute later, when nothing counts as left

@@ -150,7 +150,7 @@ topics:
         );
         assert_eq!(
             refusal(&text),
-            "a.yaml:5:7: `crm` is there twice, remove or rename one"
+            "a.yaml:5:7: topics.orders.subscriptions.crm: is there twice, remove or rename one"
         );
     }
 

@@ -205,7 +205,7 @@ fn a_header_that_cannot_be_added_is_named() {
     );
     check(
         json!([{ "name": "x", "value": "a\r\nb: c" }]),
-        "deliveryHeaders[0].value: expected printable ASCII without a space at either end",
+        "deliveryHeaders[0].value: its character 2 is CARRIAGE RETURN (U+000D), which is not seen; remove it",
     );
     check(
         json!([{ "name": "x", "fromEvent": "data.id" }]),

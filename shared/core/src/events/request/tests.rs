@@ -195,6 +195,12 @@ fn every_malformed_body_is_described() {
             &format!("body: expected JSON: {problem}"),
         );
     };
+    let member = |body: &str, problem: &str| {
+        refused(
+            cloud("application/json", body),
+            &format!("events[0].a: expected JSON: {problem}"),
+        );
+    };
     json("{", "EOF while parsing an object at line 1 column 1");
     json("[", "EOF while parsing a list at line 1 column 1");
     json("{}x", "trailing characters at line 1 column 3");
@@ -204,10 +210,10 @@ fn every_malformed_body_is_described() {
     );
     json("[{},]", "trailing comma at line 1 column 5");
     json("{'a':1}", "key must be a string at line 1 column 2");
-    json("{\"a\":01}", "invalid number at line 1 column 7");
-    json("{\"a\":NaN}", "expected value at line 1 column 6");
-    json("{\"a\":\"\\x\"}", "invalid escape at line 1 column 8");
-    json(
+    member("{\"a\":01}", "invalid number at line 1 column 7");
+    member("{\"a\":NaN}", "expected value at line 1 column 6");
+    member("{\"a\":\"\\x\"}", "invalid escape at line 1 column 8");
+    member(
         "{\"a\":\"\u{1}\"}",
         "control character (\\u0000-\\u001F) found while parsing a string at line 1 column 6",
     );

@@ -253,11 +253,11 @@ async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
 async fn that_an_operator_disabled_a_subscription_is_told_once() {
     let world = told_ops(World::new()).await;
     let mark = json!({
-        "topic": "orders", "subscription": "billing", "reason": "disabled by an operator", "since": 1,
+        "topic": "removed", "subscription": "billing", "reason": "disabled by an operator", "since": 1,
     });
     for text in [mark.to_string(), "{".to_owned()] {
         world
-            .write_state("telling/orders.billing", text.clone())
+            .write_state("telling/removed.billing", text.clone())
             .await;
         let told = told_after(&world, Duration::from_mins(1)).await;
         let expected: &[&str] = if text == "{" {
