@@ -101,7 +101,15 @@ impl<P: Ports> CurrentSubscriptions<P> {
         subscription.retry.disable_on_gone && self.gone.note(subscription, self.clock.monotonic())
     }
 
-    /// Forgets that: the record says it now, or the subscription is not disabled after all.
+    /// Notes that the record says it now. Who looked before may have read the one before that, so
+    /// it is remembered for as long as a look takes.
+    pub(crate) fn note_disabled(&self, subscription: &Subscription) {
+        let seen_within = self.registry.max_age() + LOOK_TIME;
+        let until = self.clock.monotonic() + seen_within;
+        self.gone.shorten(subscription, until);
+    }
+
+    /// Forgets that: the subscription is not disabled after all.
     pub(crate) fn forget_gone(&self, subscription: &Subscription) {
         self.gone.forget(subscription);
     }
@@ -165,6 +173,13 @@ impl GoneEndpoints {
         self.0.lock().remove(&key(subscription));
     }
 
+    /// Remembers it no longer than this.
+    fn shorten(&self, subscription: &Subscription, until: Duration) {
+        if let Some(noted) = self.0.lock().get_mut(&key(subscription)) {
+            noted.until = noted.until.min(until);
+        }
+    }
+
     /// Whether the endpoint of an active subscription is gone.
     fn is_gone(&self, subscription: &Subscription, now: Duration) -> bool {
         let mut gone = self.0.lock();
@@ -208,6 +223,10 @@ mod tests {
         gone.note(&own, secs(200));
         assert!(!gone.is_gone(&subscription(moved), secs(201)));
         assert!(!gone.is_gone(&own, secs(201)));
+        gone.note(&own, secs(200));
+        gone.shorten(&own, secs(210));
+        assert!(gone.is_gone(&own, secs(209)));
+        assert!(!gone.is_gone(&own, secs(210)));
         gone.note(&own, secs(200));
         gone.forget(&own);
         assert!(!gone.is_gone(&own, secs(201)));

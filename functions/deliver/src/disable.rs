@@ -74,8 +74,7 @@ impl<P: Ports> Disabler<P> {
             Disabling::AtOnce => {
                 let notifier = self.ports.notifier();
                 Box::pin(disable_gone(&*self.ports.state, &notifier, &mark)).await?;
-                // From now on the record says it.
-                self.current.forget_gone(subscription);
+                self.current.note_disabled(subscription);
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ pub mod edit;
 pub mod events;
 pub mod gone;
 mod iso;
+mod json_document;
 mod json_schema;
 mod link_settings;
 mod links;
@@ -41,11 +42,12 @@ pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveReq
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
 pub use iso::{IsoDuration, IsoTimestamp};
+pub use json_document::{JsonFault, read_json};
 pub use json_schema::apply_file_schema;
 pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use mistakes::{JsonFault, Mistake, Notation, Written, read_json, read_written};
+pub use mistakes::{Mistake, Notation, Written, read_written};
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{

@@ -7,6 +7,7 @@ use posthaste_tests::endpoint::{Endpoint, Received};
 use posthaste_tests::events::{cloud_event, subscription};
 use posthaste_tests::home::Home;
 use posthaste_tests::patience::wait_until;
+use posthaste_tests::server::Server;
 use serde_json::{Value, json};
 
 #[test]
@@ -282,8 +283,12 @@ fn a_replay_is_cancelled_before_it_begins_and_wrong_names_are_told() {
 #[test]
 fn replay_that_is_asked_for_three_times_at_once_sends_each_letter_once() {
     const LETTERS: usize = 30;
-    let (home, endpoint) = (Home::new(), Endpoint::start());
-    let server = home.serve();
+    let (home, beside, endpoint) = (Home::new(), Home::new(), Endpoint::start());
+    // Ten refusals in a row would end the attempts.
+    let links = beside.path().join("links.yaml");
+    std::fs::write(&links, "refusalsInRow: 0\n").unwrap();
+    let arguments = ["--link-settings", links.to_str().unwrap()];
+    let server = Server::start(home.path(), &arguments);
     let settings = subscription(&endpoint.on("/a", &[400]));
     let topic = server
         .api()
@@ -307,7 +312,7 @@ fn replay_that_is_asked_for_three_times_at_once_sends_each_letter_once() {
     assert_eq!(ids, vec![ids[0].clone(); 3]);
     // wake runs as a server starts, and else once a minute.
     server.stop();
-    let server = home.serve();
+    let server = Server::start(home.path(), &arguments);
     let shown = format!("/replays/{}", ids[0].as_str().unwrap());
     wait_until("every event to be delivered", || {
         let replay = server.api().show(&shown);

@@ -421,7 +421,11 @@ mod tests {
             ),
         }
         assert!(
-            lines.last().unwrap().starts_with("  help: posthaste"),
+            report
+                .lines()
+                .last()
+                .unwrap()
+                .starts_with("  help: posthaste"),
             "{report}"
         );
     }

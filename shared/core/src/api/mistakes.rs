@@ -5,7 +5,6 @@
 //! taken out. Then the tree is read again, until it has no mistake.
 
 mod fault;
-mod json;
 mod reader;
 mod tree;
 mod written;
@@ -13,9 +12,9 @@ mod written;
 use serde::de::DeserializeOwned;
 
 use self::fault::Fault;
-pub use self::json::{JsonFault, read_json};
 pub use self::reader::Notation;
 use self::reader::Reader;
+pub(super) use self::tree::path_text;
 use self::tree::{Node, steps_of_member, steps_of_path};
 pub use self::written::Written;
 use super::SettingsError;

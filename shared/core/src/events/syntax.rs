@@ -12,11 +12,18 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 pub(super) fn place(text: &str, error: &serde_json::Error) -> Option<String> {
     let mut json = serde_json::Deserializer::from_str(text);
     let found = serde_path_to_error::deserialize::<_, Walked>(&mut json).err()?;
-    let at = |error: &serde_json::Error| (error.line(), error.column());
-    // A string that is no text is found here, and is none of the faults of the text.
-    let is_same = at(found.inner()) == at(error);
+    // A string that is no text is found here, and is none of the faults of the text. Within a
+    // string, one reader stops before the character at fault and the other behind it.
+    let is_same = offset(text, found.inner()).abs_diff(offset(text, error)) <= 1;
     let path = found.path().to_string();
     (is_same && path != "." && !path.contains('?')).then_some(path)
+}
+
+/// Bytes of the text before the place of an error.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let lines = text.split_inclusive('\n');
+    let before = lines.take(error.line().saturating_sub(1));
+    before.map(str::len).sum::<usize>() + error.column()
 }
 
 /// A value that was read and not kept.
@@ -82,6 +89,11 @@ mod tests {
         check(r#"{"id": undefined}"#, Some("id"));
         check(r#"{"data": [1, 2, ]}"#, Some("data"));
         check(r#"[{"id": "1}]"#, Some("[0].id"));
+        check("[{\"id\": \"a\tb\"}]", Some("[0].id"));
+        check(
+            "{\"a\": 1,\n\"data\": {\"text\": \"a\nb\"}}",
+            Some("data.text"),
+        );
         check("[{}", None);
         check("{'id': 1}", None);
         // The string is no text, which is not the fault that stops the reader of values.

@@ -66,6 +66,12 @@ async fn withheld_messages_of_a_lost_caller_are_deleted() {
     let device = Device::default();
     let local = open(&device);
     let queue = local.queue(DELIVERIES);
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let before = tasks();
     for _ in 0..50 {
         let mut withholding = Box::pin(queue.withhold(many("a")));
         let begun = std::future::poll_fn(|context| {
@@ -75,7 +81,7 @@ async fn withheld_messages_of_a_lost_caller_are_deleted() {
     }
     // Its commit comes after theirs, and their tasks hear of them before the next commit.
     queue.send_batch(vec![message("other")]).await.unwrap();
-    for _ in 0..200 {
+    while tasks() > before {
         tokio::task::yield_now().await;
     }
     queue.send_batch(vec![message("next")]).await.unwrap();

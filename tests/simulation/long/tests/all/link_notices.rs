@@ -252,22 +252,17 @@ async fn a_topic_that_cannot_be_read_keeps_nobody_from_being_told() {
 #[tokio::test]
 async fn that_an_operator_disabled_a_subscription_is_told_once() {
     let world = told_ops(World::new()).await;
-    let mark = json!({
-        "topic": "removed", "subscription": "billing", "reason": "disabled by an operator", "since": 1,
-    });
-    for text in [mark.to_string(), "{".to_owned()] {
-        world
-            .write_state("telling/removed.billing", text.clone())
-            .await;
-        let told = told_after(&world, Duration::from_mins(1)).await;
-        let expected: &[&str] = if text == "{" {
-            &[]
-        } else {
-            &["dev.posthaste.subscription.disabled"]
-        };
-        assert_eq!(kinds(&told), expected);
-        assert_eq!(world.keys("telling/").await, [] as [String; 0]);
-    }
+    let path = "/topics/orders/subscriptions/billing/disable";
+    let (status, answer) = world.api().ask("POST", path, &Value::Null).await;
+    assert_eq!(status, 200, "{answer}");
+    let told = told_after(&world, Duration::from_mins(1)).await;
+    assert_eq!(kinds(&told), ["dev.posthaste.subscription.disabled"]);
+    world
+        .write_state("telling/orders.billing", "{".to_owned())
+        .await;
+    let told = told_after(&world, Duration::from_mins(1)).await;
+    assert_eq!(kinds(&told), [""; 0]);
+    assert_eq!(world.keys("telling/").await, [] as [String; 0]);
 }
 
 #[tokio::test]

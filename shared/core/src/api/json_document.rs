@@ -5,11 +5,8 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Path;
 
-use super::reader::Notation;
-use super::tree::path_text;
-use super::written::Written;
-use super::{Mistake, read_written};
-use crate::api::SettingsError;
+use super::SettingsError;
+use super::mistakes::{Mistake, Notation, Written, path_text, read_written};
 
 /// The reason why a JSON document is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
