@@ -95,7 +95,8 @@ STREAK = WORDS[health("failures_in_a_row")]
 RAMP = 2 ** (constant("RAMP_STEPS") - 1)
 
 SENTENCES = [
-    ("delivery", f"posthaste reads at most {constant('RESPONSE_BODY_BYTES_MAX') // KIB} KiB of an answer"),
+    ("delivery", f"posthaste reads on for at most {constant('ANSWER_REST_WAIT')} seconds and "
+                 f"{constant('RESPONSE_BODY_BYTES_MAX') // KIB} KiB"),
     ("delivery", f"sends more than {constant('INTERIM_ANSWERS_MAX')} of them, or more than "
                  f"{constant('INTERIM_BYTES_MAX') // KIB} KiB, has given no answer"),
     ("delivery", f"more than {constant('BINARY_HEADERS_BYTES_MAX') // KIB} KiB of headers"),
@@ -174,6 +175,7 @@ SENTENCES = [
     ("publishing", f"posthaste remembers it for {constant('IDEMPOTENCY_KEPT') // HOUR} hours."),
     ("publishing", f"the key is free after {constant('IDEMPOTENCY_CLAIM_LENGTH')} seconds"),
 
+    ("known-limits", f"whose end does not come hold a place for {constant('ANSWER_REST_WAIT')} seconds each"),
     ("known-limits", f"- **More than {TIME_TO_LIVE // HOUR} hours of retries.**"),
     ("known-limits", f"as many go out as one link has requests at once ({START} and more)"),
     ("known-limits", f"the {WORDS[health('refusals_in_row')]} in a row in each worker"),
@@ -196,6 +198,7 @@ OTHER_NUMBERS = {
         "RFC 6901",
         "`maxEventsPerBatch` above 1 only",
         "0.02 is one a minute",
+        "UTF-8, UTF-16, Latin-1 and Windows-1252",
     ),
     "failing-endpoints": (
         "neither 200 to 204 nor 4xx",
@@ -227,5 +230,8 @@ OTHER_NUMBERS = {
         "Below 12 requests a minute",
         "messages of 1 MB",
         "an event of 1 MB",
+        "It has TLS 1.2 and 1.3",
+        "It lacks TLS 1.0 and 1.1",
+        "RSA keys of fewer than 2048 bits",
     ),
 }
