@@ -93,7 +93,7 @@ fn what_is_no_json_is_refused_in_every_schema() {
         for schema in Schema::ALL {
             let error = texts(schema, JSON, holding(schema, data).as_bytes()).unwrap_err();
             assert!(
-                error.contains(&format!("data: expected JSON: {problem}")),
+                error.contains(&format!(": expected JSON: {problem}")),
                 "{schema:?} {error}"
             );
         }
