@@ -368,7 +368,7 @@ pub(super) fn steps_of_member(member: &str) -> Vec<String> {
 }
 
 /// A path as messages show it: `subscriptions.a.schedule[2]`.
-pub(in crate::api) fn path_text(path: &Path) -> String {
+pub(crate) fn path_text(path: &Path) -> String {
     path.iter()
         .fold(String::new(), |text, segment| match segment {
             Segment::Seq { index } => Step::Index(*index).after(text),
