@@ -9,7 +9,7 @@ import subprocess
 import case
 import waiting
 
-KEY = "a key of an installation that goes"
+KEY = "a-key-of-an-installation-that-goes"
 
 CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 
