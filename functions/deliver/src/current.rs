@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::attempt::basis::may_begin;
 use posthaste_core::model::{
-    EndpointUrl, Identity, Status, Subscription, SubscriptionName, TopicName,
+    EndpointUrl, Identity, Subscription, SubscriptionName, Timestamp, TopicName,
 };
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{Registry, stop_at};
@@ -48,6 +48,8 @@ struct GoneEndpoints(Mutex<HashMap<(TopicName, SubscriptionName), Gone>>);
 struct Gone {
     identity: Option<Identity>,
     endpoint: EndpointUrl,
+    /// The time of the answer.
+    at: Timestamp,
     /// By the clock's `monotonic`.
     until: Duration,
 }
@@ -70,21 +72,13 @@ impl<P: Ports> CurrentSubscriptions<P> {
     /// is the verdict over its events if it may not: they go back at once, and are planned again by
     /// the subscription as it is.
     pub(crate) async fn check(&self, planned: &Subscription) -> Result<(), EntryVerdict> {
-        let is_as_planned = match self.look(planned).await {
-            Look::Known(current) => {
-                if current.status == Status::Disabled {
-                    // The record says it. Whoever enables it again is not kept waiting.
-                    self.gone.forget(planned);
-                }
-                may_begin(planned, &current, self.clock.now())
-            }
-            Look::Deleted => false,
-            Look::Unknown => true,
+        let current = match self.look(planned).await {
+            Look::Known(current) if may_begin(planned, &current, self.clock.now()) => Some(current),
+            Look::Known(_) | Look::Deleted => return Err(EntryVerdict::NotStarted),
+            Look::Unknown => None,
         };
-        if !is_as_planned {
-            return Err(EntryVerdict::NotStarted);
-        }
-        if self.gone.is_gone(planned, self.clock.monotonic()) {
+        let current = current.as_deref().unwrap_or(planned);
+        if self.gone.is_gone(current, self.clock.monotonic()) {
             // Its record will say so. Until then its events wait, and are not lost if its URL is
             // corrected meanwhile.
             return Err(EntryVerdict::Postponed {
@@ -98,15 +92,9 @@ impl<P: Ports> CurrentSubscriptions<P> {
     /// request to it begins here. Answers whether that is news, so that one request of many
     /// has it disabled.
     pub(crate) fn note_gone(&self, subscription: &Subscription) -> bool {
-        subscription.retry.disable_on_gone && self.gone.note(subscription, self.clock.monotonic())
-    }
-
-    /// Notes that the record says it now. Who looked before may have read the one before that, so
-    /// it is remembered for as long as a look takes.
-    pub(crate) fn note_disabled(&self, subscription: &Subscription) {
-        let seen_within = self.registry.max_age() + LOOK_TIME;
-        let until = self.clock.monotonic() + seen_within;
-        self.gone.shorten(subscription, until);
+        let at = self.clock.now();
+        subscription.retry.disable_on_gone
+            && self.gone.note(subscription, at, self.clock.monotonic())
     }
 
     /// Forgets that: the subscription is not disabled after all.
@@ -147,9 +135,9 @@ enum Look {
 }
 
 impl GoneEndpoints {
-    /// Notes that the endpoint of a subscription answered 410 now, a time of the clock's
+    /// Notes that the endpoint of a subscription answered 410 at `at`, which is `now` by the clock's
     /// `monotonic`. Answers whether that was not known.
-    fn note(&self, subscription: &Subscription, now: Duration) -> bool {
+    fn note(&self, subscription: &Subscription, at: Timestamp, now: Duration) -> bool {
         if self.is_gone(subscription, now) {
             return false;
         }
@@ -163,6 +151,7 @@ impl GoneEndpoints {
         let noted = Gone {
             identity: subscription.created.identity(),
             endpoint: subscription.endpoint.clone(),
+            at,
             until: now + GONE_KEPT,
         };
         gone.insert(key(subscription), noted);
@@ -173,14 +162,8 @@ impl GoneEndpoints {
         self.0.lock().remove(&key(subscription));
     }
 
-    /// Remembers it no longer than this.
-    fn shorten(&self, subscription: &Subscription, until: Duration) {
-        if let Some(noted) = self.0.lock().get_mut(&key(subscription)) {
-            noted.until = noted.until.min(until);
-        }
-    }
-
-    /// Whether the endpoint of an active subscription is gone.
+    /// Whether the endpoint of an active subscription is gone. One that was activated since its
+    /// endpoint answered is not, and a record from before the answer cannot look like it.
     fn is_gone(&self, subscription: &Subscription, now: Duration) -> bool {
         let mut gone = self.0.lock();
         if gone.is_empty() {
@@ -192,7 +175,10 @@ impl GoneEndpoints {
         };
         let is_same = noted.identity == subscription.created.identity()
             && noted.endpoint == subscription.endpoint;
-        if is_same && now < noted.until {
+        let is_activated_since = subscription
+            .status_since
+            .is_some_and(|since| since >= noted.at);
+        if is_same && !is_activated_since && now < noted.until {
             return true;
         }
         gone.remove(&key);
@@ -206,28 +192,33 @@ fn key(subscription: &Subscription) -> (TopicName, SubscriptionName) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{World, secs, subscription};
+    use crate::testing::{START, World, secs, subscription};
+
+    fn activated(at: Timestamp) -> Value {
+        json!({ "status": { "state": "Active", "since": at.to_string() } })
+    }
 
     #[test]
-    fn gone_endpoint_is_remembered_until_the_record_says_it() {
+    fn gone_endpoint_is_remembered_until_the_subscription_is_activated_again() {
         let gone = GoneEndpoints::default();
         let own = subscription(json!({}));
         let moved = json!({ "endpoint": { "url": "https://new.example.com/" } });
         assert!(!gone.is_gone(&own, secs(1)));
-        gone.note(&own, secs(1));
+        gone.note(&own, START, secs(1));
         assert!(gone.is_gone(&own, secs(150)));
         assert!(!gone.is_gone(&own, secs(151)));
-        gone.note(&own, secs(200));
+        gone.note(&own, START, secs(200));
         assert!(!gone.is_gone(&subscription(moved), secs(201)));
         assert!(!gone.is_gone(&own, secs(201)));
-        gone.note(&own, secs(200));
-        gone.shorten(&own, secs(210));
-        assert!(gone.is_gone(&own, secs(209)));
-        assert!(!gone.is_gone(&own, secs(210)));
-        gone.note(&own, secs(200));
+        gone.note(&own, START + secs(1), secs(200));
+        let before = subscription(activated(START));
+        assert!(gone.is_gone(&before, secs(201)));
+        let since = subscription(activated(START + secs(1)));
+        assert!(!gone.is_gone(&since, secs(201)));
+        gone.note(&own, START, secs(200));
         gone.forget(&own);
         assert!(!gone.is_gone(&own, secs(201)));
     }
@@ -239,21 +230,29 @@ mod tests {
             let name = format!("s{index}");
             crate::testing::subscription_named(&name, json!({}))
         };
-        assert!((0..GONE_MAX).all(|index| gone.note(&named(index), secs(1))));
-        gone.note(&named(GONE_MAX), secs(2));
+        assert!((0..GONE_MAX).all(|index| gone.note(&named(index), START, secs(1))));
+        gone.note(&named(GONE_MAX), START, secs(2));
         assert_eq!(gone.0.lock().len(), 1);
     }
 
     #[tokio::test]
-    async fn disabled_subscription_is_no_longer_remembered_as_gone() {
+    async fn activated_subscription_is_no_longer_gone_and_an_old_view_of_it_still_is() {
         let world = World::new();
         let current = world.current();
         let own = world.subscribe(json!({})).await;
         current.note_gone(&own);
-        let status = json!({ "state": "Disabled", "since": "2023-01-01T00:00:00Z" });
+        let status = json!({ "state": "Disabled", "since": START.to_string() });
         world.subscribe(json!({ "status": status })).await;
         assert_eq!(current.check(&own).await, Err(EntryVerdict::NotStarted));
+        // Who looked before the record said it begins nothing either.
         world.subscribe(json!({})).await;
+        let check = current.check(&own).await;
+        assert!(
+            matches!(check, Err(EntryVerdict::Postponed { .. })),
+            "{check:?}"
+        );
+        world.clock.advance(secs(1));
+        world.subscribe(activated(world.clock.now())).await;
         assert_eq!(current.check(&own).await, Ok(()));
     }
 }

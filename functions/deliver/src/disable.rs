@@ -74,7 +74,6 @@ impl<P: Ports> Disabler<P> {
             Disabling::AtOnce => {
                 let notifier = self.ports.notifier();
                 Box::pin(disable_gone(&*self.ports.state, &notifier, &mark)).await?;
-                self.current.note_disabled(subscription);
             }
         }
         Ok(())
@@ -110,8 +109,6 @@ mod tests {
         assert_eq!(world.memory.keys(layout::DISABLED), [""; 0]);
         let check = disabler.current.check(&own).await;
         assert_eq!(check, Err(EntryVerdict::NotStarted));
-        world.subscribe(json!({})).await;
-        assert_eq!(disabler.current.check(&own).await, Ok(()));
     }
 
     #[tokio::test]

@@ -107,11 +107,6 @@ impl<S: ObjectStore, C: Clock> Registry<S, C> {
         }
     }
 
-    /// The age from which on a topic is asked for again.
-    pub fn max_age(&self) -> Duration {
-        self.max_age
-    }
-
     /// The topic of this name, without regard to case; `None` if there is none.
     ///
     /// If many callers ask for the same topic at once, one reads and the others share the result.

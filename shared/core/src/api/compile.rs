@@ -142,6 +142,7 @@ pub fn compile_subscription(
         lifetime: lifetime(settings)?,
         delivery_log: None,
         status,
+        status_since: settings.status.as_ref().map(|view| view.since.0),
         pending_until,
         rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,
     })

@@ -33,6 +33,7 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         lifetime,
         delivery_log: _,
         status: _,
+        status_since: _,
         pending_until: _,
         rate,
     } = current;

@@ -87,6 +87,8 @@ pub struct Subscription {
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: Status,
+    /// The time since which it has that state. `None` if the state was never changed.
+    pub status_since: Option<Timestamp>,
     /// The time until which the endpoint may consent while it is [`Status::Pending`].
     pub pending_until: Option<Timestamp>,
     /// The most requests, over all workers: its own wish or what the endpoint allowed, whichever

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::api::IsoTimestamp;
 use posthaste_core::stored::TOPICS;
-use posthaste_ports::{ErrorKind, QueueName};
+use posthaste_ports::{Clock as _, ErrorKind, QueueName};
 use posthaste_simulation::{Answer, Faults, World, event};
 use posthaste_testkit::faulty::{Effect, Fault, Plan};
 use posthaste_testkit::recorded::Operation;
@@ -82,7 +83,10 @@ async fn a_subscription_made_active_a_moment_ago_is_not_taken_for_a_gone_one() {
     );
     world.clock.advance(Duration::from_secs(1));
     world.endpoint.answer([Answer::Status(204)]);
-    world.subscribe(json!({})).await;
+    let since = IsoTimestamp(world.clock.now());
+    world
+        .subscribe(json!({ "status": { "state": "Active", "since": since } }))
+        .await;
     publish(&world, 1).await;
     world.deliver().await;
     assert_eq!(
