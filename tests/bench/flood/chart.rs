@@ -108,7 +108,7 @@ impl Chart {
                     .series
                     .iter()
                     .map(|line| (line.label, line.colour, 3.0)),
-                LEFT + 230.0,
+                LEFT + 130.0,
                 top - 17.0,
             );
         }

@@ -47,7 +47,7 @@ pub(crate) fn draw(samples: &[Sample]) -> String {
             series: vec![line("tarpit", RED, |s| s.tarpit_secs)],
         },
         Panel {
-            title: "events a second (logarithmic)",
+            title: "events a second",
             unit: "/s",
             series: vec![
                 rate("delivered", GREY, |s| s.arrived),
