@@ -95,23 +95,22 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
         self.pool.idle()
     }
 
-    async fn attempt<D: Future<Output = ()>>(
+    async fn attempt(
         &self,
         request: &WebhookRequest,
         look: &impl LastLook,
-        mut deadline: Pin<&mut D>,
+        mut deadline: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<WebhookResponse, Unanswered> {
         let link = request.url.link();
         let mut begun = None;
         let mut patience = pin!(patience(&self.clock));
-        // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
-        let head = {
-            let head = pin!(self.head(&link, request, look, &mut begun, patience.as_mut()));
-            match select(head, deadline.as_mut()).await {
-                Either::Left((head, _)) => Some(head),
-                Either::Right(_) => None,
-            }
+        let in_time = InTime {
+            patience: patience.as_mut(),
+            deadline: deadline.as_mut(),
         };
+        let head = self
+            .head_in_time(&link, request, look, &mut begun, in_time)
+            .await;
         let Some(head) = head else {
             return self.out_of_time(&link, begun);
         };
@@ -147,6 +146,24 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
                 }
                 Err(unanswered)
             }
+        }
+    }
+
+    /// The head of the answer; `None` once the deadline is there. A future of its own, so that
+    /// what it takes of memory is free again for what follows it.
+    async fn head_in_time(
+        &self,
+        link: &Link,
+        request: &WebhookRequest,
+        look: &impl LastLook,
+        begun: &mut Option<Exchange>,
+        in_time: InTime<'_, impl Future<Output = ()>, impl Future<Output = ()>>,
+    ) -> Option<Result<Response<Incoming>, SendFault>> {
+        let head = pin!(self.head(link, request, look, begun, in_time.patience));
+        // Not `tokio::select!`: it polls nothing once others have used up the task's budget.
+        match select(head, in_time.deadline).await {
+            Either::Left((head, _)) => Some(head),
+            Either::Right(_) => None,
         }
     }
 
@@ -210,6 +227,13 @@ impl<C: Clock, N: NameLookup> HyperWebhookClient<C, N> {
             })?;
         Ok(addresses)
     }
+}
+
+/// The ends of the time of an answer.
+struct InTime<'a, P, D> {
+    /// That of what is not needed of it.
+    patience: Pin<&'a mut P>,
+    deadline: Pin<&'a mut D>,
 }
 
 /// Why there is no answer, and the request that is still under way.
@@ -366,7 +390,7 @@ async fn finish(
             read.ok_or(fault).map(|response| (response, None))
         }
         Err(fault) => {
-            let read = odd_answer(exchange, needs, patience, deadline).await;
+            let read = Box::pin(odd_answer(exchange, needs, patience, deadline)).await;
             read.ok_or(fault).map(|response| (response, None))
         }
     }

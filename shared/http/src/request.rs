@@ -41,7 +41,8 @@ fn headers(request: &WebhookRequest, body_bytes: u64) -> Result<HeaderMap, http:
             headers.append(name, value.clone());
         }
     }
-    // A person reads what endpoints answer.
+    // A person reads what endpoints answer, and a report in an answer is read too. Without this
+    // header a server may answer in any coding (RFC 9110, 12.5.3).
     headers.insert(
         header::ACCEPT_ENCODING,
         HeaderValue::from_static("identity"),

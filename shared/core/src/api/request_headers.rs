@@ -34,13 +34,6 @@ impl SubscriptionSettings {
             headers.always("webhook-signature");
         }
         headers.all(&["webhook-request-origin", "origin", "user-agent"]);
-        if self
-            .batching
-            .and_then(|batching| batching.partial_acknowledgement)
-            == Some(true)
-        {
-            headers.always("accept-encoding");
-        }
         headers.all(&[
             "aeg-event-type",
             "aeg-subscription-name",

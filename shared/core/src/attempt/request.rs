@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    IntoHeaderName, ORIGIN, USER_AGENT,
+    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IntoHeaderName, ORIGIN,
+    USER_AGENT,
 };
 use sha2::{Digest, Sha256};
 
@@ -88,11 +88,6 @@ pub fn request(
         &body,
     );
     set_sender(&mut headers, context.origin);
-    if subscription.batching.partial_acknowledgement {
-        // Its answer is read: without this header a server may send it in any coding (RFC 9110,
-        // 12.5.3).
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    }
     set_event_grid(
         &mut headers,
         "Notification",
@@ -285,20 +280,6 @@ mod tests {
             json!({ "batching": { "maxEventsPerBatch": 10 } }),
         );
         insta::assert_snapshot!(wire(&batched, &[event("a-0"), event("a-1")]));
-    }
-
-    #[test]
-    fn an_answer_that_is_read_is_asked_for_without_a_coding() {
-        let check = |is_partial: bool| {
-            let batching = json!({ "maxEventsPerBatch": 10, "partialAcknowledgement": is_partial });
-            let batched = subscription(Schema::CloudEvents, json!({ "batching": batching }));
-            assert_eq!(
-                wire(&batched, &[event("a-0")]).contains("accept-encoding: identity"),
-                is_partial
-            );
-        };
-        check(true);
-        check(false);
     }
 
     #[test]
