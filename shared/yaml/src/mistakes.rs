@@ -171,7 +171,7 @@ mod tests {
         let check = |text: &str, expected: &str| assert_eq!(faults(text), [expected], "{text}");
         check(
             "topics: {}\n---\ntopics: {}\n",
-            "2:1 : another document begins here (`---`), expected one; put it into a file of its own",
+            "3:1 : this belongs to another document (`---`), expected one; put it into a file of its own",
         );
         check(
             "topics: { a: *x }\n",
@@ -191,7 +191,7 @@ mod tests {
         );
         check(
             "topics:\n  a: &x\n    subscriptions: *x\n",
-            "3:20 topics.a.subscriptions: the alias names what it stands in",
+            "3:20 topics.a: the alias names what it stands in",
         );
     }
 

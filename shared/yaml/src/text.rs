@@ -83,7 +83,7 @@ fn in_our_words(error: &Error) -> Cow<'static, str> {
         Error::DuplicateMappingKey { .. } => "is there twice, remove or rename one",
         Error::Eof { .. } => "the text ends here, in the middle of a value",
         Error::MultipleDocuments { .. } => {
-            "another document begins here (`---`), expected one; put it into a file of its own"
+            "this belongs to another document (`---`), expected one; put it into a file of its own"
         }
         Error::InvalidUtf8Input => "the text is not UTF-8",
         Error::UnknownAnchor { .. } => "no anchor of this name is above (`&name`)",
