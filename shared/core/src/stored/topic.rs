@@ -29,7 +29,8 @@ pub const TOPICS: &str = "topics/";
 
 /// The record of a topic.
 pub fn topic(name: &TopicName) -> String {
-    format!("{TOPICS}{}.json", name.folded_text())
+    // Each request looks its topic up once more, so this allocates once.
+    [TOPICS, &name.folded_text(), ".json"].concat()
 }
 
 /// The name of the topic whose record has this key, in lower case.

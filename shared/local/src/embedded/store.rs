@@ -150,7 +150,8 @@ impl ObjectStore for StateStore {
         if known.is_some_and(|known| versions.has(key, known)) {
             return Ok(Revalidated::Unchanged);
         }
-        self.object_and_version(DOING, key, known).await
+        // Boxed: an object that has changed is rare, and who asks has no room for reading it.
+        Box::pin(self.object_and_version(DOING, key, known)).await
     }
 
     /// Reads the object whole, because its digest is that of the whole.
