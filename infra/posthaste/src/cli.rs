@@ -67,8 +67,12 @@ impl Cli {
     /// Reads a command line, the program's name included. An empty variable of the environment
     /// counts as not set: compose files and service units leave such variables behind.
     pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = without_empty_variables(Self::command()).try_get_matches_from(arguments)?;
-        let mut cli = Self::from_arg_matches(&matches)?;
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let command = without_empty_variables(Self::command());
+        let wrong = |error| wrong_line::with_usage(error, command.clone(), &arguments);
+        let matches = command.clone().try_get_matches_from(&arguments);
+        let matches = matches.map_err(wrong)?;
+        let mut cli = Self::from_arg_matches(&matches).map_err(wrong)?;
         if let (Command::Publish(publish), Some((_, given))) =
             (&mut cli.command, matches.subcommand())
         {

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use clap::ArgMatches;
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::{Value, json};
 
@@ -259,6 +261,36 @@ pub fn asks_for_json(arguments: &[OsString]) -> bool {
     options.any(|argument| argument == "--json")
 }
 
+/// The error with the usage of the command that the line names, where it has none: for a value that
+/// is not taken, the library does not say which command it was for.
+pub(super) fn with_usage(
+    mut error: clap::Error,
+    command: clap::Command,
+    arguments: &[OsString],
+) -> clap::Error {
+    if error.use_stderr() && usage(&error).is_none() {
+        let usage = usage_of_named(command, arguments);
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
+    error
+}
+
+/// The usage of the command that a line names, whatever is wrong with the rest of the line.
+fn usage_of_named(command: clap::Command, arguments: &[OsString]) -> StyledStr {
+    let mut command = command.ignore_errors(true);
+    command.build();
+    let matches = command.try_get_matches_from_mut(arguments).ok();
+    let mut named = &command;
+    let mut matches = matches.as_ref();
+    while let Some((name, below)) = matches.and_then(ArgMatches::subcommand) {
+        let Some(command) = named.find_subcommand(name) else {
+            break;
+        };
+        (named, matches) = (command, Some(below));
+    }
+    named.clone().render_usage()
+}
+
 fn no_command(error: &clap::Error, command: &str) -> (String, Option<String>) {
     let word = text(error, ContextKind::InvalidSubcommand);
     let fault = format!("{command} has no command {}", shown(&word));
@@ -396,6 +428,7 @@ fn shown(argument: &str) -> String {
 mod tests {
     use super::*;
     use crate::cli::Cli;
+    use clap::CommandFactory;
 
     fn report(line: &str) -> String {
         let words = line.split(' ').map(OsString::from);
@@ -414,7 +447,6 @@ mod tests {
         let second = lines.next().unwrap_or_default().trim();
         match way_out {
             Some(way_out) => assert!(second.starts_with(&format!("try: {way_out}")), "{report}"),
-            // The library does not say which command a value was for.
             None => assert!(
                 second.starts_with("usage: posthaste") || second.starts_with("help: posthaste"),
                 "{report}"
@@ -523,6 +555,68 @@ mod tests {
             .iter()
             .all(|word| both.contains(word));
         assert!(is_said, "{both}");
+    }
+
+    /// Each command with the words that its options need to be reached.
+    fn commands(of: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
+        let path = format!("{path}{}", of.get_name());
+        for below in of.get_subcommands() {
+            commands(below, &format!("{path} "), found);
+        }
+        found.push((path, of.clone()));
+    }
+
+    #[test]
+    fn bad_value_of_every_command_points_to_its_own_help() {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = Vec::new();
+        commands(&command, "", &mut found);
+        let mut checked = 0;
+        for (path, command) in found {
+            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+                let line = format!("{path} --{option}=\u{1}");
+                let Err(error) = Cli::read(line.split(' ').map(OsString::from)) else {
+                    continue;
+                };
+                let is_value = matches!(
+                    error.kind(),
+                    ErrorKind::InvalidValue | ErrorKind::ValueValidation
+                );
+                if !is_value {
+                    continue;
+                }
+                let report = WrongLine::of(&error).unwrap().report();
+                assert!(report.contains(&format!("`--{option}")), "{report}");
+                let help = format!("\n  help: {path} --help");
+                assert!(report.ends_with(&help), "{line}: {report}");
+                checked += 1;
+            }
+        }
+        assert!(checked > 50, "{checked}");
+    }
+
+    #[test]
+    fn bad_value_points_to_the_help_wherever_it_stands() {
+        let check = |line: &str, command: &str| {
+            let help = format!("\n  help: {command} --help");
+            let report = report(line);
+            assert!(report.ends_with(&help), "{line}: {report}");
+        };
+        check(
+            "posthaste dead-letters list --limit 0",
+            "posthaste dead-letters list",
+        );
+        check(
+            "posthaste --json dead-letters list --limit 0 --url http://a",
+            "posthaste dead-letters list",
+        );
+        check(
+            "posthaste dead-letters --key list list --limit 0",
+            "posthaste dead-letters list",
+        );
+        check("posthaste completions tcsh", "posthaste completions");
+        check("posthaste serve --console maybe", "posthaste serve");
     }
 
     #[test]

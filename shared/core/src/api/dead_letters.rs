@@ -105,12 +105,8 @@ impl ResolveRequest {
     /// The request with the times that its own are `now`. It means the same whenever it is read
     /// again.
     pub fn at(self, now: Timestamp) -> Self {
-        let (from, to) = WrittenTime::period(self.from, self.to, now);
-        Self {
-            from: from.map(WrittenTime::At),
-            to: to.map(WrittenTime::At),
-            ..self
-        }
+        let (from, to) = WrittenTime::fixed_period(self.from, self.to, now);
+        Self { from, to, ..self }
     }
 
     /// The replay that would send the same dead letters.

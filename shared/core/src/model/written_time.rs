@@ -106,6 +106,16 @@ impl WrittenTime {
         });
         (from, to)
     }
+
+    /// The same period with both ends fixed: it means the same whenever it is read again.
+    pub fn fixed_period(
+        from: Option<Self>,
+        to: Option<Self>,
+        now: Timestamp,
+    ) -> (Option<Self>, Option<Self>) {
+        let (from, to) = Self::period(from, to, now);
+        (from.map(Self::At), to.map(Self::At))
+    }
 }
 
 fn back(from: Timestamp, length: Duration) -> Timestamp {
