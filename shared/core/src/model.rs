@@ -2,6 +2,7 @@
 //! the limits.
 
 mod address;
+mod content_coding;
 pub mod delivery;
 mod delivery_log;
 mod endpoint;
@@ -33,6 +34,7 @@ mod written_time;
 
 pub use address::AddressPolicy;
 pub use delivery::{
+pub use content_coding::content_coding;
     DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group,
 };
 pub use delivery_log::DeliveryLogMode;

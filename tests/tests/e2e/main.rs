@@ -14,6 +14,7 @@ mod flood;
 mod full_disk;
 mod handshakes;
 mod hostile;
+mod kept_connections;
 mod lifecycle;
 mod links;
 mod log_reader;

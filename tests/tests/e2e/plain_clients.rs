@@ -18,21 +18,21 @@ const LARGE_BYTES: usize = 20_000_000;
 /// Longest path and query of a request, and longest URL of an endpoint.
 const URL_BYTES_MAX: usize = 2048;
 
-struct Answer {
-    status: u16,
+pub(super) struct Answer {
+    pub(super) status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
             .find(|(found, _)| found == name)
             .map(|(_, value)| value.as_str())
     }
 
-    fn closes(&self) -> bool {
+    pub(super) fn closes(&self) -> bool {
         self.header("connection")
             .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
@@ -43,10 +43,10 @@ impl Answer {
 }
 
 /// One connection, on which every byte is this client's own.
-struct Plain(BufReader<TcpStream>);
+pub(super) struct Plain(BufReader<TcpStream>);
 
 impl Plain {
-    fn connect(server: &Server) -> Self {
+    pub(super) fn connect(server: &Server) -> Self {
         let address = server
             .url()
             .strip_prefix("http://")
@@ -62,14 +62,14 @@ impl Plain {
     }
 
     /// Sends every byte; a connection that is reset meanwhile fails the test.
-    fn send(&mut self, bytes: &[u8]) {
+    pub(super) fn send(&mut self, bytes: &[u8]) {
         self.0
             .get_mut()
             .write_all(bytes)
             .expect("the server reads what is sent");
     }
 
-    fn head(&mut self, request: &str, headers: &str) {
+    pub(super) fn head(&mut self, request: &str, headers: &str) {
         self.send(format!("{request} HTTP/1.1\r\nhost: h\r\n{headers}\r\n").as_bytes());
     }
 
@@ -79,7 +79,7 @@ impl Plain {
         line.trim_end().to_owned()
     }
 
-    fn read(&mut self) -> Answer {
+    pub(super) fn read(&mut self) -> Answer {
         let first = self.line();
         let status = first
             .split(' ')
@@ -109,25 +109,25 @@ impl Plain {
     }
 
     /// Whether the server has closed the connection.
-    fn is_closed(&mut self) -> bool {
+    pub(super) fn is_closed(&mut self) -> bool {
         self.0.fill_buf().is_ok_and(<[u8]>::is_empty)
     }
 
     /// Asks for something that is always there.
-    fn check_is_kept(&mut self) {
+    pub(super) fn check_is_kept(&mut self) {
         self.head("GET /health", "");
         assert_eq!(self.read().status, 200);
     }
 }
 
-struct World {
+pub(super) struct World {
     _home: Home,
-    server: Server,
-    key: String,
-    admin_key: String,
+    pub(super) server: Server,
+    pub(super) key: String,
+    pub(super) admin_key: String,
 }
 
-fn world() -> World {
+pub(super) fn world() -> World {
     let home = Home::new();
     let server = home.serve();
     let key = server.api().create_topic("orders", &json!({})).keys[0].clone();

@@ -316,9 +316,16 @@ async fn answer<C: Clock>(
     let (lent, mut back) = body_rest::lend(body);
     let mut response = front.respond(place, Request::from_parts(head, lent)).await;
     // An error means that the body was read to its end.
-    if let Ok(left) = back.try_recv() {
-        body_rest::settle(left, asks_first, &mut response, clock);
+    let Ok(mut left) = back.try_recv() else {
+        return response;
+    };
+    if !asks_first && !is_refusal(&response) {
+        match left.past_unasked(clock).await {
+            Some(more) => left = more,
+            None => return response,
+        }
     }
+    body_rest::settle(left, asks_first, &mut response, clock);
     response
 }
 

@@ -9,11 +9,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use http::header::{CONTENT_ENCODING, HeaderMap};
+use http::header::HeaderMap;
 use serde::Deserialize;
 
 use crate::model::json_pointer::string;
-use crate::model::{JsonObject, JsonPointer};
+use crate::model::{JsonObject, JsonPointer, content_coding};
 
 /// The member that makes an answer a report.
 const MEMBER: &str = "batchItemFailures";
@@ -60,14 +60,10 @@ pub struct AnswerBody<'a> {
 impl<'a> AnswerBody<'a> {
     /// The body of an answer with these headers.
     pub fn new(headers: &HeaderMap, bytes: &'a [u8], is_whole: bool) -> Self {
-        let codings = headers.get_all(CONTENT_ENCODING);
-        let is_coded = codings
-            .iter()
-            .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
         Self {
             bytes,
             is_whole,
-            is_coded,
+            is_coded: content_coding(headers).is_some(),
         }
     }
 
@@ -197,6 +193,7 @@ fn has_member(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::CONTENT_ENCODING;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_TYPE, LOCATION};
+
+use crate::model::content_coding;
 
 /// Longest name of a coding or a character set that is shown, in bytes: they are the endpoint's.
 const NAME_BYTES_MAX: usize = 32;
@@ -33,6 +35,7 @@ pub fn readable<'a>(headers: &HeaderMap, body: &'a [u8], bytes_max: usize) -> Co
         return Cow::Borrowed("");
     }
     if let Some(coding) = content_coding(headers) {
+        let coding = shown_name(&String::from_utf8_lossy(coding));
         return Cow::Owned(format!("[{} bytes, coded as {coding}]", body.len()));
     }
     let start = &body[..body.len().min(bytes_max)];
@@ -71,15 +74,6 @@ pub fn redirect_location(status: u16, headers: &HeaderMap) -> Option<String> {
         }
     };
     Some(location.iter().map(shown).collect())
-}
-
-/// The content coding, if there is one.
-fn content_coding(headers: &HeaderMap) -> Option<String> {
-    let values = headers.get_all(CONTENT_ENCODING).iter();
-    let codings = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let mut names = codings.map(<[u8]>::trim_ascii);
-    let name = names.find(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))?;
-    Some(shown_name(&String::from_utf8_lossy(name)))
 }
 
 /// The label in `text/plain; charset=…`.
@@ -161,6 +155,7 @@ fn shown_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use http::header::CONTENT_ENCODING;
 
     use super::*;
 

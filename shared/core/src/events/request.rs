@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use serde_json::value::RawValue;
 
 use super::error::shown_name;
@@ -15,7 +15,7 @@ use super::{Event, EventError, Expected, Made, PublishInputError};
 use super::{binary, cloud_events, custom, event_grid, syntax, text};
 use crate::model::{
     CUSTOM_ENVELOPES_BYTES_MAX, CUSTOM_EVENTS_PER_REQUEST_MAX, EVENT_BYTES_MAX, InputMapping,
-    JsonPointer, REQUEST_BYTES_MAX, Schema, TopicName,
+    JsonPointer, REQUEST_BYTES_MAX, Schema, TopicName, content_coding,
 };
 
 /// The content types that a topic of CloudEvents takes.
@@ -121,10 +121,8 @@ impl<'a> PublishRequest<'a> {
     }
 
     fn form(&self, content_type: Option<&str>) -> Result<Form, PublishInputError> {
-        if let Some(encoding) = self.headers.get(CONTENT_ENCODING)
-            && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
-        {
-            let found = Some(String::from_utf8_lossy(encoding.as_bytes()).into_owned());
+        if let Some(coding) = content_coding(self.headers) {
+            let found = Some(String::from_utf8_lossy(coding).into_owned());
             let header = "content-encoding";
             return Err(PublishInputError::UnsupportedMediaType {
                 header,

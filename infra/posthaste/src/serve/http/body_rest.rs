@@ -1,6 +1,9 @@
 //! The rest of a request's body when it is answered: read and dropped, within bounds. A connection
 //! that is closed while its client still sends is reset, and many a client then never sees the
 //! answer.
+//!
+//! Of a body without a length it is not known how much is left. It keeps its connection only if it
+//! was read to its end before the answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,12 +24,22 @@ const LEFTOVER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// … and for how long.
 const LEFTOVER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Most bytes that are read before the answer of a body that has no length, was not asked for and
+/// came with a request that succeeded. Most such bodies are empty: the last chunk is all there is.
+const UNASKED_BYTES_MAX: u64 = 64 * 1024;
+
+/// Longest wait for them.
+const UNASKED_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A body that comes back when its reader is done with it.
 #[derive(Debug)]
 pub(super) struct LentBody {
     body: Option<Incoming>,
     owner: Option<oneshot::Sender<BodyRest>>,
     was_read: bool,
+    /// True once its reader was told that there is no more. The body itself does not know it where
+    /// it has no length.
+    is_ended: bool,
 }
 
 /// The rest of a body.
@@ -46,6 +59,7 @@ pub(super) fn lend(body: Incoming) -> (LentBody, oneshot::Receiver<BodyRest>) {
             body: Some(body),
             owner: Some(owner),
             was_read: false,
+            is_ended: false,
         },
         back,
     )
@@ -60,13 +74,16 @@ impl HttpBody for LentBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.was_read = true;
-        self.body
+        let polled = self
+            .body
             .as_mut()
-            .map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context))
+            .map_or(Poll::Ready(None), |body| Pin::new(body).poll_frame(context));
+        self.is_ended |= matches!(polled, Poll::Ready(None));
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.is_ended || self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -79,7 +96,8 @@ impl HttpBody for LentBody {
 
 impl Drop for LentBody {
     fn drop(&mut self) {
-        let body = self.body.take().filter(|body| !body.is_end_stream());
+        let is_read_whole = self.is_end_stream();
+        let body = self.body.take().filter(|_| !is_read_whole);
         if let (Some(body), Some(owner)) = (body, self.owner.take()) {
             // An error means that the connection is gone, and the rest of the body with it.
             let _ = owner.send(BodyRest {
@@ -87,6 +105,17 @@ impl Drop for LentBody {
                 was_read: self.was_read,
             });
         }
+    }
+}
+
+impl BodyRest {
+    /// Reads on to the end of a body that has no length. `None` if the end was reached.
+    pub(super) async fn past_unasked(mut self, clock: &impl Clock) -> Option<Self> {
+        if self.body.size_hint().exact().is_some() {
+            return Some(self);
+        }
+        let is_ended = read_on(&mut self.body, clock, UNASKED_BYTES_MAX, UNASKED_TIMEOUT).await;
+        (!is_ended).then_some(self)
     }
 }
 
@@ -117,14 +146,28 @@ pub(super) fn settle<C: Clock>(
 }
 
 async fn discard<C: Clock>(mut body: Incoming, clock: C) {
+    read_on(&mut body, &clock, LEFTOVER_BYTES_MAX, LEFTOVER_TIMEOUT).await;
+}
+
+/// Reads and drops what is left of a body, within bounds. Returns whether the end was reached.
+async fn read_on(
+    body: &mut Incoming,
+    clock: &impl Clock,
+    bytes_max: u64,
+    length: Duration,
+) -> bool {
     let rest = async {
         let mut bytes = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
-            if bytes > LEFTOVER_BYTES_MAX {
-                break;
+        loop {
+            match body.frame().await {
+                None => return true,
+                Some(Err(_)) => return false,
+                Some(Ok(frame)) => bytes += frame.data_ref().map_or(0, |data| data.len() as u64),
+            }
+            if bytes > bytes_max {
+                return false;
             }
         }
     };
-    timeout(&clock, LEFTOVER_TIMEOUT, rest).await;
+    timeout(clock, length, rest).await.unwrap_or(false)
 }
