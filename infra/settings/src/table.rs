@@ -64,7 +64,8 @@ const BUCKET: Form = Form::Text("the name of a bucket");
 const WEB_URL: Form = Form::Text("a URL that begins with https:// or http://");
 const KEY_DIGEST: Form =
     Form::Secret("the SHA-256 digest of the admin key, as 64 hexadecimal digits");
-const ADMIN_KEY_FORM: Form = Form::Secret("the admin key, 16 or more visible ASCII characters");
+const ADMIN_KEY_FORM: Form =
+    Form::Secret("the admin key, 16 or more visible ASCII characters or spaces between them");
 const NAMESPACE: Form = Form::Text("1 to 255 letters, digits and .-_/#: as CloudWatch has them");
 
 const PRESSURE_PROFILES: Form = Form::Choice(&[
@@ -141,8 +142,8 @@ table! {
         None;
     ADMIN_KEY: Secret = |text| Ok(Secret::new(text)),
         Some(ServeOption::new("key", "POSTHASTE_KEY", "KEY",
-            "The admin key, 16 or more visible ASCII characters [default: the one in admin.key of the data \
-             folder, which the first start makes].")
+            "The admin key, 16 or more visible ASCII characters or spaces between them [default: the one in \
+             admin.key of the data folder, which the first start makes].")
             .form(ADMIN_KEY_FORM)
             .more("A given key is never written to the disk. Where the file holds another one, the given key \
                    counts, and the log warns of the file: commands on this machine read it.")),

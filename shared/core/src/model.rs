@@ -13,6 +13,7 @@ pub mod idle;
 mod json_object;
 pub mod json_pointer;
 mod limits;
+mod made_key;
 mod mapping;
 mod matched;
 mod name;
@@ -33,8 +34,8 @@ pub mod url_text;
 mod written_time;
 
 pub use address::AddressPolicy;
-pub use delivery::{
 pub use content_coding::content_coding;
+pub use delivery::{
     DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group,
 };
 pub use delivery_log::DeliveryLogMode;
@@ -45,6 +46,7 @@ pub use idle::Lifetime;
 pub use json_object::JsonObject;
 pub use json_pointer::{JsonPointer, JsonPointerError};
 pub use limits::*;
+pub use made_key::{MADE_KEY_BYTES, made_key};
 pub use mapping::{EVENT_TYPE_DEFAULT, InputMapping, Mapped, SourceField, SourceFieldError};
 pub use matched::Matched;
 pub use name::{NameError, SubscriptionName, TopicName};

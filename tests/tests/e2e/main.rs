@@ -20,6 +20,7 @@ mod links;
 mod log_reader;
 mod loops;
 mod names;
+mod pasted_keys;
 mod plain_clients;
 mod publish_forms;
 mod publish_rate;

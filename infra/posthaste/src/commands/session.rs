@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::model::Secret;
-use posthaste_core::model::pasted::{PastedError, read_key};
+use posthaste_core::model::pasted::{PastedError, read_admin_key, read_key};
 use serde::de::DeserializeOwned;
 use ureq::http::Method;
 
@@ -14,6 +14,10 @@ use crate::error::{CommandError, Failure};
 
 /// The name of the file in the data folder that holds the admin key.
 pub const ADMIN_KEY_FILE: &str = "admin.key";
+
+/// The way out where the file holds no key.
+const WHOLE_KEY: &str = "write the whole key into the file, or give --key or POSTHASTE_KEY; without the file, \
+                         the next start of the server makes a new key";
 
 /// A server and the key to manage it.
 #[derive(Debug)]
@@ -35,7 +39,7 @@ pub(super) enum KeyError {
     #[error("the key that was given, by an option or a variable, is none")]
     Given(#[source] PastedError),
     /// The file holds no key.
-    #[error("{} holds no key", path.display())]
+    #[error("{} holds no admin key", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -68,7 +72,7 @@ impl Session {
                 }
                 .into());
             }
-            None => read_admin_key(&data_dir(global))?,
+            None => key_of_folder(&data_dir(global))?,
         };
         Ok(Self { client, key })
     }
@@ -113,8 +117,10 @@ impl Failure for KeyError {
     }
 
     fn hint(&self) -> Option<String> {
-        if let Self::Given(_) | Self::File { .. } = self {
-            return Some("copy the key again".to_owned());
+        match self {
+            Self::Given(_) => return Some("copy the whole key again".to_owned()),
+            Self::File { .. } => return Some(WHOLE_KEY.to_owned()),
+            Self::OfAnother { .. } | Self::None { .. } => {}
         }
         let hint = "start `posthaste serve` first, or give --key or POSTHASTE_KEY, or --data-dir with the \
                     server's folder";
@@ -137,10 +143,10 @@ pub fn data_dir(global: &Global) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(DATA_DIR_DEFAULT))
 }
 
-fn read_admin_key(data_dir: &Path) -> Result<Secret, KeyError> {
+fn key_of_folder(data_dir: &Path) -> Result<Secret, KeyError> {
     let path = data_dir.join(ADMIN_KEY_FILE);
     match std::fs::read_to_string(&path) {
-        Ok(text) => match read_key(&text) {
+        Ok(text) => match read_admin_key(&text) {
             Ok(key) => Ok(Secret::new(key)),
             Err(source) => Err(KeyError::File { path, source }),
         },

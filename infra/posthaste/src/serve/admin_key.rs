@@ -5,17 +5,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use posthaste_core::model::pasted::{PastedError, read_key, trimmed};
-use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, Secret};
+use posthaste_core::model::pasted::{PastedError, read_admin_key, trimmed};
+use posthaste_core::model::{MADE_KEY_BYTES, Secret, made_key};
 use posthaste_local::{Displaced, private};
 use posthaste_ports::Entropy;
 
 use crate::commands::ADMIN_KEY_FILE;
-
-/// Random bytes in a new key.
-const KEY_BYTES: usize = 32;
 
 /// Error of a server without an admin key.
 #[derive(Debug, thiserror::Error)]
@@ -28,22 +23,19 @@ pub enum AdminKeyError {
         #[source]
         source: io::Error,
     },
-    /// The content is no key.
+    /// The content is no key, or not all of one.
     #[error(
-        "{} holds no key: expected one line of {ADMIN_KEY_CHARS_MIN} or more visible ASCII characters",
+        "{} holds no admin key; write the whole key into it, or delete the file: the next start makes a new key",
         path.display()
     )]
     NotAKey {
         path: PathBuf,
         #[source]
-        source: Option<PastedError>,
+        source: PastedError,
     },
     /// The key that was given is none. It is a secret, so the message does not show it.
-    #[error(
-        "the key given by --key or POSTHASTE_KEY cannot be the admin key: expected {ADMIN_KEY_CHARS_MIN} or \
-         more visible ASCII characters without a space"
-    )]
-    Unusable(#[source] Option<PastedError>),
+    #[error("the key given by --key or POSTHASTE_KEY cannot be the admin key")]
+    Unusable(#[source] PastedError),
 }
 
 /// The key that was given, if it can be the admin key. An empty one counts as not given: a
@@ -95,11 +87,11 @@ fn read_or_make(data_dir: &Path, entropy: &impl Entropy) -> Result<Secret, Admin
             parse(&text).map_err(|source| AdminKeyError::NotAKey { path, source })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let mut bytes = [0; KEY_BYTES];
-            entropy.fill(&mut bytes);
-            let key = URL_SAFE_NO_PAD.encode(bytes);
-            write(&path, &key).map_err(failed("write"))?;
-            Ok(Secret::new(key))
+            let mut random = [0; MADE_KEY_BYTES];
+            entropy.fill(&mut random);
+            let key = made_key(&random);
+            write(&path, key.expose()).map_err(failed("write"))?;
+            Ok(key)
         }
         Err(error) => Err(failed("read")(error)),
     }
@@ -115,13 +107,8 @@ pub fn still_holds(path: &Path, key: &Secret) -> Result<(), Displaced> {
     }
 }
 
-/// A key, or the reason why its characters make none; none if it is too short.
-fn parse(text: &str) -> Result<Secret, Option<PastedError>> {
-    let key = read_key(text).map_err(Some)?;
-    if key.len() < ADMIN_KEY_CHARS_MIN {
-        return Err(None);
-    }
-    Ok(Secret::new(key))
+fn parse(text: &str) -> Result<Secret, PastedError> {
+    read_admin_key(text).map(Secret::new)
 }
 
 /// Writes the whole file or none of it, so that a crash never leaves half a key behind.
@@ -152,7 +139,7 @@ mod tests {
     fn a_key_is_made_once_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let made = key(folder.path(), 1).unwrap();
-        assert_eq!(made.len(), 43);
+        assert_eq!(read_admin_key(&made), Ok(made.as_str()));
         assert_eq!(key(folder.path(), 2).unwrap(), made);
         let permissions = fs::metadata(folder.path().join(ADMIN_KEY_FILE))
             .unwrap()
@@ -169,7 +156,7 @@ mod tests {
             "\n",
             "short",
             "two lines of text here\nand more",
-            "with a space in it",
+            "with-a-hidden\u{200b}-character",
         ] {
             fs::write(&path, bad).unwrap();
             assert!(
@@ -180,6 +167,44 @@ mod tests {
         }
         fs::write(&path, "a-key-of-my-own-choice\n").unwrap();
         assert_eq!(key(folder.path(), 1).unwrap(), "a-key-of-my-own-choice");
+    }
+
+    #[test]
+    fn made_key_whose_end_is_missing_is_refused_and_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(ADMIN_KEY_FILE);
+        let made = key(folder.path(), 1).unwrap();
+        for end in 0..made.len() {
+            fs::write(&path, &made[..end]).unwrap();
+            let error = key(folder.path(), 2).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(&path.display().to_string()), "{message}");
+            assert!(message.contains("delete the file"), "{message}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), made[..end]);
+        }
+        // Its line end is no part of it.
+        fs::write(&path, &made).unwrap();
+        assert_eq!(key(folder.path(), 2).unwrap(), made);
+        // Nor is a given one taken that was copied in part.
+        assert!(given(&Secret::new(&made[1..made.len() - 1])).is_ok());
+        assert!(given(&Secret::new(&made[..made.len() - 1])).is_err());
+    }
+
+    #[test]
+    fn keys_of_older_versions_and_of_operators_stay_valid() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(ADMIN_KEY_FILE);
+        for valid in [
+            "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc",
+            "BwcHBwcHBwcHBwcHBwcHBw",
+            "exactly-16-chars",
+            "with a space in it",
+        ] {
+            for end in ["", "\n", "\r\n"] {
+                fs::write(&path, format!("{valid}{end}")).unwrap();
+                assert_eq!(key(folder.path(), 1).unwrap(), valid);
+            }
+        }
     }
 
     #[test]
@@ -231,7 +256,6 @@ mod tests {
     fn a_given_key_is_as_long_as_any_and_its_error_does_not_show_it() {
         for bad in [
             "only-15-chars..",
-            "with a space in it",
             "with-an-ümlaut-in-it",
             "with-a-hidden\u{200b}-character",
         ] {

@@ -1,6 +1,9 @@
 //! Texts that people paste: URLs, keys and secrets. What a page or an editor put around one is left
 //! out. What nobody sees within one is refused by its name: the text is not what it looks like.
 
+use super::made_key::is_broken;
+use super::secret::ADMIN_KEY_CHARS_MIN;
+
 /// Why a pasted text is refused.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
 pub enum PastedError {
@@ -12,8 +15,17 @@ pub enum PastedError {
         /// Its place in the text without what is around it, from 1.
         place: usize,
     },
+    /// A key that is too short to be an admin key.
+    #[error("it has {chars} characters, and an admin key has {ADMIN_KEY_CHARS_MIN} or more")]
+    Short {
+        /// Number of its characters.
+        chars: usize,
+    },
+    /// The key begins like one that posthaste made, and its check characters do not fit.
+    #[error("it is not whole: posthaste made it, and a part of it is missing or was changed")]
+    Cut,
     /// A character that no key has.
-    #[error("its character {place} is no visible ASCII character (U+{:04X})", u32::from(*.character))]
+    #[error("its character {place} is no visible ASCII character and no space (U+{:04X})", u32::from(*.character))]
     NoKey {
         /// The character.
         character: char,
@@ -82,13 +94,26 @@ pub fn read_pasted(text: &str) -> Result<&str, PastedError> {
     }
 }
 
-/// A pasted key: visible ASCII characters.
+/// A pasted key: visible ASCII characters, with spaces between them where it is made of words. One
+/// that posthaste made must be whole.
 pub fn read_key(text: &str) -> Result<&str, PastedError> {
     let text = read_pasted(text)?;
-    match first(text, |character| !character.is_ascii_graphic()) {
+    match first(text, |character| {
+        !character.is_ascii_graphic() && character != ' '
+    }) {
         Some((place, character)) => Err(PastedError::NoKey { character, place }),
+        None if is_broken(text) => Err(PastedError::Cut),
         None => Ok(text),
     }
+}
+
+/// A pasted admin key: a key that is long enough.
+pub fn read_admin_key(text: &str) -> Result<&str, PastedError> {
+    let key = read_key(text)?;
+    if key.len() < ADMIN_KEY_CHARS_MIN {
+        return Err(PastedError::Short { chars: key.len() });
+    }
+    Ok(key)
 }
 
 fn first(text: &str, is_it: impl Fn(char) -> bool) -> Option<(usize, char)> {
@@ -182,18 +207,33 @@ mod tests {
     }
 
     #[test]
-    fn key_has_visible_ascii_characters() {
+    fn admin_key_has_a_least_length() {
+        assert_eq!(
+            read_admin_key(" exactly-16-chars\r\n"),
+            Ok("exactly-16-chars")
+        );
+        for (short, chars) in [("", 0), (" \n", 0), ("only-15-chars..", 15)] {
+            assert_eq!(read_admin_key(short), Err(PastedError::Short { chars }));
+        }
+    }
+
+    #[test]
+    fn key_has_visible_ascii_characters_and_spaces_between() {
         assert_eq!(read_key("\"-k~!\""), Ok("\"-k~!\""));
+        assert_eq!(
+            read_key(" correct horse  battery \n"),
+            Ok("correct horse  battery")
+        );
         let check = |text: &str, expected: &str| {
             assert_eq!(read_key(text).unwrap_err().to_string(), expected);
         };
         check(
-            "a b",
-            "its character 2 is no visible ASCII character (U+0020)",
+            "añ",
+            "its character 2 is no visible ASCII character and no space (U+00F1)",
         );
         check(
-            "añ",
-            "its character 2 is no visible ASCII character (U+00F1)",
+            "a b\u{2003}c",
+            "its character 4 is a space of another kind (U+2003), which is not seen; remove it",
         );
         assert_eq!(read_pasted("a bñ"), Ok("a bñ"));
     }
