@@ -100,6 +100,7 @@ impl World {
                     mode: DeliveryLogMode::Payloads,
                     retention: Some(Duration::from_hours(7 * 24)),
                     delay: Duration::from_secs(5),
+                    gaps: Vec::new(),
                 },
             },
             work: BegunRequests::default(),

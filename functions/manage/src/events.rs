@@ -6,10 +6,12 @@ use std::time::Duration;
 use axum::extract::State;
 use posthaste_core::api::IsoTimestamp;
 use posthaste_core::api::events::{
-    DeliveryView, EventQuery, EventView, LogNote, RecordPage, RecordQuery, RecordView,
+    DeliveryView, EventQuery, EventView, LogGapView, LogNote, RecordPage, RecordQuery, RecordView,
 };
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::{Cursor, LookUp, RecordFilter, histories};
+use posthaste_core::delivery_log::{
+    Cursor, DeliveryHistory, DeliveryState, LogGap, LookUp, RecordFilter, histories,
+};
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_delivery_log::{LogError, LookedUp};
@@ -28,6 +30,9 @@ pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 /// The time after which a look-up answers what it has found. Two rounds of reads that begin just
 /// before its end, and a search of the dead letters, still end before the request's time limit.
 const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A period. `None` is an open end.
+type Period = (Option<Timestamp>, Option<Timestamp>);
 
 /// The path of an event.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -57,13 +62,15 @@ pub(crate) async fn show_event<P: Ports>(
     let id = query.id.clone().unwrap_or(id);
     let complete_until = manage.log_complete_until();
     let record = manage.load(&topic).await?;
-    let found = manage
-        .log_event(query.look_up(&topic, &id, manage.clock.now()))
-        .await?;
+    let look_up = query.look_up(&topic, &id, manage.clock.now());
+    let asked = (look_up.from, look_up.to);
+    let found = manage.log_event(look_up).await?;
     if found.records.is_empty() && found.searched_from.is_none() && record.is_none() {
         return Err(unknown_topic(&topic).into());
     }
     let histories = histories(found.records);
+    let (from, to) = life(&histories, asked);
+    let gaps = manage.log_gaps(from, to);
     let damaged = named(&found.damaged);
     let note = LogNote {
         is_unknown: histories.is_empty(),
@@ -71,6 +78,7 @@ pub(crate) async fn show_event<P: Ports>(
         is_cut: found.is_cut,
         searched_from: found.searched_from,
         damaged: &damaged,
+        gaps: &gaps,
     };
     let (retention, with_payload) = (
         manage.settings.log.retention,
@@ -87,6 +95,7 @@ pub(crate) async fn show_event<P: Ports>(
         id,
         deliveries: deliveries.collect(),
         complete_until,
+        gaps: gaps.iter().map(LogGapView::from).collect(),
         note: note.text(),
     }))
 }
@@ -165,9 +174,14 @@ impl<P: Ports> Manage<P> {
             .list(&filter, items, || self.clock.monotonic() < until)
             .await?;
         let damaged = named(&listed.damaged);
+        // What a later page has is told there.
+        let last = listed.records.last().map(|record| record.time);
+        let from = last.filter(|_| listed.next.is_some()).max(filter.from);
+        let gaps = self.log_gaps(from, filter.latest());
         let note = LogNote {
             is_off: self.is_log_off(record),
             damaged: &damaged,
+            gaps: &gaps,
             ..LogNote::default()
         };
         let rows = listed.records.into_iter().map(RecordView::from);
@@ -182,6 +196,7 @@ impl<P: Ports> Manage<P> {
         Ok(RecordPage {
             records,
             complete_until,
+            gaps: gaps.iter().map(LogGapView::from).collect(),
             note: note.text(),
             cursor,
         })
@@ -195,6 +210,14 @@ impl<P: Ports> Manage<P> {
         ))
     }
 
+    /// The times in a period of which the log may lack records.
+    pub(crate) fn log_gaps(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> Vec<LogGap> {
+        let gaps = self.settings.log.gaps.iter();
+        gaps.filter(|gap| gap.is_within(from, to))
+            .cloned()
+            .collect()
+    }
+
     /// Whether nothing is recorded of a topic.
     pub(crate) fn is_log_off(&self, record: Option<&TopicRecord>) -> bool {
         let mode = record.map(|record| {
@@ -205,6 +228,26 @@ impl<P: Ports> Manage<P> {
         });
         mode.is_some_and(|mode| !mode.keeps_attempts())
     }
+}
+
+/// The time in which an event may have had attempts, as far as the log knows it: from its acceptance
+/// to the end of its last delivery.
+fn life(histories: &[DeliveryHistory], asked: Period) -> Period {
+    let accepted = histories.iter().map(|history| history.first().accepted_at);
+    let has_ended = |history: &DeliveryHistory| {
+        matches!(
+            history.state,
+            DeliveryState::Delivered | DeliveryState::DeadLettered | DeliveryState::Dropped
+        )
+    };
+    let last = histories
+        .iter()
+        .flat_map(DeliveryHistory::records)
+        .map(|record| record.time)
+        .max();
+    let end = last.filter(|_| histories.iter().all(has_ended));
+    let (from, to) = asked;
+    (from.max(accepted.min()), end.or(to))
 }
 
 /// The name of a subscription as it was written. The log has it in lower case.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::{Activity, LinkHealth, Outbound, WrongKeys, signal_wake};
@@ -73,6 +74,8 @@ pub struct LogSettings {
     pub retention: Option<Duration>,
     /// The longest time from an attempt until the log has its record.
     pub delay: Duration,
+    /// The times of which the log may lack records, the oldest first.
+    pub gaps: Vec<LogGap>,
 }
 
 impl<P: Ports> Manage<P> {

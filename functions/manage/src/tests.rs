@@ -35,6 +35,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::circuit::HealthSettings;
+use posthaste_core::delivery_log::LogGap;
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls};
 use posthaste_services::{Activity, LinkHealth};
 use serde_json::{Value, json};
@@ -54,6 +55,7 @@ pub(crate) const LOG: LogSettings = LogSettings {
     mode: DeliveryLogMode::Payloads,
     retention: Some(Duration::from_hours(7 * 24)),
     delay: Duration::from_secs(5),
+    gaps: Vec::new(),
 };
 
 /// The adapters of tests.
@@ -93,6 +95,20 @@ impl Api {
         drop(self.router);
         let mut manage = Arc::into_inner(self.manage).unwrap();
         manage.work = BegunRequests::looking_beside_answers();
+        let manage = Arc::new(manage);
+        let router = router(Arc::clone(&manage));
+        Self {
+            manage,
+            router,
+            ..self
+        }
+    }
+
+    /// The same installation, whose log may lack records of these times.
+    pub(crate) fn then_with_gaps(self, gaps: Vec<LogGap>) -> Self {
+        drop(self.router);
+        let mut manage = Arc::into_inner(self.manage).unwrap();
+        manage.settings.log.gaps = gaps;
         let manage = Arc::new(manage);
         let router = router(Arc::clone(&manage));
         Self {

@@ -17,6 +17,7 @@ mod inbox;
 mod index;
 mod live;
 mod lock;
+mod opening;
 mod options;
 mod place;
 mod queue;
@@ -32,8 +33,10 @@ mod versions;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use posthaste_ports::{Clock, Entropy, Evict, Evicted, QueueName};
+use posthaste_ports::{Clock, Entropy, ErrorKind, Evict, Evicted, PortError, QueueName};
+use tokio::task::spawn_blocking;
 
 use bodies::Bodies;
 pub use check::{CheckReport, check};
@@ -47,6 +50,7 @@ pub use gauges::Gauges;
 use inbox::Inbox;
 use index::Arrived;
 use lock::FolderLock;
+pub use opening::Opening;
 pub use options::LocalOptions;
 pub use place::{Place, PlacedFile};
 pub use queue::LocalQueue;
@@ -68,6 +72,7 @@ pub struct Local<C> {
     clock: C,
     /// `None` over a disk of a test.
     place: Option<Arc<Place>>,
+    opening: Arc<Opening>,
 }
 
 impl<C: Clock> Local<C> {
@@ -118,8 +123,10 @@ impl<C: Clock> Local<C> {
             Engine::open(disk, options.engine_cache_bytes, new_folder_id(entropy))?;
         let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
+        let mut opening = Opening::default();
         let visit = |sequence, header: Option<record::Header<'_>>, bytes| match header {
             Some(header) => {
+                opening.note((sequence, &header), now, options.deliveries_in_flight_max);
                 let arrived = Arrived {
                     sequence,
                     group: header.group,
@@ -131,8 +138,9 @@ impl<C: Clock> Local<C> {
             }
             None => damage::set_aside(&queues, sequence, now),
         };
-        let live =
+        let (live, last_object) =
             engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
+        opening.written_until = opening.written_until.max(last_object);
         let time = clock.clone();
         let shared = Arc::new(Shared {
             engine,
@@ -154,6 +162,7 @@ impl<C: Clock> Local<C> {
             handle: Arc::new(Handle { shared, ended }),
             clock,
             place: None,
+            opening: Arc::new(opening),
         })
     }
 
@@ -176,6 +185,24 @@ impl<C: Clock> Local<C> {
     /// The files that are kept open, and their paths.
     pub fn place(&self) -> Option<&Arc<Place>> {
         self.place.as_ref()
+    }
+
+    /// What the data folder held when it was opened.
+    pub fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// The sum of `count` over the bodies of the deliveries that were due at the opening: of the
+    /// first ones, as many as can be in flight at once.
+    pub async fn sum_over_due(
+        &self,
+        count: impl Fn(&Bytes) -> u64 + Send + 'static,
+    ) -> Result<u64, PortError> {
+        const DOING: &str = "read the deliveries of before";
+        let (shared, opening) = (self.handle.shared.clone(), self.opening.clone());
+        let sum = spawn_blocking(move || opening.sum_over_due(&shared.engine, count)).await;
+        sum.map_err(|error| PortError::caused(DOING, ErrorKind::Other, error))?
+            .map_err(|error| PortError::caused(DOING, error.kind(), error))
     }
 
     /// Measurements for the monitor.

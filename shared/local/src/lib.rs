@@ -7,8 +7,8 @@ pub mod private;
 pub mod probe;
 
 pub use embedded::{
-    CheckReport, Gauges, Local, LocalOptions, LocalQueue, OpenError, Place, PlacedFile, StateStore,
-    check,
+    CheckReport, Gauges, Local, LocalOptions, LocalQueue, OpenError, Opening, Place, PlacedFile,
+    StateStore, check,
 };
 pub use files::FileStore;
 pub use identity::Displaced;

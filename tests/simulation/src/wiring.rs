@@ -135,6 +135,7 @@ impl Wiring {
                     mode: DeliveryLogMode::Payloads,
                     retention: None,
                     delay: LOG_DELAY,
+                    gaps: Vec::new(),
                 },
             },
             work: BegunRequests::default(),

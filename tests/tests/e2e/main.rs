@@ -26,6 +26,7 @@ mod publish_forms;
 mod publish_rate;
 mod real_disk;
 mod replay;
+mod restored;
 mod retries;
 mod signing;
 mod slow_topics;

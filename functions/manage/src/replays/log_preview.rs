@@ -31,7 +31,8 @@ impl<P: Ports> Manage<P> {
             .log
             .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
             .await?;
-        let is_complete = page.next.is_none() && page.damaged.is_empty();
+        let gaps = self.log_gaps(Some(from), Some(selection.to()));
+        let is_complete = page.next.is_none() && page.damaged.is_empty() && gaps.is_empty();
         let mut preview = ReplayPreview {
             is_complete,
             ..ReplayPreview::default()

@@ -44,7 +44,9 @@ impl<P: Ports> Manage<P> {
             .log
             .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
             .await?;
-        let is_partial = page.next.is_some() || !page.damaged.is_empty();
+        let is_partial = page.next.is_some()
+            || !page.damaged.is_empty()
+            || !self.log_gaps(Some(replay.created_at), None).is_empty();
         let outcomes = ReplayOutcomes::of(
             replay.progress.queued,
             &histories(page.records),

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use posthaste_core::api::{ReplayReason, ReplayState};
-use posthaste_core::delivery_log::{LogResult, Origin, Record};
+use posthaste_core::delivery_log::{GapCause, LogGap, LogResult, Origin, Record};
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{ReplayRecord, ResolvedLetters, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore};
 use serde_json::{Value, json};
@@ -428,6 +429,32 @@ async fn what_became_of_the_events_of_a_replay_is_counted_from_the_log() {
         api.get("/replays").await.json()["replays"][0].get("outcomes"),
         None
     );
+}
+
+/// A log that was restored may lack the end of what a replay sent, and what one would send.
+#[tokio::test]
+async fn replay_in_a_gap_of_the_log_is_partial() {
+    let api = api().await;
+    write(&api, "b", &[delivered("1", 30)]);
+    let id = replay_with(&api, 2, &[delivered("1", 0)]).await;
+    let dry_run = json!({ "source": "log", "dryRun": true, "includeFormer": true });
+    assert_eq!(ask(&api, dry_run.clone()).await.json()["isComplete"], true);
+    let now = api.clock.now();
+    let gap = LogGap {
+        from: now,
+        to: now,
+        cause: GapCause::Copy,
+        attempts_max: None,
+    };
+    let earlier = LogGap {
+        to: Timestamp::from_millis(now.as_millis() - 1_800_000),
+        from: Timestamp::from_millis(now.as_millis() - 3_600_000),
+        ..gap.clone()
+    };
+    let api = api.then_with_gaps(vec![earlier, gap]);
+    let view = api.get(&format!("/replays/{id}")).await.json();
+    assert_eq!(view["outcomes"]["isPartial"], true);
+    assert_eq!(ask(&api, dry_run).await.json()["isComplete"], false);
 }
 
 #[tokio::test]

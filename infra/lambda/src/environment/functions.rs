@@ -265,6 +265,7 @@ const MANAGE: ManageSettings = ManageSettings {
         mode: DeliveryLogMode::Payloads,
         retention: Some(LOG_RETENTION),
         delay: LOG_DELAY,
+        gaps: Vec::new(),
     },
 };
 

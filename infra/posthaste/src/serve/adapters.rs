@@ -48,7 +48,7 @@ pub(super) type Embedded =
 pub(super) struct Adapters<'a> {
     /// The meter of what deliver settles.
     pub(super) drain: DrainMeter,
-    local: &'a Local<SystemClock>,
+    pub(super) local: &'a Local<SystemClock>,
     bucket: FileStore,
     log: FileStore,
     /// The delivery log, as it is read.

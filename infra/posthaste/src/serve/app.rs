@@ -10,6 +10,7 @@ use posthaste_core::delivery_log::records_waiting_bytes_max;
 use posthaste_core::model::Secret;
 use posthaste_core::pressure::Usage;
 use posthaste_local::{Local, LocalOptions};
+use posthaste_ports::Clock;
 use posthaste_services::timeout_at;
 use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy};
@@ -17,14 +18,21 @@ use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
+use super::adapters::Adapters;
 use super::error::ServeError;
+use super::former::RunNote;
 use super::functions::Functions;
+use super::left::Left;
+use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::upkeep::Upkeep;
 use super::{admin_key, http, metrics, schedule};
 
 /// Time between two clean-ups of the metrics recorder.
 const METRICS_UPKEEP_PERIOD: Duration = Duration::from_secs(5);
+
+/// Time between two looks at how far the delivery log goes, for the note for the next start.
+const NOTE_PERIOD: Duration = Duration::from_mins(1);
 
 /// A running server.
 #[derive(Debug)]
@@ -34,6 +42,8 @@ pub struct App {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     local: Local<SystemClock>,
+    note: Arc<RunNote>,
+    readiness: Arc<Readiness>,
     /// Ends after the tasks.
     _upkeep: Upkeep,
 }
@@ -51,7 +61,17 @@ impl App {
         };
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        let functions = Functions::wire(settings, &local, &admin_key, address, metrics.totals())?;
+        let adapters = Adapters::open(settings, &local)?;
+        let retention = settings.record.retention;
+        let note = RunNote::begin(&local, adapters.delivery_log.clone(), retention).await?;
+        let mut settings = settings.clone();
+        settings.manage.log.gaps = note.gaps().await;
+        let settings = &settings;
+        let totals = metrics.totals();
+        let functions = Functions::wire(settings, &adapters, &admin_key, address, totals)?;
+        drop(adapters);
+        let note = Arc::new(note);
+        let readiness = Arc::new(Readiness::after(&settings.config_files));
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let upkeep = Upkeep::start().map_err(ServeError::Process)?;
@@ -73,6 +93,7 @@ impl App {
             operators,
             data_folder: functions.data_folder(),
             upkeep: upkeep.handle(),
+            readiness: Arc::clone(&readiness),
             limits: settings.connections.clone(),
         };
         tasks.spawn(http::serve(listener, front, SystemClock, stop.clone()));
@@ -83,12 +104,15 @@ impl App {
             stop.clone(),
             keep_small,
         ));
+        spawn_note(&note, &upkeep, &mut tasks, &stop);
         Ok(Self {
             address,
             admin_key,
             stop,
             tasks,
             local,
+            note,
+            readiness,
             _upkeep: upkeep,
         })
     }
@@ -101,6 +125,16 @@ impl App {
     /// The key that opens the management API.
     pub fn admin_key(&self) -> &Secret {
         &self.admin_key
+    }
+
+    /// The store, to look at.
+    pub(super) fn store(&self) -> Local<SystemClock> {
+        self.local.clone()
+    }
+
+    /// What the server has to do before its health is good.
+    pub(super) fn readiness(&self) -> &Arc<Readiness> {
+        &self.readiness
     }
 
     /// Completes when a part of the server ends by itself, which only a fault causes. The other
@@ -117,9 +151,11 @@ impl App {
     }
 
     /// Stops accepting and receiving, waits at most `timeout` for what is in flight, and makes
-    /// everything durable. A delivery that was cut short is made again after the next start.
+    /// everything durable. A delivery that was cut short is made again after the next start. The
+    /// log says at the end what is left.
     /// Fails if a part of the server panics meanwhile.
     pub async fn drain(mut self, timeout: Duration) -> Result<(), ServeError> {
+        let began = SystemClock.monotonic();
         self.stop.cancel();
         let mut panics = Vec::new();
         let ended = async {
@@ -135,11 +171,32 @@ impl App {
             tracing::warn!(timeout_s, "what was still in flight is cut short");
         }
         self.tasks.shutdown().await;
+        let left = Left::count(&self.local).await;
+        self.note.end(left.in_flight()).await;
         self.local.close().await;
+        left.report(SystemClock.monotonic().saturating_sub(began));
         panics
             .pop()
             .map_or(Ok(()), |panic| Err(ServeError::Task(panic)))
     }
+}
+
+/// Starts the notes for the next start.
+fn spawn_note(
+    note: &Arc<RunNote>,
+    upkeep: &Upkeep,
+    tasks: &mut JoinSet<()>,
+    stop: &CancellationToken,
+) {
+    let (note, stop) = (Arc::clone(note), stop.clone());
+    let write = move || {
+        let note = Arc::clone(&note);
+        async move { note.note_log_end().await }
+    };
+    tasks.spawn_on(
+        schedule::every("run-note", NOTE_PERIOD, SystemClock, stop, write),
+        &upkeep.handle(),
+    );
 }
 
 /// Opens the data folder on another thread, because reading the queues may take a while.

@@ -30,7 +30,7 @@ const LOOK_PERIOD: Duration = Duration::from_secs(2);
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The path that tells whether the server works.
-const HEALTH: &str = "/health";
+pub(super) const HEALTH: &str = "/health";
 
 /// The paths at which an endpoint consents, also by GET.
 const CONSENT: &str = "/validate/";

@@ -57,6 +57,9 @@ pub enum ServeError {
     /// The thread that writes the store has ended.
     #[error("failed inside: the store can no longer be written; the log says why")]
     Store,
+    /// The note of the process before cannot be read.
+    #[error("failed to read what the process before wrote down")]
+    RunNote(#[source] PortError),
     /// The folder of dead letters cannot be used.
     #[error("failed to open the folder of dead letters")]
     DeadLetters(#[source] PortError),

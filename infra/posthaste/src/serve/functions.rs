@@ -98,17 +98,17 @@ impl Functions {
     /// runs yet.
     pub(super) fn wire(
         settings: &ServeSettings,
-        local: &Local<SystemClock>,
+        adapters: &Adapters<'_>,
         admin_key: &Secret,
         address: SocketAddr,
         totals: Arc<Totals>,
     ) -> Result<Self, ServeError> {
-        let adapters = Adapters::open(settings, local)?;
+        let local = adapters.local;
         let record = Arc::new(adapters.record(settings));
         let manage = Arc::new(adapters.manage(settings, admin_key, address));
         let console = settings
             .console
-            .then(|| Console::wire(settings, local, (&manage, admin_key), &adapters, totals));
+            .then(|| Console::wire(settings, local, (&manage, admin_key), adapters, totals));
         Ok(Self {
             local: local.clone(),
             publish: Arc::new(adapters.publish(settings)),
@@ -120,7 +120,7 @@ impl Functions {
             wake: Arc::new(adapters.wake(settings)),
             log_upkeep: LogUpkeep::new(&record, settings),
             record,
-            monitor: monitor::wire(settings, local, &adapters)?,
+            monitor: monitor::wire(settings, local, adapters)?,
             data_folder: Arc::new(adapters.data_folder(settings, admin_key)),
         })
     }

@@ -38,8 +38,9 @@ use self::client_stream::ClientStream;
 use self::limits::ConnectionLimits;
 use self::places::{Place, Places};
 use self::stalling::Writing;
-use super::data_folder::{DataFolder, must_be_kept};
+use super::data_folder::{DataFolder, HEALTH, must_be_kept};
 use super::metrics::{PageError, Pages};
+use super::readiness::Readiness;
 
 pub use operators::Operators;
 
@@ -121,6 +122,8 @@ pub struct Front {
     pub data_folder: Arc<DataFolder>,
     /// Answers requests that may take the processor for long.
     pub upkeep: Handle,
+    /// What the server has to do before its health is good.
+    pub readiness: Arc<Readiness>,
     /// Bounds of connections.
     pub limits: ConnectionLimits,
 }
@@ -157,6 +160,11 @@ impl Front {
         if let Some(problem) = head::check(&head) {
             return answered(problem);
         }
+        if head.uri.path() == HEALTH
+            && let Some(problem) = self.readiness.problem()
+        {
+            return answered(problem);
+        }
         let must_be_kept = must_be_kept(&head.method, head.uri.path());
         if let Some(problem) = self.data_folder.refuse_if(must_be_kept) {
             return answered(problem);
@@ -190,7 +198,7 @@ fn is_only_read(request: &Request<Body>) -> bool {
 fn is_quick(request: &Request<Body>) -> bool {
     let path = request.uri().path();
     let is_publish = request.method() == Method::POST && path.ends_with("/events");
-    is_publish || ["/health", "/metrics"].contains(&path)
+    is_publish || [HEALTH, "/metrics"].contains(&path)
 }
 
 /// Accepts connections until `stop` is cancelled, then ends each after its current request.

@@ -1,13 +1,19 @@
 //! The process around a server: its log, its signals, its end.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::model::Secret;
+use posthaste_ports::Clock;
+use posthaste_services::timeout;
 use posthaste_settings::{Values, table};
+use posthaste_system::SystemClock;
 
 use super::app::App;
 use super::error::ServeError;
+use super::left::Left;
+use super::readiness::Readiness;
 use super::settings::ServeSettings;
 use super::{config, descriptors, huge_pages, links, log, pressure};
 use crate::cli::{Global, ServeArgs};
@@ -19,6 +25,9 @@ use crate::threads::server_runtime;
 /// Longest wait, once all is durable, for work on other threads: a merge of the delivery log, which
 /// leaves nothing behind if it is cut short.
 const BLOCKING_AT_END_MAX: Duration = Duration::from_secs(1);
+
+/// Longest wait for the count of what is left, where the end is to be at once.
+const COUNT_AT_END_MAX: Duration = Duration::from_secs(1);
 
 /// Serves until a signal comes.
 pub fn run(global: &Global, mut arguments: &ServeArgs) -> Result<(), CommandError> {
@@ -53,17 +62,23 @@ async fn serve(settings: &ServeSettings, files: Vec<Checked>) -> Result<(), Serv
         %url, data_dir = %absolute(&settings.data_dir).display(), admin_key_from = %admin_key_from(settings),
         "listening on {url}"
     );
+    let readiness = Arc::clone(app.readiness());
     let outcome = tokio::select! {
-        failed = configure(&url, app.admin_key().clone(), files) => Err(failed),
+        failed = configure(&url, app.admin_key().clone(), files, readiness) => Err(failed),
         failed = app.failed() => Err(failed),
         _ = signals.next() => Ok(()),
     };
     let timeout_s = settings.drain_timeout.as_secs_f64();
     tracing::info!(timeout_s, "draining; a second signal ends at once");
+    let (local, began) = (app.store(), SystemClock.monotonic());
     tokio::select! {
         drained = app.drain(settings.drain_timeout) => outcome.and(drained),
         code = signals.next() => {
             tracing::warn!(exit_code = code, "ended at once");
+            let left = timeout(&SystemClock, COUNT_AT_END_MAX, Left::count(&local)).await;
+            if let Some(left) = left {
+                left.report(SystemClock.monotonic().saturating_sub(began));
+            }
             log::flush();
             std::process::exit(code)
         }
@@ -86,9 +101,17 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Applies the files and then waits for ever. Completes only if they cannot be applied.
-async fn configure(url: &str, admin_key: Secret, files: Vec<Checked>) -> ServeError {
+async fn configure(
+    url: &str,
+    admin_key: Secret,
+    files: Vec<Checked>,
+    readiness: Arc<Readiness>,
+) -> ServeError {
     match config::apply(url, admin_key, files).await {
-        Ok(()) => std::future::pending().await,
+        Ok(()) => {
+            readiness.mark_ready();
+            std::future::pending().await
+        }
         Err(error) => error,
     }
 }

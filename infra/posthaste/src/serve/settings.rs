@@ -29,6 +29,8 @@ pub struct ServeSettings {
     pub listen: SocketAddr,
     /// The data folder.
     pub data_dir: PathBuf,
+    /// The files that are applied before the server is ready.
+    pub config_files: Vec<PathBuf>,
     /// The admin key that was given; `None` for the one of the data folder.
     pub admin_key: Option<Secret>,
     /// When endpoints that fail get no requests, and for how long.
@@ -63,6 +65,7 @@ impl Default for ServeSettings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             data_dir: PathBuf::from(DATA_DIR_DEFAULT),
+            config_files: Vec::new(),
             admin_key: None,
             links: HealthSettings::default(),
             client: ClientSettings::default(),
@@ -78,6 +81,7 @@ impl Default for ServeSettings {
                     mode: DeliveryLogMode::default(),
                     retention: None,
                     delay: LOG_DELAY,
+                    gaps: Vec::new(),
                 },
             },
             console: true,
@@ -113,6 +117,7 @@ impl ServeSettings {
         Ok(Self {
             listen: values.get(&table::LISTEN).unwrap_or(default.listen),
             data_dir: data_dir(global),
+            config_files: values.list(&table::CONFIG),
             admin_key,
             links,
             client: table::client_settings(values, default.client),

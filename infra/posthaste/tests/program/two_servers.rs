@@ -75,6 +75,7 @@ impl Deployed {
                     mode: DeliveryLogMode::default(),
                     retention: None,
                     delay: Duration::from_secs(5),
+                    gaps: Vec::new(),
                 },
             },
             work: BegunRequests::default(),

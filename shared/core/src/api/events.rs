@@ -1,5 +1,6 @@
 //! What became of events, as the delivery log says: one event by its id, and lists of records.
 
+mod gap;
 mod note;
 mod query;
 mod record;
@@ -13,6 +14,7 @@ use super::IsoTimestamp;
 use crate::delivery_log::{DeliveryHistory, DeliveryState, LogResult, Origin, Payload, Record};
 use crate::model::{PAYLOAD_KEPT, Timestamp};
 
+pub use self::gap::{LogGapCause, LogGapView};
 pub use self::note::LogNote;
 pub use self::query::{EventQuery, RecordQuery};
 pub use self::record::{RecordPage, RecordView};
@@ -33,6 +35,10 @@ pub struct EventView {
     pub deliveries: Vec<DeliveryView>,
     /// The time up to which the log is complete: records of what happened later may be missing.
     pub complete_until: IsoTimestamp,
+    /// Earlier times of which the log may lack records, the oldest first. Left out where there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<LogGapView>,
     /// What this answer may lack, and why. Left out where there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

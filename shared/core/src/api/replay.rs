@@ -105,12 +105,8 @@ impl ReplayRequest {
     /// The request with the times that its own are `now`. It means the same whenever it is read
     /// again.
     pub fn at(self, now: Timestamp) -> Self {
-        let (from, to) = WrittenTime::period(self.from, self.to, now);
-        Self {
-            from: from.map(WrittenTime::At),
-            to: to.map(WrittenTime::At),
-            ..self
-        }
+        let (from, to) = WrittenTime::fixed_period(self.from, self.to, now);
+        Self { from, to, ..self }
     }
 }
 
@@ -218,8 +214,8 @@ pub struct ReplayOutcomes {
     pub waiting: u64,
     /// The time up to which every record is in the log.
     pub complete_until: IsoTimestamp,
-    /// Whether the log has more of this replay than was read. Then more events may have ended than
-    /// these numbers say.
+    /// Whether the log has more of this replay than was read, or may lack records of its time. Then
+    /// more events may have ended than these numbers say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
 }
@@ -261,7 +257,7 @@ pub struct ReplayPage {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayPreview {
-    /// Whether every object was read. If not, there is at least as much as this.
+    /// Whether every object was read, and the log lacks nothing of that time. If not, there is at least as much as this.
     pub is_complete: bool,
     /// The number of objects with events that were asked for.
     pub objects: u64,

@@ -27,6 +27,7 @@ pub use super::refused_letters::{REFUSED, refused};
 pub use super::replay::{REPLAYING, REPLAYS, replay, replay_id, replay_of, replaying};
 pub use super::replay_claim::{CLAIMS, replay_claim};
 pub use super::resolved::{RESOLVED, resolved};
+pub use super::serve_run::SERVE_RUN;
 pub use super::topic::{TOPICS, topic, topic_name};
 pub use super::wake_signal::WAKE_SIGNAL;
 use crate::model::{PAYLOAD_KEPT, SubscriptionName, Timestamp, TopicName};
@@ -129,7 +130,13 @@ pub fn validating_topic(key: &str) -> Option<TopicName> {
 /// Whether a damaged object of this key may be deleted: its content is found out again, and it
 /// holds no event.
 pub fn begins_anew(key: &str) -> bool {
-    let whole = [RECORD_LEASE, WAKE_LEASE, WAKE_SIGNAL, PRESSURE_KEY];
+    let whole = [
+        RECORD_LEASE,
+        SERVE_RUN,
+        WAKE_LEASE,
+        WAKE_SIGNAL,
+        PRESSURE_KEY,
+    ];
     let prefixes = [ACTIVITY, DISABLED, DRAIN, LINKS, RATES, REFUSED];
     whole.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
 }

@@ -4,6 +4,7 @@
 //! them still finds. The bytes of messages and objects are not checked, because that would read the
 //! whole file.
 
+use posthaste_core::model::Timestamp;
 use redb::{
     Database, Range, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
     ReadableTableMetadata, TableHandle,
@@ -41,16 +42,18 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     }
 }
 
-/// Visits every message in the order of sending, with the size of its record, and answers the bytes of messages and objects. A
-/// header that cannot be read is `None`. All numbers must be less than `next`.
+/// Visits every message in the order of sending, with the size of its record, and returns the bytes
+/// of messages and objects, and the time at which the last object was written. A header that cannot
+/// be read is `None`. All numbers must be less than `next`.
 pub(super) fn scan(
     transaction: &ReadTransaction,
     next: u64,
     visit: impl FnMut(u64, Option<Header<'_>>, usize),
-) -> Result<Live, EngineError> {
+) -> Result<(Live, Option<Timestamp>), EngineError> {
     let mut live = messages(transaction, next, visit)?;
-    live.add(objects(transaction, next)?);
-    Ok(live)
+    let (bytes, last) = objects(transaction, next)?;
+    live.add(bytes);
+    Ok((live, last))
 }
 
 fn messages(
@@ -80,10 +83,15 @@ fn messages(
     Ok(live)
 }
 
-fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError> {
+/// The bytes of all objects, and the time at which the last one was written.
+fn objects(
+    transaction: &ReadTransaction,
+    next: u64,
+) -> Result<(u64, Option<Timestamp>), EngineError> {
     const TABLE: &str = "objects";
     let table = transaction.open_table(OBJECTS)?;
     let mut digests = Digests::of(transaction)?;
+    let mut last_written = None;
     let (mut bytes, mut found, mut last) = (0_u64, 0, String::new());
     for row in table.iter()? {
         let (key, facts) = row?;
@@ -96,6 +104,7 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
             });
         }
         digests.step_over(Some(key))?;
+        last_written = last_written.max(Some(facts.modified_at));
         key.clone_into(&mut last);
         (found, bytes) = (found + 1, bytes.saturating_add(facts.bytes));
     }
@@ -104,7 +113,7 @@ fn objects(transaction: &ReadTransaction, next: u64) -> Result<u64, EngineError>
     // A key that was altered makes an object look as if it had never been.
     match digests.missing {
         Some(row) => Err(EngineError::Misplaced { table: TABLE, row }),
-        None => Ok(bytes),
+        None => Ok((bytes, last_written)),
     }
 }
 

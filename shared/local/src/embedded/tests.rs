@@ -5,6 +5,7 @@ mod damage;
 mod device;
 mod faults;
 mod model;
+mod opening;
 mod power_cut;
 mod room;
 mod withheld;

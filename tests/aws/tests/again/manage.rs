@@ -57,6 +57,7 @@ fn api(world: &World) -> Api {
                 mode: DeliveryLogMode::Payloads,
                 retention: None,
                 delay: std::time::Duration::from_mins(1),
+                gaps: Vec::new(),
             },
         },
         work: BegunRequests::default(),

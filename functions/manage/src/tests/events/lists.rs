@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{another, before, delivered, key, refused, write};
 use crate::tests::Api;
 
-const LIST: &str = "/topics/orders/events";
+pub(super) const LIST: &str = "/topics/orders/events";
 const ATTEMPTS: &str = "/topics/Orders/subscriptions/Billing/attempts";
 
 fn ids(page: &Value) -> Vec<&str> {
@@ -17,14 +17,14 @@ fn ids(page: &Value) -> Vec<&str> {
         .collect()
 }
 
-async fn list(api: &Api, path: &str, query: &str) -> Value {
+pub(super) async fn list(api: &Api, path: &str, query: &str) -> Value {
     let answer = api.get(&format!("{path}?{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {:?}", answer.body);
     answer.json()
 }
 
 /// Records of three hours and two subscriptions.
-async fn filled() -> Api {
+pub(super) async fn filled() -> Api {
     let api = Api::with_billing().await;
     let audit = Record {
         subscription: "audit".to_owned(),

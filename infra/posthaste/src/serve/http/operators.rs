@@ -8,10 +8,7 @@ use posthaste_console::PATH;
 use posthaste_core::model::Secret;
 
 use super::super::console::ConsoleAccess;
-
-/// The path that is always answered. Metrics are not: whoever scrapes a crowded server shows the
-/// admin key.
-const HEALTH: &str = "/health";
+use super::super::data_folder::HEALTH;
 
 /// How requests of operators are known.
 #[derive(Debug)]
@@ -27,7 +24,8 @@ impl Operators {
     }
 
     /// True for a request for health, and for one with the admin key or of a visitor who
-    /// is signed in to the console.
+    /// is signed in to the console. Not for metrics: whoever scrapes a crowded server shows the
+    /// admin key.
     pub(super) fn sent(&self, head: &Parts) -> bool {
         head.uri.path() == HEALTH
             || bearer(&head.headers).is_some_and(|offered| self.admin_key.matches(offered))

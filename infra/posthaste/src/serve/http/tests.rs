@@ -62,6 +62,7 @@ impl World {
             router,
             operators: operators(),
             data_folder: Arc::default(),
+            readiness: Arc::default(),
             upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
         };
@@ -269,6 +270,7 @@ impl Small {
             router,
             operators: operators(),
             data_folder: Arc::default(),
+            readiness: Arc::default(),
             upkeep: Handle::current(),
             limits,
         };
@@ -362,6 +364,7 @@ async fn answer_is_refused_once_the_database_left_its_path() {
         router: Router::new().route("/", axum::routing::post(leave)),
         operators: operators(),
         data_folder,
+        readiness: Arc::default(),
         upkeep: Handle::current(),
         limits: ConnectionLimits::default(),
     };
@@ -379,6 +382,47 @@ async fn answer_is_refused_once_the_database_left_its_path() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+}
+
+/// Health waits for the files of the command line, and nothing else does.
+#[tokio::test]
+async fn health_is_refused_until_the_server_is_ready() {
+    let readiness = Arc::new(Readiness::after(&["topics.yaml".into()]));
+    let ok = || async { "ok" };
+    let front = Front {
+        router: Router::new()
+            .route("/health", get(ok))
+            .route("/topics", get(ok)),
+        operators: operators(),
+        data_folder: Arc::default(),
+        readiness: Arc::clone(&readiness),
+        upkeep: Handle::current(),
+        limits: ConnectionLimits::default(),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (clock, stop) = (ManualClock::new(START), CancellationToken::new());
+    tokio::spawn(serve(listener, front, clock, stop));
+    let ask = async |request: &str| {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = format!("{request} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let waiting = ask("GET /health").await;
+    assert!(waiting.starts_with("HTTP/1.1 503"), "{waiting}");
+    let detail = "waiting until --config is applied: topics.yaml";
+    assert!(waiting.contains(detail), "{waiting}");
+    assert!(waiting.contains("retry-after: 1"), "{waiting}");
+    for unready in ["HEAD /health", "GET /health?x=1"] {
+        let answer = ask(unready).await;
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    }
+    assert!(ask("GET /topics").await.starts_with("HTTP/1.1 200"));
+    readiness.mark_ready();
+    assert!(ask("GET /health").await.starts_with("HTTP/1.1 200"));
 }
 
 /// An answer that waits, and says what became of it.
@@ -417,6 +461,7 @@ async fn answer_that_only_reads_ends_with_its_connection() {
             router: Router::new().fallback(answer),
             operators: operators(),
             data_folder: Arc::default(),
+            readiness: Arc::default(),
             upkeep: Handle::current(),
             limits: ConnectionLimits::default(),
         };

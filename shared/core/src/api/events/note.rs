@@ -1,6 +1,10 @@
 //! The note of an answer from the log: what it may lack, and why.
 
+use crate::delivery_log::{GapCause, LogGap};
 use crate::model::Timestamp;
+
+/// Most times without records that a note names.
+const GAPS_NAMED_MAX: usize = 3;
 
 /// Most damaged files that a note names.
 const FILES_NAMED_MAX: usize = 3;
@@ -18,6 +22,8 @@ pub struct LogNote<'a> {
     pub searched_from: Option<Timestamp>,
     /// The files that are damaged.
     pub damaged: &'a [&'a str],
+    /// The times within the question of which the log may lack records, the oldest first.
+    pub gaps: &'a [LogGap],
 }
 
 impl LogNote<'_> {
@@ -34,6 +40,7 @@ impl LogNote<'_> {
         let sentences: Vec<_> = [unknown, self.end(), off, cut, self.damage()]
             .into_iter()
             .flatten()
+            .chain(self.missing())
             .collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
@@ -44,6 +51,18 @@ impl LogNote<'_> {
             "The search reached its time limit: it looked back to {since}. `from` and `to` narrow it; with \
              `to={since}` it goes on from there."
         ))
+    }
+
+    /// A sentence for each of the newest gaps, and one for the others.
+    fn missing(self) -> impl Iterator<Item = String> {
+        let (older, named) = self
+            .gaps
+            .split_at(self.gaps.len().saturating_sub(GAPS_NAMED_MAX));
+        let earlier = older.first().map(|first| {
+            let since = first.from;
+            format!("`gaps` has {} more such times since {since}.", older.len())
+        });
+        named.iter().rev().map(gap_text).chain(earlier)
     }
 
     fn damage(self) -> Option<String> {
@@ -61,6 +80,28 @@ impl LogNote<'_> {
         let text =
             format!("Files of the log are damaged, and may have had more records: {named}{more}.");
         (!self.damaged.is_empty()).then_some(text)
+    }
+}
+
+fn gap_text(gap: &LogGap) -> String {
+    let LogGap { from, to, .. } = gap;
+    match (gap.cause, gap.attempts_max) {
+        (GapCause::Copy, _) => format!(
+            "The log is unknown from {from} to {to}: the data folder is a copy, and what its original did in \
+             that time is not in it."
+        ),
+        (GapCause::MissingFiles, _) => {
+            format!("The log is unknown from {from} to {to}: files of it are missing.")
+        }
+        (GapCause::Killed, None | Some(0)) => format!(
+            "The log may lack records from {from} to {to}: posthaste ended without a shutdown, or the data \
+             folder is an older snapshot."
+        ),
+        (GapCause::Killed, Some(attempts)) => format!(
+            "posthaste ended in the middle of its work, between {from} and {to}: up to {attempts} attempts of \
+             before are not in the log. They are made again."
+        ),
+        (GapCause::Unknown, _) => format!("The log may lack records from {from} to {to}."),
     }
 }
 
@@ -147,6 +188,43 @@ mod tests {
         check(&["a"], "a");
         check(&["a", "b", "c"], "a, b, c");
         check(&["a", "b", "c", "d", "e"], "a, b, c and 2 more");
+    }
+
+    #[test]
+    fn times_without_records_are_said_the_newest_first() {
+        let gap = |second: u64, cause, attempts_max| LogGap {
+            from: Timestamp::from_millis(second * 1000),
+            to: Timestamp::from_millis((second + 1) * 1000),
+            cause,
+            attempts_max,
+        };
+        let note = |gaps: &[LogGap]| {
+            let note = LogNote {
+                gaps,
+                ..LogNote::default()
+            };
+            note.text()
+        };
+        assert_eq!(note(&[]), None);
+        let copy = gap(1, GapCause::Copy, None);
+        let killed = gap(2, GapCause::Killed, Some(3));
+        assert_eq!(
+            note(&[copy.clone(), killed.clone()]).unwrap(),
+            "posthaste ended in the middle of its work, between 1970-01-01T00:00:02.000Z and \
+             1970-01-01T00:00:03.000Z: up to 3 attempts of before are not in the log. They are made again. The \
+             log is unknown from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:02.000Z: the data folder is a copy, \
+             and what its original did in that time is not in it."
+        );
+        let unseen = gap(3, GapCause::Killed, Some(0));
+        let missing = gap(4, GapCause::MissingFiles, None);
+        let text = note(&[copy, killed, unseen, missing]).unwrap();
+        assert!(
+            text.contains("or the data folder is an older snapshot"),
+            "{text}"
+        );
+        assert!(text.contains("files of it are missing"), "{text}");
+        let rest = "`gaps` has 1 more such times since 1970-01-01T00:00:01.000Z.";
+        assert!(text.ends_with(rest), "{text}");
     }
 
     /// An event without a record may have been accepted all the same.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::gap::LogGapView;
 use crate::api::IsoTimestamp;
 use crate::delivery_log::{Kind, LogResult, Origin, Record};
 
@@ -14,6 +15,10 @@ pub struct RecordPage {
     pub records: Vec<RecordView>,
     /// The time up to which the log is complete: records of what happened later may be missing.
     pub complete_until: IsoTimestamp,
+    /// Earlier times of which the log may lack records, the oldest first. Left out where there are
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<LogGapView>,
     /// What this page may lack, and why. Left out where there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -1,0 +1,71 @@
+//! What a server leaves behind when it ends. All of it is durable and goes on after the next start.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt};
+use posthaste_core::stored::layout::{HELD, PARKED};
+use posthaste_local::{Local, StateStore};
+use posthaste_ports::{PortError, QueueCounts, QueueName, QueueReceiver};
+use posthaste_services::pages::objects;
+use posthaste_system::SystemClock;
+
+/// Most objects of a kind that are counted. Where there are more, the number is this one.
+const OBJECTS_MAX: usize = 10_000;
+
+/// What a server leaves behind. `None` where it cannot be counted.
+#[derive(Debug)]
+pub(super) struct Left {
+    /// The queue of deliveries.
+    pub(super) deliveries: Option<QueueCounts>,
+    /// Dead letters that are not written yet.
+    dead_letters: Option<u64>,
+    /// Records that are not in the delivery log yet.
+    records: Option<u64>,
+    /// Objects with deliveries that wait for a later attempt.
+    parked_objects: Option<usize>,
+    /// Objects with deliveries that wait for their endpoint or subscription.
+    held_objects: Option<usize>,
+}
+
+impl Left {
+    /// Counts what there is. Queues are counted in memory.
+    pub(super) async fn count(local: &Local<SystemClock>) -> Self {
+        let state = local.state();
+        let all = |counts: QueueCounts| counts.visible + counts.delayed + counts.in_flight;
+        let queue = async |name| local.queue(name).counts().await.ok();
+        Self {
+            deliveries: queue(QueueName::Deliveries).await,
+            dead_letters: queue(QueueName::DeadLetters).await.map(all),
+            records: queue(QueueName::Records).await.map(all),
+            parked_objects: count(&state, PARKED).await.ok(),
+            held_objects: count(&state, HELD).await.ok(),
+        }
+    }
+
+    /// The number of delivery messages that are worked on.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.deliveries.map_or(0, |counts| counts.in_flight)
+    }
+
+    /// Says in the log what is left, and how long the drain took.
+    pub(super) fn report(&self, took: Duration) {
+        let counts = self.deliveries.unwrap_or_default();
+        tracing::info!(
+            waiting = counts.visible + counts.delayed,
+            in_flight = counts.in_flight,
+            parked_objects = self.parked_objects,
+            held_objects = self.held_objects,
+            unwritten_dead_letters = self.dead_letters,
+            unwritten_records = self.records,
+            took_s = took.as_secs_f64(),
+            "ended; what is left goes on after the next start"
+        );
+    }
+}
+
+async fn count(state: &StateStore, prefix: &str) -> Result<usize, PortError> {
+    objects(state, prefix, None)
+        .take(OBJECTS_MAX)
+        .try_fold(0, |count, _| async move { Ok(count + 1) })
+        .await
+}
