@@ -7,13 +7,12 @@ const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#
 
 /// A body in chunks of so many bytes, with what comes behind the last one.
 fn chunked(body: &str, chunk_bytes: usize, trailers: &str) -> String {
-    let chunks = body.as_bytes().chunks(chunk_bytes);
-    let mut text = String::new();
-    for chunk in chunks {
+    let chunks = body.as_bytes().chunks(chunk_bytes).map(|chunk| {
         let chunk = std::str::from_utf8(chunk).expect("the body is ASCII");
-        text.push_str(&format!("{:x}\r\n{chunk}\r\n", chunk.len()));
-    }
-    text + "0\r\n" + trailers + "\r\n"
+        format!("{:x}\r\n{chunk}\r\n", chunk.len())
+    });
+    let chunks: Vec<_> = chunks.collect();
+    format!("{}0\r\n{trailers}\r\n", chunks.concat())
 }
 
 /// Requests with their headers, body and status.
@@ -27,8 +26,7 @@ fn requests(key: &str, admin_key: &str) -> Vec<(&'static str, String, &'static s
         ("PUT /topics/orders", admin.clone(), r#"{"nothing":1}"#, 400),
         // Nothing asks for a body here.
         ("GET /topics", admin.clone(), "", 200),
-        ("GET /topics/orders", admin.clone(), "nothing", 200),
-        ("POST /topics/orders/keys/1", admin, "", 200),
+        ("GET /topics/orders", admin, "nothing", 200),
     ]
 }
 
@@ -37,9 +35,6 @@ fn chunked_body_that_was_read_keeps_its_connection() {
     let world = world();
     let mut client = Plain::connect(&world.server);
     for (request, headers, body, status) in requests(&world.key, &world.admin_key) {
-        if request.starts_with("POST /topics/orders/keys") {
-            continue;
-        }
         for (chunk_bytes, trailers) in [(1, ""), (1000, ""), (1000, "x-checksum: 1\r\n")] {
             client.head(request, &format!("{headers}transfer-encoding: chunked\r\n"));
             client.send(chunked(body, chunk_bytes, trailers).as_bytes());
@@ -135,11 +130,11 @@ fn content_coding_that_is_none_is_taken() {
         EVENT.len()
     );
     let mut check = |codings: &[&str], status: u16| {
-        let codings: String = codings
+        let lines = codings
             .iter()
-            .map(|coding| format!("content-encoding: {coding}\r\n"))
-            .collect();
-        client.head("POST /topics/orders/events", &format!("{headers}{codings}"));
+            .map(|coding| format!("content-encoding: {coding}\r\n"));
+        let lines = lines.collect::<Vec<_>>().concat();
+        client.head("POST /topics/orders/events", &format!("{headers}{lines}"));
         client.send(EVENT.as_bytes());
         assert_eq!(client.read().status, status, "{codings:?}");
     };

@@ -236,7 +236,8 @@ fn health_is_good_only_once_the_configuration_is_applied() {
     let files = home.path().join("..");
     let name = home.path().file_name().unwrap().to_string_lossy();
     let file = files.join(format!("{name}.yaml"));
-    let topics: String = (0..100).map(|n| format!("  t{n}: {{}}\n")).collect();
+    let topics: Vec<_> = (0..100).map(|n| format!("  t{n}: {{}}\n")).collect();
+    let topics = topics.concat();
     fs::write(&file, format!("topics:\n{topics}")).unwrap();
     let server = Server::start(home.path(), &["--config", file.to_str().unwrap()]);
     let mut was_unready = false;

@@ -324,16 +324,16 @@ async fn answer<C: Clock>(
     let (lent, mut back) = body_rest::lend(body);
     let mut response = front.respond(place, Request::from_parts(head, lent)).await;
     // An error means that the body was read to its end.
-    let Ok(mut left) = back.try_recv() else {
+    let Ok(mut unread) = back.try_recv() else {
         return response;
     };
     if !asks_first && !is_refusal(&response) {
-        match left.past_unasked(clock).await {
-            Some(more) => left = more,
+        match unread.past_unasked(clock).await {
+            Some(more) => unread = more,
             None => return response,
         }
     }
-    body_rest::settle(left, asks_first, &mut response, clock);
+    body_rest::settle(unread, asks_first, &mut response, clock);
     response
 }
 

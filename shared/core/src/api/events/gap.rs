@@ -15,7 +15,6 @@ pub struct LogGapView {
     /// The time from which on it is complete again.
     pub to: IsoTimestamp,
     /// The reason.
-    #[schema(inline)]
     pub cause: LogGapCause,
     /// The most attempts without a record. Left out where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
