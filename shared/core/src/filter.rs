@@ -1,6 +1,7 @@
 //! Filters that decide which events of a topic a subscription receives: by type, by subject, and by
 //! Event Grid's advanced filters.
 
+mod fold;
 mod key;
 mod names;
 mod number;

@@ -1,6 +1,7 @@
 //! The keys of advanced filters: which part of an event each means.
 //! <https://learn.microsoft.com/azure/event-grid/event-filtering#key>
 
+use super::fold::fold;
 use crate::events::{Event, is_attribute_name};
 use crate::model::{FILTER_KEY_CHARS_MAX, FILTER_KEY_PARTS_MAX, Schema};
 
@@ -81,10 +82,11 @@ impl Key {
             return Err(KeyError::TooDeep);
         }
         let (first, rest) = parts.split_first().ok_or(KeyError::EmptyPart)?;
-        if first.eq_ignore_ascii_case("data") {
+        let name = fold(first);
+        if name == "data" {
             return Ok(Self(data(rest, schema)));
         }
-        match envelope(&first.to_ascii_lowercase(), schema) {
+        match envelope(&name, schema) {
             None => Err(KeyError::Unknown(schema)),
             Some(_) if !rest.is_empty() => Err(KeyError::NotNested((*first).to_owned())),
             Some(place) => Ok(Self(place)),
@@ -104,7 +106,7 @@ fn data(rest: &[&str], schema: Schema) -> Place {
     )
 }
 
-/// The place of a member of the event itself, by its name in lower case.
+/// The place of a member of the event itself, by its folded name.
 fn envelope(name: &str, schema: Schema) -> Option<Place> {
     let member = |name: &str| Place::Member([Box::from(name)].into());
     match (schema, name) {

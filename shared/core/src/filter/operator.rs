@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The comparison of an advanced filter. Strings are compared without regard to case, numbers
-/// without loss. A key that is missing, or whose value has another type, passes the negations
-/// (`…Not…`) and no other operator.
+/// The comparison of an advanced filter. Strings are compared without regard to case (Unicode's
+/// simple case folding), numbers without loss. A key that is missing, or whose value has another
+/// type, passes the negations (`…Not…`) and no other operator.
 /// <https://learn.microsoft.com/azure/event-grid/event-filtering#operators>
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 pub enum FilterOperator {

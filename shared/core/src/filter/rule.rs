@@ -1,5 +1,6 @@
 //! A subscription's filter.
 
+use super::fold::fold_char;
 use super::{Key, Test};
 use crate::events::Event;
 
@@ -66,9 +67,9 @@ impl Filter {
     }
 }
 
-/// The characters of a text in lower case, from either end, without a copy.
+/// The characters of a text, folded, from either end, without a copy.
 fn folded(text: &str) -> impl DoubleEndedIterator<Item = char> {
-    text.chars().flat_map(char::to_lowercase)
+    text.chars().map(fold_char)
 }
 
 fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item = char>) -> bool {
@@ -80,6 +81,7 @@ fn begins_with(mut text: impl Iterator<Item = char>, start: impl Iterator<Item =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::fold::fold;
     use crate::model::Schema;
     use bytes::Bytes;
     use proptest::prelude::*;
@@ -148,6 +150,30 @@ mod tests {
     }
 
     #[test]
+    fn cases_of_a_subject_are_those_of_unicode() {
+        for (written, seen) in [
+            ("ΟΔΟΣ", "οδος"),
+            ("οδοσ", "ΟΔΟΣ"),
+            ("µm", "ΜM"),
+            ("Kelvin", "\u{212A}ELVIN"),
+            ("meſſen", "MESSEN"),
+            ("GRO\u{1E9E}", "groß"),
+        ] {
+            assert!(
+                by_subject(written, "", false, Some(&format!("{seen}/1"))),
+                "{written}"
+            );
+            assert!(
+                by_subject("", written, false, Some(&format!("1/{seen}"))),
+                "{written}"
+            );
+            assert!(!by_subject(written, "", true, Some(seen)), "{written}");
+        }
+        assert!(!by_subject("gross", "", false, Some("groß")));
+        assert!(!by_subject("i", "", false, Some("ı")));
+    }
+
+    #[test]
     fn a_missing_subject_is_an_empty_one() {
         assert!(by_subject("", "", false, None));
         assert!(!by_subject("/a", "", false, None));
@@ -156,16 +182,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn without_case_it_agrees_with_lower_casing_both(text in "[aAßÄİ]{0,5}", part in "[aAßÄäİ]{0,2}") {
-            let lower = |text: &str| -> String { text.chars().flat_map(char::to_lowercase).collect() };
+        fn without_case_it_agrees_with_folding_both(
+            text in "[aAßẞÄİıIsſΣσςµμ]{0,5}", part in "[aAßÄäİiSΣσςΜ]{0,2}",
+        ) {
             let filter = |start: &str, end: &str| Filter {
                 subject_begins_with: start.to_owned(),
                 subject_ends_with: end.to_owned(),
                 ..Filter::default()
             };
-            let (folded_text, folded_part) = (lower(&text), lower(&part));
-            prop_assert_eq!(filter(&part, "").includes_subject(&text), folded_text.starts_with(&folded_part));
-            prop_assert_eq!(filter("", &part).includes_subject(&text), folded_text.ends_with(&folded_part));
+            let (folded_text, folded_part) = (fold(&text), fold(&part));
+            prop_assert_eq!(filter(&part, "").includes_subject(&text), folded_text.starts_with(&*folded_part));
+            prop_assert_eq!(filter("", &part).includes_subject(&text), folded_text.ends_with(&*folded_part));
         }
     }
 }

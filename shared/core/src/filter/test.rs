@@ -7,7 +7,8 @@ use std::hash::{Hash, Hasher};
 use memchr::memmem::Finder;
 
 use super::Number;
-use super::value::{Value, fold};
+use super::fold::fold;
+use super::value::Value;
 
 /// The test of a value.
 ///
@@ -61,16 +62,16 @@ pub enum TextTest {
     Contains(Box<[Part]>),
 }
 
-/// A text in lower case that is looked for in others. Equal ones look for the same text.
+/// A folded text that is looked for in others. Equal ones look for the same text.
 #[derive(Debug, Clone)]
 pub struct Part(Finder<'static>);
 
-/// A text in lower case.
+/// A text by Unicode's simple case folding, in which texts that differ in case alone are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Folded(Box<str>);
 
 impl Folded {
-    /// Lower-cases a text.
+    /// Folds a text.
     pub fn new(text: &str) -> Self {
         Self(fold(text).into())
     }

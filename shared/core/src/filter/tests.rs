@@ -89,6 +89,7 @@ fn the_event_s_own_members_are_keys() {
         ("specversion", "1.0"),
         ("count", "5"),
         ("data", "text"),
+        ("ſource", "/source"),
     ] {
         check(Schema::CloudEvents, &cloud, key, value);
     }

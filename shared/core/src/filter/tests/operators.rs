@@ -311,6 +311,48 @@ fn string_ends_with_and_does_not() {
     check_both("StringEndsWith", "StringNotEndsWith", &table);
 }
 
+/// Pairs of texts that Unicode's simple case folding takes for the same, some of other lengths.
+const SAME: [(&str, &str); 8] = [
+    ("ΟΔΟΣ", "οδος"),
+    ("οδος", "οδοσ"),
+    ("µg", "ΜG"),
+    ("\u{212A}", "k"),
+    ("ſtraße", "STRAẞE"),
+    ("\u{2126}", "Ω"),
+    ("ϐϑϕ", "βθφ"),
+    ("\u{13A0}", "\u{AB70}"),
+];
+
+#[test]
+fn every_operator_of_strings_folds_as_unicode_does() {
+    let pairs = SAME.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    for (written, seen) in pairs {
+        for (operator, negation, text) in [
+            ("StringIn", "StringNotIn", seen.to_owned()),
+            ("StringContains", "StringNotContains", format!("-{seen}-")),
+            (
+                "StringBeginsWith",
+                "StringNotBeginsWith",
+                format!("{seen}-"),
+            ),
+            ("StringEndsWith", "StringNotEndsWith", format!("-{seen}")),
+        ] {
+            let (value, array) = (
+                json!(text).to_string(),
+                json!(["\u{1}", text, "zz"]).to_string(),
+            );
+            let table = Table {
+                operand: json!([written]),
+                pass: &[&value],
+                fail: &["\"\"", "\"ss\"", "\"ı\""],
+                arrays_pass: &[&array],
+                ..NOTHING
+            };
+            check_both(operator, negation, &table);
+        }
+    }
+}
+
 #[test]
 fn an_empty_string_is_in_every_string_and_in_nothing_else() {
     for operator in ["StringContains", "StringBeginsWith", "StringEndsWith"] {
