@@ -23,10 +23,18 @@ pub struct SmallDisk {
 impl SmallDisk {
     /// Mounts an empty disk of this size, in bytes, over a folder.
     pub fn mount(folder: &Path, bytes: u64) -> Self {
-        let options = format!("size={bytes},mode=0700");
+        Self::mount_with("tmpfs", &format!("size={bytes},mode=0700"), folder)
+    }
+
+    /// Mounts a disk over a folder that tells no size: a `ramfs`.
+    pub fn mount_without_size(folder: &Path) -> Self {
+        Self::mount_with("ramfs", "mode=0700", folder)
+    }
+
+    fn mount_with(file_system: &str, options: &str, folder: &Path) -> Self {
         let mut mount = Command::new("mount");
         mount
-            .args(["-t", "tmpfs", "-o", &options, "posthaste-test"])
+            .args(["-t", file_system, "-o", options, "posthaste-test"])
             .arg(folder);
         let output = mount.output().expect("there is a program mount");
         let error = String::from_utf8_lossy(&output.stderr);

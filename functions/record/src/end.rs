@@ -25,7 +25,7 @@ pub struct Ended {
 }
 
 impl<P: Ports> Record<P> {
-    /// Deletes files as the settings say. Nothing is deleted for its size if the disk is not known.
+    /// Deletes files as the settings say. No file is deleted for a share of a disk that is not known.
     pub async fn end(&self, disk: Option<LogDisk>) -> Result<Ended, RecordError> {
         let first_kept = self
             .settings
@@ -40,8 +40,7 @@ impl<P: Ports> Record<P> {
         let bytes_max = self
             .settings
             .size_max
-            .zip(disk)
-            .map(|(size, disk)| log_bytes_max(size, disk, bytes));
+            .and_then(|size| log_bytes_max(size, disk, bytes));
         let over = files_over(&kept, bytes_max.unwrap_or(u64::MAX));
         self.end_files(&old.iter().collect::<Vec<_>>(), "retention")
             .await?;

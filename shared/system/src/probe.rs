@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use posthaste_core::pressure::Usage;
+use rustix::fs::StatVfs;
 
 /// Deepest nesting of control groups that is looked through.
 const CGROUP_DEPTH_MAX: usize = 32;
@@ -28,9 +29,19 @@ pub fn memory() -> Option<Usage> {
 }
 
 /// The disk of a folder, as `df` reckons it: what is used, of what is used and what may still be
-/// used. Blocks that the filesystem keeps for the superuser are neither.
+/// used. Blocks that the filesystem keeps for the superuser are neither. `None` if the folder cannot
+/// be asked, or its file system tells no size.
 pub fn disk(folder: &Path) -> Option<Usage> {
-    let stat = rustix::fs::statvfs(folder).ok()?;
+    usage(&rustix::fs::statvfs(folder).ok()?)
+}
+
+/// The numbers of a file system. One without blocks has no bound of its own (`ramfs`, a `tmpfs` of
+/// `size=0`) or does not know it (FUSE), and is not full.
+/// <https://man7.org/linux/man-pages/man5/tmpfs.5.html>
+fn usage(stat: &StatVfs) -> Option<Usage> {
+    if stat.f_blocks == 0 || stat.f_frsize == 0 {
+        return None;
+    }
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
     let used = bytes(stat.f_blocks.saturating_sub(stat.f_bfree));
     Some(Usage {
@@ -203,6 +214,30 @@ mod tests {
             "{disk_of_folder:?}"
         );
         assert_eq!(disk(&folder.path().join("missing")), None);
+    }
+
+    /// What `statvfs` says of this folder, with these numbers of blocks of this size.
+    fn stat_of(blocks: u64, free: u64, block_bytes: u64) -> StatVfs {
+        StatVfs {
+            f_blocks: blocks,
+            f_bfree: free,
+            f_bavail: free,
+            f_frsize: block_bytes,
+            ..rustix::fs::statvfs(".").unwrap()
+        }
+    }
+
+    #[test]
+    fn file_system_without_a_size_is_unknown_and_not_full() {
+        let check = |(blocks, free, block_bytes), expected: Option<(u64, u64)>| {
+            let expected = expected.map(|(used, total)| Usage { used, total });
+            assert_eq!(usage(&stat_of(blocks, free, block_bytes)), expected);
+        };
+        check((0, 0, 4096), None);
+        check((0, 7, 4096), None);
+        check((100, 40, 0), None);
+        check((100, 40, 4096), Some((60 * 4096, 100 * 4096)));
+        check((100, 0, 512), Some((100 * 512, 100 * 512)));
     }
 
     #[cfg(target_os = "linux")]

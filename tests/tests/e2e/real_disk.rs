@@ -175,6 +175,61 @@ fn a_disk_too_small_for_its_formula_is_refused_with_the_rule_and_what_to_set() {
     serve(&home, &settings).stop();
 }
 
+/// A `ramfs` says that it has no blocks at all, and so does a `tmpfs` without a bound.
+#[test]
+fn disk_that_tells_no_size_is_served_from_and_never_full() {
+    let unbounded = |folder: &Path| SmallDisk::mount(folder, 0);
+    for (file_system, mount) in [
+        (
+            "ramfs",
+            &SmallDisk::mount_without_size as &dyn Fn(&Path) -> SmallDisk,
+        ),
+        ("tmpfs", &unbounded),
+    ] {
+        let (home, endpoint) = (Home::new(), Endpoint::start());
+        let _disk = mount(home.path());
+        // The folder is made in it, so that the disk above is asked for its size too.
+        let data = home.path().join("data");
+        let server = Server::start(&data, &[]);
+        let topic =
+            server
+                .api()
+                .create_topic_with("orders", "billing", &subscription(&endpoint.url("/a")));
+        topic.publish(&cloud_event("1"));
+        endpoint.wait_for("/a", 1);
+        let pressure = server.api().show("/pressure");
+        let resources = pressure["resources"].as_array().unwrap();
+        let level = |resource: &str| {
+            let row = resources.iter().find(|row| row["resource"] == resource);
+            row.map(|row| (row["reading"].clone(), row["level"].clone()))
+        };
+        for resource in ["database-disk", "log-disk"] {
+            let unknown = level(resource).is_none_or(|(reading, _)| reading.is_null());
+            assert!(unknown, "{file_system}: {pressure}");
+        }
+        // The log is written too: its store keeps some of a disk free.
+        let records = || {
+            let page = server.api().show("/topics/orders/events");
+            (page["records"].as_array().unwrap().len() == 1).then_some(())
+        };
+        wait_until("the record of the attempt", records);
+        let said: Vec<String> = server
+            .log()
+            .into_iter()
+            .filter(|it| it.contains("tells no size"))
+            .collect();
+        assert_eq!(said.len(), 1, "{file_system}: {said:?}");
+        assert!(
+            server
+                .log()
+                .iter()
+                .all(|line| !line.contains("nearly full")),
+            "{file_system}"
+        );
+        server.stop();
+    }
+}
+
 #[test]
 fn a_file_of_settings_that_is_refused_is_named_before_anything_is_opened() {
     let home = Home::new();

@@ -219,9 +219,11 @@ async fn open(settings: &ServeSettings) -> Result<Local<SystemClock>, ServeError
         .map_err(ServeError::Open)
 }
 
-/// The disk of a folder, which may not exist yet. `None` if it cannot be measured.
+/// The disk of a folder, which may not exist yet. `None` if it cannot be measured, although another
+/// disk above it can.
 fn disk_of(folder: &Path) -> Option<Usage> {
-    std::path::absolute(folder).ok()?.ancestors().find_map(disk)
+    let folder = std::path::absolute(folder).ok()?;
+    disk(folder.ancestors().find(|folder| folder.exists())?)
 }
 
 #[cfg(test)]

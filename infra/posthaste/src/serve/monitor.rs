@@ -9,6 +9,7 @@ use posthaste_local::{Local, LocalProbe};
 use posthaste_monitor::{Monitor, MonitorError, MonitorPorts};
 use posthaste_ports::QueueName;
 use posthaste_services::{DrainMeter, Reliever};
+use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -38,6 +39,13 @@ pub(super) fn wire(
     local: &Local<SystemClock>,
     adapters: &Adapters<'_>,
 ) -> Result<Embedded, ServeError> {
+    if disk(&settings.data_dir).is_none() {
+        tracing::warn!(
+            path = %settings.data_dir.display(),
+            "the file system of the data folder tells no size: neither back pressure nor the delivery log goes by \
+             its disk"
+        );
+    }
     let store = local.clone();
     let gauges: Gauges = Box::new(move || {
         let gauges = store.gauges();

@@ -94,15 +94,22 @@ impl ListedFile {
 }
 
 /// The bytes that the log may take now: as set, and less where the disk fills up. It then makes
-/// room until the disk is below `calm_percent`, as far as it can.
-pub fn log_bytes_max(size: LogSize, disk: LogDisk, log_bytes: u64) -> u64 {
+/// room until the disk is below `calm_percent`, as far as it can. Of a disk that is not known there
+/// is no share: `None`, and bytes are as set.
+pub fn log_bytes_max(size: LogSize, disk: Option<LogDisk>, log_bytes: u64) -> Option<u64> {
+    let Some(disk) = disk else {
+        return match size {
+            LogSize::Percent(_) => None,
+            LogSize::Bytes(bytes) => Some(bytes),
+        };
+    };
     let set = size.bytes(disk.usage.total);
     let Some(calm_percent) = disk.calm_percent else {
-        return set;
+        return Some(set);
     };
     let others = disk.usage.used.saturating_sub(log_bytes);
     let left = share(disk.usage.total, calm_percent).saturating_sub(others);
-    set.min(left.max(LOG_BYTES_KEPT))
+    Some(set.min(left.max(LOG_BYTES_KEPT)))
 }
 
 /// Most bytes of records that may wait for a log of this size. `total` is the size of its disk, if
@@ -119,7 +126,7 @@ pub fn has_room_to_merge(size: Option<LogSize>, disk: Usage) -> bool {
     let merged = set
         .saturating_mul(3)
         .min(2 * LOG_MERGE_BYTES_MAX + LOG_OBJECT_BYTES_MAX);
-    disk.total.saturating_sub(disk.used) >= merged.saturating_add(LOG_DISK_FREE_MIN)
+    disk.free() >= merged.saturating_add(LOG_DISK_FREE_MIN)
 }
 
 /// The first hour of which records are kept, if they are kept so long.
@@ -182,14 +189,11 @@ mod tests {
             used,
             total: 100 * GIB,
         };
-        log_bytes_max(
-            size,
-            LogDisk {
-                usage,
-                calm_percent: Some(94),
-            },
-            log_bytes,
-        )
+        let disk = LogDisk {
+            usage,
+            calm_percent: Some(94),
+        };
+        log_bytes_max(size, Some(disk), log_bytes).unwrap()
     }
 
     #[test]
@@ -216,7 +220,14 @@ mod tests {
             },
             calm_percent: None,
         };
-        assert_eq!(log_bytes_max(LogSize::Percent(50), no_levels, 0), GIB / 2);
+        let half = log_bytes_max(LogSize::Percent(50), Some(no_levels), 0);
+        assert_eq!(half, Some(GIB / 2));
+    }
+
+    #[test]
+    fn size_in_bytes_holds_on_a_disk_that_is_not_known() {
+        assert_eq!(log_bytes_max(LogSize::Percent(5), None, GIB), None);
+        assert_eq!(log_bytes_max(LogSize::Bytes(GIB), None, 7), Some(GIB));
     }
 
     #[test]

@@ -19,6 +19,11 @@ impl Usage {
     pub fn percent(self) -> Option<u64> {
         percent(self.used, self.total)
     }
+
+    /// What is not used, in bytes.
+    pub fn free(self) -> u64 {
+        self.total.saturating_sub(self.used)
+    }
 }
 
 /// The database's disk, or what takes its place.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{
     Bound, Profile, Readings, Resource, Row, STATE_FORGOTTEN_AFTER, STATE_STALE_AFTER_POLLS,
-    SettingsError, Space, Usage, keys, rule, table,
+    SettingsError, Space, keys, rule, table,
 };
 use crate::model::SQS_IN_FLIGHT_MAX;
 
@@ -226,9 +226,7 @@ impl PressureSettings {
     /// judged by it; `None` where there is no disk.
     pub fn subscription_bytes_max(&self, database: Option<Space>) -> Option<u64> {
         match database? {
-            Space::Disk(Usage { used, total }) => {
-                Some(total.saturating_sub(used) / 100 * self.subscription_disk_percent)
-            }
+            Space::Disk(disk) => Some(disk.free() / 100 * self.subscription_disk_percent),
             Space::InFlight { .. } => None,
         }
     }
@@ -308,6 +306,7 @@ fn check_depth(resource: Resource, depth: u32) -> Result<(), SettingsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pressure::Usage;
 
     fn rule(change: impl FnOnce(&mut PressureSettings)) -> String {
         let mut settings = PressureSettings::default();

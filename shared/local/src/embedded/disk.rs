@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use posthaste_system::probe;
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
@@ -25,7 +26,7 @@ pub(super) trait Disk: fmt::Debug + Send + Sync {
     /// Opens the file. Called again after a failure, when the one before is closed.
     fn open(&self) -> io::Result<Box<dyn StorageBackend>>;
 
-    /// Bytes that can still be written on the device.
+    /// Bytes that can still be written on the device. An error where it does not tell.
     fn free_bytes(&self) -> io::Result<u64>;
 
     /// Bytes the file takes on the device.
@@ -132,8 +133,8 @@ impl Disk for FolderDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(&self.folder)?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+        let disk = probe::disk(&self.folder).ok_or(io::ErrorKind::Unsupported)?;
+        Ok(disk.free())
     }
 
     fn used_bytes(&self) -> io::Result<u64> {
