@@ -69,10 +69,11 @@ class Sink:
 
 
 class Server:
-    """The program, on a data folder of its own. Use it in a `with`."""
+    """The program, on a data folder of its own, which `prepare` fills first. Use it in a `with`."""
 
-    def __init__(self, program):
+    def __init__(self, program, prepare=lambda folder: None):
         self.folder = tempfile.TemporaryDirectory(prefix="posthaste-python-")
+        prepare(pathlib.Path(self.folder.name))
         arguments = ["serve", "--listen", "127.0.0.1:0", "--allow-endpoints", "127.0.0.0/8", "--log", "json"]
         self.process = subprocess.Popen(
             [program, *arguments, "--data-dir", self.folder.name],
@@ -98,9 +99,12 @@ class Server:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def stop(self):
         self.process.terminate()
-        code = self.process.wait(timeout=PATIENCE_SECS)
+        return self.process.wait(timeout=PATIENCE_SECS)
+
+    def __exit__(self, *_):
+        code = self.stop()
         self.folder.cleanup()
         if code != 0:
             raise RuntimeError(f"SIGTERM ended the server with {code}")

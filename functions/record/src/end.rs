@@ -7,7 +7,7 @@ use posthaste_core::delivery_log::{
     ListedFile, LogDisk, LogHour, files_over, first_kept_hour, log_bytes_max,
 };
 use posthaste_core::model::Timestamp;
-use posthaste_ports::{Clock, Ports};
+use posthaste_ports::{Clock, ObjectStore, Ports};
 use posthaste_services::pages;
 
 use crate::error::RecordError;
@@ -34,6 +34,7 @@ impl<P: Ports> Record<P> {
         if first_kept.is_none() && self.settings.size_max.is_none() {
             return Ok(Ended::default());
         }
+        self.move_what_lies_in_the_log().await?;
         let is_old = |file: &ListedFile| first_kept.is_some_and(|first| file.hour < first);
         let (old, kept): (Vec<_>, Vec<_>) = self.files().await?.into_iter().partition(is_old);
         let bytes = kept.iter().map(|file| file.bytes).sum();
@@ -58,12 +59,13 @@ impl<P: Ports> Record<P> {
         Ok(ended)
     }
 
-    /// All files of the log.
+    /// All files of the log, and those that were set aside.
     async fn files(&self) -> Result<Vec<ListedFile>, RecordError> {
-        let (mut files, mut pages) = (Vec::new(), pin!(pages(&self.ports.log, "", None)));
-        while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
-            let listed = page.objects.into_iter();
-            files.extend(listed.filter_map(|it| ListedFile::new(it.key, it.size, it.modified_at)));
+        let aside = &self.ports.aside;
+        let mut files = listed(&self.ports.log, "").await?;
+        for file in listed(&aside.store, aside.prefix).await? {
+            let is_aside = true;
+            files.push(ListedFile { is_aside, ..file });
         }
         Ok(files)
     }
@@ -75,7 +77,7 @@ impl<P: Ports> Record<P> {
     ) -> Result<(), RecordError> {
         let ends: Vec<_> = files
             .iter()
-            .map(|file| self.end_file(file.key.clone(), reason))
+            .map(|file| self.end_file(file, reason))
             .collect();
         stream::iter(ends)
             .buffer_unordered(DELETED_AT_ONCE)
@@ -83,11 +85,29 @@ impl<P: Ports> Record<P> {
             .await
     }
 
-    async fn end_file(&self, key: String, reason: &'static str) -> Result<(), RecordError> {
-        self.delete(key).await?;
+    async fn end_file(&self, file: &ListedFile, reason: &'static str) -> Result<(), RecordError> {
+        if file.is_aside {
+            let aside = &self.ports.aside;
+            let deleted = aside.store.delete(&aside.key(&file.key)).await;
+            deleted.map_err(RecordError::Store)?;
+        } else {
+            self.delete(file.key.clone()).await?;
+        }
         metrics::counter!("LogFilesEndedCount", "reason" => reason).increment(1);
         Ok(())
     }
+}
+
+/// The files of the log under a prefix of a store, by their keys behind it.
+async fn listed(store: &impl ObjectStore, prefix: &str) -> Result<Vec<ListedFile>, RecordError> {
+    let (mut files, mut pages) = (Vec::new(), pin!(pages(store, prefix, None)));
+    while let Some(page) = pages.try_next().await.map_err(RecordError::Store)? {
+        files.extend(page.objects.into_iter().filter_map(|it| {
+            let of_log = it.key.strip_prefix(prefix)?.to_owned();
+            ListedFile::new(of_log, it.size, it.modified_at)
+        }));
+    }
+    Ok(files)
 }
 
 impl Ended {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod aside;
 mod busy;
 mod end;
 mod error;
@@ -18,4 +19,4 @@ mod written;
 pub use crate::end::Ended;
 pub use crate::error::RecordError;
 pub use crate::merge::MergeReport;
-pub use crate::record::{Record, RecordPorts, RecordSettings};
+pub use crate::record::{Aside, Record, RecordPorts, RecordSettings};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use posthaste_core::delivery_log::LogSize;
+use posthaste_core::delivery_log::{ASIDE_IN_LOG, LogSize};
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
 use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{Tally, timeout_at};
@@ -25,10 +25,39 @@ pub struct RecordPorts<P: Ports> {
     pub state: P::Store,
     /// The bucket of the log.
     pub log: P::Log,
+    /// The place of its files that cannot be read.
+    pub aside: Aside<P::Log>,
     /// Time.
     pub clock: P::Clock,
     /// Chance.
     pub entropy: P::Entropy,
+}
+
+/// The place of files of the log that cannot be read. Who reads the log must not find them in it.
+#[derive(Debug, Clone)]
+pub struct Aside<L> {
+    /// The store.
+    pub store: L,
+    /// The beginning of their keys in it.
+    pub prefix: &'static str,
+}
+
+impl<L> Aside<L> {
+    /// A store of their own: Polars reads every file of a folder, whatever its name.
+    pub fn apart(store: L) -> Self {
+        Self { store, prefix: "" }
+    }
+
+    /// The bucket of the log itself, under a prefix that readers skip.
+    pub fn in_log(store: L) -> Self {
+        let prefix = ASIDE_IN_LOG;
+        Self { store, prefix }
+    }
+
+    /// The key of a file of the log once it is set aside.
+    pub(crate) fn key(&self, of_log: &str) -> String {
+        format!("{}{of_log}", self.prefix)
+    }
 }
 
 /// Settings of the function.

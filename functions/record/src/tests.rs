@@ -21,7 +21,7 @@ use posthaste_ports::{Bundle, Clock, MessageId, QueueName, Receipt, ReceivedMess
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
 
-use crate::record::{Record, RecordPorts, RecordSettings};
+use crate::record::{Aside, Record, RecordPorts, RecordSettings};
 
 type Store = Faulty<MemoryStore>;
 pub(crate) type TestPorts =
@@ -167,6 +167,7 @@ fn wire(
         records: Faulty::new(queue.beside(QueueName::Records), "records", plan),
         state: Faulty::new(state.clone(), "state", plan),
         log: Faulty::new(log.clone(), "log", plan),
+        aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     };

@@ -21,7 +21,7 @@ use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
 };
@@ -349,12 +349,14 @@ pub fn record(
     let urls = QueueUrls::from([(QueueName::Records, environment.records_queue_url.clone())]);
     let clients = clients.untraced();
     let records = clients.queue(QueueName::Records, urls, SystemClock);
+    let log = clients
+        .store(&environment.log_bucket)
+        .with_objects_up_to(LOG_OBJECT_BYTES_MAX);
     let ports = RecordPorts {
         records: records.clone(),
         state,
-        log: clients
-            .store(&environment.log_bucket)
-            .with_objects_up_to(LOG_OBJECT_BYTES_MAX),
+        aside: Aside::in_log(log.clone()),
+        log,
         clock: SystemClock,
         entropy: SystemEntropy,
     };

@@ -44,8 +44,8 @@ pub use self::message::{
 pub use self::record::{Payload, Record, log_text};
 pub use self::record_id::record_id;
 pub use self::retention::{
-    DAMAGED, ListedFile, LogDisk, LogSize, files_over, first_kept_hour, has_room_to_merge,
-    log_bytes_max, records_waiting_bytes_max,
+    ASIDE_BEFORE, ASIDE_IN_LOG, ListedFile, LogDisk, LogSize, files_over, first_kept_hour,
+    has_room_to_merge, log_bytes_max, records_waiting_bytes_max,
 };
 pub use self::status::StatusRange;
 pub use self::words::{DeliveryState, Kind, LogResult, Origin};

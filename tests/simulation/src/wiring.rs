@@ -11,7 +11,7 @@ use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
-use posthaste_record::{Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry, WrongKeys};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
@@ -147,6 +147,7 @@ impl Wiring {
             records: self.queue(QueueName::Records),
             state: self.state(),
             log: self.log(),
+            aside: Aside::in_log(self.log()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         };

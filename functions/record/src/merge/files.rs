@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fs::File;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use posthaste_core::delivery_log::{DAMAGED, FileKey, FileName, SizedFile};
+use posthaste_core::delivery_log::{FileKey, FileName, SizedFile};
 use posthaste_delivery_log::{LogError, MergeInput, MergeLimits, MergedPart, merge};
-use posthaste_ports::{ObjectStore, Ports, PutCondition};
+use posthaste_ports::{ObjectStore, Ports};
 
 use super::hour::HourMerge;
 use crate::error::RecordError;
@@ -94,18 +94,7 @@ impl<P: Ports> HourMerge<'_, P> {
             self.damaged_merges.extend(id.map(str::to_owned));
             return Ok(());
         }
-        let log = &self.record.ports.log;
-        if let Some(found) = log.get(&key).await.map_err(RecordError::Store)? {
-            let put = log
-                .put(
-                    &format!("{DAMAGED}{key}"),
-                    found.bytes,
-                    PutCondition::Always,
-                )
-                .await;
-            put.map_err(RecordError::Store)?;
-        }
-        self.record.delete(key).await
+        self.record.move_aside(&key, &key).await
     }
 
     /// Whether a file is of a merge of which a part is damaged.

@@ -2,9 +2,10 @@
 
 use posthaste_core::delivery_log::{LogDisk, LogSize};
 use posthaste_core::pressure::Usage;
+use posthaste_testkit::faulty::at_every_effect;
 
 use super::*;
-use crate::Ended;
+use crate::{Aside, Ended};
 
 const GIB: u64 = 1 << 30;
 
@@ -25,7 +26,7 @@ fn kit(hours_ago: &[u64], settings: RecordSettings) -> Kit {
         kit.log
             .write(&format!("{hour}07-a.parquet"), vec![0; 1 << 20]);
         kit.log
-            .write(&format!("damaged/{hour}07-b.parquet"), vec![0; 1 << 20]);
+            .write(&format!("_damaged/{hour}07-b.parquet"), vec![0; 1 << 20]);
     }
     kit.log.write("notes.txt", "of others");
     kit
@@ -106,4 +107,58 @@ async fn files_that_a_lifecycle_deletes_stay() {
         Ended::default()
     );
     assert_eq!(kit.log.keys("").len(), 5);
+}
+
+/// An earlier version set files aside within the log, where readers of the folder found them.
+#[tokio::test]
+async fn what_an_earlier_version_set_aside_leaves_the_log() {
+    let mut kit = Kit::new();
+    let store = MemoryStore::like_s3(7);
+    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &Plan::none()));
+    let file = format!("{HOUR}07-b.parquet");
+    kit.log.write(&format!("damaged/{file}"), "no Parquet");
+    kit.log.write("damaged/notes.txt", "of others");
+    kit.log.write(&format!("{HOUR}07-a.parquet"), vec![0; 9]);
+    kit.record.end(None).await.unwrap();
+    assert_eq!(kit.log.keys(""), [format!("{HOUR}07-a.parquet")]);
+    let moved = [
+        (file, Bytes::from("no Parquet")),
+        ("notes.txt".to_owned(), Bytes::from("of others")),
+    ];
+    assert_eq!(store.under(""), moved);
+}
+
+#[tokio::test]
+async fn no_fault_of_moving_aside_loses_what_was_set_aside() {
+    at_every_effect(async |plan, place| {
+        let kit = Kit::with(plan);
+        let file = format!("{HOUR}07-b.parquet");
+        kit.log.write(&format!("damaged/{file}"), "no Parquet");
+        drop(kit.record.end(None).await);
+        let kept = kit.log.under("");
+        assert!(
+            kept.iter().any(|(_, bytes)| bytes == "no Parquet"),
+            "{place}"
+        );
+        plan.switch(false);
+        kit.record.end(None).await.unwrap();
+        assert_eq!(kit.log.keys(""), [format!("_damaged/{file}")], "{place}");
+    })
+    .await;
+}
+
+/// What was set aside in a place of its own ends like the log's files.
+#[tokio::test]
+async fn what_was_set_aside_elsewhere_ends_with_its_hour() {
+    let mut kit = Kit::new();
+    let store = MemoryStore::like_s3(7);
+    kit.record.ports.aside = Aside::apart(Faulty::new(store.clone(), "aside", &Plan::none()));
+    for date in ["2026-02-01", "2026-03-07"] {
+        store.write(&format!("date={date}/hour=03/07-b.parquet"), vec![0; 9]);
+    }
+    store.write("notes.txt", "of others");
+    let ended = kit.record.end(None).await.unwrap();
+    assert_eq!((ended.old, ended.over), (1, 0));
+    let left = ["date=2026-03-07/hour=03/07-b.parquet", "notes.txt"];
+    assert_eq!(store.keys(""), left);
 }

@@ -134,8 +134,8 @@ async fn a_damaged_file_is_set_aside_and_the_others_are_merged() {
         ([1, 0], all.len() - 10)
     );
     assert_eq!(
-        kit.log.under("damaged/"),
-        [(format!("damaged/{}", keys[1]), Bytes::from("no Parquet"))]
+        kit.log.under("_damaged/"),
+        [(format!("_damaged/{}", keys[1]), Bytes::from("no Parquet"))]
     );
 }
 

@@ -11,7 +11,7 @@ use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
     WrongKeys,
@@ -29,6 +29,9 @@ const DEAD_LETTERS_DIR: &str = "dead-letters";
 
 /// The folder of the delivery log in the data folder.
 const LOG_DIR: &str = "log";
+
+/// The folder of files of the delivery log that cannot be read, in the data folder.
+const LOG_ASIDE_DIR: &str = "log-damaged";
 
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -51,6 +54,7 @@ pub(super) struct Adapters<'a> {
     pub(super) local: &'a Local<SystemClock>,
     bucket: FileStore,
     log: FileStore,
+    log_aside: FileStore,
     /// The delivery log, as it is read.
     pub(super) delivery_log: DeliveryLog<FileStore>,
     /// Topics, as all functions see them.
@@ -70,14 +74,17 @@ impl<'a> Adapters<'a> {
         let folder = |name| settings.data_dir.join(name);
         // With a shorter poll, producers learn of the pressure sooner.
         let pressure_max_age = PRESSURE_MAX_AGE.min(settings.monitor.pressure.interval);
-        let log = FileStore::open_keeping_free(&folder(LOG_DIR), LOG_DISK_FREE_MIN)
-            .map_err(ServeError::Log)?;
+        let log_folder = |name| {
+            FileStore::open_keeping_free(&folder(name), LOG_DISK_FREE_MIN).map_err(ServeError::Log)
+        };
+        let log = log_folder(LOG_DIR)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,
             bucket: FileStore::open(&folder(DEAD_LETTERS_DIR)).map_err(ServeError::DeadLetters)?,
             delivery_log: DeliveryLog::new(log.clone()),
             log,
+            log_aside: log_folder(LOG_ASIDE_DIR)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
             links: LinkHealth::new(local.state(), SystemClock, settings.links.clone()),
@@ -92,7 +99,11 @@ impl<'a> Adapters<'a> {
             path: settings.data_dir.join(ADMIN_KEY_FILE),
             key: admin_key.clone(),
         });
-        let folders = vec![self.bucket.clone(), self.log.clone()];
+        let folders = vec![
+            self.bucket.clone(),
+            self.log.clone(),
+            self.log_aside.clone(),
+        ];
         DataFolder::new(self.local.place().cloned(), folders, key)
     }
 
@@ -214,6 +225,7 @@ impl<'a> Adapters<'a> {
             records: self.local.queue(QueueName::Records),
             state: self.local.state(),
             log: self.log.clone(),
+            aside: Aside::apart(self.log_aside.clone()),
             clock: SystemClock,
             entropy: SystemEntropy,
         };

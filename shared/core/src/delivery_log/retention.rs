@@ -59,8 +59,10 @@ pub struct LogDisk {
 /// A file of the log, or one that was set aside, as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// The key of the object.
+    /// The key of the file as one of the log.
     pub key: String,
+    /// Whether it was set aside because it cannot be read.
+    pub is_aside: bool,
     /// The hour of its records.
     pub hour: LogHour,
     /// The size, in bytes.
@@ -69,15 +71,22 @@ pub struct ListedFile {
     pub modified_at: Timestamp,
 }
 
-/// The prefix of files that were set aside because they cannot be read.
-pub const DAMAGED: &str = "damaged/";
+/// The prefix of files that were set aside where they stay in the bucket of the log. Readers skip
+/// what begins with an underscore: Athena, Spark, and all that stand on Arrow's data sets.
+/// <https://docs.aws.amazon.com/athena/latest/ug/create-table.html>
+/// <https://arrow.apache.org/docs/python/generated/pyarrow.dataset.dataset.html>
+pub const ASIDE_IN_LOG: &str = "_damaged/";
+
+/// The prefix that such files had in the folder of the log before, where readers found them.
+pub const ASIDE_BEFORE: &str = "damaged/";
 
 impl ListedFile {
-    /// A file of a listing. `None` for files of others.
+    /// A file of a listing of the log. `None` for files of others.
     pub fn new(key: String, bytes: u64, modified_at: Timestamp) -> Option<Self> {
-        let hour = FileKey::parse(key.strip_prefix(DAMAGED).unwrap_or(&key))?.hour;
+        let hour = FileKey::parse(&key)?.hour;
         Some(Self {
             key,
+            is_aside: false,
             hour,
             bytes,
             modified_at,
@@ -87,7 +96,8 @@ impl ListedFile {
     /// The part of the key that all files have that go together: the parts of a merge, or the file
     /// alone.
     fn unit(&self) -> &str {
-        let is_part = FileKey::parse(&self.key).is_some_and(|key| !key.is_fresh());
+        let is_merged = |key: FileKey| !key.is_fresh();
+        let is_part = !self.is_aside && FileKey::parse(&self.key).is_some_and(is_merged);
         let unit = self.key.rsplit_once('-').filter(|_| is_part);
         unit.map_or(&self.key, |(unit, _)| unit)
     }
@@ -283,17 +293,17 @@ mod tests {
     }
 
     #[test]
-    fn files_that_were_set_aside_count_and_foreign_ones_do_not() {
+    fn only_files_of_the_log_are_listed() {
         let listed = |key: &str| ListedFile::new(key.to_owned(), 1, Timestamp::EPOCH);
         let plain = listed("date=2026-03-07/hour=03/07-a.parquet").unwrap();
         assert_eq!(plain.hour, LogHour::of(at("2026-03-07T03:00:00Z")));
-        assert_eq!(
-            listed("damaged/date=2026-03-07/hour=03/07-a.parquet")
-                .unwrap()
-                .hour,
-            plain.hour
-        );
-        assert_eq!(listed("notes.txt"), None);
+        for other in [
+            "notes.txt",
+            "_damaged/date=2026-03-07/hour=03/07-a.parquet",
+            "damaged/date=2026-03-07/hour=03/07-a.parquet",
+        ] {
+            assert_eq!(listed(other), None, "{other}");
+        }
     }
 
     fn file(hour: u64, written: u64, bytes: u64) -> ListedFile {
@@ -301,6 +311,7 @@ mod tests {
         let key = format!("{}{written:02}-a.parquet", hour.prefix());
         ListedFile {
             key,
+            is_aside: false,
             hour,
             bytes,
             modified_at: Timestamp::from_millis(written),
@@ -350,7 +361,7 @@ mod tests {
         check(&files, 29, &[0, 2, 1]);
         check(&files, 19, &[0, 2, 1, 3, 4]);
         let aside = ListedFile {
-            key: format!("{DAMAGED}{}", files[0].key),
+            is_aside: true,
             ..files[0].clone()
         };
         check(&[aside, files[2].clone()], 19, &[0]);

@@ -22,7 +22,7 @@ use posthaste_ports::{
     Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_record::{Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
 };
@@ -215,10 +215,12 @@ impl Wiring {
     }
 
     fn record(&self) -> RecordFunction {
+        let log = || Recorded::new(self.clients.store(LOG), LOG, &self.calls);
         let ports = RecordPorts {
             records: self.recorded(QueueName::Records),
             state: self.state(),
-            log: Recorded::new(self.clients.store(LOG), LOG, &self.calls),
+            log: log(),
+            aside: Aside::in_log(log()),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),
         };

@@ -419,7 +419,7 @@ fn is_of_telling(effect: Effect<'_>) -> bool {
 #[tokio::test]
 async fn no_change_is_lost_whichever_effect_fails() {
     let expected = ["dev.posthaste.link.down", "dev.posthaste.link.up"];
-    assert_eq!(changes(&Faults::none()).await, expected);
+    assert_eq!(Box::pin(changes(&Faults::none())).await, expected);
     at_every_effect_of(is_of_telling, async |plan, place| {
         let faults = Faults {
             queues: plan.clone(),

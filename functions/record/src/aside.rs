@@ -1,0 +1,41 @@
+//! Files of the log that cannot be read, and where they are kept.
+
+use std::pin::pin;
+
+use futures_util::stream::TryStreamExt;
+use posthaste_core::delivery_log::ASIDE_BEFORE;
+use posthaste_ports::{ObjectStore, Ports, PutCondition};
+use posthaste_services::objects;
+
+use crate::error::RecordError;
+use crate::record::Record;
+
+impl<P: Ports> Record<P> {
+    /// Moves a file out of the log. `key` is that of the file in the log's store, `of_log` the one
+    /// that it had among the files that are read. The copy is there before the file goes.
+    pub(crate) async fn move_aside(&self, key: &str, of_log: &str) -> Result<(), RecordError> {
+        let aside = &self.ports.aside;
+        let found = self.ports.log.get(key).await.map_err(RecordError::Store)?;
+        if let Some(found) = found {
+            let copy = aside.key(of_log);
+            let put = aside.store.put(&copy, found.bytes, PutCondition::Always);
+            put.await.map_err(RecordError::Store)?;
+        }
+        self.delete(key.to_owned()).await
+    }
+
+    /// Moves what an earlier version set aside within the log.
+    pub(crate) async fn move_what_lies_in_the_log(&self) -> Result<(), RecordError> {
+        let mut left = pin!(objects(&self.ports.log, ASIDE_BEFORE, None));
+        while let Some(object) = left.try_next().await.map_err(RecordError::Store)? {
+            let of_log = object.key.strip_prefix(ASIDE_BEFORE);
+            let of_log = of_log.unwrap_or(&object.key);
+            self.move_aside(&object.key, of_log).await?;
+            tracing::info!(
+                key = object.key,
+                "damaged file of an earlier version moved out of the delivery log"
+            );
+        }
+        Ok(())
+    }
+}
