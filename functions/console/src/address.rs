@@ -3,6 +3,7 @@
 use std::fmt;
 
 use maud::Render;
+use posthaste_core::api::events::IdInUrl;
 use url::form_urlencoded;
 
 use crate::api::Target;
@@ -23,17 +24,20 @@ impl Address {
         Self(self.0.query(name, value))
     }
 
-    /// The page of an event. An id that is not plain is in the query.
+    /// The page of an event. An id that a path does not carry is in the query.
     pub(crate) fn event(topic: &str, id: &str) -> Self {
-        if is_plain(id) {
-            return Self::new(&["topics", topic, "events", id]);
+        let carried = IdInUrl::of(id);
+        match carried.parameter() {
+            None => Self::new(&["topics", topic, "events", carried.segment()]),
+            Some((name, value)) => Self::new(&["topics", topic, "event"]).query(name, Some(value)),
         }
-        Self::new(&["topics", topic, "event"]).query("id", Some(id))
     }
 
-    /// The same page, if its address has room in a request.
-    pub(crate) fn short_event(topic: &str, id: &str) -> Option<Self> {
-        Some(Self::event(topic, id)).filter(|address| address.0.as_str().len() <= EVENT_BYTES_MAX)
+    /// The same with the id of an event as a parameter.
+    pub(crate) fn id(self, id: &str) -> Self {
+        let carried = IdInUrl::of(id);
+        let (name, value) = carried.parameter().unwrap_or(("id", id));
+        self.query(name, Some(value))
     }
 
     /// The page of a topic.
@@ -57,17 +61,6 @@ impl Render for Address {
     fn render_to(&self, buffer: &mut String) {
         self.to_string().render_to(buffer);
     }
-}
-
-/// Most bytes of the address of an event. `serve` takes 2,048 bytes, of which some are for
-/// parameters.
-const EVENT_BYTES_MAX: usize = 1_500;
-
-/// Whether an id can be a part of a path. Browsers take a part of dots, even an encoded one, as a
-/// step in the path, and an HTTP API of AWS decodes `%2F`.
-pub(crate) fn is_plain(id: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    !matches!(id, "" | "." | "..") && id.bytes().all(is_plain)
 }
 
 /// The last part of the path of a form that makes something new.
@@ -125,14 +118,18 @@ mod tests {
         );
     }
 
+    /// The longest ids that the log keeps lead to their events: what is around them takes some
+    /// hundred bytes.
     #[test]
-    fn an_address_that_is_too_long_for_a_request_is_not_made() {
-        let check =
-            |id: &str, expected| assert_eq!(Address::short_event("orders", id).is_some(), expected);
-        check(&"x".repeat(1_024), true);
-        check(&"ü".repeat(200), true);
-        check(&"ü".repeat(1_024), false);
-        check(&"\"".repeat(600), false);
+    fn address_of_a_long_id_has_room_in_a_request() {
+        for character in ["x", "ü", "\"", "日", "👋"] {
+            let address = Address::event("orders", &character.repeat(2_000)).to_string();
+            assert!(address.len() < 6_000, "{}", address.len());
+            let asked = Address::new(&["a"])
+                .id(&character.repeat(2_000))
+                .to_string();
+            assert!(asked.len() < 6_000, "{}", asked.len());
+        }
     }
 
     #[test]

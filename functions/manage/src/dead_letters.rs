@@ -59,8 +59,19 @@ pub(crate) struct DeadLetterQuery {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct DeadLetterPath {
-    /// The object's key, as a list shows it; its slashes may stand as they are.
+    /// The object's key, as a list shows it; its slashes may stand as they are. Any text where the
+    /// query has the key.
     key: String,
+}
+
+/// The query of a dead-letter object.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeadLetterKeyQuery {
+    /// The object's key, in place of that of the path: for one that posthaste did not make, with
+    /// characters that proxies may change in a path, such as `%`.
+    key: Option<String>,
 }
 
 /// List all dead letters
@@ -165,22 +176,25 @@ impl DeadLetterQuery {
 ///
 /// A JSON array of events, each with the members that say what became of it. A message that could
 /// not be read is answered byte for byte.
-#[utoipa::path(get, path = "/dead-letters/{*key}", tag = "dead letters", params(DeadLetterPath),
+#[utoipa::path(get, path = "/dead-letters/{*key}", tag = "dead letters",
+    params(DeadLetterPath, DeadLetterKeyQuery),
     responses((status = 200, description = "The object", content(
             (Vec<serde_json::Value> = "application/json"), (serde_json::Value = "application/octet-stream"))),
         NoObject, LargeObject, BadRequests, Problems))]
 pub(crate) async fn show_dead_letter<P: Ports>(
     State(manage): Managed<P>,
-    Path(path): Path<DeadLetterPath>,
+    Path(DeadLetterPath { key }): Path<DeadLetterPath>,
+    Query(query): Query<DeadLetterKeyQuery>,
 ) -> Result<Response, ApiError> {
+    let key = query.key.unwrap_or(key);
     let object = manage
-        .letter_object(&path.key)
+        .letter_object(&key)
         .await?
         .ok_or_else(|| Problem::new(ProblemKind::NotFound).detail("there is no such object"))?;
-    if let Some((topic, subscription)) = layout::dead_letter_owner(&path.key) {
+    if let Some((topic, subscription)) = layout::dead_letter_owner(&key) {
         manage.note_dead_letter_read(&topic, &subscription).await;
     }
-    let is_json = !path.key.starts_with(layout::MALFORMED);
+    let is_json = !key.starts_with(layout::MALFORMED);
     let content_type = if is_json {
         "application/json"
     } else {

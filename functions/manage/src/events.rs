@@ -59,7 +59,7 @@ pub(crate) async fn show_event<P: Ports>(
     Path(EventPath { topic, id }): Path<EventPath>,
     Query(query): Query<EventQuery>,
 ) -> Answer<EventView> {
-    let id = query.id.clone().unwrap_or(id);
+    let id = query.event_id(id);
     let complete_until = manage.log_complete_until();
     let record = manage.load(&topic).await?;
     let look_up = query.look_up(&topic, &id, manage.clock.now());

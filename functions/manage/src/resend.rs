@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use posthaste_core::api::events::{EncodedId, IdInUrl};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{IsoTimestamp, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
     DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
 };
-use posthaste_core::model::{
-    Status, Subscription, SubscriptionName, Timestamp, Topic, TopicName, has_steps,
-};
+use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, Topic, TopicName};
 use posthaste_core::pressure::{PressureState, explain, replay_wait};
 use posthaste_core::release::{ReplayMessage, Resend};
 use posthaste_core::stored::PRESSURE_KEY;
@@ -77,9 +76,12 @@ pub(crate) struct DeliveryPath {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResendQuery {
-    /// The event's id, in place of that of the path. For one with a segment `.` or `..`, which is
-    /// a step in a path.
+    /// The event's id, in place of that of the path: for every id that has other characters than
+    /// ASCII letters, digits, `_`, `-` and `.`, which proxies may change in a path.
     id: Option<String>,
+    /// The same in base64url: for an id that is too long for a URL in percent-encoding.
+    #[param(value_type = Option<String>)]
+    id64: Option<EncodedId>,
 }
 
 /// The event that is sent, and what the note says of it.
@@ -109,7 +111,8 @@ pub(crate) async fn resend<P: Ports>(
     Query(query): Query<ResendQuery>,
     OptionalJsonBody(request): OptionalJsonBody<ResendRequest>,
 ) -> Result<Response, ApiError> {
-    let id = query.id.unwrap_or(id);
+    let encoded = query.id64.map(|id| id.0);
+    let id = encoded.or(query.id).unwrap_or(id);
     let path = SubscriptionPath { topic, name };
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
@@ -315,12 +318,15 @@ fn note(is_waiting: bool, new_id: &str, searched_from: Option<Timestamp>) -> Str
 
 /// The path that shows what becomes of the event.
 fn location(topic: &TopicName, id: &str) -> String {
-    let escaped: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    if has_steps(id) {
-        return format!("/topics/{topic}/events/-?id={escaped}");
+    let carried = IdInUrl::of(id);
+    let path = format!("/topics/{topic}/events/{}", carried.segment());
+    match carried.parameter() {
+        Some((name, value)) => {
+            let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+            format!("{path}?{name}={value}")
+        }
+        None => path,
     }
-    // A plus sign is a space in a query only.
-    format!("/topics/{topic}/events/{}", escaped.replace('+', "%20"))
 }
 
 fn former(to: &Subscription) -> Problem {

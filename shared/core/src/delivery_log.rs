@@ -41,7 +41,8 @@ pub use self::merging::{MergeNote, files_to_merge, leftovers};
 pub use self::message::{
     RECORDS_VERSION, RecordText, count_records, join_records, parse_records, render_records,
 };
-pub use self::record::{Payload, Record, log_text};
+pub(crate) use self::record::cut;
+pub use self::record::{Payload, Record, is_same_log_text, log_text};
 pub use self::record_id::record_id;
 pub use self::retention::{
     ASIDE_BEFORE, ASIDE_IN_LOG, ListedFile, LogDisk, LogSize, files_over, first_kept_hour,

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use posthaste_core::delivery_log::{DeliveryHistory, Record};
+use posthaste_core::delivery_log::{DeliveryHistory, Record, is_same_log_text};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{LetterPlace, Schema, Subscription};
 use posthaste_core::stored::Restored;
@@ -21,7 +21,7 @@ pub struct KeptEvent<'a, S, D> {
     pub dead_letters: &'a D,
     /// The subscription that receives the event.
     pub to: &'a Subscription,
-    /// The event's id.
+    /// The event's id, as far as the log keeps it.
     pub id: &'a str,
     /// Whether dead letters of earlier subscriptions of the name count too.
     pub include_former: bool,
@@ -74,7 +74,8 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
             .enumerate()
             .filter_map(|(index, letter)| Some((index, letter.ok()?)));
         let is_own = |letter: &Restored| {
-            letter.event.id() == self.id && (self.include_former || letter.is_for(&self.to.created))
+            is_same_log_text(letter.event.id(), self.id)
+                && (self.include_former || letter.is_for(&self.to.created))
         };
         Ok(own
             .filter(|(_, letter)| is_own(letter))

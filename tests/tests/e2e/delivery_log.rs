@@ -221,23 +221,56 @@ fn any_id_is_shown_and_sent_again() {
     let topic = server
         .api()
         .create_topic_with("orders", "billing", &settings);
-    for (index, id) in ["-1", "--all", ".", "..", "a/../b", "a b+c%"]
-        .into_iter()
-        .enumerate()
-    {
+    let long = ["x", "a/b", "%41", "日本", "👋"].map(|text| text.repeat(5_000));
+    let short = [
+        "-1", "--all", ".", "..", "a/../b", "a b+c%", "a%41", "\"'`", "ü",
+    ];
+    let ids = short.into_iter().chain(long.iter().map(String::as_str));
+    for (index, id) in ids.enumerate() {
+        // What the log keeps of it.
+        let kept: String = id.chars().take(1_024).collect();
         topic.publish(&cloud_event(id));
         endpoint.wait_for("/a", 2 * index + 1);
-        wait_until(&format!("the record of {id}"), || {
+        wait_until(&format!("the record of {kept}"), || {
             let event = home.run_json(&server, &["events", "show", "orders", "--", id]);
-            (event["id"] == id && event["deliveries"][0]["state"] == "delivered").then_some(())
+            (event["id"] == kept && event["deliveries"][0]["state"] == "delivered").then_some(())
         });
         let resent = home.run_json(
             &server,
             &["events", "resend", "orders", "billing", "--", id],
         );
-        assert_eq!(resent["id"], id);
+        assert_eq!(resent["id"], kept);
         endpoint.wait_for("/a", 2 * index + 2);
     }
+}
+
+/// Producers choose ids of any length, and who has one asks for it as it is.
+#[test]
+fn long_id_is_found_by_its_path_and_by_the_query() {
+    let (home, endpoint) = (Home::new(), Endpoint::start());
+    let server = home.serve();
+    let settings = subscription(&endpoint.on("/a", &[200]));
+    let topic = server
+        .api()
+        .create_topic_with("orders", "billing", &settings);
+    for (index, length) in [2_000, 2_048, 5_000, 16_000].into_iter().enumerate() {
+        let id = format!("{index}{}", "x".repeat(length - 1));
+        topic.publish(&cloud_event(&id));
+        endpoint.wait_for("/a", index + 1);
+        for path in [
+            format!("/topics/orders/events/{id}"),
+            format!("/topics/orders/events/-?id={id}"),
+        ] {
+            wait_until(&format!("event {index} of {length} bytes"), || {
+                let event = server.api().show(&path);
+                (event["deliveries"][0]["state"] == "delivered").then_some(())
+            });
+        }
+    }
+    let path = format!("/topics/orders/events/-?id={}", "x".repeat(20_000));
+    let problem = server.api().manage("GET", &path, None).problem(414);
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("first 1024 characters"), "{detail}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 use maud::{Markup, html};
-use posthaste_core::api::events::{DeliveryView, EventView};
+use posthaste_core::api::events::{DeliveryView, EventView, IdInUrl};
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::Timestamp;
 
@@ -27,7 +27,7 @@ use self::payload::payload;
 use self::resend::DONE;
 pub(crate) use self::resend::{resend, resend_address};
 use super::known_topic::KnownTopic;
-use crate::address::{self, Address};
+use crate::address::Address;
 use crate::api::Refusal;
 use crate::asked::{Path, Query};
 use crate::console::Pages;
@@ -66,10 +66,11 @@ pub(crate) async fn event_by_query(
     pages: Pages,
     visit: Visit,
     Path([topic]): Path<1>,
-    Query(IdAsked { id }): Query<IdAsked>,
+    Query(asked): Query<IdAsked>,
     Query(query): Query<EventAsked>,
     Query(done): Query<DoneAsked>,
 ) -> Answer {
+    let id = asked.id();
     show(
         &pages,
         &visit,
@@ -179,21 +180,25 @@ fn narrowing(asked: &Asked<'_>, refusal: Option<&Refusal>) -> Markup {
         }
         .text()
     };
-    // A field does not keep line breaks and control characters as they are. A path does.
+    // A field does not keep line breaks and control characters as they are.
     let is_kept = !asked.id.contains('\n') && visible(asked.id) == asked.id;
-    let by_query = (is_kept && !address::is_plain(asked.id)).then_some(asked.id);
+    let carried = if is_kept {
+        IdInUrl::of(asked.id)
+    } else {
+        IdInUrl::encoded(asked.id)
+    };
+    let (action, in_query) = match carried.parameter() {
+        Some(parameter) => (Address::new(&["topics", asked.topic, "event"]), parameter),
+        None => (Address::event(asked.topic, asked.id), ("id", "")),
+    };
     let EventAsked {
         subscription, key, ..
     } = asked.query;
     let kept = [
-        ("id", by_query),
+        (in_query.0, Some(in_query.1).filter(|id| !id.is_empty())),
         ("subscription", subscription.as_deref()),
         ("key", key.as_deref()),
     ];
-    let action = match by_query {
-        Some(_) => Address::new(&["topics", asked.topic, "event"]),
-        None => Address::new(&["topics", asked.topic, "events", asked.id]),
-    };
     html! {
         details open[refusal.is_some()] {
             summary { "Search another time" }

@@ -168,9 +168,11 @@ async fn an_event_is_sent_again_and_the_page_says_what_may_follow() {
 #[tokio::test]
 async fn any_id_has_its_page_and_is_shown_as_text() {
     let world = World::with_billing().await;
-    let long = "ü".repeat(300);
+    let long = "ü".repeat(1_024);
     let ids = [
         "..",
+        "a%41",
+        "-",
         ".",
         "a/b",
         "a?b#c",
@@ -221,10 +223,20 @@ async fn an_id_with_a_slash_keeps_its_page_when_the_search_is_narrowed() {
         r#"action="/console/topics/Orders/event""#,
         r#"type="hidden" name="id" value="shop/1""#,
     ]);
-    world
-        .get(&page_of("a\nb"))
-        .await
-        .has(&[r#"action="/console/topics/Orders/events/a%0Ab""#]);
+    world.get(&page_of("a\nb")).await.has(&[
+        r#"action="/console/topics/Orders/event""#,
+        r#"type="hidden" name="id64" value="YQpi""#,
+    ]);
+    let long = "ü".repeat(1_024);
+    let page = world.get(&page_of(&long)).await;
+    page.has(&[r#"type="hidden" name="id64" value="w7zDvMO8"#]);
+    assert_eq!(
+        world
+            .get("/console/topics/Orders/event?id64=a+b")
+            .await
+            .status,
+        400
+    );
 }
 
 #[tokio::test]

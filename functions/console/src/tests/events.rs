@@ -2,9 +2,11 @@
 
 use posthaste_core::delivery_log::{Kind, LogResult, Record};
 use serde_json::json;
+use url::form_urlencoded;
 
 use super::World;
 use super::logged::{HOSTILE, again, delivered, refused};
+use crate::address::Address;
 
 #[tokio::test]
 async fn without_a_topic_the_page_leads_to_the_first() {
@@ -92,15 +94,21 @@ async fn an_event_s_id_leads_to_the_event() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_too_long_for_an_address_leads_to_its_request() {
+async fn id_of_any_length_leads_from_the_list_to_its_event() {
     let world = World::with_billing().await;
-    let webhook_id = Some("msg_1".to_owned());
-    world.log_records(&[Record {
-        webhook_id,
-        ..delivered(&"ü".repeat(1_024), world.ago(5))
-    }]);
-    let page = world.get("/console/events").await;
-    page.has(&["webhookId=msg_1"]).has_not(&["/event?id="]);
+    for (ago, character) in (1..).zip(["ü", "日", "👋", "x", "\"", "."]) {
+        let id = character.repeat(1_024);
+        world.log_records(&[delivered(&id, world.ago(ago))]);
+        let address = Address::event("Orders", &id).to_string();
+        world.get("/console/events").await.has(&[&address]);
+        world.get(&address).await.has(&["Attempt 1"]);
+        // What is typed in whole leads there too.
+        let whole: String = form_urlencoded::byte_serialize(id.repeat(2).as_bytes()).collect();
+        let typed = world
+            .get(&format!("/console/events?topic=Orders&id={whole}"))
+            .await;
+        assert_eq!(typed.location(), address);
+    }
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ problems! {
     /// Problems of every route with a path or query to parse.
     BadRequests:
         400 "The path, query or body cannot be read, or a member cannot be accepted; it is named",
-        414 "`posthaste serve`: the path and query have more than 2,048 bytes";
+        414 "`posthaste serve`: the path and query have more than 16,384 bytes";
     /// The problem of every route that needs the topic.
     UnknownTopic: 404 "There is no such topic";
     /// The problem of the route of a key.
@@ -109,7 +109,7 @@ problems! {
         409 "A request with the same `Idempotency-Key` is still being published; ask again after \
             `Retry-After`",
         413 "The request, or an event in it, is larger than 1,000,000 bytes",
-        414 "`posthaste serve`: the path and query have more than 2,048 bytes",
+        414 "`posthaste serve`: the path and query have more than 16,384 bytes",
         415 "The topic does not take this content type",
         422 "The `Idempotency-Key` came with another request before",
         429 "Back pressure advises to wait for `Retry-After`; or, `posthaste serve`, too many wrong keys \

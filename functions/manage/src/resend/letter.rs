@@ -2,7 +2,7 @@
 
 use posthaste_core::api::DeadLetterPlace;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::delivery_log::{DeliveryHistory, choose, log_text};
+use posthaste_core::delivery_log::{DeliveryHistory, choose, is_same_log_text};
 use posthaste_core::model::{LetterPlace, Subscription, is_object_key};
 use posthaste_core::stored::dead_letter::restore_all;
 use posthaste_core::stored::{Restored, layout};
@@ -77,7 +77,7 @@ impl<P: Ports> Manage<P> {
         let object = object.ok_or_else(|| none("there is no such object"))?;
         let letters = restore_all(&object.bytes, to.delivery_schema).unwrap_or_default();
         let letter = letters.into_iter().nth(place.index).and_then(Result::ok);
-        let letter = letter.filter(|letter| log_text(letter.event.id()) == log_text(id));
+        let letter = letter.filter(|letter| is_same_log_text(letter.event.id(), id));
         let letter =
             letter.ok_or_else(|| none("there is no dead letter of this id at this place"))?;
         if letter.is_for(&to.created) {

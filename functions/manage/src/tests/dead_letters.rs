@@ -409,6 +409,15 @@ async fn an_object_is_shown_as_it_lies() {
         bytes,
     )
     .await;
+    // Someone else may have chosen the key, which proxies change in a path.
+    api.dead_letters
+        .write("ORDERS/BILLING/2026/3/7/4/50%2F .json", bytes);
+    check(
+        "/dead-letters/-?key=ORDERS/BILLING/2026/3/7/4/50%252F+.json",
+        "application/json",
+        bytes,
+    )
+    .await;
     check(
         "/dead-letters/MALFORMED/2026/3/7/4/x",
         "application/octet-stream",
@@ -429,8 +438,11 @@ async fn no_key_leads_out_of_the_bucket() {
         "%2Fetc%2Fpasswd",
         "./x",
     ] {
-        api.get(&format!("/dead-letters/{key}"))
-            .await
-            .problem(404, "about:blank");
+        for path in [
+            format!("/dead-letters/{key}"),
+            format!("/dead-letters/-?key={key}"),
+        ] {
+            api.get(&path).await.problem(404, "about:blank");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Events that are sent again by their ids, over files that the real writer made.
 
 use bytes::Bytes;
+use posthaste_core::api::events::IdInUrl;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{Kind, LogResult, Origin, Payload, Record};
 use posthaste_core::model::{DeadLetter, Delivery, Marks, Payload as EventPayload};
@@ -153,7 +154,7 @@ async fn an_event_of_another_schema_and_an_id_with_slashes_are_sent_again() {
     let answer = resend(&api, "a%2Fb%20c", json!({})).await;
     assert_eq!(
         (answer.status, answer.header("location")),
-        (202, "/topics/Orders/events/a%2Fb%20c")
+        (202, "/topics/Orders/events/-?id=a%2Fb+c")
     );
     assert_eq!(
         queued(&api).unwrap().events[0].payload,
@@ -171,6 +172,31 @@ async fn an_id_of_dots_has_a_path_that_is_no_step() {
     assert_eq!((answer.status, answer.header("location")), (202, location));
     let shown = api.get(location).await;
     assert_eq!(shown.json()["id"], "a/../b c");
+}
+
+/// A long id leads to its event by `Location`, and to its dead letter where the log has none.
+#[tokio::test]
+async fn event_of_a_long_id_is_sent_again_from_the_log_and_from_its_dead_letter() {
+    for is_in_log in [true, false] {
+        let api = Api::with_billing().await;
+        let whole = "日%".repeat(1_000);
+        let kept: String = whole.chars().take(1_024).collect();
+        bury_all(&api, "1", &[event(&whole)]);
+        if is_in_log {
+            write(&api, &[with_payload(delivered(&kept, 30))]);
+        }
+        let in_url = IdInUrl::of(&whole);
+        let (name, value) = in_url.parameter().unwrap();
+        let path = format!("{PATH}/-/resend?{name}={value}");
+        let answer = api.call("POST", &path, &[], String::new()).await;
+        let location = format!("/topics/Orders/events/-?{name}={value}");
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (202, &*location)
+        );
+        let shown = api.get(&location).await;
+        assert_eq!(shown.json()["id"], *kept);
+    }
 }
 
 /// Another subscription has more records of the id than a look-up answers, all of them newer.

@@ -1,6 +1,7 @@
 //! `dead-letters`: list, show, resolve and delete, and replay (beside the other commands of
 //! replays).
 
+use posthaste_core::api::events::is_plain_path;
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, ResolveAnswer};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -212,10 +213,14 @@ fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
 }
 
 fn show(session: &Session, object: &str) -> Result<Reply, CommandError> {
-    let path: Vec<&str> = std::iter::once("dead-letters")
-        .chain(object.split('/'))
-        .collect();
-    let answer = session.client.send(session.call(Method::GET, &path))?;
+    let mut path = vec!["dead-letters"];
+    let in_query = (!is_plain_path(object)).then_some(object);
+    match in_query {
+        Some(_) => path.push("-"),
+        None => path.extend(object.split('/')),
+    }
+    let call = session.call(Method::GET, &path).query("key", in_query);
+    let answer = session.client.send(call)?;
     let text = String::from_utf8_lossy(&answer.body);
     if serde_json::from_slice::<&RawValue>(&answer.body).is_ok() {
         // The members and numbers stay as they are written.

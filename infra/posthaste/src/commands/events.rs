@@ -2,8 +2,7 @@
 
 mod shown;
 
-use posthaste_core::api::events::{EventView, RecordPage, RecordView};
-use posthaste_core::model::has_steps;
+use posthaste_core::api::events::{EventView, IdInUrl, RecordPage, RecordView};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -11,6 +10,7 @@ use super::records::{Question, more, status, took, wanted, what};
 use super::replays;
 use super::session::Session;
 use crate::cli::{EventsCommand, EventsListArgs, EventsShowArgs, RecordsArgs, ResendArgs};
+use crate::client::Call;
 use crate::commands::period::period;
 use crate::error::CommandError;
 use crate::output::Reply;
@@ -47,26 +47,20 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
         to,
         payload,
     } = arguments;
-    let (segment, id) = id_in_url(id);
+    let id = IdInUrl::of(id);
     let [from, to] = period(*from, *to);
-    let path = ["topics", topic, "events", segment];
-    let call = session
-        .call(Method::GET, &path)
-        .query("id", id)
-        .query("from", from)
-        .query("to", to);
+    let path = ["topics", topic, "events", id.segment()];
+    let call = with_id(session.call(Method::GET, &path), &id);
+    let call = call.query("from", from).query("to", to);
     let call = call.query("payload", payload.then_some(true));
     let (view, text): (EventView, String) = session.client.json_and_text(call)?;
     Ok(shown::event(Reply::exact(&text), topic, &view))
 }
 
-/// The segment of a path for an id, and the id for the query where a segment of its own is a step in
-/// a path.
-fn id_in_url(id: &str) -> (&str, Option<&str>) {
-    if has_steps(id) {
-        ("-", Some(id))
-    } else {
-        (id, None)
+fn with_id<'a>(call: Call<'a>, id: &IdInUrl<'_>) -> Call<'a> {
+    match id.parameter() {
+        Some((name, value)) => call.query(name, Some(value)),
+        None => call,
     }
 }
 
@@ -125,22 +119,20 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         id,
         delivery,
     } = arguments;
-    let (segment, id) = id_in_url(id);
+    let id = IdInUrl::of(id);
     let path = [
         "topics",
         topic,
         "subscriptions",
         subscription,
         "events",
-        segment,
+        id.segment(),
         "resend",
     ];
     let body = delivery
         .as_ref()
         .map_or_else(|| json!({}), |key| json!({ "key": key }));
-    let call = session
-        .call(Method::POST, &path)
-        .query("id", id)
+    let call = with_id(session.call(Method::POST, &path), &id)
         .body("application/json", body.to_string().into_bytes());
     let answer: Value = session.client.json(call)?;
     Ok(resent(&answer, arguments))

@@ -2,8 +2,9 @@
 //! <https://docs.aws.amazon.com/lambda/latest/dg/urls-invocation.html#urls-payloads>
 //! <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html>
 //!
-//! An HTTP API decodes the escapes of a path, all but that of `%`. Here they are encoded again, but
-//! a slash or a question mark that was escaped cannot be told from a real one.
+//! An HTTP API decodes the escapes of a path, at least all but that of `%`. Here they are encoded
+//! again, but a slash that was escaped cannot be told from a real one, and a question mark ends the
+//! path. A query arrives as it was sent.
 //!
 //! The crate `lambda_http` is not used: it panics on a query that holds a space (Function URLs turn
 //! a `+` into one), removes `..` from paths, empties an answer whose JSON is not UTF-8, and keeps

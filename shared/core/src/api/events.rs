@@ -1,6 +1,7 @@
 //! What became of events, as the delivery log says: one event by its id, and lists of records.
 
 mod gap;
+mod id_in_url;
 mod note;
 mod query;
 mod record;
@@ -15,6 +16,7 @@ use crate::delivery_log::{DeliveryHistory, DeliveryState, LogResult, Origin, Pay
 use crate::model::{PAYLOAD_KEPT, Timestamp};
 
 pub use self::gap::{LogGapCause, LogGapView};
+pub use self::id_in_url::{EncodedId, EncodedIdError, IdInUrl, is_plain_path};
 pub use self::note::LogNote;
 pub use self::query::{EventQuery, RecordQuery};
 pub use self::record::{RecordPage, RecordView};

@@ -200,8 +200,13 @@ pub fn log_text(text: &str) -> String {
     cut(text).to_owned()
 }
 
-/// The same as a slice.
-pub(super) fn cut(text: &str) -> &str {
+/// Whether the log keeps two texts as the same.
+pub fn is_same_log_text(one: &str, other: &str) -> bool {
+    cut(one) == cut(other)
+}
+
+/// The text as the log keeps it, as a slice.
+pub(crate) fn cut(text: &str) -> &str {
     if text.len() <= LOG_TEXT_CHARS_MAX {
         return text;
     }

@@ -45,9 +45,21 @@ pub const MAX_RECEIVE_COUNT: u32 = 50;
 
 // --- Addresses ---
 
-/// Longest path and query of a request, and longest URL of an endpoint, in bytes: what all clients
-/// and proxies can be relied on to take.
+/// Longest URL of an endpoint, in bytes: what all clients and proxies can be relied on to take.
 pub const URL_BYTES_MAX: usize = 2_048;
+
+/// Longest path and query of a request to `serve`, in bytes: what an Application Load Balancer takes
+/// in a request line, and more than the 8,000 that RFC 9110 asks of all. The longest id that the
+/// delivery log keeps has 12,288 bytes in percent-encoding.
+/// <https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html>
+/// <https://www.rfc-editor.org/rfc/rfc9110#section-4.1>
+pub const REQUEST_TARGET_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest id of an event in a URL in percent-encoding, in bytes: the rest of [`URL_BYTES_MAX`] is
+/// for what is around it. A longer one is written in base64, in 5,462 bytes at most: API Gateway
+/// takes 10,240 with the headers.
+/// <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html>
+pub const EVENT_ID_URL_BYTES_MAX: usize = 1_500;
 
 /// Longest id of a replay that is looked for, in bytes; those that are made are shorter.
 pub const REPLAY_ID_BYTES_MAX: usize = 128;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use maud::{Markup, html};
+use posthaste_core::api::events::EncodedId;
 use posthaste_core::delivery_log::log_text;
 use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters};
 use posthaste_core::stored::layout;
@@ -32,6 +33,15 @@ pub(crate) struct RecordAsked {
     index: Option<usize>,
     /// The event's id, where its place is not known.
     id: Option<String>,
+    /// The same in base64url.
+    id64: Option<EncodedId>,
+}
+
+impl RecordAsked {
+    fn id(&self) -> Option<&str> {
+        let encoded = self.id64.as_ref().map(|id| id.0.as_str());
+        encoded.or(self.id.as_deref())
+    }
 }
 
 /// The page of a dead letter, by its place in its object or by its event's id, or else of the first
@@ -49,7 +59,7 @@ pub(crate) async fn record(pages: Pages, visit: Visit, Query(asked): Query<Recor
         letters: &letters,
         owner: owner.as_ref(),
     };
-    let body = match Place::find(asked.index, asked.id.as_deref(), &letters) {
+    let body = match Place::find(asked.index, asked.id(), &letters) {
         _ if letters.is_empty() => unreadable(object, &bytes),
         Place::At(index) => letter.shown(&bytes, index, &visit),
         Place::Several(places) => html! { (several(object, &letters, &places)) (to_list(object)) },
@@ -113,9 +123,7 @@ impl Letter<'_> {
         html! {
             div.actions {
                 @if let Some(id) = &id {
-                    @if let Some(event) = Address::short_event(&owner.topic, id) {
-                        a.button href=(event) { "Attempts of the event" }
-                    }
+                    a.button href=(Address::event(&owner.topic, id)) { "Attempts of the event" }
                     @if !owner.is_deleted { (send_form(owner, self.object, index, id, visit)) }
                 }
                 (owner.resolve_form(visit))

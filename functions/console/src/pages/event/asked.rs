@@ -1,6 +1,6 @@
 //! The event that a page shows, and its query parameters.
 
-use posthaste_core::api::events::DeliveryView;
+use posthaste_core::api::events::{DeliveryView, EncodedId, IdInUrl};
 use serde::Deserialize;
 
 use crate::address::Address;
@@ -32,7 +32,15 @@ pub(crate) struct EventAsked {
 /// The query of the page of an event whose id cannot be a part of a path.
 #[derive(Debug, Deserialize)]
 pub(crate) struct IdAsked {
-    pub(super) id: String,
+    #[serde(default)]
+    id: String,
+    id64: Option<EncodedId>,
+}
+
+impl IdAsked {
+    pub(crate) fn id(self) -> String {
+        self.id64.map_or(self.id, |id| id.0)
+    }
 }
 
 /// The event that a page is about.
@@ -50,7 +58,12 @@ impl Asked<'_> {
     }
 
     pub(super) fn target(&self) -> Target {
-        let target = Target::new(&["topics", self.topic, "events", self.id]);
+        let carried = IdInUrl::of(self.id);
+        let target = Target::new(&["topics", self.topic, "events", carried.segment()]);
+        let target = match carried.parameter() {
+            Some((name, value)) => target.query(name, Some(value)),
+            None => target,
+        };
         let target = target.query("payload", self.query.payload.then_some(true));
         target
             .query("from", self.query.from.as_deref())

@@ -76,5 +76,5 @@ fn letter_to_come(it: &DeliveryView, topic: &KnownTopic) -> Markup {
 fn dead_letter(object: &str, id: &str) -> Address {
     Address::new(&["dead-letters", "record"])
         .query("object", Some(object))
-        .query("id", Some(id))
+        .id(id)
 }

@@ -3,6 +3,7 @@
 use axum::http::Method;
 use axum::response::Redirect;
 use maud::html;
+use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
 
@@ -19,7 +20,7 @@ use crate::visit::Visit;
 /// The address to which forms that send an event again are sent. The id stands in it: of a field,
 /// browsers change line breaks.
 pub(crate) fn resend_address(topic: &str, id: &str) -> Address {
-    Address::new(&["topics", topic, "resend"]).query("id", Some(id))
+    Address::new(&["topics", topic, "resend"]).id(id)
 }
 
 /// The notices of an event that was sent again, by the words of the page's query.
@@ -53,19 +54,25 @@ pub(crate) async fn resend(
     pages: Pages,
     visit: Visit,
     Path([topic]): Path<1>,
-    Query(IdAsked { id }): Query<IdAsked>,
+    Query(asked): Query<IdAsked>,
     fields: Fields,
 ) -> Result<Redirect, Page> {
+    let id = asked.id();
     let subscription = fields.get("subscription");
+    let carried = IdInUrl::of(&id);
     let target = Target::new(&[
         "topics",
         &topic,
         "subscriptions",
         subscription,
         "events",
-        &id,
+        carried.segment(),
         "resend",
     ]);
+    let target = match carried.parameter() {
+        Some((name, value)) => target.query(name, Some(value)),
+        None => target,
+    };
     let event = Address::event(&topic, &id).to_string();
     match pages
         .api

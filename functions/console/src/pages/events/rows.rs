@@ -87,18 +87,15 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
-    /// The event of a record. Where its id is too long for a link, or for one beside the others, it
-    /// leads to the records of its request, which are few.
+    /// The event of a record. Where its id is too long for one more link, it leads to the records of
+    /// its request, which are few.
     fn event(&mut self, record: &RecordView) -> Markup {
         let Some(id) = record.id.as_deref() else {
             return html! { span.hint { "not known" } };
         };
         let shown = foreign_cut(id, CELL_CHARS_MAX);
-        let address = Address::short_event(self.topic, id).map(|address| address.to_string());
-        let left = address
-            .as_ref()
-            .and_then(|address| self.bytes_left.checked_sub(address.len()));
-        if let Some((address, left)) = address.zip(left) {
+        let address = Address::event(self.topic, id).to_string();
+        if let Some(left) = self.bytes_left.checked_sub(address.len()) {
             self.bytes_left = left;
             return html! { a href=(address) { (shown) } };
         }

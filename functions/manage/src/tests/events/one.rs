@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use posthaste_core::delivery_log::{Kind, LogResult, Payload, Record};
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ErrorKind;
@@ -197,6 +199,45 @@ async fn any_id_can_be_asked_for() {
     api.get("/topics/orders/events/%FF")
         .await
         .problem(400, "about:blank");
+}
+
+/// A text of the query, percent-encoded.
+fn escaped(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// The log keeps the beginning of a long id. The whole id finds it too, and so does base64url.
+#[tokio::test]
+async fn long_id_is_found_by_the_query_as_it_is_and_in_base64() {
+    let api = Api::with_billing().await;
+    for (n, character) in ["x", "ü", "日", "👋", "%41", "/../"]
+        .into_iter()
+        .enumerate()
+    {
+        let whole = character.repeat(2_000);
+        let kept: String = whole.chars().take(1_024).collect();
+        write(&api, &n.to_string(), &[delivered(&kept, 5)]);
+        let [whole_64, kept_64] = [&whole, &kept].map(|id| URL_SAFE_NO_PAD.encode(id));
+        for (name, value, id) in [
+            ("id", &escaped(&whole), &whole),
+            ("id", &escaped(&kept), &kept),
+            ("id64", &whole_64, &whole),
+            ("id64", &kept_64, &kept),
+        ] {
+            let answer = api
+                .get(&format!("/topics/orders/events/-?{name}={value}"))
+                .await;
+            assert_eq!(deliveries(&answer).len(), 1, "{character} {name}");
+            assert_eq!(answer.json()["id"], **id, "{character} {name}");
+        }
+    }
+    let problem = api.get("/topics/orders/events/-?id64=a+b").await;
+    let problem = problem.problem(400, "about:blank");
+    assert_eq!(problem["member"], "id64");
+    assert!(
+        problem["detail"].as_str().unwrap().contains("base64url"),
+        "{problem}"
+    );
 }
 
 #[tokio::test]

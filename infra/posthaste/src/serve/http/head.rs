@@ -5,7 +5,7 @@ use std::time::Duration;
 use ::http::request::Parts;
 use ::http::{Version, header};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::model::{self, URL_BYTES_MAX};
+use posthaste_core::model::{self, LOG_TEXT_CHARS_MAX, REQUEST_TARGET_BYTES_MAX};
 
 /// Wait that is asked of a request that found no place.
 const CROWDED_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -16,9 +16,11 @@ pub(super) fn check(head: &Parts) -> Option<Problem> {
         .uri
         .path_and_query()
         .map_or(0, |target| target.as_str().len());
-    if url_bytes > URL_BYTES_MAX {
-        let detail =
-            format!("the path and query have {url_bytes} bytes; expected at most {URL_BYTES_MAX}");
+    if url_bytes > REQUEST_TARGET_BYTES_MAX {
+        let detail = format!(
+            "the path and query have {url_bytes} bytes; expected at most {REQUEST_TARGET_BYTES_MAX}; an event is \
+             found by the first {LOG_TEXT_CHARS_MAX} characters of its id, as `id` or in base64url as `id64`"
+        );
         return Some(Problem::new(ProblemKind::UriTooLong).detail(detail));
     }
     if has_steps(head.uri.path()) {
@@ -101,8 +103,8 @@ mod tests {
                 "{bytes}"
             );
         };
-        check(URL_BYTES_MAX, None);
-        check(URL_BYTES_MAX + 1, Some(414));
+        check(REQUEST_TARGET_BYTES_MAX, None);
+        check(REQUEST_TARGET_BYTES_MAX + 1, Some(414));
         check(60_000, Some(414));
     }
 

@@ -28,8 +28,22 @@ pub(super) struct UrlRequest {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RequestContext {
     http: HttpContext,
+    /// The host that the client asked.
+    domain_name: Option<String>,
+}
+
+impl RequestContext {
+    /// Whether the request came through an HTTP API, under its own name or one of the user's. The
+    /// names of Function URLs cannot be chosen.
+    /// <https://docs.aws.amazon.com/lambda/latest/dg/urls-configuration.html>
+    fn is_of_http_api(&self) -> bool {
+        const FUNCTION_URL: &str = ".lambda-url.";
+        let name = self.domain_name.as_deref();
+        name.is_some_and(|name| !name.contains(FUNCTION_URL))
+    }
 }
 
 #[derive(Deserialize)]
@@ -55,10 +69,12 @@ impl UrlRequest {
     pub(super) fn into_request(self) -> Result<Request<Body>, RequestError> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method(&self.request_context.http.method)?;
-        *request.uri_mut() = target(
-            &self.raw_path,
-            self.raw_query_string.as_deref().unwrap_or_default(),
-        )?;
+        let path = if self.request_context.is_of_http_api() {
+            undecoded(&self.raw_path)
+        } else {
+            Cow::Borrowed(&*self.raw_path)
+        };
+        *request.uri_mut() = target(&path, self.raw_query_string.as_deref().unwrap_or_default())?;
         *request.headers_mut() = headers(
             self.headers.unwrap_or_default(),
             &self.cookies.unwrap_or_default(),
@@ -84,6 +100,23 @@ fn target(path: &str, query: &str) -> Result<Uri, RequestError> {
         target.push_str(&encoded(query, b"/?"));
     }
     Uri::try_from(target).map_err(|_| RequestError::Target)
+}
+
+/// The path of an HTTP API, which decodes it, with each `%` as what it is: a character that the
+/// client escaped. Otherwise it would be decoded again, and the id `a%41` become `aA`. Whether the
+/// escape `%25` itself is decoded is not documented, and was seen either way. So an id that has these
+/// characters goes into the query, as all that are not plain.
+fn undecoded(path: &str) -> Cow<'_, str> {
+    let mut parts = path.split('%');
+    let mut undecoded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        undecoded.push_str(if part.starts_with("25") { "%" } else { "%25" });
+        undecoded.push_str(part);
+    }
+    if undecoded.len() == path.len() {
+        return Cow::Borrowed(path);
+    }
+    Cow::Owned(undecoded)
 }
 
 /// Encodes characters that a path or query may not hold. Lambda decodes some of them: a `+` of a
@@ -163,6 +196,33 @@ mod tests {
         check("/a b", "q=a b", "/a%20b?q=a%20b");
         check("/a?b#c", "q=\"{x}\"#", "/a%3Fb%23c?q=%22%7Bx%7D%22%23");
         check("/grün", "q=👋\n", "/gr%C3%BCn?q=%F0%9F%91%8B%0A");
+    }
+
+    #[test]
+    fn percent_sign_that_an_http_api_decoded_is_encoded_again() {
+        let check = |path: &str, expected: &str| assert_eq!(undecoded(path), expected);
+        check("/topics/t/events/a", "/topics/t/events/a");
+        check("/a%41", "/a%2541");
+        check("/50%", "/50%25");
+        check("/%2F%", "/%252F%25");
+        check("/a%2541", "/a%2541");
+        check("/100%25 of ü", "/100%25 of ü");
+    }
+
+    #[test]
+    fn path_of_an_http_api_is_told_by_the_name_of_its_host() {
+        let check = |domain_name: Option<&str>, expected: bool| {
+            let http = HttpContext {
+                method: "GET".to_owned(),
+            };
+            let domain_name = domain_name.map(str::to_owned);
+            let context = RequestContext { http, domain_name };
+            assert_eq!(context.is_of_http_api(), expected);
+        };
+        check(Some("a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com"), true);
+        check(Some("events.example.com"), true);
+        check(Some("abc.lambda-url.eu-west-1.on.aws"), false);
+        check(None, false);
     }
 
     #[test]

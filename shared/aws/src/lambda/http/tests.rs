@@ -120,6 +120,24 @@ async fn a_request_through_an_http_api_arrives_as_it_was_sent() {
     );
 }
 
+/// An id that looks like an escape arrives as it is, also where the HTTP API decoded its `%25`.
+#[tokio::test]
+async fn percent_sign_in_a_path_of_an_http_api_is_decoded_once() {
+    for raw_path in ["/topics/orders/events/a%41", "/topics/orders/events/a%2541"] {
+        let mut event = event(HTTP_API);
+        event["rawPath"] = json!(raw_path);
+        let answer = answer_to(&event).await;
+        let got: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+        assert_eq!(got["path"], "/topics/orders/events/a%2541", "{raw_path}");
+    }
+    let answer = answer_to(&event_for("/topics/orders/events/a%41")).await;
+    let got: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        got["path"], "/topics/orders/events/a%41",
+        "a Function URL decodes nothing"
+    );
+}
+
 #[tokio::test]
 async fn a_body_in_base64_goes_in_and_out_byte_for_byte() {
     let mut event = event_for("/bytes");

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::id_in_url::EncodedId;
 use crate::api::Mistake;
 use crate::delivery_log::{LogResult, LookUp, RecordFilter, StatusRange, log_text};
 use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
@@ -22,9 +23,12 @@ pub struct EventQuery {
     pub to: Option<WrittenTime>,
     /// Whether the answer has the event itself, where the log does. `false` when left out.
     pub payload: Option<bool>,
-    /// The event's id, in place of that of the path. For one with a segment `.` or `..`, which is
-    /// a step in a path.
+    /// The event's id, in place of that of the path: for every id that has other characters than
+    /// ASCII letters, digits, `_`, `-` and `.`, which proxies may change in a path.
     pub id: Option<String>,
+    /// The same in base64url: for an id that is too long for a URL in percent-encoding.
+    #[param(value_type = Option<String>)]
+    pub id64: Option<EncodedId>,
 }
 
 /// The query of a list of records. Everything in it is text, so that every mistake can be named at
@@ -59,6 +63,12 @@ pub struct RecordQuery {
 }
 
 impl EventQuery {
+    /// The id that is asked for, which the path has where the query does not.
+    pub fn event_id(&self, of_path: String) -> String {
+        let encoded = self.id64.as_ref().map(|id| id.0.clone());
+        encoded.or_else(|| self.id.clone()).unwrap_or(of_path)
+    }
+
     /// The look-up of an event of a topic.
     pub fn look_up(&self, topic: &TopicName, id: &str, now: Timestamp) -> LookUp {
         let (from, to) = WrittenTime::period(self.from, self.to, now);
