@@ -87,7 +87,7 @@ pub(crate) fn duration(length: IsoDuration) -> String {
 pub(crate) fn body(label: &str, text: &str) -> Markup {
     let cut = visible_cut(text, BODY_CHARS_MAX);
     let is_cut = cut.is_some();
-    let shown = cut.unwrap_or_else(|| visible(text));
+    let shown = cut.unwrap_or_else(|| visible(text).into_owned());
     html! {
         @if text.is_empty() {
             p.hint { "Empty." }

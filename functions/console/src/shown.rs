@@ -1,10 +1,11 @@
 //! Values as pages show them. Everything that a producer or an endpoint wrote goes through
 //! [`foreign`] or [`foreign_cut`].
 
-use std::fmt::Write;
-
 use maud::{Markup, html};
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::visible::is_hidden;
+
+pub(crate) use posthaste_core::model::visible::visible;
 
 /// Most characters of a foreign text in a list.
 pub(crate) const CELL_CHARS_MAX: usize = 80;
@@ -42,7 +43,7 @@ pub(crate) fn visible_cut(text: &str, chars_max: usize) -> Option<String> {
         let (more_chars, more_bytes) = size_shown(character);
         (chars, bytes) = (chars + more_chars, bytes + more_bytes);
         if chars > chars_max || bytes > chars_max * BYTES_FOR_CHAR_MAX {
-            return Some(visible(&text[..end]));
+            return Some(visible(&text[..end]).into_owned());
         }
     }
     None
@@ -54,41 +55,9 @@ fn size_shown(character: char) -> (usize, usize) {
         '"' => (1, "&quot;".len()),
         '&' => (1, "&amp;".len()),
         '<' | '>' => (1, "&lt;".len()),
-        _ if is_invisible(character) => (CODE_POINT_CHARS, "⟦U+0000⟧".len()),
+        _ if is_hidden(character) => (CODE_POINT_CHARS, "⟦U+0000⟧".len()),
         _ => (1, character.len_utf8()),
     }
-}
-
-/// The text where control characters and marks of direction are written as their code points.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_invisible(character) {
-            // Writing to a text cannot fail.
-            let _ = write!(shown, "⟦U+{:04X}⟧", u32::from(character));
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
-}
-
-/// Whether a character is a control character other than white space, has no width or no ink, ends
-/// a line where it is not seen, or changes the direction of others.
-fn is_invisible(character: char) -> bool {
-    let is_space = matches!(character, '\n' | '\t');
-    (character.is_control() && !is_space)
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-        || matches!(
-            character,
-            '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
-        )
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{2028}' | '\u{2029}'
-        )
-        || matches!(character, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
-        || matches!(character, '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
 }
 
 /// A time, in UTC. The script writes it in the visitor's zone.
@@ -134,18 +103,6 @@ mod tests {
         );
         check("a\u{202e}b\u{0}c\nd", "a⟦U+202E⟧b⟦U+0000⟧c\nd");
         check("\u{200b}é", "⟦U+200B⟧é");
-    }
-
-    #[test]
-    fn every_character_without_ink_is_shown_as_its_code_point() {
-        let alone = [
-            0xad, 0x34f, 0x115f, 0x1160, 0x180e, 0x2028, 0x2029, 0x206a, 0x206f, 0x3164, 0xffa0,
-            0xfff9, 0xfffb,
-        ];
-        for code in alone {
-            let text = char::from_u32(code).unwrap().to_string();
-            assert_eq!(visible(&text), format!("⟦U+{code:04X}⟧"));
-        }
     }
 
     #[test]

@@ -81,6 +81,7 @@ pub(crate) async fn launch<E: Environment>(
 }
 
 /// A log that is switched off still shows why the function ended.
+#[expect(clippy::disallowed_methods, reason = "Lambda reads standard error")]
 fn report(error: &Error) {
     if tracing::enabled!(Level::ERROR) {
         tracing::error!("{error}");

@@ -10,11 +10,12 @@ pub mod output;
 pub mod serve;
 mod signals;
 mod signature;
+pub mod terminal;
 mod threads;
 pub mod yaml;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use crate::cli::{AdminKey, Cli, Command, WRONG_LINE, WrongLine, asks_for_json};
@@ -24,6 +25,7 @@ use crate::commands::{
 };
 use crate::error::CommandError;
 use crate::output::{Reply, Style};
+use crate::terminal::{Shown, Stream, print_help, tell};
 
 /// Runs one command line, the program's name included, and returns the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -32,16 +34,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(wrong) = WrongLine::of(&error) {
-                let text = if asks_for_json(&arguments) {
-                    wrong.json().to_string()
+                serve::log::say(&if asks_for_json(&arguments) {
+                    Shown::json(wrong.json())
                 } else {
-                    wrong.report()
-                };
-                serve::log::say(&text);
+                    Shown::text(&wrong.report())
+                });
                 return ExitCode::from(WRONG_LINE);
             }
             // Help and version are "errors" of clap as well. It knows their stream and exit code.
-            let _ = error.print();
+            print_help(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -89,34 +90,27 @@ fn finish(outcome: Result<Reply, CommandError>, style: Style) -> ExitCode {
     if let Some(done) = error.done() {
         show(done, style);
     }
-    let text = if style == Style::Json {
-        error.json().to_string()
-    } else {
-        error.report()
-    };
     // With standard error closed, only the exit code is left to say it.
-    serve::log::say(&text);
+    serve::log::say(&if style == Style::Json {
+        Shown::json(error.json())
+    } else {
+        Shown::text(&error.report())
+    });
     ExitCode::from(error.exit_code())
 }
 
 fn show(reply: &Reply, style: Style) -> ExitCode {
     for note in reply.notes(style) {
-        // A note is for people. With standard error closed, no one reads it.
-        let _ = writeln!(io::stderr(), "{note}");
+        tell(note);
     }
-    let mut stdout = io::stdout();
-    match stdout
-        .write_all(reply.render(style).as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    match Stream::Output.write(&reply.render(style)) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, such as `head`, is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(
-                io::stderr(),
+            tell(&format!(
                 "error: failed to write to standard output: {error}"
-            );
+            ));
             ExitCode::FAILURE
         }
     }

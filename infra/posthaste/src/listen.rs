@@ -3,7 +3,7 @@
 
 mod received;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,7 @@ use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 use crate::signals::Signals;
 use crate::signature::verify;
+use crate::terminal::{Shown, Stream};
 use crate::threads::server_runtime;
 
 /// Largest body that is read: a batch has 1 MB, or one event of 1,000,000 bytes and its envelope.
@@ -167,20 +168,17 @@ impl Receiver {
             several => format!("verified with {several} secrets"),
         };
         if self.is_json {
-            say(
-                &json!({ "url": format!("http://{address}"), "secrets": secrets.len() })
-                    .to_string(),
-            );
+            let hello = json!({ "url": format!("http://{address}"), "secrets": secrets.len() });
+            say(&Shown::json(hello));
         } else {
-            say(&format!(
+            say(&Shown::text(&format!(
                 "listening on http://{address}, answering {answer}; Ctrl-C ends it\nsignatures: {signatures}"
-            ));
+            )));
         }
     }
 }
 
 /// Prints at once, also into a pipe. A reader that is gone does not stop the receiver.
-fn say(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+fn say(shown: &Shown) {
+    let _ = Stream::Output.write_line(shown);
 }

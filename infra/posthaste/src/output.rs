@@ -2,14 +2,13 @@
 //! JSON.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal};
 
 use comfy_table::{ContentArrangement, Table, presets};
+use posthaste_core::model::visible::{escaped_json, visible_line};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Stands for a control character.
-const CONTROL: &str = "\u{fffd}";
+use crate::terminal::{Shown, Stream};
 
 /// The style of replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub enum Style {
 impl Style {
     /// The style for standard output.
     pub fn of_stdout(json: bool) -> Self {
-        match (json, io::stdout().is_terminal()) {
+        match (json, Stream::Output.is_terminal()) {
             (true, _) => Self::Json,
             (false, true) => Self::Terminal,
             (false, false) => Self::Plain,
@@ -64,7 +63,7 @@ impl Reply {
 
     /// A reply that is shown as JSON in every style, because JSON was asked for.
     pub fn verbatim(json: Value) -> Self {
-        let text = pretty(&json);
+        let text = escaped_json(&pretty(&json)).into_owned();
         Self::new(json).line(text)
     }
 
@@ -79,6 +78,12 @@ impl Reply {
     /// A reply without JSON: in every style, only its lines are shown.
     pub fn silent() -> Self {
         Self::new(Value::Null)
+    }
+
+    /// The same with another member in its JSON, which is an object.
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.json[name] = value;
+        self
     }
 
     /// Adds a line.
@@ -122,24 +127,24 @@ impl Reply {
     }
 
     /// The notes to print in this style.
-    pub fn notes(&self, style: Style) -> impl Iterator<Item = String> {
+    pub fn notes(&self, style: Style) -> impl Iterator<Item = &str> {
         let shown = if style == Style::Json {
             &[]
         } else {
             self.notes.as_slice()
         };
-        shown.iter().map(|note| clean(note))
+        shown.iter().map(String::as_str)
     }
 
     /// The text to print.
-    pub fn render(&self, style: Style) -> String {
+    pub fn render(&self, style: Style) -> Shown {
         if style == Style::Json
             && let Some(json) = &self.exact
         {
-            return format!("{json}\n");
+            return Shown::json(format_args!("{json}\n"));
         }
         if style == Style::Json && !self.json.is_null() {
-            return pretty(&self.json) + "\n";
+            return Shown::json(format_args!("{}\n", pretty(&self.json)));
         }
         let mut text = String::new();
         for part in &self.parts {
@@ -151,7 +156,7 @@ impl Reply {
             }
             text.push('\n');
         }
-        text
+        Shown::text(&text)
     }
 }
 
@@ -167,7 +172,7 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     table.set_header(header.iter().map(|title| title.to_uppercase()));
     table.add_rows(rows.iter().map(|row| {
         row.iter()
-            .map(|cell| clean(cell).replace('\n', CONTROL))
+            .map(|cell| visible_line(cell).into_owned())
             .collect::<Vec<_>>()
     }));
     if style != Style::Terminal {
@@ -183,22 +188,10 @@ pub fn columns(header: &[&str], rows: &[Vec<String>], style: Style) -> String {
     text
 }
 
-/// Text from outside without control characters, which must not steer the terminal. Lines stay.
-pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
-}
-
-/// A JSON text with a line for every member and item. Only the white space between them changes:
-/// members keep their order, and numbers their form.
+/// A JSON text with a line for every member and item. Only the white space between them changes,
+/// and hidden characters are escaped: members keep their order, and numbers their form.
 pub fn indent(json: &str) -> String {
+    let json = escaped_json(json);
     let mut text = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
     let mut characters = json.trim().chars().peekable();
@@ -271,32 +264,37 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_aligned_columns_without_lines_or_control_characters() {
-        let expected = "TOPIC    SUBSCRIPTIONS\norders   2\nops\u{fffd}[2J  10\n2 topics\n";
-        assert_eq!(reply().render(Style::Plain), expected);
+        let expected =
+            "TOPIC           SUBSCRIPTIONS\norders          2\nops⟦U+001B⟧[2J  10\n2 topics\n";
+        assert_eq!(reply().render(Style::Plain).into_string(), expected);
     }
 
     #[test]
     fn an_empty_list_is_a_note_and_no_header() {
         let header = ["topic", "schema"];
-        let reply = Reply::new(json!({ "topics": [] })).list(header, vec![], "no topics\u{1b}");
-        assert_eq!(reply.render(Style::Plain), "");
+        let reply = Reply::new(json!({ "topics": [] })).list(header, vec![], "no topics");
+        assert_eq!(reply.render(Style::Plain).into_string(), "");
         assert_eq!(
             reply.notes(Style::Terminal).collect::<Vec<_>>(),
-            ["no topics\u{fffd}"]
+            ["no topics"]
         );
         assert_eq!(reply.notes(Style::Json).count(), 0);
         assert_eq!(
             Reply::silent()
                 .table(header, vec![])
                 .line("end")
-                .render(Style::Plain),
+                .render(Style::Plain)
+                .into_string(),
             "end\n"
         );
     }
 
     #[test]
     fn json_is_the_same_whatever_people_see() {
-        assert_eq!(reply().render(Style::Json), "{\n  \"topics\": []\n}\n");
+        assert_eq!(
+            reply().render(Style::Json).into_string(),
+            "{\n  \"topics\": []\n}\n"
+        );
     }
 
     #[test]
@@ -322,14 +320,19 @@ mod tests {
     fn an_exact_reply_keeps_the_numbers_of_its_json() {
         let reply = Reply::exact(r#"{"b":1.00,"a":18446744073709551616}"#).line("b and a");
         assert_eq!(
-            reply.render(Style::Json),
+            reply.render(Style::Json).into_string(),
             "{\n  \"b\": 1.00,\n  \"a\": 18446744073709551616\n}\n"
         );
-        assert_eq!(reply.render(Style::Plain), "b and a\n");
+        assert_eq!(reply.render(Style::Plain).into_string(), "b and a\n");
     }
 
     #[test]
     fn a_terminal_gets_a_table() {
-        assert!(reply().render(Style::Terminal).contains("│ orders"));
+        assert!(
+            reply()
+                .render(Style::Terminal)
+                .into_string()
+                .contains("│ orders")
+        );
     }
 }

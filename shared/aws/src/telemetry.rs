@@ -58,6 +58,7 @@ pub(crate) fn end(now: Timestamp) {
     write(|recorder| recorder.end(now));
 }
 
+#[expect(clippy::disallowed_methods, reason = "Lambda reads metrics there")]
 fn write(lines: impl FnOnce(&Emf) -> Vec<u8>) {
     let documents = RECORDER.get().map(lines).unwrap_or_default();
     if documents.is_empty() {

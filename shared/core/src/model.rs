@@ -31,6 +31,7 @@ pub mod size;
 pub mod time;
 pub mod topic;
 pub mod url_text;
+pub mod visible;
 mod written_time;
 
 pub use address::AddressPolicy;

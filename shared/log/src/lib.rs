@@ -6,6 +6,7 @@ mod lossy;
 use std::error::Error;
 use std::fmt;
 
+use posthaste_core::model::visible::escaped_json;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -28,7 +29,8 @@ pub const RESERVED: [&str; 5] = ["timestamp", "level", TEXT, "target", "span"];
 /// The member for the text of a line, which `tracing` treats as a field.
 const TEXT: &str = "message";
 
-/// The format of a line. [`JsonFields`] must keep the fields of spans; those of the innermost are
+/// The format of a line. Characters that nobody sees, or that steer a terminal, are escaped.
+/// [`JsonFields`] must keep the fields of spans; those of the innermost are
 /// the member `span`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonLines;
@@ -58,7 +60,8 @@ where
                 fields.map_or(Value::Null, |fields| span_fields(&fields.fields)),
             );
         }
-        writeln!(writer, "{}", Value::Object(line.0))
+        let line = Value::Object(line.0).to_string();
+        writeln!(writer, "{}", escaped_json(&line))
     }
 }
 
@@ -212,6 +215,28 @@ mod tests {
         );
         assert_eq!(line["target"], "posthaste_log::tests");
         assert!(line["timestamp"].as_str().unwrap().ends_with('Z'));
+    }
+
+    #[test]
+    fn line_has_no_hidden_characters_and_the_same_values() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .fmt_fields(JsonFields::new())
+            .event_format(JsonLines)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(id = "a\u{202e}\u{7f}", "b\u{9b}2J\u{2028}");
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let is_hidden = posthaste_core::model::visible::is_hidden;
+        assert!(!text.contains(is_hidden), "{text:?}");
+        let line: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&line["id"], &line["message"]),
+            (&"a\u{202e}\u{7f}".into(), &"b\u{9b}2J\u{2028}".into())
+        );
     }
 
     #[test]

@@ -37,7 +37,11 @@ struct Shared {
 }
 
 /// Serves for ever.
-#[expect(clippy::print_stdout, reason = "the parent reads where they listen")]
+#[expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "the parent reads where they listen"
+)]
 pub(crate) fn serve() {
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()

@@ -9,7 +9,6 @@ mod plan;
 mod report;
 mod server;
 
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use posthaste_core::api::TopicSettings;
@@ -23,6 +22,7 @@ use super::source;
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
+use crate::terminal::tell;
 use crate::yaml::Mistakes;
 
 pub use changes::Applied;
@@ -97,8 +97,7 @@ fn apply(session: &Session, files: &[Checked]) -> Result<Reply, CommandError> {
 fn warn_of_missing_topics(session: &Session, files: &[Checked]) {
     let is_on_server = |topic: &TopicName| current(session, topic).map(|found| found.is_some());
     for warning in notices::warnings(files, is_on_server) {
-        // With standard error closed, no one reads the warning.
-        let _ = writeln!(io::stderr(), "warning: {warning}");
+        tell(&format!("warning: {warning}"));
     }
 }
 

@@ -245,7 +245,7 @@ mod tests {
         };
         let check = |total: ResolveAnswer, end, is_dry_run, expected: &str| {
             assert_eq!(
-                ended(&total, end, is_dry_run).render(Style::Plain),
+                ended(&total, end, is_dry_run).render(Style::Plain).into_string(),
                 format!("{expected}\n")
             );
         };

@@ -122,7 +122,7 @@ mod tests {
 
     fn check(view: Value, expected: &str) {
         let view: LinksView = serde_json::from_value(view).unwrap();
-        assert_eq!(reply(&view).render(Style::Plain), expected);
+        assert_eq!(reply(&view).render(Style::Plain).into_string(), expected);
     }
 
     #[test]

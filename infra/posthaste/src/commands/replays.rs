@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn what_was_waited_for_is_said_where_the_log_does_not_say_more() {
-        let text = waited(&replay(20)).render(Style::Plain);
+        let text = waited(&replay(20)).render(Style::Plain).into_string();
         assert!(
             text.contains("QUEUED") && !text.contains("REPLAYED"),
             "{text}"
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn outcomes_are_counted_in_words() {
-        let text = waited(&ended([17, 3, 0], false)).render(Style::Plain);
+        let text = waited(&ended([17, 3, 0], false)).render(Style::Plain).into_string();
         let last = [
             "delivered 17, failed again 3, still waiting 0. The log is complete up to 2026-11-21T10:16Z.",
             "New dead letters:",
@@ -413,7 +413,7 @@ mod tests {
         ];
         let text = text.replace("10:16:00.000Z", "10:16Z");
         assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
-        let text = shown(&ended([17, 0, 3], true)).render(Style::Plain);
+        let text = shown(&ended([17, 0, 3], true)).render(Style::Plain).into_string();
         assert!(
             text.ends_with(" There is more in the log than was read.\n"),
             "{text}"
@@ -442,7 +442,7 @@ mod tests {
                 "events": events, "objects": objects, "failed": 0,
                 "isComplete": true, "byReason": {}, "ids": [],
             });
-            let text = previewed(&serde_json::from_value(preview).unwrap()).render(Style::Plain);
+            let text = previewed(&serde_json::from_value(preview).unwrap()).render(Style::Plain).into_string();
             assert!(text.starts_with(expected), "{text}");
         };
         check(3, 1, "would deliver 3 events of 1 object\n");
@@ -454,7 +454,7 @@ mod tests {
     fn a_replay_of_nothing_names_no_dead_letters() {
         assert!(
             !shown(&replay(0))
-                .render(Style::Plain)
+                .render(Style::Plain).into_string()
                 .contains("dead-letters list")
         );
     }

@@ -297,7 +297,7 @@ crm           https://b.example/  all          Paused  1000+                    
 erp           https://c.example/  all
 ";
         assert_eq!(
-            listed("orders", &subscriptions).render(Style::Plain),
+            listed("orders", &subscriptions).render(Style::Plain).into_string(),
             expected.trim_start()
         );
     }
@@ -321,6 +321,6 @@ erp           https://c.example/  all
             (masked:00000001)  2026-11-22T10:00:00.000Z\n\
             (masked:00000000)  now: it has ended\n\
             A receiver that knows only a secret that has ended refuses what comes: give it the new one.\n";
-        assert_eq!(super::rotated(&rotated).render(Style::Plain), expected);
+        assert_eq!(super::rotated(&rotated).render(Style::Plain).into_string(), expected);
     }
 }

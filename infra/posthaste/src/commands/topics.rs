@@ -166,7 +166,7 @@ mod tests {
             detail: "it is damaged".to_owned(),
         };
         let reply = listed(&[], &[topic]);
-        let text = reply.render(Style::Plain);
+        let text = reply.render(Style::Plain).into_string();
         assert!(
             text.starts_with("TOPIC   SCHEMA") && text.contains("\norders  (unreadable)\n"),
             "{text}"
@@ -177,19 +177,19 @@ mod tests {
             ["warning: the topic orders cannot be read: it is damaged"]
         );
         let json = r#""unreadable": ["#;
-        assert!(reply.render(Style::Json).contains(json) && reply.notes(Style::Json).count() == 0);
+        assert!(reply.render(Style::Json).into_string().contains(json) && reply.notes(Style::Json).count() == 0);
     }
 
     #[test]
     fn where_no_topic_is_a_note_says_how_one_is_made() {
         let reply = listed(&[], &[]);
-        assert_eq!(reply.render(Style::Plain), "");
+        assert_eq!(reply.render(Style::Plain).into_string(), "");
         assert!(
             reply
                 .notes(Style::Plain)
                 .next()
                 .is_some_and(|note| note.starts_with("no topics yet"))
         );
-        assert_eq!(reply.render(Style::Json), "{\n  \"topics\": []\n}\n");
+        assert_eq!(reply.render(Style::Json).into_string(), "{\n  \"topics\": []\n}\n");
     }
 }

@@ -1,6 +1,5 @@
 //! The demo's output: a line for each attempt as it happens, and the summary.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::story::Story;
 use super::subscriber::Seen;
 use crate::commands::Session;
 use crate::output::{Reply, indent};
+use crate::terminal::{Shown, Stream};
 
 /// The folder of dead letters within the data folder.
 const DEAD_LETTERS: &str = "dead-letters";
@@ -25,7 +25,7 @@ const LAST: &str = "\nThe last of them. posthaste added what follows from deadle
 /// Prints what happens while it happens.
 #[derive(Debug)]
 pub(super) struct Printer {
-    to_stderr: bool,
+    stream: Stream,
     began: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Printer {
     /// With `json`, standard output belongs to the summary, and the story goes to standard error.
     pub(super) fn new(json: bool) -> Self {
         Self {
-            to_stderr: json,
+            stream: if json { Stream::Error } else { Stream::Output },
             began: SystemClock.monotonic(),
         }
     }
@@ -100,11 +100,7 @@ impl Printer {
 
     fn say(&self, line: &str) {
         // The demo goes on without a reader: its exit code still says how it ended.
-        let _ = if self.to_stderr {
-            writeln!(io::stderr(), "{line}")
-        } else {
-            writeln!(io::stdout(), "{line}")
-        };
+        let _ = self.stream.write_line(&Shown::text(line));
     }
 }
 

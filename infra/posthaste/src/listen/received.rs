@@ -6,8 +6,9 @@ use posthaste_core::model::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::output::{clean, indent};
+use crate::output::indent;
 use crate::signature::SignatureError;
+use crate::terminal::Shown;
 
 /// Judgement over the signature of a request.
 pub(super) enum Verdict {
@@ -36,11 +37,11 @@ impl From<Result<(), SignatureError>> for Verdict {
 
 impl Received {
     /// The text to print: for people, or one line of JSON.
-    pub(super) fn render(&self, is_json: bool) -> String {
+    pub(super) fn render(&self, is_json: bool) -> Shown {
         if is_json {
-            without_controls(&self.json().to_string())
+            Shown::json(self.json())
         } else {
-            self.text()
+            Shown::text(&self.text())
         }
     }
 
@@ -65,7 +66,7 @@ impl Received {
         if !self.body.is_empty() {
             lines.extend([String::new(), self.body_text()]);
         }
-        clean(&lines.join("\n"))
+        lines.join("\n")
     }
 
     fn json(&self) -> Value {
@@ -108,18 +109,6 @@ impl Received {
     }
 }
 
-/// A line of JSON with every control character escaped. JSON itself asks that only of the first 32.
-fn without_controls(json: &str) -> String {
-    let escaped = |c: char| {
-        if c.is_control() {
-            format!("\\u{:04x}", u32::from(c))
-        } else {
-            c.to_string()
-        }
-    };
-    json.chars().map(escaped).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,11 +128,11 @@ mod tests {
     #[test]
     fn no_text_from_outside_steers_the_terminal_or_looks_like_a_line_of_the_receiver() {
         let text = received("a\u{1b}[2J\nPOST /hooks → 200  signature verified").render(false);
-        let body: Vec<_> = text.lines().skip(3).collect();
+        let body: Vec<_> = text.as_str().lines().skip(3).collect();
         assert_eq!(
             body,
             [
-                "    a\u{fffd}[2J",
+                "    a⟦U+001B⟧[2J",
                 "    POST /hooks → 200  signature verified"
             ]
         );
@@ -152,9 +141,9 @@ mod tests {
     #[test]
     fn a_line_of_json_has_no_control_characters_and_the_same_value() {
         let line = received("\u{9b}2J\u{7f}").render(true);
-        assert!(!line.contains(char::is_control), "{line:?}");
+        assert!(!line.as_str().contains(char::is_control), "{line:?}");
         assert_eq!(
-            serde_json::from_str::<Value>(&line).unwrap()["body"],
+            serde_json::from_str::<Value>(line.as_str()).unwrap()["body"],
             "\u{9b}2J\u{7f}"
         );
     }

@@ -1,20 +1,25 @@
 //! The log: JSON lines for machines, or readable ones for people, on standard error. A thread of its
 //! own writes them, so that nobody waits for a reader.
 
-use std::io::{self, IsTerminal, Write};
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use posthaste_core::model::visible::visible_line;
 use posthaste_log::{Background, JsonLines, Lossy, log_panics};
 use posthaste_ports::caught::is_caught;
 use posthaste_settings::LogFormat;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{DefaultFields, JsonFields, Writer};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
+
+use crate::terminal::{Shown, Stream, log_stream};
 
 /// Longest wait for the last lines to be read, at the end of the process.
 const LAST_LINES_WAIT: Duration = Duration::from_secs(1);
@@ -31,14 +36,14 @@ pub fn flush() {
 
 /// Says something on standard error behind all lines of the log, and without waiting for a reader
 /// for ever.
-pub fn say(text: &str) {
+pub fn say(shown: &Shown) {
     match LOG.get() {
         Some(log) => {
-            log.write_line(text);
+            log.write_line(shown.as_str());
             flush();
         }
         // With standard error closed, nobody reads it.
-        None => drop(writeln!(io::stderr(), "{text}")),
+        None => drop(Stream::Error.write_line(shown)),
     }
 }
 
@@ -48,7 +53,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
     let filter: Targets = filter.parse().unwrap_or_default();
     // Without a level of its own, the subscriber would look at every event of every target first.
     let max_level = Layer::<Registry>::max_level_hint(&filter).unwrap_or(LevelFilter::TRACE);
-    let is_terminal = io::stderr().is_terminal();
+    let is_terminal = Stream::Error.is_terminal();
     let format = format.unwrap_or(if is_terminal {
         LogFormat::Pretty
     } else {
@@ -68,6 +73,7 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
             .with(filter)
             .try_init(),
         LogFormat::Pretty => subscriber
+            .fmt_fields(VisibleFields)
             .with_ansi(is_terminal)
             .with_target(false)
             .finish()
@@ -82,8 +88,71 @@ pub fn start(format: Option<LogFormat>, filter: &str) {
 
 /// The writer of lines. Where there is no thread for it, each line is written by who logs it.
 fn writer() -> BoxMakeWriter {
-    match Background::start(io::stderr()) {
+    match Background::start(log_stream()) {
         Ok(log) => BoxMakeWriter::new(LOG.get_or_init(|| log).clone()),
-        Err(_) => BoxMakeWriter::new(|| Lossy(io::stderr())),
+        Err(_) => BoxMakeWriter::new(|| Lossy(log_stream())),
+    }
+}
+
+/// The text and fields of a line for people, which strangers may have written. They steer no
+/// terminal, and none looks like a line of its own.
+struct VisibleFields;
+
+impl<'writer> FormatFields<'writer> for VisibleFields {
+    fn format_fields<R: RecordFields>(
+        &self,
+        mut writer: Writer<'writer>,
+        fields: R,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&visible_line(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn line_for_people_shows_what_strangers_hide() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .fmt_fields(VisibleFields)
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn_span!("s", of = %"\u{202e}x").in_scope(|| {
+                tracing::warn!(id = %"a\u{202e}b\u{9b}2J", "c\u{2066}d\n INFO forged");
+            });
+        });
+        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let is_hidden = posthaste_core::model::visible::is_hidden;
+        assert!(!text.contains(is_hidden), "{text:?}");
+        assert_eq!(text.lines().count(), 1, "{text:?}");
+        assert!(text.contains("c⟦U+2066⟧d⟦U+000A⟧ INFO forged"), "{text}");
+        assert!(text.contains("id=a⟦U+202E⟧b"), "{text}");
     }
 }

@@ -21,6 +21,10 @@ const OURS: &str = "posthaste";
 const LIBRARIES: LevelFilter = LevelFilter::INFO;
 
 /// Starts the log of this process, with panics in it. A second start, in tests, changes nothing.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "Lambda reads the log there, in which hidden characters are escaped"
+)]
 pub(super) fn start(level: LevelFilter) {
     // An error means that there is a log already.
     if subscriber(level, || Lossy(io::stdout())).try_init().is_ok() {

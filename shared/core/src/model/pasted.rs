@@ -3,6 +3,7 @@
 
 use super::made_key::is_broken;
 use super::secret::ADMIN_KEY_CHARS_MIN;
+use super::visible::is_format;
 
 /// Why a pasted text is refused.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
@@ -119,40 +120,6 @@ pub fn read_admin_key(text: &str) -> Result<&str, PastedError> {
 fn first(text: &str, is_it: impl Fn(char) -> bool) -> Option<(usize, char)> {
     let found = text.chars().enumerate().find(|(_, found)| is_it(*found))?;
     Some((found.0 + 1, found.1))
-}
-
-/// Whether a character has no look of its own: the general category `Cf`, and what is drawn as
-/// nothing (`Default_Ignorable_Code_Point`).
-/// <https://www.unicode.org/Public/17.0.0/ucd/DerivedCoreProperties.txt>
-fn is_format(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{600}'..='\u{605}'
-            | '\u{61c}'
-            | '\u{6dd}'
-            | '\u{70f}'
-            | '\u{890}'..='\u{891}'
-            | '\u{8e2}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-            | '\u{110bd}'
-            | '\u{110cd}'
-            | '\u{13430}'..='\u{1343f}'
-            | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 fn name(character: char) -> &'static str {

@@ -34,7 +34,11 @@ struct Shared {
 }
 
 /// Serves for ever.
-#[expect(clippy::print_stdout, reason = "the parent reads where it listens")]
+#[expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "the parent reads where it listens"
+)]
 pub(crate) fn serve(hosts: u16, ca_file: &Path) {
     raise_open_files();
     let runtime = runtime::Builder::new_current_thread()

@@ -1,11 +1,12 @@
 //! The reply of `apply`: a row for every topic and subscription of the files, a line for every
 //! member that differs, and the secrets that were made.
 
+use posthaste_core::model::visible::visible_line;
 use serde_json::json;
 
 use super::changes::{Applied, AppliedEntity, Change};
 use crate::commands::subscriptions;
-use crate::output::{Reply, clean, word};
+use crate::output::{Reply, word};
 
 const HEADER: [&str; 4] = ["topic", "subscription", "result", "state"];
 
@@ -100,7 +101,7 @@ fn lines(entity: &AppliedEntity, secret: &str) -> Vec<String> {
     let members = entity
         .members
         .iter()
-        .map(|change| format!("  {}", clean(&change.to_string()).replace('\n', " ")));
+        .map(|change| format!("  {}", visible_line(&change.to_string())));
     let not_compared = entity
         .not_compared
         .iter()
@@ -160,17 +161,20 @@ orders  billing       to change
 orders  crm           to create
 
 orders/billing:
-  filter.subjectEndsWith: (default) → .pdf\u{fffd}
+  filter.subjectEndsWith: (default) → .pdf⟦U+001B⟧
   deliveryHeaders[X-Key].value: secret, so it cannot be compared
 
 1 to create, 1 to change, 1 unchanged; nothing was sent
 ";
-        assert_eq!(planned(&some()).render(Style::Plain), expected);
+        assert_eq!(
+            planned(&some()).render(Style::Plain).into_string(),
+            expected
+        );
     }
 
     #[test]
     fn apply_shows_the_same_as_done() {
-        let text = done(&some()).render(Style::Plain);
+        let text = done(&some()).render(Style::Plain).into_string();
         assert!(
             text.contains("orders  billing       changed\n") && !text.contains("New keys"),
             "{text}"
@@ -189,7 +193,9 @@ orders/billing:
 
     #[test]
     fn files_without_topics_have_no_header() {
-        let text = planned(&Applied::default()).render(Style::Plain);
+        let text = planned(&Applied::default())
+            .render(Style::Plain)
+            .into_string();
         assert_eq!(
             text,
             "\n0 to create, 0 to change, 0 unchanged; nothing was sent\n"

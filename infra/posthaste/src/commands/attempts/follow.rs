@@ -2,10 +2,11 @@
 //! process.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use posthaste_core::api::events::{RecordPage, RecordView};
+use posthaste_core::model::visible::visible_line;
 use posthaste_core::model::{Timestamp, WrittenTime};
 use serde_json::json;
 
@@ -15,7 +16,8 @@ use crate::commands::records::{ATTEMPT_HEADER, Question, attempt_row, wanted};
 use crate::commands::session::Session;
 use crate::commands::waiting::{LOOK_EVERY, rest, until_answered};
 use crate::error::{CommandError, Failure};
-use crate::output::{Reply, clean};
+use crate::output::Reply;
+use crate::terminal::{Shown, Stream, tell};
 
 /// Columns of the cells of a line. The texts behind them are as long as they are.
 const WIDTHS: [usize; ATTEMPT_HEADER.len()] = [24, 13, 6, 8, 7, 0, 0, 0];
@@ -61,8 +63,9 @@ pub(super) fn run(
     first.note.iter().for_each(|note| tell(note));
     let mut fresh = tail.fresh(first);
     fresh.drain(..fresh.len().saturating_sub(wanted(which)));
-    let mut is_read =
-        (is_json || say(&line(&ATTEMPT_HEADER.map(str::to_uppercase)))?) && print(&fresh, is_json)?;
+    let mut is_read = (is_json
+        || say(&Shown::text(&line(&ATTEMPT_HEADER.map(str::to_uppercase))))?)
+        && print(&fresh, is_json)?;
     while is_read {
         rest(LOOK_EVERY);
         let later = RecordsArgs {
@@ -108,12 +111,12 @@ impl Tail {
 /// Prints records. Answers whether there is a reader for more.
 fn print(records: &[RecordView], is_json: bool) -> Result<bool, Unprinted> {
     for record in records {
-        let text = if is_json {
-            json!(record).to_string()
+        let shown = if is_json {
+            Shown::json(json!(record))
         } else {
-            line(&attempt_row(record))
+            Shown::text(&line(&attempt_row(record)))
         };
-        if !say(&text)? {
+        if !say(&shown)? {
             return Ok(false);
         }
     }
@@ -125,14 +128,13 @@ fn line(cells: &[String; ATTEMPT_HEADER.len()]) -> String {
     let cells = cells
         .iter()
         .zip(WIDTHS)
-        .map(|(cell, width)| format!("{:width$}", clean(cell).replace('\n', " ")));
+        .map(|(cell, width)| format!("{:width$}", visible_line(cell)));
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
 }
 
 /// Prints a line at once, also into a pipe. Answers whether anything reads it.
-fn say(text: &str) -> Result<bool, Unprinted> {
-    let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+fn say(shown: &Shown) -> Result<bool, Unprinted> {
+    match Stream::Output.write_line(shown) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Unprinted(error)),
@@ -143,11 +145,6 @@ fn say(text: &str) -> Result<bool, Unprinted> {
 fn rest_after(error: &ClientError, wait: Duration) {
     tell(&format!("{error}; the next try is in {} s", wait.as_secs()));
     rest(wait);
-}
-
-/// Prints a line beside the records. With standard error closed, it has no reader.
-fn tell(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", clean(text));
 }
 
 #[cfg(test)]
@@ -219,7 +216,7 @@ mod tests {
     fn a_record_is_one_line_under_the_header() {
         let page = page(0, &[("a", 1)]);
         let expected = "2026-11-21T10:00:01.000Z  retry          503     87 ms     1        order-1  Busy  \
-            try \u{fffd}later";
+            try ⟦U+001B⟧later";
         assert_eq!(line(&attempt_row(&page.records[0])), expected);
         let header = "TIME                      RESULT         STATUS  TOOK      ATTEMPT  EVENT  OUTCOME  ANSWER";
         assert_eq!(line(&ATTEMPT_HEADER.map(str::to_uppercase)), header);

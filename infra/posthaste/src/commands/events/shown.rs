@@ -2,9 +2,10 @@
 
 use posthaste_core::api::events::{AttemptView, DeliveryView, EventView};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
+use posthaste_core::model::visible::is_hidden;
 
 use crate::commands::records::{answer, status, took};
-use crate::output::{Reply, clean, indent};
+use crate::output::{Reply, indent};
 
 const HEADER: [&str; 7] = [
     "attempt",
@@ -25,8 +26,8 @@ pub(super) fn event(reply: Reply, topic: &str, event: &EventView) -> Reply {
     let complete = format!("The log is complete up to {}.", event.complete_until.0);
     event
         .note
-        .iter()
-        .map(|note| clean(note))
+        .clone()
+        .into_iter()
         .chain([complete])
         .fold(reply, Reply::line)
 }
@@ -34,17 +35,14 @@ pub(super) fn event(reply: Reply, topic: &str, event: &EventView) -> Reply {
 fn delivery(reply: Reply, topic: &str, event: &EventView, one: &DeliveryView) -> Reply {
     let rows = one.attempts.iter().map(row).collect();
     let state = format!("{}: {}", one.subscription, state(one));
-    let reply = reply
-        .line(clean(&state))
-        .line(clean(&origin(one)))
-        .table(HEADER, rows);
+    let reply = reply.line(state).line(origin(one)).table(HEADER, rows);
     let reply = match &one.payload {
-        Some(payload) => reply.line(clean(&indent(payload.as_str()))),
+        Some(payload) => reply.line(indent(payload.as_str())),
         None => reply,
     };
     let reply = match one.resendable_until {
         Some(until) => reply
-            .line(clean(&format!("to send it again, until {}:", until.0)))
+            .line(format!("to send it again, until {}:", until.0))
             .line(resend(topic, event, one)),
         None => reply,
     };
@@ -131,19 +129,26 @@ fn resend(topic: &str, event: &EventView, one: &DeliveryView) -> String {
         .unwrap_or_default();
     let end_of_options = if event.id.starts_with('-') { " --" } else { "" };
     let words = [topic, &one.subscription, &event.id].map(quoted).join(" ");
-    clean(&format!(
-        "posthaste events resend{key}{end_of_options} {words}"
-    ))
+    format!("posthaste events resend{key}{end_of_options} {words}")
 }
 
-/// A word as a shell reads it.
+/// A word as a shell reads it. Hidden characters are written as bash and zsh read them, so that the
+/// command means the same when it is copied from a terminal.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+=,%".contains(c);
+    let is_hidden = |c: char| is_hidden(c) || matches!(c, '\n' | '\t');
     if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        return word.to_owned();
     }
+    if !word.contains(is_hidden) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let escaped = word.chars().map(|c| match c {
+        '\'' | '\\' => format!("\\{c}"),
+        _ if is_hidden(c) => format!("\\U{:08x}", u32::from(c)),
+        _ => c.to_string(),
+    });
+    format!("$'{}'", escaped.collect::<String>())
 }
 
 #[cfg(test)]

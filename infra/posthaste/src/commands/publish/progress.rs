@@ -2,7 +2,6 @@
 //! to time.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,15 +10,13 @@ use super::number::grouped;
 use super::pressure_header::PressureHeader;
 use super::run::Run;
 use super::step::Counts;
+use crate::terminal::{Shown, Stream, change_line, tell};
 
 /// Time between two changes of the line on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
 
 /// Time between two lines elsewhere.
 const LINE_PERIOD: Duration = Duration::from_secs(10);
-
-/// Clears a terminal's line and goes to its beginning.
-const CLEAR: &str = "\r\x1b[K";
 
 /// Most characters of a reason that are shown.
 const REASON_CHARS_MAX: usize = 60;
@@ -34,7 +31,7 @@ pub(super) struct Progress {
 impl Progress {
     /// Progress on standard error, from `now` on. With JSON only the run's name is written.
     pub(super) fn on_stderr(is_json: bool, now: Duration) -> Self {
-        let is_terminal = io::stderr().is_terminal();
+        let is_terminal = Stream::Error.is_terminal();
         let period = if is_terminal {
             TERMINAL_PERIOD
         } else {
@@ -49,11 +46,11 @@ impl Progress {
     /// Prints the run's name before anything is sent. A process that is killed prints nothing, and
     /// only with the name can the same events be sent again without a second publication.
     pub(super) fn begin(is_json: bool, name: &str) {
-        let run = json!({ "run": name });
-        say(&if is_json {
-            format!("{run}\n")
+        // The run goes on without a reader.
+        let _ = Stream::Error.write_line(&if is_json {
+            Shown::json(json!({ "run": name }))
         } else {
-            format!("run {name}\n")
+            Shown::text(&format!("run {name}"))
         });
     }
 
@@ -74,34 +71,27 @@ impl Progress {
         };
         self.next_at = Some(at.max(now.saturating_sub(period)) + period);
         let text = line(run, now);
-        say(&if self.is_terminal {
-            format!("{CLEAR}{text}")
+        if self.is_terminal {
+            change_line(&text);
         } else {
-            text + "\n"
-        });
+            tell(&text);
+        }
     }
 
     /// Prints a message beside the progress.
     pub(super) fn note(&self, text: &str) {
         if self.next_at.is_some() {
-            say(&format!(
-                "{}{text}\n",
-                if self.is_terminal { CLEAR } else { "" }
-            ));
+            self.end();
+            tell(text);
         }
     }
 
     /// Ends the terminal's line.
     pub(super) fn end(&self) {
         if self.is_terminal {
-            say(CLEAR);
+            change_line("");
         }
     }
-}
-
-fn say(text: &str) {
-    // The run goes on without a reader.
-    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Progress of a run.
@@ -130,14 +120,8 @@ fn text(
         let _ = write!(text, " · {pressure}");
     }
     if let Some((trouble, wait)) = pause.filter(|(_, wait)| *wait >= Duration::from_secs(1)) {
-        // The text may be from outside, and must not steer the terminal.
-        let line = trouble
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .filter(|c| !c.is_control());
-        let reason: String = line.take(REASON_CHARS_MAX).collect();
+        let line = trouble.lines().next().unwrap_or_default();
+        let reason: String = line.chars().take(REASON_CHARS_MAX).collect();
         let _ = write!(text, " · {reason}, again in {} s", wait.as_secs());
     }
     text
@@ -217,8 +201,8 @@ mod tests {
         check(None, Some(("failed to reach http://h/", 999)), "5 sent");
         check(
             Some(queue),
-            Some(("Back \u{1b}[2Jpressure (429)\n  reason: later", 15_000)),
-            "5 sent · medium submission-queue, 15 s · Back [2Jpressure (429), again in 15 s",
+            Some(("Back pressure (429)\n  reason: later", 15_000)),
+            "5 sent · medium submission-queue, 15 s · Back pressure (429), again in 15 s",
         );
     }
 }

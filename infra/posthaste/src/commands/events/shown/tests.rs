@@ -26,7 +26,9 @@ fn view(deliveries: Value) -> EventView {
 }
 
 fn text(view: &EventView) -> String {
-    event(Reply::silent(), "orders", view).render(Style::Plain)
+    event(Reply::silent(), "orders", view)
+        .render(Style::Plain)
+        .into_string()
 }
 
 fn attempts() -> Value {
