@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::try_join;
-use posthaste_core::api::ReplayFailure;
+use posthaste_core::api::{LeftOut, ReplayFailure};
 use posthaste_core::model::{Created, REPLAY_FAILURES_SHOWN_MAX, Schema};
 use posthaste_core::release::Selection;
 use posthaste_core::stored::dead_letter::restore_all;
@@ -25,6 +25,8 @@ pub(crate) struct Letters {
     pub(crate) selected: Vec<(usize, Restored)>,
     /// The number of those that would be selected, but are resolved.
     pub(crate) resolved: u64,
+    /// What else was left out.
+    pub(crate) left_out: LeftOut,
     /// Those that cannot be read, by their places, or the whole object.
     pub(crate) broken: Vec<(Option<usize>, String)>,
     /// The places of those that were not selected and are not resolved.
@@ -89,15 +91,16 @@ impl Letters {
         selection: &Selection,
         created: &Created,
     ) {
-        let (is_taken, is_resolved) =
-            (selection.takes_event(&letter, created), resolved.has(index));
-        match (is_taken, is_resolved) {
-            (true, true) if !selection.includes_resolved() => self.resolved += 1,
-            (true, _) => self.selected.push((index, letter)),
-            (false, false) => {
-                self.others.insert(index);
+        let is_resolved = resolved.has(index);
+        match selection.leaves_out_event(&letter, created) {
+            Some(reason) => {
+                self.left_out.add(reason);
+                if !is_resolved {
+                    self.others.insert(index);
+                }
             }
-            (false, true) => {}
+            None if is_resolved && !selection.includes_resolved() => self.resolved += 1,
+            None => self.selected.push((index, letter)),
         }
     }
 }

@@ -94,7 +94,7 @@ pub(crate) async fn replay<P: Ports>(
     if settings
         .status
         .as_ref()
-        .is_some_and(|status| status.state != StatusState::Active)
+        .is_some_and(|status| status.at(now).state != StatusState::Active)
     {
         replay = replay.turned(
             ReplayState::Waiting,
@@ -124,10 +124,7 @@ pub(crate) async fn show_replay<P: Ports>(
     let object = manage.state.get(&replay_key(&path.id)?).await?;
     let replay = parse(&path.id, object)?;
     let outcomes = manage.outcomes(&replay).await;
-    Ok(JsonResponse::new(ReplayView {
-        outcomes,
-        ..replay.shown()
-    }))
+    Ok(JsonResponse::new(replay.shown().with_outcomes(outcomes)))
 }
 
 /// Cancel a replay

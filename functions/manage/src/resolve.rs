@@ -191,9 +191,13 @@ impl<P: Ports> Manage<P> {
                 Ok(page) => page,
                 Err(error) => break Stop::Failed(error.into()),
             };
-            for object in page.objects {
+            let begin = last.clone();
+            for object in &page.objects {
                 let is_late = seen == OBJECTS_MAX || self.clock.monotonic() >= until;
                 if is_late && seen > 0 {
+                    // The next request lists the rest of the page again.
+                    let left_out = page.left_out(begin.as_deref(), last.as_deref());
+                    answer.left_out.add_all(&left_out);
                     break 'objects Stop::Late;
                 }
                 seen += 1;
@@ -212,11 +216,12 @@ impl<P: Ports> Manage<P> {
                         note_failure(error, &object.key, &mut answer);
                     }
                 }
-                last = Some(object.key);
+                last = Some(object.key.clone());
                 if unavailable == 0 {
                     good.clone_from(&last);
                 }
             }
+            answer.left_out.add_all(&page.left_out(None, None));
             let Some(next) = page.next_after else {
                 break Stop::Done;
             };
@@ -241,12 +246,15 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(), ApiError> {
         let Letters {
             selected,
+            resolved,
+            left_out,
             broken,
             others,
-            ..
         } = self.letters(key, &task.selection, &task.receiver).await?;
         let is_deleted = task.end == LetterEnd::Delete && broken.is_empty() && others.is_empty();
         fail(broken, key, (&mut answer.failed, &mut answer.failures));
+        answer.resolved += resolved;
+        answer.left_out.add_all(&left_out);
         if selected.is_empty() {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! The dead-letter objects of a replay, page by page: for carrying it out, and for counting before.
 
+use posthaste_core::api::{LeftOut, LeftOutReason};
 use posthaste_core::release::Selection;
 use posthaste_ports::validate::LIST_PAGE_MAX;
 use posthaste_ports::{ListPage, ObjectStore, PortError};
@@ -18,8 +19,22 @@ pub struct LetterObject {
 pub struct LetterObjects {
     /// The objects, in the order of their keys. There may be none on a page that is not the last.
     pub objects: Vec<LetterObject>,
+    /// Those that lie between them and are left out, in the same order.
+    pub others: Vec<(String, LeftOutReason)>,
     /// The key after which the next page begins, if there may be more.
     pub next_after: Option<String>,
+}
+
+impl LetterObjects {
+    /// What is left out of the page behind the key `after`, up to the key `until`. A bound that is
+    /// `None` restricts nothing.
+    pub fn left_out(&self, after: Option<&str>, until: Option<&str>) -> LeftOut {
+        let is_between = |key: &str| {
+            after.is_none_or(|after| key > after) && until.is_none_or(|until| key <= until)
+        };
+        let between = self.others.iter().filter(|(key, _)| is_between(key));
+        between.map(|(_, reason)| *reason).collect()
+    }
 }
 
 /// The next objects of a replay, after this key.
@@ -37,7 +52,7 @@ pub async fn letter_objects(
             .collect();
         return Ok(LetterObjects {
             objects,
-            next_after: None,
+            ..LetterObjects::default()
         });
     }
     let ListPage {
@@ -46,17 +61,18 @@ pub async fn letter_objects(
     } = bucket
         .list(selection.prefix(), after, LIST_PAGE_MAX)
         .await?;
-    let wanted = objects
-        .into_iter()
-        .filter(|meta| selection.takes_object(&meta.key, meta.modified_at));
-    let objects = wanted
-        .map(|meta| LetterObject {
-            key: meta.key,
-            bytes: Some(meta.size),
-        })
-        .collect();
-    Ok(LetterObjects {
-        objects,
+    let mut page = LetterObjects {
         next_after,
-    })
+        ..LetterObjects::default()
+    };
+    for meta in objects {
+        match selection.leaves_out_object(&meta.key, meta.modified_at) {
+            Some(reason) => page.others.push((meta.key, reason)),
+            None => page.objects.push(LetterObject {
+                key: meta.key,
+                bytes: Some(meta.size),
+            }),
+        }
+    }
+    Ok(page)
 }

@@ -17,7 +17,7 @@ use posthaste_core::api::DeadLetterPage;
 
 use self::actions::actions;
 pub(crate) use self::end::{delete, resolve};
-pub(crate) use self::failures::failures;
+pub(crate) use self::failures::{failures, left_out};
 pub(crate) use self::record::record;
 pub(crate) use self::replay::replay;
 use self::rows::letters;

@@ -39,7 +39,11 @@ impl<P: Ports> Manage<P> {
         };
         for history in histories(page.records) {
             let ended = history.decisive();
-            if !selection.may_end(ended, &to.created) || !selection.takes_end(&history) {
+            let left_out = selection
+                .leaves_out_record(ended, &to.created)
+                .or_else(|| selection.leaves_out_end(&history));
+            if let Some(reason) = left_out {
+                preview.left_out.add(reason);
                 continue;
             }
             preview.events += 1;

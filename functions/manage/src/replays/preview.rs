@@ -32,6 +32,7 @@ impl<P: Ports> Manage<P> {
         let (mut preview, mut after, mut read) = (ReplayPreview::default(), None, 0);
         loop {
             let page = letter_objects(&self.dead_letters, selection, after.as_deref()).await?;
+            preview.left_out.add_all(&page.left_out(None, None));
             for object in page.objects {
                 if read == OBJECTS_MAX || self.clock.monotonic() >= end {
                     return Ok(preview);
@@ -62,11 +63,13 @@ fn count(preview: &mut ReplayPreview, key: &str, letters: Letters) {
     let Letters {
         selected,
         resolved,
+        left_out,
         broken,
         ..
     } = letters;
     preview.objects += u64::from(!selected.is_empty());
     preview.resolved += resolved;
+    preview.left_out.add_all(&left_out);
     for (_, letter) in selected {
         preview.events += 1;
         *preview.by_reason.entry(letter.reason.into()).or_default() += 1;

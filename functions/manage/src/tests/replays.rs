@@ -85,6 +85,67 @@ async fn a_replay_is_written_down_with_its_marker_and_shown() {
     assert_eq!(api.dead_letters.reads(), 0);
 }
 
+/// A dead letter as Azure Event Grid writes it, of years before the subscription was made.
+fn of_azure(id: &str) -> Value {
+    json!({
+        "specversion": "1.0", "id": id, "source": "/s", "type": "t",
+        "deadletterreason": "MaxDeliveryAttemptsExceeded", "deliveryattempts": 30,
+        "lastdeliveryoutcome": "NotFound", "publishtime": "2020-08-13T17:18:14.0265758Z",
+        "lastdeliveryattempttime": "2020-08-14T17:18:14.0465788Z",
+    })
+}
+
+#[tokio::test]
+async fn dead_letters_of_azure_are_part_of_a_replay() {
+    let api = Api::with_billing().await;
+    let copied = json!([of_azure("1"), of_azure("2")]).to_string();
+    api.dead_letters
+        .write("ORDERS/BILLING/2020/8/14/17/x.json", copied);
+    api.clock.advance(Duration::from_mins(1));
+    let preview = ask(&api, json!({ "dryRun": true })).await.json();
+    assert_eq!(
+        (&preview["events"], &preview["ids"], preview.get("leftOut")),
+        (&json!(2), &json!(["1", "2"]), None)
+    );
+}
+
+#[tokio::test]
+async fn dry_run_says_what_it_left_out_and_why() {
+    let api = Api::with_billing().await;
+    let former = json!({
+        "specversion": "1.0", "id": "4", "source": "/s", "type": "t",
+        "deadletterreason": "EndpointGone", "publishtime": "2020-08-13T17:18:14.0260000Z",
+    });
+    let other_type = json!({
+        "specversion": "1.0", "id": "3", "source": "/s", "type": "u",
+        "deadletterreason": "EndpointGone",
+    });
+    let letters = json!([
+        letter("1", "EndpointGone"),
+        letter("2", "TimeToLiveExceeded"),
+        other_type,
+        former
+    ]);
+    api.dead_letters.write(OBJECT, letters.to_string());
+    let one = json!([of_azure("5")]).to_string();
+    for key in ["2020/8/14/17/x.json", "AZURE/SUB/2020/8/14/17/x.json"] {
+        api.dead_letters
+            .write(&format!("ORDERS/BILLING/{key}"), one.clone());
+    }
+    api.clock.advance(Duration::from_mins(1));
+    let asked = json!({
+        "dryRun": true, "reason": "EndpointGone", "types": ["t"], "from": "2026-11-21T10:00:00Z",
+    });
+    let preview = ask(&api, asked).await.json();
+    let left_out = json!({
+        "former": 1, "otherReason": 1, "otherType": 1, "otherTime": 1, "noTime": 1,
+    });
+    assert_eq!(
+        (&preview["events"], &preview["leftOut"]),
+        (&json!(1), &left_out)
+    );
+}
+
 #[tokio::test]
 async fn nothing_need_be_said_to_replay_everything() {
     let api = api().await;

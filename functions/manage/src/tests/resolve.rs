@@ -74,6 +74,24 @@ async fn letters_are_resolved_by_the_selection_and_only_once() {
 }
 
 #[tokio::test]
+async fn answer_says_what_was_left_out_and_why() {
+    let api = api().await;
+    let asked =
+        json!({ "types": ["u"], "from": "2026-11-21T09:00:00Z", "to": "2026-11-21T10:00:00Z" });
+    let check = async |action: &str, resolved: u64| {
+        let answer = ask(&api, action, asked.clone()).await.json();
+        assert_eq!(
+            (&answer["resolved"], &answer["leftOut"]),
+            (&json!(resolved), &json!({ "otherType": 1, "otherTime": 1 })),
+            "{action}"
+        );
+    };
+    check("resolve", 0).await;
+    check("resolve", 1).await;
+    check("delete", 0).await;
+}
+
+#[tokio::test]
 async fn an_object_is_deleted_as_a_whole_with_its_list_of_resolved_letters() {
     let api = api().await;
     assert_eq!(

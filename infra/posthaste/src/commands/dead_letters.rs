@@ -179,6 +179,8 @@ fn end(session: &Session, end: End, selected: &SelectedArgs) -> Result<Reply, Co
         total.events += answer.events;
         total.objects += answer.objects;
         total.deleted_objects += answer.deleted_objects;
+        total.resolved += answer.resolved;
+        total.left_out.add_all(&answer.left_out);
         total.failed += answer.failed;
         total.failures.extend(answer.failures);
         let Some(cursor) = answer.cursor else {
@@ -208,7 +210,12 @@ fn ended(total: &ResolveAnswer, end: End, is_dry_run: bool) -> Reply {
             )
         }
     };
-    let reply = Reply::new(json!(total)).line(text);
+    let mut reply = Reply::new(json!(total)).line(text);
+    if total.resolved > 0 {
+        let events = counted(total.resolved, "event");
+        reply = reply.line(format!("left out: {events} resolved already"));
+    }
+    let reply = replays::left_out(reply, &total.left_out);
     replays::failures(reply, "cannot be read", &total.failures)
 }
 
@@ -245,7 +252,9 @@ mod tests {
         };
         let check = |total: ResolveAnswer, end, is_dry_run, expected: &str| {
             assert_eq!(
-                ended(&total, end, is_dry_run).render(Style::Plain).into_string(),
+                ended(&total, end, is_dry_run)
+                    .render(Style::Plain)
+                    .into_string(),
                 format!("{expected}\n")
             );
         };

@@ -1,7 +1,8 @@
 //! `dead-letters replay`, `events replay`, and `replays`: list, show, cancel.
 
 use posthaste_core::api::{
-    ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayState, ReplayView,
+    LeftOut, LeftOutReason, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayState,
+    ReplayView,
 };
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -165,7 +166,7 @@ fn is_over(replay: &ReplayView) -> bool {
     match replay.state {
         ReplayState::Running | ReplayState::Waiting => false,
         ReplayState::Done => replay.outcomes.as_ref().is_none_or(is_known),
-        ReplayState::Cancelled => true,
+        ReplayState::Failed | ReplayState::Cancelled => true,
     }
 }
 
@@ -238,6 +239,7 @@ fn shown(replay: &ReplayView) -> Reply {
             counted(replay.resolved, "event")
         ));
     }
+    answer = left_out(answer, &replay.left_out);
     if let Some(reason) = replay.reason {
         answer = answer.line(format!("{:?}: {reason:?}", replay.state));
     }
@@ -293,11 +295,22 @@ fn row(replay: &ReplayView) -> [String; 7] {
         replay.id.clone(),
         replay.topic.to_string(),
         replay.subscription.to_string(),
-        format!("{:?}", replay.state),
+        state(replay),
         replay.found.to_string(),
         replay.queued.to_string(),
         replay.failed.to_string(),
     ]
+}
+
+/// The state in a word. Where it is not known what became of each queued event, as in a list, a
+/// replay is not said to be done.
+fn state(replay: &ReplayView) -> String {
+    let outcomes = replay.outcomes.as_ref();
+    let is_open = outcomes.is_none_or(|outcomes| outcomes.waiting > 0);
+    match replay.state {
+        ReplayState::Done if replay.queued > 0 && is_open => "AllQueued".to_owned(),
+        state => format!("{state:?}"),
+    }
 }
 
 fn previewed(preview: &ReplayPreview) -> Reply {
@@ -308,15 +321,20 @@ fn previewed(preview: &ReplayPreview) -> Reply {
         0 => String::new(),
         objects => format!(" of {}", counted(objects, "object")),
     };
-    let resolved = resolved(preview.resolved);
+    let resolved = match preview.resolved {
+        0 => String::new(),
+        events => format!(
+            "; {} left out, resolved already (--include-resolved)",
+            counted(events, "event")
+        ),
+    };
     let text = format!("would deliver {at_least}{events}{of}{resolved}");
     let rows = preview
         .by_reason
         .iter()
         .map(|(reason, events)| [reason.clone(), events.to_string()])
         .collect();
-    let mut reply = Reply::new(json!(preview))
-        .line(text)
+    let mut reply = left_out(Reply::new(json!(preview)).line(text), &preview.left_out)
         .table(["reason", "events"], rows);
     if !preview.ids.is_empty() {
         reply = reply.line(format!(
@@ -327,15 +345,16 @@ fn previewed(preview: &ReplayPreview) -> Reply {
     failures(reply, QUEUED_NOT, &preview.failures)
 }
 
-/// The number of events that were left out, in words.
-fn resolved(events: u64) -> String {
-    match events {
-        0 => String::new(),
-        _ => format!(
-            "; {} left out, resolved already (--include-resolved)",
-            counted(events, "event")
-        ),
-    }
+/// Adds what was left out, a line for each reason, with the option that takes it if there is one.
+pub(super) fn left_out(reply: Reply, left_out: &LeftOut) -> Reply {
+    left_out.iter().fold(reply, |reply, (reason, number)| {
+        let option = match reason {
+            LeftOutReason::Former => " (--include-former)",
+            _ => "",
+        };
+        let things = counted(number, reason.thing());
+        reply.line(format!("left out: {things} {}{option}", reason.in_words()))
+    })
 }
 
 /// A number of things, in words.
@@ -405,7 +424,9 @@ mod tests {
 
     #[test]
     fn outcomes_are_counted_in_words() {
-        let text = waited(&ended([17, 3, 0], false)).render(Style::Plain).into_string();
+        let text = waited(&ended([17, 3, 0], false))
+            .render(Style::Plain)
+            .into_string();
         let last = [
             "delivered 17, failed again 3, still waiting 0. The log is complete up to 2026-11-21T10:16Z.",
             "New dead letters:",
@@ -413,7 +434,9 @@ mod tests {
         ];
         let text = text.replace("10:16:00.000Z", "10:16Z");
         assert!(text.ends_with(&(last.join("\n") + "\n")), "{text}");
-        let text = shown(&ended([17, 0, 3], true)).render(Style::Plain).into_string();
+        let text = shown(&ended([17, 0, 3], true))
+            .render(Style::Plain)
+            .into_string();
         assert!(
             text.ends_with(" There is more in the log than was read.\n"),
             "{text}"
@@ -436,13 +459,30 @@ mod tests {
     }
 
     #[test]
+    fn replay_is_done_only_where_something_got_through() {
+        let word = |replay: &ReplayView| state(replay);
+        assert_eq!(word(&replay(20)), "AllQueued");
+        assert_eq!(word(&ended([19, 0, 1], false)), "AllQueued");
+        assert_eq!(word(&ended([1, 19, 0], false)), "Done");
+        assert_eq!(word(&replay(0)), "Done");
+        let failed = ReplayView {
+            state: ReplayState::Failed,
+            ..ended([0, 20, 0], false)
+        };
+        assert_eq!(word(&failed), "Failed");
+        assert!(is_over(&failed));
+    }
+
+    #[test]
     fn a_preview_counts_in_words() {
         let check = |events: u64, objects: u64, expected: &str| {
             let preview = json!({
                 "events": events, "objects": objects, "failed": 0,
                 "isComplete": true, "byReason": {}, "ids": [],
             });
-            let text = previewed(&serde_json::from_value(preview).unwrap()).render(Style::Plain).into_string();
+            let text = previewed(&serde_json::from_value(preview).unwrap())
+                .render(Style::Plain)
+                .into_string();
             assert!(text.starts_with(expected), "{text}");
         };
         check(3, 1, "would deliver 3 events of 1 object\n");
@@ -451,10 +491,26 @@ mod tests {
     }
 
     #[test]
+    fn preview_says_what_it_left_out_and_why() {
+        let preview = json!({
+            "events": 0, "objects": 0, "failed": 0, "isComplete": true, "byReason": {}, "ids": [],
+            "leftOut": { "former": 2, "otherType": 1, "noTime": 3 },
+        });
+        let text = previewed(&serde_json::from_value(preview).unwrap());
+        let expected = "would deliver 0 events\n\
+            left out: 2 events accepted for an earlier subscription of this name (--include-former)\n\
+            left out: 1 event of another type\n\
+            left out: 3 objects without a time in the key, which is \
+            TOPIC/SUBSCRIPTION/year/month/day/hour/name\n";
+        assert_eq!(text.render(Style::Plain).into_string(), expected);
+    }
+
+    #[test]
     fn a_replay_of_nothing_names_no_dead_letters() {
         assert!(
             !shown(&replay(0))
-                .render(Style::Plain).into_string()
+                .render(Style::Plain)
+                .into_string()
                 .contains("dead-letters list")
         );
     }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, ReplayFailure, ReplayRequest};
+use super::{IsoTimestamp, LeftOut, ReplayFailure, ReplayRequest};
 use crate::attempt::DeadLetterReason;
 use crate::model::{Timestamp, WrittenTime};
 
@@ -152,6 +152,16 @@ pub struct ResolveAnswer {
     /// The number of those objects that are deleted. The selected events of the others are
     /// resolved, as an object is only deleted as a whole.
     pub deleted_objects: u64,
+    /// The number of events that were left out because they are resolved already.
+    #[serde(default)]
+    pub resolved: u64,
+    /// The numbers of events, and of whole objects, that were left out, by the reason: events of an
+    /// earlier subscription of the name (`former`), given up for another reason (`otherReason`), or
+    /// of another type (`otherType`); objects written at another time (`otherTime`), or whose keys
+    /// tell no time (`noTime`). Left out where there are none.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
+    pub left_out: LeftOut,
     /// The number of events, or whole objects, that could not be read. They stay as they are.
     pub failed: u64,
     /// The first of those events or objects.

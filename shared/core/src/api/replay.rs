@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-use super::IsoTimestamp;
+use super::{IsoTimestamp, LeftOut};
 use crate::attempt::DeadLetterReason;
 use crate::delivery_log::{DeliveryHistory, DeliveryState};
 use crate::model::{SubscriptionName, Timestamp, TopicName, WrittenTime};
@@ -120,6 +120,9 @@ pub enum ReplayState {
     /// Every event that was asked for is queued, or counted as failed. `outcomes` says what became
     /// of them.
     Done,
+    /// It has ended, and no event got through: none could be queued, or, where `outcomes` says what
+    /// became of them, each one failed again.
+    Failed,
     /// The replay ended early.
     Cancelled,
 }
@@ -183,6 +186,13 @@ pub struct ReplayView {
     /// The number of events that were left out because they are resolved.
     #[serde(default)]
     pub resolved: u64,
+    /// The numbers of events, and of whole objects, that were left out, by the reason: events of an
+    /// earlier subscription of the name (`former`), given up for another reason (`otherReason`), or
+    /// of another type (`otherType`); objects written at another time (`otherTime`), or whose keys
+    /// tell no time (`noTime`). Left out where there are none.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
+    pub left_out: LeftOut,
     /// The number of events, or whole objects, that could not be queued. Refusals of the endpoint
     /// are not counted.
     pub failed: u64,
@@ -220,7 +230,30 @@ pub struct ReplayOutcomes {
     pub is_partial: bool,
 }
 
+impl ReplayView {
+    /// The same with what became of the queued events, as far as it is known. A replay of which
+    /// each event failed again has failed.
+    #[must_use]
+    pub fn with_outcomes(self, outcomes: Option<ReplayOutcomes>) -> Self {
+        let has_failed = outcomes.as_ref().is_some_and(ReplayOutcomes::are_failures);
+        let state = match self.state {
+            ReplayState::Done if has_failed => ReplayState::Failed,
+            state => state,
+        };
+        Self {
+            state,
+            outcomes,
+            ..self
+        }
+    }
+}
+
 impl ReplayOutcomes {
+    /// Whether each event was given up again.
+    fn are_failures(&self) -> bool {
+        self.failed_again > 0 && self.delivered == 0 && self.waiting == 0
+    }
+
     /// Counts the deliveries of a replay that queued this many events.
     pub fn of(queued: u64, deliveries: &[DeliveryHistory], complete_until: Timestamp) -> Self {
         let (mut delivered, mut failed_again) = (0, 0);
@@ -268,6 +301,15 @@ pub struct ReplayPreview {
     /// The number of events that are left out because they are resolved.
     #[serde(default)]
     pub resolved: u64,
+    /// The numbers of events, and of whole objects, that were left out, by the reason: events of an
+    /// earlier subscription of the name (`former`), given up for another reason (`otherReason`), or
+    /// of another type (`otherType`); objects written at another time (`otherTime`), or whose keys
+    /// tell no time (`noTime`); of the delivery log, deliveries that have not ended (`notEnded`), that a
+    /// replay or a resend made (`sentAgain`), that ended in another way (`otherResult`), or with
+    /// another status (`otherStatus`). Left out where there are none.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
+    pub left_out: LeftOut,
     /// The number of events, or whole objects, that could not be sent again.
     pub failed: u64,
     /// The first of those events or objects.

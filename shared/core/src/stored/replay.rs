@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
-    IsoTimestamp, ReplayFailure, ReplayReason, ReplayRequest, ReplaySource, ReplayState, ReplayView,
+    IsoTimestamp, LeftOut, ReplayFailure, ReplayReason, ReplayRequest, ReplaySource, ReplayState,
+    ReplayView,
 };
 use crate::model::{
     Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
@@ -131,6 +132,9 @@ pub struct ReplayProgress {
     /// The number of events that were left out because they are resolved.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resolved: u64,
+    /// What else was left out.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
     /// The number of events, or whole objects, that could not be queued.
     pub failed: u64,
     /// The first of those.
@@ -210,7 +214,10 @@ impl ReplayRecord {
 
     /// Whether nothing more will be done for it.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, ReplayState::Done | ReplayState::Cancelled)
+        matches!(
+            self.state,
+            ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
+        )
     }
 
     /// The same replay in another state.
@@ -231,12 +238,13 @@ impl ReplayRecord {
             id: self.id.clone(),
             topic: self.topic.clone(),
             subscription: self.subscription.clone(),
-            state: self.state,
+            state: self.progress.state_shown(self.state),
             reason: self.reason,
             objects: progress.objects,
             found: progress.found,
             queued: progress.queued,
             resolved: progress.resolved,
+            left_out: progress.left_out.clone(),
             failed: progress.failed,
             failures: progress.failures.clone(),
             outcomes: None,
@@ -248,6 +256,15 @@ impl ReplayRecord {
 }
 
 impl ReplayProgress {
+    /// The state that users see. A replay that could queue nothing is stored as done, as older
+    /// programs know it, and has failed.
+    pub fn state_shown(&self, state: ReplayState) -> ReplayState {
+        match state {
+            ReplayState::Done if self.queued == 0 && self.failed > 0 => ReplayState::Failed,
+            state => state,
+        }
+    }
+
     /// The number of events of this object that are done with.
     pub fn done_of(&self, key: &str) -> usize {
         self.part
@@ -301,6 +318,7 @@ impl ReplayProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::ReplayOutcomes;
     use crate::model::{Creation, CreationId};
     use serde_json::json;
 
@@ -312,6 +330,40 @@ mod tests {
 
     /// Version 3 as it was first written. Never edited.
     const V3: &str = include_str!("fixtures/replay-v3.json");
+
+    #[test]
+    fn replay_that_queued_nothing_of_what_it_found_has_failed() {
+        let state = |queued, failed| {
+            let mut record = record().turned(ReplayState::Done, None, Timestamp::EPOCH);
+            (record.progress.queued, record.progress.failed) = (queued, failed);
+            let stored = ReplayRecord::parse(&record.render()).unwrap();
+            assert_eq!(stored.state, ReplayState::Done);
+            stored.shown().state
+        };
+        assert_eq!(state(0, 3), ReplayState::Failed);
+        assert_eq!(state(1, 3), ReplayState::Done);
+        assert_eq!(state(0, 0), ReplayState::Done);
+    }
+
+    #[test]
+    fn replay_of_which_each_event_failed_again_has_failed() {
+        let state = |delivered, failed_again, waiting| {
+            let mut record = record().turned(ReplayState::Done, None, Timestamp::EPOCH);
+            record.progress.queued = 3;
+            let outcomes = ReplayOutcomes {
+                delivered,
+                failed_again,
+                waiting,
+                complete_until: IsoTimestamp(Timestamp::EPOCH),
+                is_partial: false,
+            };
+            record.shown().with_outcomes(Some(outcomes)).state
+        };
+        assert_eq!(state(0, 3, 0), ReplayState::Failed);
+        assert_eq!(state(0, 2, 1), ReplayState::Done);
+        assert_eq!(state(1, 2, 0), ReplayState::Done);
+        assert_eq!(state(0, 0, 3), ReplayState::Done);
+    }
 
     fn record() -> ReplayRecord {
         let request =

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use posthaste_core::api::ResolveAnswer;
 use serde_json::{Map, Value};
 
-use super::failures::failures;
+use super::failures::{failures, left_out};
 use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::{Api, Refusal, Target};
@@ -169,6 +169,9 @@ impl Asked {
                     dt { "Objects that are deleted as a whole" }
                     dd { (number(answer.deleted_objects)) }
                 }
+                dt { "Left out because they are resolved already" }
+                dd { (number(answer.resolved)) }
+                (left_out(&answer.left_out))
                 dt { "Cannot be read" }
                 dd { (number(answer.failed)) }
             }

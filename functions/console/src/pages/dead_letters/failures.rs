@@ -1,9 +1,9 @@
-//! Events and objects that an action could not take.
+//! Events and objects that an action could not take, or left out.
 
 use maud::{Markup, html};
-use posthaste_core::api::ReplayFailure;
+use posthaste_core::api::{LeftOut, ReplayFailure};
 
-use crate::shown::foreign_cut;
+use crate::shown::{foreign_cut, number};
 
 /// Most characters of an object's key, and of a reason for which it cannot be read.
 const TEXT_CHARS_MAX: usize = 400;
@@ -22,6 +22,16 @@ pub(crate) fn failures(failures: &[ReplayFailure], title: &str) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Rows of a list of facts: what was left out, and why.
+pub(crate) fn left_out(left_out: &LeftOut) -> Markup {
+    html! {
+        @for (reason, count) in left_out.iter() {
+            dt { "Left out: " (reason.thing()) "s " (reason.in_words()) }
+            dd { (number(count)) }
         }
     }
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use posthaste_core::api::{ReplayPreview, ReplayView};
 use serde_json::{Map, Value};
 
-use super::failures::failures;
+use super::failures::{failures, left_out};
 use super::search::DeadLetterSearch;
 use crate::address::Address;
 use crate::api::{Refusal, Target};
@@ -189,6 +189,7 @@ fn counts(preview: &ReplayPreview) -> Markup {
             }
             dt { "Left out because they are resolved" }
             dd { (number(preview.resolved)) }
+            (left_out(&preview.left_out))
             dt { "Cannot be sent again" }
             dd { (number(preview.failed)) }
             @if !preview.ids.is_empty() {

@@ -11,7 +11,7 @@ use crate::api::Target;
 use crate::asked::{Path, Query};
 use crate::console::Pages;
 use crate::page::{Answer, Page, Section, form_token};
-use crate::pages::dead_letters::failures;
+use crate::pages::dead_letters::{failures, left_out};
 use crate::parts::{DoneAsked, after, refused};
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, number, time};
 use crate::visit::Visit;
@@ -66,14 +66,17 @@ pub(crate) async fn cancel(
         .end::<ReplayView>(Target::new(&["replays", &id]))
         .await;
     let word = match ended.map_err(|refusal| refused(&refusal, &page))?.state {
-        ReplayState::Done => "ended",
+        ReplayState::Done | ReplayState::Failed => "ended",
         ReplayState::Running | ReplayState::Waiting | ReplayState::Cancelled => "cancelled",
     };
     Ok(Redirect::to(&after(&page, word, visit.now)))
 }
 
 const fn has_ended(view: &ReplayView) -> bool {
-    matches!(view.state, ReplayState::Done | ReplayState::Cancelled)
+    matches!(
+        view.state,
+        ReplayState::Done | ReplayState::Failed | ReplayState::Cancelled
+    )
 }
 
 /// Whether the page may still change by itself.
@@ -103,6 +106,7 @@ fn progress(view: &ReplayView) -> Markup {
             dd { (rate(view)) " events per second" }
             dt { "Objects that were read" }
             dd { (number(view.objects)) }
+            (left_out(&view.left_out))
             dt { "Created" }
             dd { (time(view.created_at.0)) }
             dt { "Last progress" }

@@ -35,13 +35,22 @@ pub(super) fn state(replay: &ReplayView) -> Markup {
         ReplayState::Running if !has_begun(replay) => ("", "starts within a minute"),
         ReplayState::Running => ("good", "running"),
         ReplayState::Waiting => ("warn", "waiting"),
+        // A list does not say what became of the events.
+        ReplayState::Done if replay.queued > 0 && is_open(replay) => ("", "all queued"),
         ReplayState::Done => ("good", "done"),
+        ReplayState::Failed => ("bad", "failed"),
         ReplayState::Cancelled => ("bad", "cancelled"),
     };
     html! {
         span class={ "badge " (class) } { (word) }
         @if let Some(reason) = replay.reason { " " span.hint { (reason_text(reason)) } }
     }
+}
+
+/// Whether it is not known what became of each queued event.
+fn is_open(replay: &ReplayView) -> bool {
+    let outcomes = replay.outcomes.as_ref();
+    outcomes.is_none_or(|outcomes| outcomes.waiting > 0)
 }
 
 /// Whether a worker has taken the replay up, which writes its record again.

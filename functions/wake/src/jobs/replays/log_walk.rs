@@ -261,7 +261,7 @@ impl<P: Ports> LogWalk<'_, P> {
         let created = &self.to.subscription.created;
         records
             .into_iter()
-            .filter(|record| self.selection.may_end(record, created))
+            .filter(|record| self.selection.leaves_out_record(record, created).is_none())
             .collect()
     }
 
@@ -319,7 +319,9 @@ impl<P: Ports> LogWalk<'_, P> {
         let Some(history) = self.history(record, &id).await? else {
             return Ok(Fate::Failed(TOO_MANY_RECORDS));
         };
-        if history.ended().record_id != record.record_id || !self.selection.takes_end(&history) {
+        if history.ended().record_id != record.record_id
+            || self.selection.leaves_out_end(&history).is_some()
+        {
             return Ok(Fate::Passed);
         }
         let WakePorts {

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use bytes::Bytes;
+use posthaste_core::api::LeftOutReason;
 use posthaste_core::model::Subscription;
 use posthaste_core::release::{ReplayMessage, Selection, Sendable};
 use posthaste_core::stored::dead_letter::restore_all;
@@ -26,6 +27,8 @@ pub(super) struct Picked {
     broken: Vec<(usize, String)>,
     /// The places of events that were asked for, but are resolved.
     resolved: Vec<usize>,
+    /// The places of events that were not asked for, with the reason.
+    left_out: Vec<(usize, LeftOutReason)>,
     /// The place after the last that was looked at.
     end: usize,
     /// True if that is the object's end.
@@ -50,8 +53,12 @@ pub(super) fn pick(
         .enumerate()
         .skip(done)
     {
+        let letter = letter.map(|letter| {
+            let reason = selection.leaves_out_event(&letter, &subscription.created);
+            reason.map_or(Ok(letter), Err)
+        });
         match letter {
-            Ok(letter) if selection.takes_event(&letter, &subscription.created) => {
+            Ok(Ok(letter)) => {
                 if resolved.has(index) {
                     picked.resolved.push(index);
                     picked.end = index + 1;
@@ -63,7 +70,7 @@ pub(super) fn pick(
                 }
                 picked.events.push(Sendable { index, letter });
             }
-            Ok(_) => {}
+            Ok(Err(reason)) => picked.left_out.push((index, reason)),
             Err(error) => picked.broken.push((index, chain(&error))),
         }
         picked.end = index + 1;
@@ -107,6 +114,9 @@ impl Picked {
                 .filter(|index: &usize| before_end(*index)),
         );
         progress.resolved += count(self.resolved.into_iter().filter(|index| before_end(*index)));
+        let left_out = self.left_out.into_iter();
+        let left_out = left_out.filter(|(index, _)| before_end(*index));
+        left_out.for_each(|(_, reason)| progress.left_out.add(reason));
         for (index, why) in self
             .broken
             .into_iter()

@@ -126,7 +126,7 @@ impl Job {
         let progress = &record.progress;
         tracing::info!(
             replay_id = record.id, topic = %record.topic, subscription = %record.subscription,
-            %state, reason = reason.map(display),
+            state = %progress.state_shown(state), reason = reason.map(display),
             found = progress.found, queued = progress.queued, failed = progress.failed,
             "a replay changed its state"
         );

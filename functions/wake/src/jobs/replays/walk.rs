@@ -2,6 +2,7 @@
 //! the walk has come.
 
 use std::error::Error;
+use std::ops::Range;
 
 use futures_util::future::{join_all, try_join};
 use posthaste_core::api::{ReplayReason, ReplayState};
@@ -10,7 +11,7 @@ use posthaste_core::model::DEAD_LETTER_OBJECT_BYTES_PREFERRED;
 use posthaste_core::release::{Pace, Replay, Selection};
 use posthaste_core::stored::{ReplayProgress, ResolvedLetters};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
-use posthaste_services::replay::{LetterObject, letter_objects};
+use posthaste_services::replay::{LetterObject, LetterObjects, letter_objects};
 use posthaste_services::resolved::resolved_letters;
 use posthaste_services::timeout_at;
 
@@ -84,10 +85,13 @@ impl<P: Ports> Walk<'_, P> {
                 letter_objects(&ports.dead_letters, &self.selection, after.as_deref()).await;
             let listed = listed.map_err(ReplayError::List)?;
             for range in AT_ONCE.cut(listed.objects.iter().map(size)) {
-                if self.replay_some(&listed.objects[range]).await? == Next::Rest {
+                if self.replay_some(&listed, range).await? == Next::Rest {
                     return Ok(());
                 }
             }
+            let progress = &mut self.job.record.progress;
+            let left_out = listed.left_out(progress.after.as_deref(), None);
+            progress.left_out.add_all(&left_out);
             match listed.next_after {
                 Some(after) => self.job.record.progress.after = Some(after),
                 None => return self.job.turn(ports, ReplayState::Done, None).await,
@@ -103,8 +107,13 @@ impl<P: Ports> Walk<'_, P> {
     }
 
     /// Replays some objects, and writes how far that went.
-    async fn replay_some(&mut self, objects: &[LetterObject]) -> Result<Next, ReplayError> {
-        let run = self.run;
+    async fn replay_some(
+        &mut self,
+        listed: &LetterObjects,
+        range: Range<usize>,
+    ) -> Result<Next, ReplayError> {
+        let (run, objects) = (self.run, &listed.objects[range]);
+        let begin = self.job.record.progress.after.clone();
         if self.must_rest() {
             return Ok(Next::Rest);
         }
@@ -138,6 +147,16 @@ impl<P: Ports> Walk<'_, P> {
         }
         let record = &mut self.job.record;
         record.progress.paced_until = self.pace.paced_until();
+        // Up to the objects that are done with: the next run lists those behind them again.
+        let until = record
+            .progress
+            .after
+            .clone()
+            .filter(|_| record.progress.after != begin);
+        if let Some(until) = until {
+            let left_out = listed.left_out(begin.as_deref(), Some(&until));
+            record.progress.left_out.add_all(&left_out);
+        }
         (record.state, record.reason) = match replayed {
             Ok(_) => (ReplayState::Running, None),
             Err(_) => (ReplayState::Waiting, Some(ReplayReason::Unavailable)),
@@ -262,6 +281,7 @@ fn size(object: &LetterObject) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use posthaste_core::api::LeftOutReason;
     use posthaste_core::attempt::DeadLetterReason;
     use posthaste_core::model::{Created, DeadLetter, Payload};
     use posthaste_core::stored::dead_letter::record;
@@ -419,6 +439,24 @@ mod tests {
             (counts(&record), record.progress.resolved),
             ((ReplayState::Done, [1, 1, 0]), 2)
         );
+    }
+
+    /// Also where the replay rests in the middle of a list of objects.
+    #[tokio::test]
+    async fn what_is_left_out_is_counted_once() {
+        let kit = Kit::new();
+        dead_letters(&kit, "a", 2);
+        dead_letters(&kit, "c", 70);
+        for name in ["0.json", "2026/3/zzz.json", "zzz.json"] {
+            kit.store.write(&format!("ORDERS/BILLING/{name}"), "[]");
+        }
+        let first = run(&kit, 1).await.1;
+        assert_eq!(first.state, ReplayState::Running);
+        kit.clock.advance(Duration::from_mins(1));
+        let after = run(&kit, 1).await.1;
+        assert_eq!(counts(&after), (ReplayState::Done, [72, 72, 0]));
+        let left_out: Vec<_> = after.progress.left_out.iter().collect();
+        assert_eq!(left_out, [(LeftOutReason::NoTime, 3)]);
     }
 
     #[tokio::test]

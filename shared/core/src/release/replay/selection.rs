@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::{ReplayRequest, ReplayResult, ReplaySource};
+use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
 use crate::delivery_log::{DeliveryHistory, LogResult, Origin, Record, RecordFilter, StatusRange};
 use crate::model::{
     Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
@@ -185,17 +185,20 @@ impl Selection {
             .map(|keys| keys.iter().map(String::as_str).filter(is_after))
     }
 
-    /// Whether an object that a list shows was written in the time that was asked for. An object
-    /// that was named is wanted whenever it was written.
-    pub fn takes_object(&self, key: &str, modified_at: Timestamp) -> bool {
-        if self.keys.is_some() {
-            return true;
-        }
+    /// Why an object that a list shows is left out; `None` if it was written in the time that was
+    /// asked for. An object that was named is wanted whenever it was written.
+    pub fn leaves_out_object(&self, key: &str, modified_at: Timestamp) -> Option<LeftOutReason> {
         let written = WrittenIn {
             from: self.from,
             to: Some(self.to),
         };
-        written.takes(&self.prefix, key, modified_at)
+        if self.keys.is_some() || written.takes(&self.prefix, key, modified_at) {
+            return None;
+        }
+        Some(match layout::dead_letter_hour(&self.prefix, key) {
+            Some(_) => LeftOutReason::OtherTime,
+            None => LeftOutReason::NoTime,
+        })
     }
 
     /// Whether letters that are resolved are asked for too.
@@ -241,10 +244,9 @@ impl Selection {
         }
     }
 
-    /// Whether a selected delivery may have ended with a record: one that a producer made, for the
-    /// subscription of this creation. What a replay sent is no part of another one.
-    pub fn may_end(&self, record: &Record, created: &Created) -> bool {
-        let is_first = !matches!(record.origin, Origin::Replay | Origin::Resend);
+    /// Why no selected delivery ended with a record; `None` if one may have: one that a producer
+    /// made, for the subscription of this creation. What a replay sent is no part of another one.
+    pub fn leaves_out_record(&self, record: &Record, created: &Created) -> Option<LeftOutReason> {
         let identity = record.identity.as_deref().and_then(Identity::parse);
         let is_own = self.include_former || created.accepted(identity, record.accepted_at);
         let has_type = self.types.is_empty()
@@ -252,11 +254,20 @@ impl Selection {
                 .event_type
                 .as_ref()
                 .is_some_and(|event_type| self.types.contains(event_type));
-        ENDED.contains(&record.result) && is_first && is_own && has_type
+        if matches!(record.origin, Origin::Replay | Origin::Resend) {
+            Some(LeftOutReason::SentAgain)
+        } else if !is_own {
+            Some(LeftOutReason::Former)
+        } else if !ENDED.contains(&record.result) {
+            Some(LeftOutReason::NotEnded)
+        } else {
+            (!has_type).then_some(LeftOutReason::OtherType)
+        }
     }
 
-    /// Whether a delivery that has ended did so as is asked for. Its last record says that.
-    pub fn takes_end(&self, history: &DeliveryHistory) -> bool {
+    /// Why a delivery that has ended is left out; `None` if it ended as is asked for. Its last
+    /// record says that.
+    pub fn leaves_out_end(&self, history: &DeliveryHistory) -> Option<LeftOutReason> {
         let last = history.decisive();
         let has_result = match self.result {
             None => ENDED.contains(&last.result),
@@ -267,9 +278,13 @@ impl Selection {
             Some(ReplayResult::DeadLettered) => last.result == LogResult::DeadLettered,
             Some(ReplayResult::Dropped) => last.result == LogResult::Dropped,
         };
-        has_result
-            && (self.reason.is_none() || last.reason == self.reason)
-            && self.takes_status(history)
+        if !has_result {
+            return Some(LeftOutReason::OtherResult);
+        }
+        if self.reason.is_some() && last.reason != self.reason {
+            return Some(LeftOutReason::OtherReason);
+        }
+        (!self.takes_status(history)).then_some(LeftOutReason::OtherStatus)
     }
 
     /// Whether the last attempt of a delivery had a status that was asked for.
@@ -279,16 +294,20 @@ impl Selection {
             .is_none_or(|asked| last.is_some_and(|status| asked.contains(status)))
     }
 
-    /// Whether an event was asked for by the subscription of this creation.
-    pub fn takes_event(&self, letter: &Restored, created: &Created) -> bool {
-        if !self.include_former && !letter.is_for(created) {
-            return false;
-        }
+    /// Why an event is left out; `None` if the subscription of this creation asked for it.
+    pub fn leaves_out_event(&self, letter: &Restored, created: &Created) -> Option<LeftOutReason> {
         let has_reason = self
             .reason
             .as_deref()
             .is_none_or(|reason| *letter.reason == *reason);
-        has_reason && (self.types.is_empty() || self.types.contains(letter.event.event_type()))
+        let has_type = self.types.is_empty() || self.types.contains(letter.event.event_type());
+        if !self.include_former && !letter.is_for(created) {
+            Some(LeftOutReason::Former)
+        } else if !has_reason {
+            Some(LeftOutReason::OtherReason)
+        } else {
+            (!has_type).then_some(LeftOutReason::OtherType)
+        }
     }
 }
 
@@ -430,11 +449,21 @@ mod tests {
     #[test]
     fn an_object_is_taken_by_the_time_at_which_it_was_written() {
         let check = |request: Value, key: &str, modified_at: &str, expected: bool| {
-            let taken = selection(request.clone()).unwrap().takes_object(
+            let left_out = selection(request.clone()).unwrap().leaves_out_object(
                 &format!("ORDERS/BILLING/{key}"),
                 Timestamp::parse(modified_at).unwrap(),
             );
-            assert_eq!(taken, expected, "{request} {key} {modified_at}");
+            assert_eq!(
+                left_out.is_none(),
+                expected,
+                "{request} {key} {modified_at}"
+            );
+            let reason = if key.starts_with("2026") {
+                LeftOutReason::OtherTime
+            } else {
+                LeftOutReason::NoTime
+            };
+            assert!(left_out.is_none_or(|it| it == reason), "{left_out:?}");
         };
         let (ten, at) = ("2026/11/21/10/a.json", "2026-11-21T10:15:00Z");
         check(json!({}), ten, at, true);
@@ -468,18 +497,19 @@ mod tests {
             assert_eq!(
                 selection(request.clone())
                     .unwrap()
-                    .takes_event(&letter, &Created::UNKNOWN),
+                    .leaves_out_event(&letter, &Created::UNKNOWN),
                 expected,
                 "{request}"
             );
         };
-        check(json!({}), true);
+        check(json!({}), None);
         check(
             json!({ "reason": "EndpointGone", "types": ["u", "t"] }),
-            true,
+            None,
         );
-        check(json!({ "reason": "TimeToLiveExceeded" }), false);
-        check(json!({ "types": ["T"] }), false);
+        let other = json!({ "reason": "TimeToLiveExceeded", "types": ["T"] });
+        check(other, Some(LeftOutReason::OtherReason));
+        check(json!({ "types": ["T"] }), Some(LeftOutReason::OtherType));
     }
 
     #[test]
@@ -506,17 +536,19 @@ mod tests {
             subscription: creation(2),
             topic_at: Timestamp::EPOCH,
         };
+        let (is_former, is_other) = (LeftOutReason::Former, LeftOutReason::OtherType);
         for (request, expected) in [
-            (json!({}), [true, false]),
-            (json!({ "includeFormer": true }), [true, true]),
+            (json!({}), [None, Some(is_former)]),
+            (json!({ "includeFormer": true }), [None, None]),
             (
                 json!({ "includeFormer": true, "types": ["other"] }),
-                [false, false],
+                [Some(is_other), Some(is_other)],
             ),
         ] {
             let selection = selection(request.clone()).unwrap();
-            let taken = [&own, &former].map(|letter| selection.takes_event(letter, &created));
-            assert_eq!(taken, expected, "{request}");
+            let left_out =
+                [&own, &former].map(|letter| selection.leaves_out_event(letter, &created));
+            assert_eq!(left_out, expected, "{request}");
         }
     }
 
