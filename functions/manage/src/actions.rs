@@ -126,9 +126,9 @@ pub(crate) async fn force<P: Ports>(
 ///
 /// Makes a new secret, which is shown in this answer and never again. It signs first from now on;
 /// the present secrets of the same kind go on signing until the overlap ends, and are then removed.
-/// At most three secrets sign beside each other, four after the first rotation of three: if one
-/// more would sign, the oldest that an earlier rotation replaced ends at once (`ended`). Secrets of
-/// the other kind stay. The body may be left out.
+/// At most three secrets sign beside each other, four after the first rotation of three. If one
+/// more would sign, the rotation is refused; with `drop`, the oldest that an earlier rotation
+/// replaced ends at once (`ended`). Secrets of the other kind stay. The body may be left out.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/rotate-secret", tag = "subscriptions",
     params(SubscriptionPath,
         ("If-Match" = Option<String>, Header, description = "Rotate only if this is its version")),

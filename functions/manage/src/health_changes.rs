@@ -1,5 +1,5 @@
 //! Changes to the health of links and subscriptions after a write or an operator's action: holds
-//! end, and health that is out of date is forgotten. Each shard is changed once, however many
+//! end, and health that is out of date is forgotten, that of links which nobody uses too. Each shard is changed once, however many
 //! subscriptions change.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use posthaste_core::circuit::{Observation, Shard, Target, shard_index};
 use posthaste_core::model::{EndpointUrl, Link, Subscription, SubscriptionName, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::timeout;
+use posthaste_services::{timeout, unused_links};
 
 use crate::answer::{ApiError, unusable_record};
 use crate::manage::Manage;
@@ -138,7 +138,11 @@ impl<P: Ports> Manage<P> {
             return;
         }
         let length = self.rest(until).min(AFTER_WRITE_MAX);
-        let applied = timeout(&self.clock, length, self.apply(changes)).await;
+        let apply = async {
+            self.apply(changes).await?;
+            self.forget_unused(changes).await
+        };
+        let applied = timeout(&self.clock, length, apply).await;
         let problem = applied.map_or(Some(ProblemKind::Unavailable), |it| {
             it.err().map(|error| error.0.kind)
         });
@@ -146,6 +150,21 @@ impl<P: Ports> Manage<P> {
             let problem = problem.title();
             tracing::warn!(%topic, problem, "holds not ended or forgotten yet; wake does it");
         }
+    }
+
+    /// Forgets the health of links that subscriptions left, if no other subscription uses them.
+    async fn forget_unused(&self, changes: &HealthChanges) -> Result<(), ApiError> {
+        let left = changes.shards.values().flat_map(|shard| &shard.forgotten);
+        let links = left.map(|target| target.link().clone());
+        let is_failing = |link: &Link| self.links.condition(&Target::Link(link.clone())).is_some();
+        let links = links.filter(is_failing).collect();
+        for link in unused_links(&self.state, links).await? {
+            let (index, target) = (shard_index(&link), Target::Link(link));
+            self.links
+                .change(index, |shard| shard.forget([&target]))
+                .await?;
+        }
+        Ok(())
     }
 
     async fn change_shard(

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use posthaste_core::api::{StatusState, SubscriptionPage, SubscriptionSettings};
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
@@ -37,11 +38,12 @@ pub(crate) struct SubscriptionQuery {
 }
 
 impl SubscriptionQuery {
-    fn is_in_state(&self, settings: &SubscriptionSettings) -> bool {
+    /// Whether it is in the state that is asked for now, which is the one that is shown.
+    fn is_in_state(&self, settings: &SubscriptionSettings, now: Timestamp) -> bool {
         let state = settings
             .status
             .as_ref()
-            .map_or(StatusState::Active, |status| status.state);
+            .map_or(StatusState::Active, |status| status.at(now).state);
         self.state.is_none_or(|wanted| wanted == state)
     }
 }
@@ -65,6 +67,7 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         manage.existing(&path.topic).await?,
         after.unwrap_or_default(),
     );
+    let now = manage.clock.now();
     let mut rest: Vec<_> = record
         .settings
         .subscriptions
@@ -72,7 +75,7 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         .map(|(name, it)| (name.folded(), name, it))
         .collect();
     rest.retain(|(folded, _, settings)| {
-        *folded > after && folded.starts_with(&prefix) && query.is_in_state(settings)
+        *folded > after && folded.starts_with(&prefix) && query.is_in_state(settings, now)
     });
     rest.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let has_more = rest.len() > items;
@@ -81,7 +84,6 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         .last()
         .filter(|_| has_more)
         .map(|(folded, ..)| cursor(folded));
-    let now = manage.clock.now();
     let mut subscriptions: Vec<_> = rest
         .iter()
         .map(|(_, name, settings)| settings.shown(name, now))

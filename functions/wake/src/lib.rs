@@ -22,7 +22,9 @@ use posthaste_core::stored::{Checkpoint, SetBackScan, WAKE_LEASE, WAKE_SIGNAL, W
 use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use posthaste_services::{FoundLease, LeaseObject, LeftWork, timeout_at};
 
-use jobs::clean_up::{DeadLetterWalk, clean_up, clean_up_dead_letters, next_minute};
+use jobs::clean_up::{
+    DeadLetterWalk, ResolvedWalk, clean_up, clean_up_dead_letters, clean_up_resolved, next_minute,
+};
 use jobs::disabled_notices::send_disabled_notices;
 use jobs::gone::disable_gone_subscriptions;
 use jobs::link_notices::look_at_links;
@@ -62,6 +64,7 @@ pub struct Wake<P: Ports> {
     settings: WakeSettings,
     is_stopped: AtomicBool,
     dead_letter_walk: DeadLetterWalk,
+    resolved_walk: ResolvedWalk,
 }
 
 impl<P: Ports> Wake<P> {
@@ -74,6 +77,7 @@ impl<P: Ports> Wake<P> {
             settings,
             is_stopped: AtomicBool::new(false),
             dead_letter_walk: DeadLetterWalk::default(),
+            resolved_walk: ResolvedWalk::default(),
         }
     }
 
@@ -235,6 +239,7 @@ impl<P: Ports> Wake<P> {
                 clean_up_dead_letters(run, &self.dead_letter_walk, kept).await;
             }
         }
+        clean_up_resolved(run, &self.resolved_walk).await;
         swept
     }
 }

@@ -30,7 +30,7 @@ pub use global::{AdminKey, DATA_DIR_DEFAULT, Global};
 pub use listen::ListenArgs;
 pub use publish::{PaceArgs, PublishArgs, Rate, Tier};
 pub use serve::ServeArgs;
-pub use topics::{SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
+pub use topics::{ConfirmedArg, SubscriptionArgs, SubscriptionsCommand, TopicArg, TopicsCommand};
 pub use wrong_line::{WRONG_LINE, WrongLine, asks_for_json};
 
 const EXIT_CODES: &str = "\

@@ -64,7 +64,7 @@ pub use settings::{
     EndpointSettings, FilterSettings, HandshakeView, RetryPolicySettings, StatusView,
     SubscriptionSettings, TopicSettings, Validation,
 };
-pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings};
+pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, SigningSettings, WayOut};
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
 pub use view::{HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic};

@@ -36,7 +36,8 @@ pub fn can_be_resolved(key: &str) -> bool {
 }
 
 /// Resolves letters of the object under `key`, and answers the number of those that were not
-/// resolved yet. Of an object that cannot have a list none are, and that is logged.
+/// resolved yet. Of an object that cannot have a list none are, and that is logged; nor are they of
+/// one that is gone.
 pub async fn resolve_letters(
     bucket: &impl ObjectStore,
     key: &str,
@@ -44,6 +45,10 @@ pub async fn resolve_letters(
 ) -> Result<usize, UpdateError<FormatError>> {
     if !can_be_resolved(key) {
         tracing::warn!(key, "the key is too long to mark dead letters as resolved");
+        return Ok(0);
+    }
+    let found = bucket.list(key, None, 1).await.map_err(UpdateError::Read)?;
+    if found.objects.iter().all(|object| object.key != key) {
         return Ok(0);
     }
     let list = layout::resolved(key);
@@ -86,6 +91,22 @@ mod tests {
 
     const KEY: &str = "ORDERS/BILLING/2026/3/7/4/x.json";
 
+    /// A store with the object.
+    fn with_letters() -> MemoryStore {
+        let store = MemoryStore::default();
+        store.write(KEY, "[]");
+        store
+    }
+
+    #[tokio::test]
+    async fn letters_of_an_object_that_is_gone_are_not_resolved() {
+        let store = MemoryStore::default();
+        store.write(&format!("{KEY}.copy"), "[]");
+        let places = BTreeSet::from([2]);
+        assert_eq!(resolve_letters(&store, KEY, &places).await.unwrap(), 0);
+        assert!(store.keys(layout::RESOLVED).is_empty());
+    }
+
     async fn resolved(store: &MemoryStore) -> Vec<usize> {
         resolved_letters(store, KEY)
             .await
@@ -97,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn letters_are_resolved_once() {
-        let store = MemoryStore::default();
+        let store = with_letters();
         assert!(resolved(&store).await.is_empty());
         assert_eq!(
             resolve_letters(&store, KEY, &BTreeSet::from([2, 5]))
@@ -137,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_list_is_none_and_is_written_anew_and_one_of_a_newer_version_stays() {
-        let store = MemoryStore::default();
+        let store = with_letters();
         store.write(&layout::resolved(KEY), "{");
         assert!(resolved(&store).await.is_empty());
         assert_eq!(

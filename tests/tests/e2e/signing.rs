@@ -100,8 +100,9 @@ fn after_a_third_rotation_all_but_the_first_secret_sign() {
         .api()
         .create_topic_with("orders", "billing", &settings);
     let path = "/topics/orders/subscriptions/billing/rotate-secret";
-    let rotate = || server.api().manage("POST", path, None).expect(200).json();
-    let rotated = [rotate(), rotate(), rotate()];
+    let rotate = |body| server.api().manage("POST", path, body).expect(200).json();
+    let drop = json!({ "drop": true });
+    let rotated = [rotate(None), rotate(None), rotate(Some(&drop))];
     assert_eq!(
         rotated
             .each_ref()

@@ -92,7 +92,8 @@ pub(crate) async fn subscription(
         div.actions { a.button href=(named.page(&["edit"])) { "Edit subscription" } }
         details { summary { "Show as YAML" } (body("Settings as YAML", &settings)) }
         h2 { "Delete" }
-        (deletion::form(&visit, "subscription", named.name, &named.page(&["delete"]), &html! {}))
+        (deletion::form(&visit, "subscription", named.name, &named.page(&["delete"]),
+            &html! { "Events that wait: " (waiting::count(&shown)) ". " }))
     };
     Ok(Page::new(format!("{topic} / {}", named.name), page).of(Section::Topics))
 }

@@ -87,9 +87,12 @@ pub(crate) async fn rotate(pages: Pages, Path([topic, name]): Path<2>, fields: F
     };
     let chosen = ["overlap", "kind"].map(|member| (member.to_owned(), fields.get(member)));
     let chosen = chosen.into_iter().filter(|(_, value)| !value.is_empty());
-    let rotation: Map<_, _> = chosen
+    let mut rotation: Map<_, _> = chosen
         .map(|(member, value)| (member, Value::from(value)))
         .collect();
+    if fields.get("drop") == "true" {
+        rotation.insert("drop".to_owned(), true.into());
+    }
     let rotated = pages
         .api
         .send(

@@ -90,8 +90,9 @@ problems! {
         507 "No room is left on the device";
     /// Problems of the rotation of a secret.
     FullOfSecrets:
-        409 "As many secrets sign as may at once, and none of them can end for the new one; or others write \
-            the topic all the time",
+        409 "As many secrets sign as may at once, and one more would end one sooner than its rotation said \
+            (`drop` lets it end), or none of them can end for the new one; or others write the topic all the \
+            time",
         507 "No room is left on the device";
     /// The problem of the health check.
     StoreDown: 503 "The state store does not answer";

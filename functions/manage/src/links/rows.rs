@@ -17,6 +17,8 @@ pub(super) struct Owner {
     state: LinkState,
     since: Option<IsoTimestamp>,
     objects: u32,
+    /// Whether the subscription was deleted.
+    is_gone: bool,
 }
 
 impl Owner {
@@ -38,6 +40,7 @@ impl Owner {
                 state: otherwise,
                 since: None,
                 objects,
+                is_gone: otherwise != LinkState::Unknown,
             };
         };
         let status = settings.status.as_ref().map(|status| status.at(now));
@@ -53,6 +56,7 @@ impl Owner {
             state: state.into(),
             since: status.map(|status| status.since),
             objects,
+            is_gone: false,
         }
     }
 
@@ -113,11 +117,15 @@ pub(super) fn rows(
     let row = |(target, condition): &(Target, &Condition)| {
         let row = LinkView::of(target, condition);
         match target {
-            Target::Link(link) => row.holding(on_links.get(link).copied().unwrap_or_default()),
+            Target::Link(link) => {
+                Some(row.holding(on_links.get(link).copied().unwrap_or_default()))
+            }
             Target::Subscription { link, topic, name } => {
                 match owners.get(&layout::held_of(topic, name)) {
-                    Some(owner) => owner.over(row, link),
-                    None => row.holding(0),
+                    // What was seen of it since it was deleted is forgotten within a minute.
+                    Some(owner) if owner.is_gone => None,
+                    Some(owner) => Some(owner.over(row, link)),
+                    None => Some(row.holding(0)),
                 }
             }
         }
@@ -126,7 +134,7 @@ pub(super) fn rows(
         .iter()
         .map(|(target, _)| target.to_string())
         .collect();
-    let mut rows: Vec<_> = failing.iter().map(row).collect();
+    let mut rows: Vec<_> = failing.iter().filter_map(row).collect();
     rows.extend(
         owners
             .values()

@@ -178,6 +178,23 @@ async fn who_calls_back_later_is_active_from_then_on_with_the_rate_it_names() {
     }
 }
 
+/// Its endpoint did not consent in time. Nothing was written since.
+#[tokio::test]
+async fn list_by_state_selects_what_it_shows() {
+    let api = silent(405).await;
+    api.put(PATH, asked("CloudEvents")).await;
+    let states = async |state: &str| -> Vec<Value> {
+        let path = format!("/topics/orders/subscriptions?state={state}");
+        let page = api.get(&path).await.json();
+        let all = page["subscriptions"].as_array().unwrap().iter();
+        all.map(|it| it["status"]["state"].clone()).collect()
+    };
+    assert_eq!(states("Pending").await, ["Pending"]);
+    api.clock.advance(Duration::from_mins(10));
+    assert_eq!(states("Pending").await, [] as [Value; 0]);
+    assert_eq!(states("Failed").await, ["Failed"]);
+}
+
 #[tokio::test]
 async fn whoever_guesses_at_an_address_learns_nothing() {
     let api = silent(200).await;

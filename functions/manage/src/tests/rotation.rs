@@ -127,9 +127,15 @@ async fn a_third_rotation_ends_the_oldest_secret_and_names_it() {
     let api = Api::with_billing().await;
     let first = stored(&api)["secrets"][0].clone();
     let mut newest = Vec::new();
-    for _ in 0..3 {
+    for body in ["", "", r#"{"drop":true}"#] {
         api.clock.advance(HOUR);
-        newest.insert(0, rotate(&api, "").await.json());
+        if !body.is_empty() {
+            let before = stored(&api);
+            let problem = rotate(&api, "").await.problem(409, "incompatible");
+            assert_eq!(problem["member"], "drop");
+            assert_eq!(stored(&api), before);
+        }
+        newest.insert(0, rotate(&api, body).await.json());
     }
     assert_eq!(
         (&newest[1]["ended"], &newest[2]["ended"]),
@@ -151,7 +157,7 @@ async fn a_third_rotation_ends_the_oldest_secret_and_names_it() {
 async fn a_secret_of_the_other_kind_beside_three_waits_for_room() {
     let api = Api::with_billing().await;
     for _ in 0..3 {
-        assert_eq!(rotate(&api, "").await.status, 200);
+        assert_eq!(rotate(&api, r#"{"drop":true}"#).await.status, 200);
         api.clock.advance(HOUR);
     }
     let before = stored(&api);

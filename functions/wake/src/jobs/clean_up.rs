@@ -3,6 +3,7 @@
 
 mod dead_letters;
 mod kinds;
+mod resolved;
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use posthaste_ports::{Clock, ObjectStore, PortError, Ports};
 use crate::run::Run;
 pub(crate) use dead_letters::DeadLetterWalk;
 use kinds::{DELETES_AT_ONCE, KINDS, Kind};
+pub(crate) use resolved::ResolvedWalk;
 
 /// Each kind is looked for once an hour: objects are kept for a day or longer.
 const MINUTES_BETWEEN: u64 = 60;
@@ -52,6 +54,14 @@ pub(crate) async fn clean_up_dead_letters<P: Ports>(
     if now.minute() % MINUTES_BETWEEN == dead_letters::MINUTE {
         let deleted = run.in_time(dead_letters::delete_old(run, walk, kept, now));
         log_deleted("dead letters", deleted.await);
+    }
+}
+
+/// Deletes lists of resolved dead letters that are gone, in the minute of the hour that is theirs.
+pub(crate) async fn clean_up_resolved<P: Ports>(run: Run<'_, P>, walk: &ResolvedWalk) {
+    if run.ports.clock.now().minute() % MINUTES_BETWEEN == resolved::MINUTE {
+        let deleted = run.in_time(resolved::delete_orphans(run, walk));
+        log_deleted("lists of resolved dead letters", deleted.await);
     }
 }
 

@@ -15,8 +15,14 @@ pub enum TopicsCommand {
     List,
     /// Show a topic and its subscriptions.
     Show(TopicArg),
-    /// Delete a topic and its subscriptions. Events that still wait are dead-lettered.
-    Delete(TopicArg),
+    /// Delete a topic and its subscriptions. Events that still wait are dead-lettered: it says how
+    /// many, and asks first.
+    Delete {
+        #[command(flatten)]
+        of: TopicArg,
+        #[command(flatten)]
+        confirmed: ConfirmedArg,
+    },
     /// Show a topic's publish keys: key1 and key2, and keys of other tiers if there are any.
     Keys(TopicArg),
     /// Make or replace a publish key; the others stay valid. Under back pressure, producers with a
@@ -47,6 +53,15 @@ pub struct TopicArg {
     pub topic: String,
 }
 
+/// The confirmation of a command that gives up events.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ConfirmedArg {
+    /// Give up the events that wait without asking. Needed where there is no terminal to ask on,
+    /// unless nothing waits.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
 /// A subscription on the command line.
 #[derive(Debug, Args)]
 pub struct SubscriptionArgs {
@@ -75,7 +90,7 @@ pub enum SubscriptionsCommand {
         file: Option<PathBuf>,
     },
     /// Make a new signing secret and print it, this once. The older ones keep signing for the
-    /// overlap; at most three sign at once, so a third rotation ends the oldest.
+    /// overlap; at most three sign at once, so a third rotation is refused without --drop.
     #[command(after_help = examples::ROTATE)]
     RotateSecret {
         #[command(flatten)]
@@ -88,9 +103,19 @@ pub enum SubscriptionsCommand {
         /// secret].
         #[arg(long, value_parser = ["v1", "v1a"])]
         kind: Option<String>,
+        /// Let older secrets end sooner than their rotations said: after this overlap, and the
+        /// oldest at once if more than three would sign.
+        #[arg(long)]
+        drop: bool,
     },
-    /// Delete a subscription. Events that still wait for it are dead-lettered.
-    Delete(SubscriptionArgs),
+    /// Delete a subscription. Events that still wait for it are dead-lettered: it says how many,
+    /// and asks first.
+    Delete {
+        #[command(flatten)]
+        of: SubscriptionArgs,
+        #[command(flatten)]
+        confirmed: ConfirmedArg,
+    },
     /// Ask a subscription's endpoint again for its consent to events, and print the new state.
     Validate(SubscriptionArgs),
     /// Let the events of an active subscription wait. They expire as they would otherwise.
@@ -100,8 +125,14 @@ pub enum SubscriptionsCommand {
     /// Deliver the events of a disabled or failed subscription again. If the endpoint must consent,
     /// it is asked.
     Enable(SubscriptionArgs),
-    /// Let new events pass by a subscription. Events that still wait for it are dead-lettered.
-    Disable(SubscriptionArgs),
+    /// Let new events pass by a subscription. Events that still wait for it are dead-lettered: it
+    /// says how many, and asks first.
+    Disable {
+        #[command(flatten)]
+        of: SubscriptionArgs,
+        #[command(flatten)]
+        confirmed: ConfirmedArg,
+    },
     /// Deliver the waiting events of an active subscription now, although its endpoint failed.
     Force(SubscriptionArgs),
 }

@@ -9,9 +9,10 @@ use serde::Serialize;
 use serde_json::json;
 use ureq::http::Method;
 
+use super::giving_up::Waiting;
 use super::session::Session;
 use super::{links, test_event};
-use crate::cli::{SubscriptionArgs, SubscriptionsCommand, TopicArg};
+use crate::cli::{ConfirmedArg, SubscriptionArgs, SubscriptionsCommand, TopicArg};
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
 
@@ -45,6 +46,8 @@ struct RotateRequest<'a> {
     overlap: &'a Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: &'a Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    drop: bool,
 }
 
 /// Error of an action that asked the endpoint, after which the subscription is not active.
@@ -79,30 +82,55 @@ pub(crate) fn run(
             of: SubscriptionArgs { topic, name },
             overlap,
             kind,
+            drop,
         } => {
             let path = ["topics", topic, "subscriptions", name, "rotate-secret"];
-            let body = json!(RotateRequest { overlap, kind })
-                .to_string()
-                .into_bytes();
+            let request = RotateRequest {
+                overlap,
+                kind,
+                drop: *drop,
+            };
+            let body = json!(request).to_string().into_bytes();
             let call = session
                 .call(Method::POST, &path)
                 .body("application/json", body);
             Ok(rotated(&session.client.json(call)?))
         }
-        SubscriptionsCommand::Delete(SubscriptionArgs { topic, name }) => {
-            session
-                .client
-                .send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
-            let json = json!({ "deleted": { "topic": topic, "subscription": name } });
-            Ok(Reply::new(json).line(format!("deleted the subscription {name} of {topic}")))
-        }
+        SubscriptionsCommand::Delete { of, confirmed } => delete(session, of, *confirmed),
         SubscriptionsCommand::Validate(of) => act(session, of, "validate"),
         SubscriptionsCommand::Pause(of) => act(session, of, "pause"),
         SubscriptionsCommand::Resume(of) => act(session, of, "resume"),
         SubscriptionsCommand::Enable(of) => act(session, of, "enable"),
-        SubscriptionsCommand::Disable(of) => act(session, of, "disable"),
+        SubscriptionsCommand::Disable { of, confirmed } => disable(session, of, *confirmed),
         SubscriptionsCommand::Force(of) => force(session, of),
     }
+}
+
+fn delete(
+    session: &Session,
+    SubscriptionArgs { topic, name }: &SubscriptionArgs,
+    confirmed: ConfirmedArg,
+) -> Result<Reply, CommandError> {
+    let waiting = Waiting::for_subscription(session, topic, name)?;
+    waiting.confirm(&format!("delete {topic}/{name}"), confirmed.yes)?;
+    session
+        .client
+        .send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
+    let json = json!({ "deleted": { "topic": topic, "subscription": name }, "waiting": waiting });
+    let reply = Reply::new(json).line(format!("deleted the subscription {name} of {topic}"));
+    Ok(waiting.said(reply))
+}
+
+fn disable(
+    session: &Session,
+    of: &SubscriptionArgs,
+    confirmed: ConfirmedArg,
+) -> Result<Reply, CommandError> {
+    let SubscriptionArgs { topic, name } = of;
+    let waiting = Waiting::for_subscription(session, topic, name)?;
+    waiting.confirm(&format!("disable {topic}/{name}"), confirmed.yes)?;
+    let reply = act(session, of, "disable")?.with("waiting", json!(waiting));
+    Ok(waiting.said(reply))
 }
 
 /// Acts on a subscription, and shows its new state.
@@ -297,7 +325,9 @@ crm           https://b.example/  all          Paused  1000+                    
 erp           https://c.example/  all
 ";
         assert_eq!(
-            listed("orders", &subscriptions).render(Style::Plain).into_string(),
+            listed("orders", &subscriptions)
+                .render(Style::Plain)
+                .into_string(),
             expected.trim_start()
         );
     }
@@ -321,6 +351,9 @@ erp           https://c.example/  all
             (masked:00000001)  2026-11-22T10:00:00.000Z\n\
             (masked:00000000)  now: it has ended\n\
             A receiver that knows only a secret that has ended refuses what comes: give it the new one.\n";
-        assert_eq!(super::rotated(&rotated).render(Style::Plain).into_string(), expected);
+        assert_eq!(
+            super::rotated(&rotated).render(Style::Plain).into_string(),
+            expected
+        );
     }
 }

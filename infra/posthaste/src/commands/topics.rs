@@ -7,9 +7,10 @@ use posthaste_core::model::time::format_duration;
 use serde_json::json;
 use ureq::http::Method;
 
+use super::giving_up::Waiting;
 use super::session::Session;
 use super::subscriptions;
-use crate::cli::{TopicArg, TopicsCommand};
+use crate::cli::{ConfirmedArg, TopicArg, TopicsCommand};
 use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::Reply;
@@ -21,7 +22,10 @@ pub(crate) fn run(
     match command.unwrap_or(TopicsCommand::List) {
         TopicsCommand::List => list(session),
         TopicsCommand::Show(TopicArg { topic }) => show(session, &topic),
-        TopicsCommand::Delete(TopicArg { topic }) => delete(session, &topic),
+        TopicsCommand::Delete {
+            of: TopicArg { topic },
+            confirmed,
+        } => delete(session, &topic, confirmed),
         TopicsCommand::Keys(TopicArg { topic }) => Ok(shown_keys(
             &session.ask(Method::GET, &["topics", &topic, "keys"])?,
         )),
@@ -127,12 +131,14 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     ))
 }
 
-fn delete(session: &Session, topic: &str) -> Result<Reply, CommandError> {
+fn delete(session: &Session, topic: &str, confirmed: ConfirmedArg) -> Result<Reply, CommandError> {
+    let waiting = Waiting::for_topic(session, topic)?;
+    waiting.confirm(&format!("delete the topic {topic}"), confirmed.yes)?;
     session
         .client
         .send(session.call(Method::DELETE, &["topics", topic]))?;
-    Ok(Reply::new(json!({ "deleted": { "topic": topic } }))
-        .line(format!("deleted the topic {topic}")))
+    let json = json!({ "deleted": { "topic": topic }, "waiting": waiting });
+    Ok(waiting.said(Reply::new(json).line(format!("deleted the topic {topic}"))))
 }
 
 fn delete_key(session: &Session, topic: &str, key: &str) -> Result<Reply, CommandError> {
@@ -177,7 +183,10 @@ mod tests {
             ["warning: the topic orders cannot be read: it is damaged"]
         );
         let json = r#""unreadable": ["#;
-        assert!(reply.render(Style::Json).into_string().contains(json) && reply.notes(Style::Json).count() == 0);
+        assert!(
+            reply.render(Style::Json).into_string().contains(json)
+                && reply.notes(Style::Json).count() == 0
+        );
     }
 
     #[test]
@@ -190,6 +199,9 @@ mod tests {
                 .next()
                 .is_some_and(|note| note.starts_with("no topics yet"))
         );
-        assert_eq!(reply.render(Style::Json).into_string(), "{\n  \"topics\": []\n}\n");
+        assert_eq!(
+            reply.render(Style::Json).into_string(),
+            "{\n  \"topics\": []\n}\n"
+        );
     }
 }

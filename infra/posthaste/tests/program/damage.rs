@@ -189,7 +189,8 @@ fn a_topic_that_was_altered_on_disk_is_named_and_can_be_deleted_and_applied_agai
         code == 0 && warning.starts_with("warning: the topic orders cannot be read: "),
         "{warning}"
     );
-    server.json(&["topics", "delete", "orders"], "");
+    // How much waits is not known.
+    server.json(&["topics", "delete", "orders", "--yes"], "");
     server.json(&["apply", "-f", "-"], TOPICS);
     server.json(&["publish", "orders", "-f", "-"], EVENT);
     server.signal("TERM");

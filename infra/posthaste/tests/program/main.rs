@@ -19,4 +19,5 @@ mod private;
 mod publish_rate;
 mod scheme;
 mod serve;
+mod terminal;
 mod two_servers;

@@ -121,9 +121,8 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         written: &RotateSecret,
     ) -> Result<RotatedSecret, Problem> {
         let secret = self.secret(signing.kind_to_make(written.kind));
-        let overlap = written.overlap.map(|overlap| overlap.0);
         let next = signing
-            .rotated(&secret, overlap, self.now)
+            .rotated(&secret, written, self.now)
             .map_err(|error| no_rotation(&error))?;
         let ended = signing.ended_in(&next);
         *signing = next;

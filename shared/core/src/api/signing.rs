@@ -4,6 +4,7 @@ mod masks;
 mod settings;
 
 use std::cmp::Reverse;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -25,14 +26,19 @@ use crate::model::{
 pub struct RotateSecret {
     /// How long the present secrets of the same kind go on signing, PT0S to P7D. P1D when left
     /// out. PT0S ends them at once, for a secret that has leaked: receivers that do not know
-    /// the new one yet refuse what comes. If more would sign than may, those that an earlier
-    /// rotation replaced end at once, the oldest first.
+    /// the new one yet refuse what comes. A secret that an earlier rotation replaced keeps the end
+    /// that this one said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<IsoDuration>,
     /// The kind of secret to make. The kind of the first present one when left out, `v1` where
     /// there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<SignatureKind>,
+    /// Whether secrets may end sooner than an earlier rotation said: after this overlap, and at
+    /// once, the oldest first, if more would sign than may. Without it, that is refused. False when
+    /// left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drop: bool,
 }
 
 /// A secret that was made by a rotation, in clear: it is never shown again.
@@ -62,18 +68,39 @@ pub enum RotationError {
     Overlap(Duration),
     /// So many secrets sign already that one more is too many.
     #[error("{count} secrets sign already{}; {}",
-        .next_end.map(|end| format!(", the first ends at {end}")).unwrap_or_default(),
-        if *.may_end_at_once { "an overlap of PT0S ends those of the same kind at once" }
-        else { "take one out of signing.secrets first" })]
+        .next_end.map(|end| format!(", the first ends at {end}")).unwrap_or_default(), .way_out)]
     Full {
         /// How many there are.
         count: usize,
         /// When the first ends, unless all of them are there for good.
         next_end: Option<Timestamp>,
-        /// Whether some are of the kind that is rotated, and would end at once with an overlap of
-        /// zero.
-        may_end_at_once: bool,
+        /// What makes room.
+        way_out: WayOut,
     },
+}
+
+/// What makes room for one more secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayOut {
+    /// A rotation that may end a secret sooner than an earlier one said.
+    Drop,
+    /// An overlap of zero: some are of the kind that is rotated.
+    NoOverlap,
+    /// A write of the subscription.
+    Write,
+}
+
+impl fmt::Display for WayOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Drop => {
+                "one more would end the oldest sooner than its rotation said: wait for that end, \
+                 or let it end now with drop (--drop)"
+            }
+            Self::NoOverlap => "an overlap of PT0S ends those of the same kind at once",
+            Self::Write => "take one out of signing.secrets first",
+        })
+    }
 }
 
 impl SigningSettings {
@@ -86,25 +113,28 @@ impl SigningSettings {
     }
 
     /// The settings after a rotation at `now`: `made` signs first, and what is there of its kind
-    /// ends after the overlap, or when it was to end before. If that is one secret too many,
-    /// the oldest of its kind that an earlier rotation replaced ends at once. Secrets of the
-    /// other kind stay as they are: a receiver that verifies them has not been asked to change.
+    /// ends after the overlap, or when an earlier rotation said. Secrets of the other kind stay as
+    /// they are: a receiver that verifies them has not been asked to change. Only where it is asked
+    /// to `drop` does a secret end sooner than was said: after the overlap, or at once where it is
+    /// the oldest of its kind and one too many. An overlap of zero ends all of the kind.
     pub fn rotated(
         &self,
         made: &SecretText,
-        overlap: Option<Duration>,
+        asked: &RotateSecret,
         now: Timestamp,
     ) -> Result<Self, RotationError> {
+        let overlap = asked.overlap.map(|overlap| overlap.0);
         let overlap = overlap.unwrap_or(ROTATION_OVERLAP_DEFAULT);
         if overlap > ROTATION_OVERLAP_MAX {
             return Err(RotationError::Overlap(overlap));
         }
         let kind = SignatureKind::of(made.expose());
+        let end = IsoTimestamp(now + overlap);
+        let may_end_sooner = asked.drop || overlap.is_zero();
         let mut present = self.clone();
         loop {
-            let next = present
-                .followed_by(made.clone(), IsoTimestamp(now + overlap))
-                .live(now);
+            let next = present.followed_by(made.clone(), end, may_end_sooner);
+            let next = next.live(now);
             // A second rotation beside the first does not get the room that the first one got.
             let max = if present.is_rotating() {
                 SIGNING_SECRETS_MAX
@@ -112,11 +142,16 @@ impl SigningSettings {
                 next.secrets_max()
             };
             if next.timed().count() <= max {
-                return Ok(next);
+                let is_refused = present != *self && !asked.drop;
+                return if is_refused {
+                    Err(self.full(WayOut::Drop))
+                } else {
+                    Ok(next)
+                };
             }
             present = present
                 .without_oldest(kind)
-                .ok_or_else(|| self.full(kind))?;
+                .ok_or_else(|| self.full(self.way_out(kind)))?;
         }
     }
 
@@ -132,15 +167,16 @@ impl SigningSettings {
             .collect()
     }
 
-    /// These secrets behind `made`, those of its kind until `end` at most.
-    fn followed_by(&self, made: SecretText, end: IsoTimestamp) -> Self {
+    /// These secrets behind `made`, those of its kind until `end`. One that has an end keeps it,
+    /// unless it `may_end_sooner`.
+    fn followed_by(&self, made: SecretText, end: IsoTimestamp, may_end_sooner: bool) -> Self {
         let kind = SignatureKind::of(made.expose());
         let age = |(secret, time): Timed| {
-            let ends = SignatureKind::of(secret.expose()) == kind;
-            let time = if ends {
-                Some(time.map_or(end, |time| time.min(end)))
-            } else {
-                time
+            let time = match time {
+                _ if SignatureKind::of(secret.expose()) != kind => time,
+                Some(time) if may_end_sooner => Some(time.min(end)),
+                Some(time) => Some(time),
+                None => Some(end),
             };
             (secret, time)
         };
@@ -159,7 +195,17 @@ impl SigningSettings {
         Some(Self::of(timed))
     }
 
-    fn full(&self, kind: SignatureKind) -> RotationError {
+    /// What makes room where no secret of this kind has an end.
+    fn way_out(&self, kind: SignatureKind) -> WayOut {
+        let mut kinds = self.timed().map(|it| SignatureKind::of(it.0.expose()));
+        if kinds.any(|it| it == kind) {
+            WayOut::NoOverlap
+        } else {
+            WayOut::Write
+        }
+    }
+
+    fn full(&self, way_out: WayOut) -> RotationError {
         RotationError::Full {
             count: self.timed().count(),
             next_end: self
@@ -167,9 +213,7 @@ impl SigningSettings {
                 .filter_map(|(_, end)| end)
                 .min()
                 .map(|end| end.0),
-            may_end_at_once: self
-                .timed()
-                .any(|(secret, _)| SignatureKind::of(secret.expose()) == kind),
+            way_out,
         }
     }
 }
@@ -189,8 +233,57 @@ mod tests {
     }
 
     fn rotated(present: Value, made: &str, overlap: Duration) -> Result<Value, RotationError> {
-        let next = settings(present).rotated(&SecretText::new(made), Some(overlap), NOW)?;
+        rotated_as(present, made, &asked(overlap, true))
+    }
+
+    fn asked(overlap: Duration, drop: bool) -> RotateSecret {
+        RotateSecret {
+            overlap: Some(IsoDuration(overlap)),
+            kind: None,
+            drop,
+        }
+    }
+
+    fn rotated_as(
+        present: Value,
+        made: &str,
+        asked: &RotateSecret,
+    ) -> Result<Value, RotationError> {
+        let next = settings(present).rotated(&SecretText::new(made), asked, NOW)?;
         Ok(serde_json::to_value(next).unwrap())
+    }
+
+    /// Unless it is asked to drop, whatever the overlap is.
+    #[test]
+    fn rotation_ends_no_secret_sooner_than_an_earlier_one_said() {
+        let two = json!({ "secrets": ["whsec_b", "whsec_a"],
+            "expiresAt": [null, "2023-11-20T22:00:00.000Z"] });
+        let next = rotated_as(two.clone(), "whsec_c", &asked(HOUR, false)).unwrap();
+        let ends = json!([null, "2023-11-14T23:13:20.000Z", "2023-11-20T22:00:00.000Z"]);
+        assert_eq!(next["expiresAt"], ends);
+        let by_default = RotateSecret::default();
+        let next = rotated_as(two.clone(), "whsec_c", &by_default).unwrap();
+        let ends = json!([null, "2023-11-15T22:13:20.000Z", "2023-11-20T22:00:00.000Z"]);
+        assert_eq!(next["expiresAt"], ends);
+        let dropped = rotated_as(two.clone(), "whsec_c", &asked(HOUR, true)).unwrap();
+        let end = "2023-11-14T23:13:20.000Z";
+        assert_eq!(dropped["expiresAt"], json!([null, end, end]));
+        let leaked = rotated_as(two, "whsec_c", &asked(Duration::ZERO, false)).unwrap();
+        assert_eq!(leaked, json!({ "secrets": ["whsec_c"] }));
+    }
+
+    #[test]
+    fn third_rotation_is_refused_unless_it_may_drop() {
+        let three = json!({ "secrets": ["whsec_c", "whsec_b", "whsec_a"],
+            "expiresAt": [null, "2023-11-14T23:00:00.000Z", "2023-11-14T22:30:00.000Z"] });
+        let error = rotated_as(three.clone(), "whsec_d", &asked(HOUR, false)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "3 secrets sign already, the first ends at 2023-11-14T22:30:00.000Z; one more would \
+             end the oldest sooner than its rotation said: wait for that end, or let it end now \
+             with drop (--drop)"
+        );
+        assert!(rotated_as(three, "whsec_d", &asked(HOUR, true)).is_ok());
     }
 
     #[test]
@@ -369,13 +462,21 @@ mod tests {
                 let made = SecretText::new(format!("whsec_{index}"));
                 let before: Vec<_> = settings.timed().collect();
                 let overlap = Duration::from_hours(*overlap);
-                let next = settings.rotated(&made, Some(overlap), now);
+                let drops = asked(overlap, true);
+                let next = settings.rotated(&made, &drops, now);
                 let timed: Vec<_> = next.iter().flat_map(SigningSettings::timed).collect();
                 let mut lasting = before.iter().filter(|(_, end)| end.is_none());
                 let is_kept = |secret: &SecretText| timed.iter().any(|(kept, _)| kept == secret);
                 prop_assert!(overlap.is_zero() || lasting.all(|(secret, _)| is_kept(secret)));
-                prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made, None));
+                prop_assert!(timed.len() <= SIGNING_SECRETS_MAX && timed[0] == (made.clone(), None));
                 prop_assert!(timed[1..].iter().all(|(_, end)| end.is_some_and(|end| end.0 > now)));
+                let keeps = settings.rotated(&made, &asked(overlap, false), now);
+                let kept: Vec<_> = keeps.iter().flat_map(SigningSettings::timed).collect();
+                let lasts = |(secret, end): &Timed| {
+                    let found = kept.iter().find(|(kept, _)| kept == secret);
+                    found.is_some_and(|(_, after)| end.is_none() || after == end)
+                };
+                prop_assert!(keeps.is_err() || overlap.is_zero() || before.iter().all(lasts));
                 settings = SigningSettings::of(timed);
             }
         }

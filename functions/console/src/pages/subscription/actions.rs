@@ -6,6 +6,7 @@ use posthaste_core::attempt::handshake::act;
 use posthaste_core::attempt::{Action, Begin};
 
 use super::named::Named;
+use super::waiting;
 use crate::parts::button;
 use crate::visit::Visit;
 
@@ -71,7 +72,10 @@ pub(super) fn actions(visit: &Visit, named: Named<'_>, shown: &SubscriptionSetti
         @if possible.iter().any(|(action, ..)| *action == Action::Disable) {
             details {
                 summary { "Disable this subscription" }
-                p { "New events pass by, and those that wait become dead letters." }
+                p {
+                    "New events pass by, and those that wait become dead letters. Events that wait: "
+                    (waiting::count(shown)) "."
+                }
                 (button(visit, &named.page(&[Action::Disable.as_str()]), "danger", "Disable"))
             }
         }

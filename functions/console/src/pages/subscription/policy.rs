@@ -9,6 +9,7 @@ use posthaste_core::attempt::RetryPolicy;
 use posthaste_core::model::Timestamp;
 
 use super::named::Named;
+use crate::filters::tick;
 use crate::page::form_token;
 use crate::parts::{duration, fact};
 use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
@@ -137,6 +138,8 @@ pub(super) fn signing(visit: &Visit, named: Named<'_>, signing: &SigningSettings
                 p { "A new secret is made and shown once. It signs first from then on." }
                 (choice("overlap", "The present secrets of its kind go on signing", &OVERLAPS))
                 (choice("kind", "Make", &KINDS))
+                p { (tick("drop", "Older secrets may end sooner than their rotations said", false)) }
+                p.hint { "Three secrets sign at most. Without this, one more is refused." }
                 div.actions { button.danger type="submit" { "Rotate the secret" } }
             }
         }

@@ -1,15 +1,20 @@
 //! What is still known of subscriptions that are gone, that left the link, or whose name another one
-//! has now. manage forgets it with the write that made it so; where its process died, this does.
+//! has now, and of links that nobody uses any more. manage forgets it with the write that made it
+//! so; where its process died, this does.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use posthaste_core::circuit::{Condition, Shard, Target};
-use posthaste_core::model::{EndpointUrl, Timestamp, Topic};
+use posthaste_core::circuit::{Condition, Shard, Target, shard_index};
+use posthaste_core::model::{EndpointUrl, Link, Timestamp, Topic};
 use posthaste_ports::{Clock, Ports};
-use posthaste_services::{LinksError, RegistryError};
+use posthaste_services::{LinksError, RegistryError, unused_links};
 
 use crate::ports::WakePorts;
 use crate::run::Run;
+
+/// Minutes between two looks for links that nobody uses: each reads every topic.
+const MINUTES_BETWEEN: u64 = 10;
 
 /// Forgets it, as long as there is time.
 pub(super) async fn forget_former<P: Ports>(
@@ -40,6 +45,37 @@ pub(super) async fn forget_former<P: Ports>(
                 .await?;
             tracing::info!(targets, "health of former subscriptions forgotten");
         }
+    }
+    forget_unused(run, shards).await
+}
+
+/// Forgets links that no subscription uses. Nobody asked them since they could be asked again.
+async fn forget_unused<P: Ports>(
+    run: Run<'_, P>,
+    shards: &[(usize, Arc<Shard>)],
+) -> Result<(), LinksError> {
+    let (ports, now) = (run.ports, run.ports.clock.now());
+    if !now.minute().is_multiple_of(MINUTES_BETWEEN) || !run.may_begin() {
+        return Ok(());
+    }
+    let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
+    let overdue: BTreeSet<Link> = conditions
+        .filter(|(_, condition)| condition.until <= now)
+        .filter_map(|(target, _)| match target {
+            Target::Link(link) => Some(link),
+            Target::Subscription { .. } => None,
+        })
+        .collect();
+    let Some(unused) = run.in_time(unused_links(&ports.state, overdue)).await else {
+        return Ok(());
+    };
+    for link in unused? {
+        tracing::info!(%link, "health of a link that no subscription uses forgotten");
+        let (index, target) = (shard_index(&link), Target::Link(link));
+        ports
+            .links
+            .change(index, |shard| shard.forget([&target]))
+            .await?;
     }
     Ok(())
 }
@@ -161,6 +197,38 @@ mod tests {
         let kit = failing(created_at).await;
         kit.clock.advance(2 * HOUR);
         assert_eq!(known_after_a_run(&kit).await, 0);
+    }
+
+    /// Only once in ten minutes, and not before it could be asked again.
+    #[tokio::test]
+    async fn link_that_no_subscription_uses_is_forgotten() {
+        let kit = failing(Timestamp::EPOCH).await;
+        let link = |host: &str| {
+            let url = format!("https://{host}.example/");
+            Target::Link(EndpointUrl::parse(&url).unwrap().link())
+        };
+        let (failures, began) = (10, kit.clock.now());
+        let last = Failure {
+            outcome: OutcomeName::Busy,
+            status: Some(503),
+        };
+        for host in ["a", "b"] {
+            let failing = Observation::Failing {
+                failures,
+                last,
+                began,
+            };
+            let links = &kit.ports.links;
+            links.observe(&[(link(host), failing)]).await.unwrap();
+        }
+        let known = async |minutes| {
+            let rest = MINUTES_BETWEEN - kit.clock.now().minute() % MINUTES_BETWEEN;
+            kit.clock.advance(Duration::from_mins(rest + minutes));
+            known_after_a_run(&kit).await
+        };
+        assert_eq!(known(1).await, 3, "in another minute");
+        assert_eq!(known(0).await, 2);
+        assert!(kit.ports.links.condition(&link("a")).is_some());
     }
 
     #[tokio::test]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::api::problem::{Problem, ProblemKind};
 use crate::api::{
-    EndpointSettings, IsoTimestamp, RotationError, SettingsError, TopicSettings, compile_topic,
+    EndpointSettings, IsoTimestamp, RotationError, SettingsError, TopicSettings, WayOut,
+    compile_topic,
 };
 use crate::model::{EndpointUrl, Secret, SubscriptionName, Timestamp, TopicKeys, TopicName};
 
@@ -119,6 +120,10 @@ pub(super) fn bad_setting(member: impl Into<String>, detail: impl Into<String>) 
 pub(super) fn no_rotation(error: &RotationError) -> Problem {
     let problem = match error {
         RotationError::Overlap(_) => Problem::new(ProblemKind::BadSettings).member("overlap"),
+        RotationError::Full {
+            way_out: WayOut::Drop,
+            ..
+        } => Problem::new(ProblemKind::Incompatible).member("drop"),
         RotationError::Full { .. } => Problem::new(ProblemKind::Incompatible),
     };
     problem.detail(error.to_string())

@@ -257,7 +257,9 @@ fn a_rotation_names_the_secrets_that_it_ended() {
         [rotate(v1()).unwrap().ended, rotate(v1()).unwrap().ended],
         [vec![], vec![]]
     );
-    assert_eq!(rotate(v1()).unwrap().ended, [first]);
+    assert_eq!(rotate(v1()).unwrap_err().member.as_deref(), Some("drop"));
+    let drops = RotateSecret { drop: true, ..v1() };
+    assert_eq!(rotate(drops).unwrap().ended, [first]);
     let v1a = || RotateSecret {
         kind: Some(SignatureKind::V1a),
         ..v1()

@@ -1,0 +1,166 @@
+//! Commands that give up the events that wait: `subscriptions disable` and `delete`, and
+//! `topics delete`. They say how many wait, and ask first.
+
+use std::io;
+
+use posthaste_core::api::{SubscriptionPage, SubscriptionSettings};
+use serde::Serialize;
+use ureq::http::Method;
+
+use super::replays::counted;
+use super::session::Session;
+use crate::client::ClientError;
+use crate::error::{CommandError, Failure};
+use crate::output::Reply;
+use crate::terminal::{confirms, has_a_person};
+
+/// The events that wait, as far as they are known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Waiting {
+    count: u64,
+    /// Whether there may be more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_least: bool,
+}
+
+/// Why a command did nothing.
+#[derive(Debug, thiserror::Error)]
+enum NotDone {
+    #[error("to {action} gives up {waiting}; nothing was done")]
+    NotAsked { action: String, waiting: String },
+    #[error("nothing was done")]
+    No,
+    #[error("failed to ask")]
+    Ask(#[source] io::Error),
+}
+
+impl Failure for NotDone {
+    fn exit_code(&self) -> Option<u8> {
+        matches!(self, Self::NotAsked { .. }).then_some(2)
+    }
+
+    fn hint(&self) -> Option<String> {
+        let is_not_asked = matches!(self, Self::NotAsked { .. });
+        is_not_asked.then(|| "--yes, if that is meant".to_owned())
+    }
+}
+
+impl Waiting {
+    /// What waits for these subscriptions.
+    fn of(subscriptions: &[SubscriptionSettings]) -> Self {
+        let views = subscriptions.iter().map(|it| it.waiting.as_deref());
+        views.fold(Self::default(), |sum, view| Self {
+            count: sum.count + view.map_or(0, |view| view.count),
+            at_least: sum.at_least || view.is_none_or(|view| view.at_least),
+        })
+    }
+
+    /// What waits for a subscription.
+    pub(super) fn for_subscription(
+        session: &Session,
+        topic: &str,
+        name: &str,
+    ) -> Result<Self, ClientError> {
+        let path = ["topics", topic, "subscriptions", name];
+        let shown = session.ask(Method::GET, &path).map(|shown| vec![shown]);
+        Self::as_far_as_known(shown)
+    }
+
+    /// What waits for the subscriptions of a topic.
+    pub(super) fn for_topic(session: &Session, topic: &str) -> Result<Self, ClientError> {
+        let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
+        Self::as_far_as_known(session.list(&["topics", topic, "subscriptions"], open))
+    }
+
+    /// A topic whose record is damaged cannot be shown, but it can be deleted.
+    fn as_far_as_known(
+        shown: Result<Vec<SubscriptionSettings>, ClientError>,
+    ) -> Result<Self, ClientError> {
+        match shown {
+            Ok(shown) => Ok(Self::of(&shown)),
+            Err(ClientError::Refused(refusal)) if refusal.status == 500 => Ok(Self {
+                count: 0,
+                at_least: true,
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes sure that these events are to be given up, where there are any: by `--yes`, or by the
+    /// answer of a person.
+    pub(super) fn confirm(self, action: &str, is_confirmed: bool) -> Result<(), CommandError> {
+        let is_known_as_none = self.count == 0 && !self.at_least;
+        if is_confirmed || is_known_as_none {
+            return Ok(());
+        }
+        let waiting = self.in_words();
+        if !has_a_person() {
+            let action = action.to_owned();
+            return Err(NotDone::NotAsked { action, waiting }.into());
+        }
+        let question = format!("To {action} gives up {waiting}. Go on?");
+        match confirms(&question) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NotDone::No.into()),
+            Err(error) => Err(NotDone::Ask(error).into()),
+        }
+    }
+
+    /// Adds what is given up to the reply of a command, if there is anything.
+    pub(super) fn said(self, reply: Reply) -> Reply {
+        match (self.count, self.at_least) {
+            (0, false) => reply,
+            _ => reply.line(format!("{} are given up", self.in_words())),
+        }
+    }
+
+    /// The events in words.
+    pub(super) fn in_words(self) -> String {
+        match (self.count, self.at_least) {
+            (0, true) => "the events that wait, whose number is not known".to_owned(),
+            (count, true) => format!("at least {}", counted(count, "waiting event")),
+            (count, false) => counted(count, "waiting event"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn waiting(views: &[Value]) -> Waiting {
+        let subscription = |view: &Value| {
+            let shown = json!({ "endpoint": { "url": "https://a.example/" }, "waiting": view });
+            serde_json::from_value(shown).unwrap()
+        };
+        Waiting::of(&views.iter().map(subscription).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn events_that_wait_are_counted_in_words() {
+        let check = |views: &[Value], expected: &str| {
+            assert_eq!(waiting(views).in_words(), expected);
+        };
+        let [one, many] =
+            [1, 12].map(|count| json!({ "count": count, "parked": count, "held": 0 }));
+        let more = json!({ "count": 1000, "atLeast": true, "parked": 0, "held": 1000 });
+        check(std::slice::from_ref(&one), "1 waiting event");
+        check(&[one, many.clone()], "13 waiting events");
+        check(&[more, many], "at least 1012 waiting events");
+        check(
+            &[Value::Null],
+            "the events that wait, whose number is not known",
+        );
+    }
+
+    #[test]
+    fn nothing_is_asked_where_nothing_waits_or_it_is_confirmed() {
+        let none = waiting(&[json!({ "count": 0, "parked": 0, "held": 0 })]);
+        assert!(none.confirm("delete orders/billing", false).is_ok());
+        let some = waiting(&[json!({ "count": 3, "parked": 3, "held": 0 })]);
+        assert!(some.confirm("delete orders/billing", true).is_ok());
+    }
+}
