@@ -231,6 +231,21 @@ async fn what_is_written_after_a_dry_run_is_left_as_it_is() {
 }
 
 #[tokio::test]
+async fn dry_run_says_what_it_leaves_out_and_why() {
+    let world = world().await;
+    let fields = [
+        ("topic", "Orders"),
+        ("subscription", "Billing"),
+        ("reason", "EndpointGone"),
+    ];
+    for action in ["replay", "resolve", "delete"] {
+        let action = format!("/console/dead-letters/{action}");
+        let preview = world.post(LIST, &action, &fields).await;
+        preview.has(&["Left out: events given up for another reason"]);
+    }
+}
+
+#[tokio::test]
 async fn a_dry_run_keeps_an_earlier_end_and_a_replay_has_its_time() {
     let world = world().await;
     let action = "/console/dead-letters/replay";

@@ -281,6 +281,25 @@ async fn a_new_secret_is_shown_once() {
 }
 
 #[tokio::test]
+async fn third_rotation_is_refused_unless_it_may_drop() {
+    let world = plain().await;
+    let rotate = async |more: &[(&str, &str)]| {
+        let fields = [&[("overlap", "P1D"), ("kind", "")][..], more].concat();
+        let action = format!("{PAGE}/rotate-secret");
+        world.post(PAGE, &action, &fields).await
+    };
+    assert_eq!(
+        [rotate(&[]).await.status, rotate(&[]).await.status],
+        [200; 2]
+    );
+    let refused = rotate(&[]).await;
+    assert_eq!(refused.status, 409);
+    assert!(refused.html.contains("3 secrets sign already"));
+    let rotated = rotate(&[("drop", "true")]).await;
+    rotated.has(&["whsec_", "These secrets sign no more"]);
+}
+
+#[tokio::test]
 async fn a_subscription_is_deleted_once_its_name_was_typed() {
     let world = plain().await;
     let delete = format!("{PAGE}/delete");
