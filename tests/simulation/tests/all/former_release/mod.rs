@@ -5,6 +5,7 @@
 //! The files under `fixtures` were written by the former release itself: see the README there.
 
 mod downgrade;
+mod first;
 mod moved;
 
 use std::fs;
