@@ -56,18 +56,12 @@ impl S3Store {
             ..self.0
         })
     }
-
-    /// Boxed: with the futures of the SDK inside of its callers', the compiler would find the
-    /// layout too deep.
-    async fn read(&self, key: &str, known: Option<&ETag>) -> Result<Revalidated, PortError> {
-        Box::pin(self.0.read(GETTING, key, known)).await
-    }
 }
 
 impl ObjectStore for S3Store {
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
-        match self.read(key, None).await? {
+        match self.0.read(GETTING, key, None).await? {
             Revalidated::Changed(object) => Ok(Some(object)),
             Revalidated::Missing => Ok(None),
             // There was no condition.
@@ -81,7 +75,7 @@ impl ObjectStore for S3Store {
 
     async fn get_if_changed(&self, key: &str, known: &ETag) -> Result<Revalidated, PortError> {
         validate::key(key).map_err(|refusal| refusal.at(GETTING))?;
-        self.read(key, Some(known)).await
+        self.0.read(GETTING, key, Some(known)).await
     }
 
     async fn get_range(&self, key: &str, range: Range<u64>) -> Result<Bytes, PortError> {

@@ -53,13 +53,12 @@ pub async fn get_newer<S: ObjectStore>(
     key: &str,
     known: Option<&ETag>,
 ) -> Result<Revalidated, PortError> {
+    // Boxed: of the futures of the SDK, the compiler would find the layout too deep otherwise.
     match known {
-        Some(etag) => store.get_if_changed(key, etag).await,
-        None => {
-            // Boxed: what is not known is rare, and who asks for it has no room for reading it.
-            let found = Box::pin(store.get(key)).await?;
-            Ok(found.map_or(Revalidated::Missing, Revalidated::Changed))
-        }
+        Some(etag) => Box::pin(store.get_if_changed(key, etag)).await,
+        None => Ok(Box::pin(store.get(key))
+            .await?
+            .map_or(Revalidated::Missing, Revalidated::Changed)),
     }
 }
 
