@@ -2,7 +2,9 @@
 
 use posthaste_core::delivery_log::{LogDisk, LogSize};
 use posthaste_core::pressure::Usage;
+use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;
+use posthaste_testkit::{Fault, Operation};
 
 use super::*;
 use crate::{Aside, Ended};
@@ -145,6 +147,22 @@ async fn no_fault_of_moving_aside_loses_what_was_set_aside() {
         assert_eq!(kit.log.keys(""), [format!("_damaged/{file}")], "{place}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn old_files_go_where_what_was_set_aside_cannot_be_moved() {
+    let full = Plan::by(|effect| {
+        let is_moved = effect.operation == Operation::Put && effect.key.starts_with("_damaged/");
+        is_moved.then_some(Fault::Before(ErrorKind::Full))
+    });
+    let kit = Kit::with(&full);
+    let damaged = format!("damaged/{HOUR}07-b.parquet");
+    kit.log.write(&damaged, "no Parquet");
+    kit.log
+        .write("date=2026-02-01/hour=03/07-a.parquet", vec![0; 9]);
+    let ended = kit.record.end(None).await.unwrap();
+    assert_eq!((ended.old, ended.over), (1, 0));
+    assert_eq!(kit.log.keys(""), [damaged]);
 }
 
 /// What was set aside in a place of its own ends like the log's files.

@@ -1,13 +1,17 @@
 //! The place in which a text ends to be JSON. Texts of events are never read as values: only where
 //! one is refused, the way to its fault is looked for.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// The way to the value at which `error` was found in `text`, such as `[1].data.id`. `None` where
 /// it is in no value below the whole.
 pub(super) fn place(text: &str, error: &serde_json::Error) -> Option<String> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let found = serde_path_to_error::deserialize::<_, Value>(&mut json).err()?;
+    let found = serde_path_to_error::deserialize::<_, Walked>(&mut json).err()?;
     // A string that is no text is found here, and is none of the faults of the text. Within a
     // string, one reader stops before the character at fault and the other behind it.
     let is_same = offset(text, found.inner()).abs_diff(offset(text, error)) <= 1;
@@ -20,6 +24,49 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
     let lines = text.split_inclusive('\n');
     let before = lines.take(error.line().saturating_sub(1));
     before.map(str::len).sum::<usize>() + error.column()
+}
+
+/// A value that was read and not kept.
+struct Walked;
+
+impl<'de> Deserialize<'de> for Walked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WalkedVisitor)
+    }
+}
+
+struct WalkedVisitor;
+
+macro_rules! scalars {
+    ($($visit:ident: $type:ty),*) => {
+        $(fn $visit<E>(self, _: $type) -> Result<Walked, E> {
+            Ok(Walked)
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for WalkedVisitor {
+    type Value = Walked;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
+
+    fn visit_unit<E>(self) -> Result<Walked, E> {
+        Ok(Walked)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Walked, A::Error> {
+        while sequence.next_element::<Walked>()?.is_some() {}
+        Ok(Walked)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Walked, A::Error> {
+        while map.next_entry::<Cow<'de, str>, Walked>()?.is_some() {}
+        Ok(Walked)
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Deletion of lists of resolved dead letters whose dead letters are gone: an operator deleted them
 //! with another tool, or a process ended between the two.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use parking_lot::Mutex;
 use posthaste_core::stored::layout;
@@ -32,11 +32,10 @@ pub(super) async fn delete_orphans<P: Ports>(
         let is_alike =
             |one: &ObjectMeta, other: &ObjectMeta| folder(&one.key) == folder(&other.key);
         for lists in page.objects.chunk_by(is_alike) {
-            if !run.has_time() {
+            let Some(more) = delete_orphans_of(run, lists, walk).await? else {
                 return Ok(deleted);
-            }
-            deleted += delete_orphans_of(bucket, lists).await?;
-            *walk.0.lock() = lists.last().map(|list| list.key.clone());
+            };
+            deleted += more;
         }
         let is_last = page.next_after.is_none();
         *walk.0.lock() = page.next_after;
@@ -46,31 +45,48 @@ pub(super) async fn delete_orphans<P: Ports>(
     }
 }
 
-/// The same of lists whose dead letters lie in one folder, which is listed as far as they reach.
-async fn delete_orphans_of(
-    bucket: &impl ObjectStore,
+/// The same of lists whose dead letters lie in one folder. Of that only what is about the lists is
+/// listed: a page decides on each list that it reaches, and the next begins at the one behind. `None`
+/// once there is no time.
+async fn delete_orphans_of<P: Ports>(
+    run: Run<'_, P>,
     lists: &[ObjectMeta],
-) -> Result<usize, PortError> {
+    walk: &ResolvedWalk,
+) -> Result<Option<usize>, PortError> {
+    let bucket = &run.ports.dead_letters;
     let about = |list: &ObjectMeta| list.key.strip_prefix(layout::RESOLVED).map(str::to_owned);
-    let keys: BTreeSet<_> = lists.iter().filter_map(about).collect();
-    let Some(last) = keys.last() else {
-        return Ok(0);
-    };
-    let (mut there, mut after) = (BTreeSet::new(), None);
-    loop {
-        let page = bucket
-            .list(folder(last), after.as_deref(), LIST_PAGE_MAX)
-            .await?;
-        there.extend(page.objects.into_iter().map(|object| object.key));
-        after = page.next_after.filter(|next| next < last);
-        if after.is_none() {
-            break;
+    let keys: Vec<_> = lists.iter().filter_map(about).collect();
+    let (mut rest, mut deleted) = (&*keys, 0);
+    while let Some(first) = rest.first() {
+        if !run.has_time() {
+            return Ok(None);
         }
+        let page = bucket
+            .list(folder(first), Some(just_before(first)), LIST_PAGE_MAX)
+            .await?;
+        let there: HashSet<_> = page.objects.iter().map(|object| &*object.key).collect();
+        let is_reached = |key: &String| page.next_after.as_ref().is_none_or(|end| key <= end);
+        let (reached, behind) = rest.split_at(rest.partition_point(is_reached));
+        for key in reached.iter().filter(|key| !there.contains(&***key)) {
+            bucket.delete(&layout::resolved(key)).await?;
+            deleted += 1;
+        }
+        // A page that does not even reach the first is full of its neighbours: that list stays.
+        rest = if reached.is_empty() {
+            &rest[1..]
+        } else {
+            behind
+        };
+        let last = keys.len() - rest.len();
+        *walk.0.lock() = Some(layout::resolved(&keys[last - 1]));
     }
-    for key in keys.difference(&there) {
-        bucket.delete(&layout::resolved(key)).await?;
-    }
-    Ok(keys.difference(&there).count())
+    Ok(Some(deleted))
+}
+
+/// A text that sorts before a key, with little between the two.
+fn just_before(key: &str) -> &str {
+    let end = key.char_indices().next_back().map_or(0, |(at, _)| at);
+    &key[..end]
 }
 
 /// The part of a key up to its last slash.
@@ -80,11 +96,15 @@ fn folder(key: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
+
+    use posthaste_testkit::{Operation, Plan};
 
     use super::super::clean_up_resolved;
     use super::*;
-    use crate::testing::Kit;
+    use crate::testing::{Kit, PAGE};
 
     /// The letters of these keys, and a list about each of the others too.
     fn kit(letters: &[&str], others: &[&str]) -> Kit {
@@ -118,6 +138,31 @@ mod tests {
         let left = there.map(layout::resolved);
         assert_eq!(kit.store.keys(layout::RESOLVED), left);
         assert_eq!(kit.store.keys("ORDERS/").len(), there.len());
+    }
+
+    #[tokio::test]
+    async fn list_beside_many_letters_of_others_is_decided_by_one_page() {
+        let listed = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&listed);
+        let counting = Plan::by(move |effect| {
+            let is_of_letters = effect.operation == Operation::List && effect.key == "ORDERS/A/";
+            count.fetch_add(usize::from(is_of_letters), Ordering::Relaxed);
+            None
+        });
+        let kit = Kit::with(&counting, &Plan::none());
+        kit.clock.advance(Duration::from_mins(25));
+        for number in 0..20 * PAGE {
+            let key = format!("ORDERS/A/2026/3/7/4/{number:05}.json");
+            kit.store.write(&key, "[]");
+        }
+        kit.store.write("ORDERS/A/copied.json", "[]");
+        for key in ["ORDERS/A/copied.json", "ORDERS/A/gone.json"] {
+            kit.store.write(&layout::resolved(key), "{}");
+        }
+        clean_up_resolved(kit.run(), &ResolvedWalk::default()).await;
+        let left = [layout::resolved("ORDERS/A/copied.json")];
+        assert_eq!(kit.store.keys(layout::RESOLVED), left);
+        assert_eq!(listed.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]
