@@ -3,7 +3,7 @@
 //!
 //! Key `resolved/{key of the dead-letter object}` in the dead-letter bucket, beside what it is
 //! about. Version 1; written by deadletter and manage by conditional put; read by both and by wake;
-//! deleted by manage together with the dead letters. Fixture: `resolved-v1.json`.
+//! deleted by manage and wake together with the dead letters. Fixture: `resolved-v1.json`.
 
 use std::collections::BTreeSet;
 
