@@ -25,7 +25,8 @@ impl Readiness {
         self.0.lock().clear();
     }
 
-    /// The problem of a server that is not ready.
+    /// The problem of a server that is not ready. Everybody may ask, so it names the files without
+    /// their folders.
     pub(super) fn problem(&self) -> Option<Problem> {
         let files = self.0.lock();
         if files.is_empty() {
@@ -33,7 +34,8 @@ impl Readiness {
         }
         let names: Vec<_> = files
             .iter()
-            .map(|file| file.display().to_string())
+            .filter_map(|file| file.file_name())
+            .map(|name| name.to_string_lossy())
             .collect();
         let detail = format!("waiting until --config is applied: {}", names.join(", "));
         let problem = Problem::new(ProblemKind::Unavailable).detail(detail);
@@ -49,11 +51,11 @@ mod tests {
     fn server_is_ready_once_its_files_are_applied() {
         assert!(Readiness::default().problem().is_none());
         assert!(Readiness::after(&[]).problem().is_none());
-        let readiness = Readiness::after(&["a.yaml".into(), "b/c.yaml".into()]);
+        let readiness = Readiness::after(&["a.yaml".into(), "/etc/x/c.yaml".into()]);
         let problem = readiness.problem().unwrap();
         assert_eq!(problem.status.as_u16(), 503);
         let detail = format!("{problem:?}");
-        assert!(detail.contains("a.yaml, b/c.yaml"), "{detail}");
+        assert!(detail.contains(": a.yaml, c.yaml"), "{detail}");
         readiness.mark_ready();
         assert!(readiness.problem().is_none());
     }
