@@ -30,6 +30,17 @@ pub(super) fn page(root: &Path, prefix: &str, after: &str, max: usize) -> io::Re
         wanted: max + 1,
         found: Vec::new(),
     };
+    if max == 1
+        && after < prefix
+        && let Some(first) = walk.named()?
+    {
+        // No key that begins with the prefix is before it. Whether there are others only the whole
+        // folder could tell.
+        return Ok(ListPage {
+            next_after: Some(first.key.clone()),
+            objects: vec![first],
+        });
+    }
     walk.folder(base, after)?;
     let mut objects = walk.found;
     let has_more = objects.len() > max;
@@ -66,6 +77,21 @@ struct Walk<'a> {
 type Names = BTreeMap<String, FileType>;
 
 impl Walk<'_> {
+    /// The object whose key is the prefix itself. `None` if the prefix is no key, or names no file.
+    fn named(&self) -> io::Result<Option<ObjectMeta>> {
+        let name = self.prefix.rsplit('/').next().unwrap_or_default();
+        if validate::key(self.prefix).is_err() || name.starts_with(HIDDEN_PREFIX) {
+            return Ok(None);
+        }
+        let path = self.root.join(self.prefix);
+        match std::fs::symlink_metadata(path) {
+            Err(error) if disk::means_absent(&error) => Ok(None),
+            Ok(found) if !found.is_file() => Ok(None),
+            Ok(_) => self.file(self.prefix),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Adds what matches below the folder `base` (empty, or ending in `/`) until enough is found.
     fn folder(&mut self, base: &str, after: &str) -> io::Result<()> {
         let mut handled = String::new();

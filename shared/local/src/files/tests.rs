@@ -293,6 +293,32 @@ fn a_folder_that_is_a_file_is_not_opened() {
     );
 }
 
+/// Whether others follow is left open, since only the whole folder could tell.
+#[tokio::test]
+async fn an_object_is_found_by_its_key_without_a_look_through_its_folder() {
+    let (_folder, store) = store();
+    for key in ["a/b", "a/b-c", "a/d", "e/f"] {
+        put(&store, key, "x").await.unwrap();
+    }
+    let check = async |prefix: &str, after: &str, found: &[&str], next_after: Option<&str>| {
+        let page = store.list(prefix, Some(after), 1).await.unwrap();
+        let listed: Vec<_> = page.objects.iter().map(|it| it.key.as_str()).collect();
+        assert_eq!(
+            (listed.as_slice(), page.next_after.as_deref()),
+            (found, next_after),
+            "{prefix:?} after {after:?}"
+        );
+    };
+    check("a/d", "", &["a/d"], Some("a/d")).await;
+    check("a/d", "a/d", &[], None).await;
+    check("a/b", "a", &["a/b"], Some("a/b")).await;
+    check("a/b", "a/b", &["a/b-c"], None).await;
+    // A folder, nothing, and the store's own.
+    check("e", "", &["e/f"], None).await;
+    check("a/c", "", &[], None).await;
+    check(".posthaste-tmp", "", &[], None).await;
+}
+
 /// Keys of few letters and shallow folders, so that neighbours, prefixes and page ends meet often.
 fn some_keys() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(
