@@ -31,6 +31,9 @@ pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 /// before its end, and a search of the dead letters, still end before the request's time limit.
 const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Most times without records in an answer, the newest.
+const GAPS_SHOWN_MAX: usize = 20;
+
 /// A period. `None` is an open end.
 type Period = (Option<Timestamp>, Option<Timestamp>);
 
@@ -210,12 +213,20 @@ impl<P: Ports> Manage<P> {
         ))
     }
 
-    /// The times in a period of which the log may lack records.
+    /// The times in a period of which the log may lack records, at most the newest
+    /// [`GAPS_SHOWN_MAX`]. Of a time before the retention it has no records anyway.
     pub(crate) fn log_gaps(&self, from: Option<Timestamp>, to: Option<Timestamp>) -> Vec<LogGap> {
-        let gaps = self.settings.log.gaps.iter();
-        gaps.filter(|gap| gap.is_within(from, to))
-            .cloned()
-            .collect()
+        let log = &self.settings.log;
+        let now = self.clock.now().as_millis();
+        let oldest = log.retention.map_or(Timestamp::EPOCH, |kept| {
+            let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
+            Timestamp::from_millis(now.saturating_sub(kept))
+        });
+        let asked = |gap: &&LogGap| gap.to >= oldest && gap.is_within(from, to);
+        let newest = log.gaps.iter().rev().filter(asked).take(GAPS_SHOWN_MAX);
+        let mut shown: Vec<_> = newest.cloned().collect();
+        shown.reverse();
+        shown
     }
 
     /// Whether nothing is recorded of a topic.

@@ -1,5 +1,7 @@
 //! Times of which the log may lack records, in answers about them.
 
+use std::time::Duration;
+
 use posthaste_core::delivery_log::{GapCause, LogGap};
 use posthaste_core::model::Timestamp;
 use serde_json::{Value, json};
@@ -62,4 +64,33 @@ async fn event_has_the_gaps_in_which_it_may_have_had_attempts() {
     check("b", false).await;
     check("a", true).await;
     check("nothing-is-known-of-this", true).await;
+}
+
+/// A server may run for months.
+#[tokio::test]
+async fn gap_before_the_retention_is_no_gap_any_more() {
+    let api = with_gap().await;
+    let unknown = format!("{LIST}/nothing-is-known-of-this");
+    assert_eq!(api.get(&unknown).await.json()["gaps"], shown());
+    api.clock.advance(Duration::from_hours(8 * 24));
+    let page = list(&api, LIST, "").await;
+    assert_eq!(page.get("gaps"), None, "{page}");
+    let event = api.get(&unknown).await.json();
+    assert_eq!(event.get("gaps"), None, "{event}");
+}
+
+#[tokio::test]
+async fn answer_has_the_newest_gaps() {
+    let gaps = (0..59).map(|minute| LogGap {
+        from: at(&format!("08:{minute:02}")),
+        to: at(&format!("08:{minute:02}")),
+        cause: GapCause::Killed,
+        attempts_max: Some(1),
+    });
+    let api = filled().await.then_with_gaps(gaps.collect());
+    let page = list(&api, LIST, "").await;
+    let shown = page["gaps"].as_array().unwrap();
+    assert_eq!(shown.len(), 20);
+    assert_eq!(shown[0]["from"], "2026-11-21T08:39:00.000Z");
+    assert_eq!(shown[19]["from"], "2026-11-21T08:58:00.000Z");
 }
