@@ -62,8 +62,7 @@ impl App {
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let adapters = Adapters::open(settings, &local)?;
-        let retention = settings.record.retention;
-        let note = RunNote::begin(&local, adapters.delivery_log.clone(), retention).await?;
+        let note = RunNote::begin(&local, adapters.delivery_log.clone(), settings).await?;
         let mut settings = settings.clone();
         settings.manage.log.gaps = note.gaps().await;
         let settings = &settings;

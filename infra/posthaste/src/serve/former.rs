@@ -20,6 +20,7 @@ use posthaste_system::SystemClock;
 use tokio::sync::Mutex;
 
 use super::error::ServeError;
+use super::settings::ServeSettings;
 
 /// Longest look for the newest record of the log.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
@@ -39,7 +40,7 @@ impl RunNote {
     pub(super) async fn begin(
         local: &Local<SystemClock>,
         log: DeliveryLog<FileStore>,
-        retention: Option<Duration>,
+        settings: &ServeSettings,
     ) -> Result<Self, ServeError> {
         let (state, now) = (local.state(), SystemClock.now());
         let former = read(&state).await.map_err(ServeError::RunNote)?;
@@ -68,9 +69,11 @@ impl RunNote {
                     is_copy,
                     log_end,
                     under_way_max: under_way_max(local, former, is_copy).await,
+                    quiet_max: settings.monitor.pressure.interval,
                 };
                 let found = LogGap::found(former.former(local.opening().written_until), look);
                 found.iter().for_each(report);
+                let retention = settings.record.retention;
                 let oldest = retention.map(|kept| now.as_millis().saturating_sub(millis(kept)));
                 former.gaps_with(found, Timestamp::from_millis(oldest.unwrap_or_default()))
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Timestamp;
 
 /// Least time without a process, after one that did not end in order, of which the log says that it
-/// may lack records. A supervisor starts a process again sooner. A snapshot of a disk that is put
+/// may lack records. It counts from when the process would have written again. A supervisor starts a process again sooner. A snapshot of a disk that is put
 /// back looks like a process that was killed, and is seldom put back within a minute.
 const UNSEEN_MIN: Duration = Duration::from_mins(1);
 
@@ -66,6 +66,8 @@ pub struct StartLook {
     pub log_end: Option<Timestamp>,
     /// The most attempts that were under way when the process before ended.
     pub under_way_max: u64,
+    /// The longest time between two writes of a process that has nothing to do.
+    pub quiet_max: Duration,
 }
 
 impl LogGap {
@@ -94,7 +96,8 @@ impl LogGap {
             Some((_, 0)) => 0,
             _ => look.under_way_max,
         };
-        let is_unseen = former.ended.is_none() && now.since(last_seen) >= UNSEEN_MIN;
+        let is_unseen =
+            former.ended.is_none() && now.since(last_seen) >= UNSEEN_MIN + look.quiet_max;
         let killed = (under_way_max > 0 || is_unseen).then(|| Self {
             attempts_max: Some(under_way_max),
             ..gap(last_seen, now, GapCause::Killed)
@@ -133,6 +136,7 @@ mod tests {
             is_copy: false,
             log_end: Some(at(90)),
             under_way_max: 0,
+            quiet_max: Duration::ZERO,
         }
     }
 
@@ -194,6 +198,14 @@ mod tests {
             after(60),
             &[(100, 160, GapCause::Killed, Some(0))],
         );
+        // One that writes every four minutes was there until shortly before its next write.
+        let seldom = |seconds: u64| StartLook {
+            quiet_max: Duration::from_mins(4),
+            ..after(seconds)
+        };
+        check(former(), seldom(299), &[]);
+        let killed = (100, 400, GapCause::Killed, Some(0));
+        check(former(), seldom(300), &[killed]);
     }
 
     #[test]
