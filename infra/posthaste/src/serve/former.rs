@@ -12,7 +12,7 @@ use posthaste_core::delivery_log::{GapCause, LogGap, RecordFilter, StartLook};
 use posthaste_core::model::{Timestamp, UNBATCHED_EVENTS_PER_MESSAGE_MAX};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_core::stored::layout::SERVE_RUN;
-use posthaste_core::stored::{FileMark, RunEnd, ServeRun};
+use posthaste_core::stored::{FileMark, FormatError, RunEnd, ServeRun};
 use posthaste_local::{FileStore, Local, LocalOptions, StateStore};
 use posthaste_manage::DeliveryLog;
 use posthaste_ports::{Clock, ObjectStore, PortError, PutCondition};
@@ -30,6 +30,8 @@ const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 pub(super) struct RunNote {
     state: StateStore,
     log: DeliveryLog<FileStore>,
+    /// Whether a newer program wrote the note that is there. It stays for that program.
+    is_newer: bool,
     run: Mutex<ServeRun>,
 }
 
@@ -43,7 +45,9 @@ impl RunNote {
         settings: &ServeSettings,
     ) -> Result<Self, ServeError> {
         let (state, now) = (local.state(), SystemClock.now());
-        let former = read(&state).await.map_err(ServeError::RunNote)?;
+        let read = read(&state).await.map_err(ServeError::RunNote)?;
+        let is_newer = matches!(read, Err(FormatError::Newer(_)));
+        let former = read.ok().flatten();
         let known_end = former.as_ref().and_then(|former| former.log_end);
         let log_end = match newest(&log, known_end).await {
             Some(None) if known_end.is_some() => newest(&log, None).await,
@@ -82,6 +86,7 @@ impl RunNote {
         let note = Self {
             state,
             log,
+            is_newer,
             run: Mutex::new(ServeRun {
                 first_started_at,
                 started_at: now,
@@ -123,6 +128,9 @@ impl RunNote {
     }
 
     async fn write(&self, run: &ServeRun) {
+        if self.is_newer {
+            return;
+        }
         let put = self
             .state
             .put(SERVE_RUN, run.render(), PutCondition::Always);
@@ -135,10 +143,10 @@ impl RunNote {
     }
 }
 
-/// The note of the process before. One that cannot be used is none.
-async fn read(state: &StateStore) -> Result<Option<ServeRun>, PortError> {
+/// The note of the process before, or why it cannot be used.
+async fn read(state: &StateStore) -> Result<Result<Option<ServeRun>, FormatError>, PortError> {
     let Some(object) = state.get(SERVE_RUN).await? else {
-        return Ok(None);
+        return Ok(Ok(None));
     };
     let run = ServeRun::parse(&object.bytes).inspect_err(|error| {
         tracing::warn!(
@@ -146,7 +154,7 @@ async fn read(state: &StateStore) -> Result<Option<ServeRun>, PortError> {
             "the note of the process before cannot be used; what the delivery log lacks is not known"
         );
     });
-    Ok(run.ok())
+    Ok(run.map(Some))
 }
 
 /// The time of the newest record in the log of `from` or later; `Some(None)` if there is none, and

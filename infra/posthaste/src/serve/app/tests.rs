@@ -1,5 +1,6 @@
 //! A whole server in this process: what becomes of it when a part of it ends.
 
+mod note;
 mod polls;
 
 use super::*;
@@ -11,13 +12,16 @@ use std::path::Path;
 /// The longest wait of a test that fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-async fn started(folder: &tempfile::TempDir) -> App {
-    let settings = ServeSettings {
+fn settings(folder: &tempfile::TempDir) -> ServeSettings {
+    ServeSettings {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         data_dir: folder.path().to_owned(),
         ..ServeSettings::default()
-    };
-    App::start(&settings).await.unwrap()
+    }
+}
+
+async fn started(folder: &tempfile::TempDir) -> App {
+    App::start(&settings(folder)).await.unwrap()
 }
 
 /// The error of a server that fails, within the patience.
