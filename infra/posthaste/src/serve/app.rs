@@ -62,7 +62,7 @@ impl App {
         let listener = TcpListener::bind(settings.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let adapters = Adapters::open(settings, &local)?;
-        let note = RunNote::begin(&local, adapters.delivery_log.clone(), settings).await?;
+        let note = RunNote::prepare(&local, adapters.delivery_log.clone(), settings).await?;
         let mut settings = settings.clone();
         settings.manage.log.gaps = note.gaps().await;
         let settings = &settings;
@@ -74,6 +74,7 @@ impl App {
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let upkeep = Upkeep::start().map_err(ServeError::Process)?;
+        note.begin().await;
         functions.spawn_work(&mut tasks, &stop, &upkeep.handle());
         let pages = Arc::new(functions.metrics(metrics));
         let kept_small = Arc::clone(&pages);

@@ -32,14 +32,15 @@ pub(super) struct RunNote {
     log: DeliveryLog<FileStore>,
     /// Whether a newer program wrote the note that is there. It stays for that program.
     is_newer: bool,
+    /// The gaps that this start found.
+    found: Vec<LogGap>,
     run: Mutex<ServeRun>,
 }
 
 impl RunNote {
-    /// Reads the note of the process before, and writes that of this one, with the gaps that were
-    /// found. The pollers must not run yet. A note that cannot be written is logged: the server
-    /// works without it.
-    pub(super) async fn begin(
+    /// Reads the note of the process before, and prepares that of this one, with the gaps that are
+    /// found. The pollers must not run yet.
+    pub(super) async fn prepare(
         local: &Local<SystemClock>,
         log: DeliveryLog<FileStore>,
         settings: &ServeSettings,
@@ -65,7 +66,7 @@ impl RunNote {
                 inode: 0,
                 created_ns: 0,
             });
-        let gaps = match &former {
+        let (gaps, found) = match &former {
             Some(former) => {
                 let is_copy = is_copy(former.database, database);
                 let look = StartLook {
@@ -76,17 +77,18 @@ impl RunNote {
                     quiet_max: settings.monitor.pressure.interval,
                 };
                 let found = LogGap::found(former.former(local.opening().written_until), look);
-                found.iter().for_each(report);
                 let retention = settings.record.retention;
                 let oldest = retention.map(|kept| now.as_millis().saturating_sub(millis(kept)));
-                former.gaps_with(found, Timestamp::from_millis(oldest.unwrap_or_default()))
+                let oldest = Timestamp::from_millis(oldest.unwrap_or_default());
+                (former.gaps_with(found.clone(), oldest), found)
             }
-            None => Vec::new(),
+            None => (Vec::new(), Vec::new()),
         };
-        let note = Self {
+        Ok(Self {
             state,
             log,
             is_newer,
+            found,
             run: Mutex::new(ServeRun {
                 first_started_at,
                 started_at: now,
@@ -95,9 +97,16 @@ impl RunNote {
                 ended: None,
                 gaps,
             }),
-        };
-        note.write(&*note.run.lock().await).await;
-        Ok(note)
+        })
+    }
+
+    /// Says what was found, and writes the note. The start cannot fail any more, and the pollers do
+    /// not run yet: a start that fails would find all of it again, and its note would look like that
+    /// of a process that was killed. A note that cannot be written is logged: the server works
+    /// without it.
+    pub(super) async fn begin(&self) {
+        self.found.iter().for_each(report);
+        self.write(&*self.run.lock().await).await;
     }
 
     /// The times of which the log may lack records.

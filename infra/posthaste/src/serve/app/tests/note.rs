@@ -1,10 +1,26 @@
 //! The note that a server leaves for the next start.
 
 use bytes::Bytes;
+use posthaste_core::stored::ServeRun;
 use posthaste_core::stored::layout::SERVE_RUN;
 use posthaste_ports::{ObjectStore, PutCondition};
 
 use super::*;
+
+/// The data folder, once no server has it open.
+async fn opened(folder: &tempfile::TempDir) -> Local<SystemClock> {
+    let opened = async {
+        loop {
+            if let Ok(local) = open(&settings(folder)).await {
+                return local;
+            }
+            SystemClock.sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, opened)
+        .await
+        .expect("the folder can be opened")
+}
 
 /// The note in a store.
 async fn note(local: &Local<SystemClock>) -> Bytes {
@@ -15,7 +31,7 @@ async fn note(local: &Local<SystemClock>) -> Bytes {
 async fn note_of_a_newer_program_stays() {
     let folder = tempfile::tempdir().unwrap();
     let newer = Bytes::from_static(br#"{"v":2,"what":"it knows"}"#);
-    let local = open(&settings(&folder)).await.unwrap();
+    let local = opened(&folder).await;
     let put = local
         .state()
         .put(SERVE_RUN, newer.clone(), PutCondition::Always);
@@ -25,7 +41,26 @@ async fn note_of_a_newer_program_stays() {
     let app = started(&folder).await;
     assert_eq!(note(&app.local).await, newer);
     app.drain(PATIENCE).await.unwrap();
-    let local = open(&settings(&folder)).await.unwrap();
+    let local = opened(&folder).await;
     assert_eq!(note(&local).await, newer);
+    local.close().await;
+}
+
+/// A supervisor starts a server again and again. None of these starts worked on anything.
+#[tokio::test]
+async fn start_that_fails_leaves_the_note_of_the_process_before() {
+    let folder = tempfile::tempdir().unwrap();
+    started(&folder).await.drain(PATIENCE).await.unwrap();
+    let local = opened(&folder).await;
+    let before = note(&local).await;
+    assert!(ServeRun::parse(&before).unwrap().ended.is_some());
+    local.close().await;
+
+    let mut refused = settings(&folder);
+    refused.monitor.pressure.tarpit.start = Duration::ZERO;
+    let error = App::start(&refused).await.unwrap_err();
+    assert!(matches!(error, ServeError::Pressure(_)), "{error:?}");
+    let local = opened(&folder).await;
+    assert_eq!(note(&local).await, before);
     local.close().await;
 }
