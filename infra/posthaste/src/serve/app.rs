@@ -75,7 +75,7 @@ impl App {
         let mut tasks = JoinSet::new();
         let upkeep = Upkeep::start().map_err(ServeError::Process)?;
         note.begin().await;
-        functions.spawn_work(&mut tasks, &stop, &upkeep.handle());
+        functions.spawn_work(&mut tasks, &stop, &upkeep.handle(), &note);
         let pages = Arc::new(functions.metrics(metrics));
         let kept_small = Arc::clone(&pages);
         let keep_small = move || {

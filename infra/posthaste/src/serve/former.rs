@@ -124,6 +124,19 @@ impl RunNote {
         }
     }
 
+    /// Notes where the log ends after files of it were deleted for their age or for room: the next
+    /// start must not miss their records.
+    pub(super) async fn note_deleted(&self) {
+        let mut run = self.run.lock().await;
+        if run.log_end.is_none() || newest(&self.log, run.log_end).await != Some(None) {
+            return;
+        }
+        if let Some(log_end) = newest(&self.log, None).await {
+            run.log_end = log_end;
+            self.write(&run).await;
+        }
+    }
+
     /// Notes an end in order, with the number of delivery messages that were still worked on.
     pub(super) async fn end(&self, in_flight: u64) {
         let mut run = self.run.lock().await;

@@ -24,6 +24,7 @@ use super::adapters::{Adapters, Embedded};
 use super::console::{Console, ConsoleAccess};
 use super::data_folder::DataFolder;
 use super::error::ServeError;
+use super::former::RunNote;
 use super::log_upkeep::LogUpkeep;
 use super::metrics::{Pages, Series, Totals};
 use super::monitor;
@@ -157,6 +158,7 @@ impl Functions {
         tasks: &mut JoinSet<()>,
         stop: &CancellationToken,
         upkeep: &Handle,
+        note: &Arc<RunNote>,
     ) {
         let loops = Handle::current()
             .metrics()
@@ -177,7 +179,7 @@ impl Functions {
             // Tasks that are spawned here go there.
             let _upkeep = upkeep.enter();
             self.spawn_poller(tasks, stop, RECORDS, &self.record);
-            self.log_upkeep.spawn(tasks, stop);
+            self.log_upkeep.spawn(tasks, stop, note);
             self.spawn_wake(tasks, stop);
             self.spawn_finish(tasks, stop);
             // The charts of the console begin with a look through the delivery log.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::adapters::Embedded;
+use super::former::RunNote;
 use super::schedule::every;
 use super::settings::ServeSettings;
 
@@ -45,8 +46,13 @@ impl LogUpkeep {
         }
     }
 
-    /// Starts the schedules.
-    pub(super) fn spawn(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+    /// Starts the schedules. `note` is told of files that are deleted.
+    pub(super) fn spawn(
+        &self,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        note: &Arc<RunNote>,
+    ) {
         let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
         let (size_max, refused) = (self.size_max, Arc::new(Tally::default()));
         tasks.spawn(every(
@@ -67,15 +73,16 @@ impl LogUpkeep {
             },
         ));
         let (record, data_dir) = (Arc::clone(&self.record), self.data_dir.clone());
-        let pressure = self.pressure.clone();
+        let (pressure, note) = (self.pressure.clone(), Arc::clone(note));
         tasks.spawn(every(
             "log-end",
             END_PERIOD,
             SystemClock,
             stop.clone(),
             move || {
-                let (record, disk) = (Arc::clone(&record), log_disk(&data_dir, &pressure));
-                async move { end(&record, disk).await }
+                let (record, note) = (Arc::clone(&record), Arc::clone(&note));
+                let disk = log_disk(&data_dir, &pressure);
+                async move { end(&record, &note, disk).await }
             },
         ));
         let (record, stopped) = (Arc::clone(&self.record), stop.clone());
@@ -108,12 +115,16 @@ async fn merge(record: &Record<Embedded>) {
     }
 }
 
-async fn end(record: &Record<Embedded>, disk: Option<LogDisk>) {
-    if let Err(error) = record.end(disk).await {
-        let error = &error as &dyn std::error::Error;
-        tracing::error!(
-            error,
-            "old files of the delivery log not deleted, the next run goes on"
-        );
+async fn end(record: &Record<Embedded>, note: &RunNote, disk: Option<LogDisk>) {
+    match record.end(disk).await {
+        Ok(ended) if ended.old + ended.over > 0 => note.note_deleted().await,
+        Ok(_) => {}
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(
+                error,
+                "old files of the delivery log not deleted, the next run goes on"
+            );
+        }
     }
 }

@@ -2,8 +2,8 @@
 //! file, how far the delivery log went, and of which times the log may lack records.
 //!
 //! Key `serve-run.json`. Version 1; written by `serve` when it starts, at most once a minute while
-//! records are written to the log, and when it ends; read by `serve` when it starts. Fixture:
-//! `serve-run-v1.json`.
+//! records are written to the log, when it deletes the newest of them, and when it ends; read by
+//! `serve` when it starts. Fixture: `serve-run-v1.json`.
 
 use serde::{Deserialize, Serialize};
 

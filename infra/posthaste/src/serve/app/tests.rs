@@ -5,9 +5,10 @@ mod polls;
 
 use super::*;
 use posthaste_core::delivery_log::{LogHour, Record, render_records};
+use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The longest wait of a test that fails.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -99,20 +100,15 @@ fn files(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-#[tokio::test]
-async fn records_become_a_file_of_the_delivery_log() {
-    let folder = tempfile::tempdir().unwrap();
-    let app = started(&folder).await;
+/// Records an attempt of this time, and returns the folder of its hour, with the file.
+async fn record_at(app: &App, data: &Path, time: Timestamp) -> PathBuf {
     let record_id = "5b1f6f6a0c2d4e8f9a7b3c1d2e4f6a8b".to_owned();
     let record = Record {
         record_id,
-        time: SystemClock.now(),
+        time,
         ..Record::default()
     };
-    let hour = folder
-        .path()
-        .join("log")
-        .join(LogHour::of(record.time).prefix());
+    let hour = data.join("log").join(LogHour::of(time).prefix());
     let message = OutgoingMessage {
         body: render_records(&[record]).remove(0),
         group: None,
@@ -131,6 +127,14 @@ async fn records_become_a_file_of_the_delivery_log() {
     tokio::time::timeout(PATIENCE, written)
         .await
         .expect("a file");
+    hour
+}
+
+#[tokio::test]
+async fn records_become_a_file_of_the_delivery_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = started(&folder).await;
+    let hour = record_at(&app, folder.path(), SystemClock.now()).await;
     assert!(
         files(&hour).iter().all(|file| file.ends_with(".parquet")),
         "{:?}",

@@ -64,3 +64,36 @@ async fn start_that_fails_leaves_the_note_of_the_process_before() {
     assert_eq!(note(&local).await, before);
     local.close().await;
 }
+
+/// The log may be empty when all of it is too old. Nobody lost its files.
+#[tokio::test]
+async fn end_of_the_log_is_noted_again_when_its_newest_record_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = started(&folder).await;
+    let now = SystemClock.now().as_millis();
+    let time = Timestamp::from_millis(now - 4 * 60 * 60 * 1000);
+    record_at(&app, folder.path(), time).await;
+    app.note.note_log_end().await;
+    app.drain(PATIENCE).await.unwrap();
+    let local = opened(&folder).await;
+    let end = |bytes: &Bytes| ServeRun::parse(bytes).unwrap().log_end;
+    assert_eq!(end(&note(&local).await), Some(time));
+    local.close().await;
+
+    let mut short = settings(&folder);
+    short.record.retention = Some(Duration::from_hours(1));
+    let app = App::start(&short).await.unwrap();
+    let noted = async {
+        while end(&note(&app.local).await).is_some() {
+            SystemClock.sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noted)
+        .await
+        .expect("the log has no end");
+    app.drain(PATIENCE).await.unwrap();
+    opened(&folder).await.close().await;
+    let app = App::start(&short).await.unwrap();
+    assert_eq!(app.note.gaps().await, []);
+    app.drain(PATIENCE).await.unwrap();
+}
