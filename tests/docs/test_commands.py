@@ -11,7 +11,7 @@ import session
 RUN = ("sh", "python", "js", "rust")
 SHOWN = ("text", "json", "yaml", "toml", "ini", "http", "sql", "caddy", "nginx", "promql")
 ELSEWHERE = ("not run", "run by")
-NOT_RUN_MAX = 16
+NOT_RUN_MAX = 17
 
 
 class Commands(unittest.TestCase):

@@ -73,8 +73,8 @@ class Deploy(unittest.TestCase):
             if isinstance(metric[-1], dict)
         ]
         labels = [metric["label"] for metric in metrics if "PROP" in metric["label"] or "$" in metric["label"]]
-        variable = re.compile(r"[a-z -]*\$\{PROP\('Dim\.(reason|resource|tier|function)'\)\}")
-        self.assertEqual(len(labels), 8)
+        variable = re.compile(r"[a-z -]*\$\{PROP\('Dim\.(reason|resource|tier|function|topic)'\)\}")
+        self.assertEqual(len(labels), 10)
         self.assertEqual([label for label in labels if not variable.fullmatch(label)], [])
 
     def test_the_pager_rings_while_an_essential_alarm_is_on(self):
