@@ -9,6 +9,7 @@ use ureq::http::Method;
 
 use super::replays::counted;
 use super::session::Session;
+use crate::cli::{ConfirmedArg, SubscriptionArgs};
 use crate::client::ClientError;
 use crate::error::{CommandError, Failure};
 use crate::output::Reply;
@@ -59,27 +60,34 @@ impl Waiting {
     /// What waits for a subscription.
     pub(super) fn for_subscription(
         session: &Session,
-        topic: &str,
-        name: &str,
+        SubscriptionArgs { topic, name }: &SubscriptionArgs,
+        confirmed: ConfirmedArg,
     ) -> Result<Self, ClientError> {
         let path = ["topics", topic, "subscriptions", name];
         let shown = session.ask(Method::GET, &path).map(|shown| vec![shown]);
-        Self::as_far_as_known(shown)
+        Self::as_far_as_known(shown, confirmed)
     }
 
     /// What waits for the subscriptions of a topic.
-    pub(super) fn for_topic(session: &Session, topic: &str) -> Result<Self, ClientError> {
+    pub(super) fn for_topic(
+        session: &Session,
+        topic: &str,
+        confirmed: ConfirmedArg,
+    ) -> Result<Self, ClientError> {
         let open = |page: SubscriptionPage| (page.subscriptions, page.cursor);
-        Self::as_far_as_known(session.list(&["topics", topic, "subscriptions"], open))
+        let shown = session.list(&["topics", topic, "subscriptions"], open);
+        Self::as_far_as_known(shown, confirmed)
     }
 
-    /// A topic whose record is damaged cannot be shown, but it can be deleted.
+    /// A topic whose record is damaged cannot be shown, but it can be deleted. What is confirmed is
+    /// done whether or not the events can be counted.
     fn as_far_as_known(
         shown: Result<Vec<SubscriptionSettings>, ClientError>,
+        confirmed: ConfirmedArg,
     ) -> Result<Self, ClientError> {
         match shown {
             Ok(shown) => Ok(Self::of(&shown)),
-            Err(ClientError::Refused(refusal)) if refusal.status == 500 => Ok(Self {
+            Err(error) if confirmed.yes || is_damaged(&error) => Ok(Self {
                 count: 0,
                 at_least: true,
             }),
@@ -125,11 +133,18 @@ impl Waiting {
     }
 }
 
+/// Whether a server refused to show something because it cannot read its record.
+fn is_damaged(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(refusal) if refusal.status == 500)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use ureq::http::HeaderMap;
 
     use super::*;
+    use crate::client::Refusal;
 
     fn waiting(views: &[Value]) -> Waiting {
         let subscription = |view: &Value| {
@@ -154,6 +169,22 @@ mod tests {
             &[Value::Null],
             "the events that wait, whose number is not known",
         );
+    }
+
+    #[test]
+    fn events_that_cannot_be_counted_keep_no_confirmed_command() {
+        let counted = |status: u16, yes: bool| {
+            let refusal = Refusal::read(status, &HeaderMap::new(), b"");
+            let refused = ClientError::Refused(Box::new(refusal));
+            Waiting::as_far_as_known(Err(refused), ConfirmedArg { yes }).ok()
+        };
+        let unknown = Some(Waiting {
+            count: 0,
+            at_least: true,
+        });
+        assert_eq!(counted(503, true), unknown);
+        assert_eq!(counted(503, false), None);
+        assert_eq!(counted(500, false), unknown);
     }
 
     #[test]

@@ -108,10 +108,11 @@ pub(crate) fn run(
 
 fn delete(
     session: &Session,
-    SubscriptionArgs { topic, name }: &SubscriptionArgs,
+    of: &SubscriptionArgs,
     confirmed: ConfirmedArg,
 ) -> Result<Reply, CommandError> {
-    let waiting = Waiting::for_subscription(session, topic, name)?;
+    let SubscriptionArgs { topic, name } = of;
+    let waiting = Waiting::for_subscription(session, of, confirmed)?;
     waiting.confirm(&format!("delete {topic}/{name}"), confirmed.yes)?;
     session
         .client
@@ -127,7 +128,7 @@ fn disable(
     confirmed: ConfirmedArg,
 ) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
-    let waiting = Waiting::for_subscription(session, topic, name)?;
+    let waiting = Waiting::for_subscription(session, of, confirmed)?;
     waiting.confirm(&format!("disable {topic}/{name}"), confirmed.yes)?;
     let reply = act(session, of, "disable")?.with("waiting", json!(waiting));
     Ok(waiting.said(reply))

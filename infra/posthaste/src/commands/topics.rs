@@ -132,7 +132,7 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
 }
 
 fn delete(session: &Session, topic: &str, confirmed: ConfirmedArg) -> Result<Reply, CommandError> {
-    let waiting = Waiting::for_topic(session, topic)?;
+    let waiting = Waiting::for_topic(session, topic, confirmed)?;
     waiting.confirm(&format!("delete the topic {topic}"), confirmed.yes)?;
     session
         .client
