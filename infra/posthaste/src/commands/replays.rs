@@ -166,7 +166,8 @@ fn is_over(replay: &ReplayView) -> bool {
     match replay.state {
         ReplayState::Running | ReplayState::Waiting => false,
         ReplayState::Done => replay.outcomes.as_ref().is_none_or(is_known),
-        ReplayState::Failed | ReplayState::Cancelled => true,
+        // Waiting for a state that is not known might never end.
+        ReplayState::Failed | ReplayState::Cancelled | ReplayState::Unknown => true,
     }
 }
 
@@ -471,6 +472,19 @@ mod tests {
         };
         assert_eq!(word(&failed), "Failed");
         assert!(is_over(&failed));
+    }
+
+    #[test]
+    fn state_of_a_newer_server_is_listed_as_unknown() {
+        let view = ReplayView {
+            state: ReplayState::Running,
+            ..replay(20)
+        };
+        let mut page = json!({ "replays": [view] });
+        page["replays"][0]["state"] = "Resting".into();
+        let page: ReplayPage = serde_json::from_value(page).unwrap();
+        assert_eq!(state(&page.replays[0]), "Unknown");
+        assert!(is_over(&page.replays[0]));
     }
 
     #[test]

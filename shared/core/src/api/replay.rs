@@ -125,6 +125,9 @@ pub enum ReplayState {
     Failed,
     /// The replay ended early.
     Cancelled,
+    /// A state that only a newer posthaste knows. It is only read.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The reason for which a replay waits or was cancelled.

@@ -8,7 +8,8 @@
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::format::{Format, FormatError, render};
 use crate::api::{
@@ -99,7 +100,9 @@ pub struct ReplayRecord {
     pub created_at: Timestamp,
     /// The time of the last write.
     pub updated_at: Timestamp,
-    /// The state.
+    /// The state. A record in one that only a newer program knows is not read, so that none of
+    /// ours is written over it.
+    #[serde(deserialize_with = "known_state")]
     pub state: ReplayState,
     /// The reason why it waits, or was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,6 +151,13 @@ pub struct ReplayProgress {
 )]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+fn known_state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReplayState, D::Error> {
+    match ReplayState::deserialize(deserializer)? {
+        ReplayState::Unknown => Err(D::Error::custom("a state of a newer program")),
+        state => Ok(state),
+    }
 }
 
 /// An object that was looked at in part.
@@ -393,6 +403,13 @@ mod tests {
             "why".to_owned(),
         );
         record.turned(ReplayState::Waiting, Some(ReplayReason::Pressure), now)
+    }
+
+    #[test]
+    fn record_in_a_state_of_a_newer_program_is_not_read() {
+        let resting = V1.replace("\"Waiting\"", "\"Resting\"");
+        assert_ne!(resting, V1);
+        assert!(ReplayRecord::parse(resting.as_bytes()).is_err());
     }
 
     #[test]

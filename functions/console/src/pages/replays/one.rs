@@ -67,7 +67,10 @@ pub(crate) async fn cancel(
         .await;
     let word = match ended.map_err(|refusal| refused(&refusal, &page))?.state {
         ReplayState::Done | ReplayState::Failed => "ended",
-        ReplayState::Running | ReplayState::Waiting | ReplayState::Cancelled => "cancelled",
+        ReplayState::Running
+        | ReplayState::Waiting
+        | ReplayState::Cancelled
+        | ReplayState::Unknown => "cancelled",
     };
     Ok(Redirect::to(&after(&page, word, visit.now)))
 }

@@ -40,6 +40,7 @@ pub(super) fn state(replay: &ReplayView) -> Markup {
         ReplayState::Done => ("good", "done"),
         ReplayState::Failed => ("bad", "failed"),
         ReplayState::Cancelled => ("bad", "cancelled"),
+        ReplayState::Unknown => ("", "unknown"),
     };
     html! {
         span class={ "badge " (class) } { (word) }
