@@ -1,7 +1,7 @@
 //! What became of the events of a replay, counted from the delivery log.
 
 use posthaste_core::api::ReplayOutcomes;
-use posthaste_core::delivery_log::{RecordFilter, histories};
+use posthaste_core::delivery_log::{GapCause, RecordFilter, histories};
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, Ports};
 
@@ -44,9 +44,10 @@ impl<P: Ports> Manage<P> {
             .log
             .list(&filter, RECORDS_MAX, || self.clock.monotonic() < until)
             .await?;
-        let is_partial = page.next.is_some()
-            || !page.damaged.is_empty()
-            || !self.log_gaps(Some(replay.created_at), None).is_empty();
+        // What a killed process had not recorded is done again: it loses attempts, and no ends.
+        let gaps = self.log_gaps(Some(replay.created_at), None);
+        let lacks_ends = gaps.iter().any(|gap| gap.cause != GapCause::Killed);
+        let is_partial = page.next.is_some() || !page.damaged.is_empty() || lacks_ends;
         let outcomes = ReplayOutcomes::of(
             replay.progress.queued,
             &histories(page.records),

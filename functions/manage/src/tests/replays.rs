@@ -518,6 +518,24 @@ async fn replay_in_a_gap_of_the_log_is_partial() {
     assert_eq!(ask(&api, dry_run).await.json()["isComplete"], false);
 }
 
+/// What a killed process had not recorded is done again, and recorded then.
+#[tokio::test]
+async fn replay_in_which_the_process_was_killed_is_not_partial() {
+    let api = api().await;
+    let id = replay_with(&api, 2, &[delivered("1", 0)]).await;
+    let now = api.clock.now();
+    let killed = LogGap {
+        from: now,
+        to: now,
+        cause: GapCause::Killed,
+        attempts_max: Some(3),
+    };
+    let api = api.then_with_gaps(vec![killed]);
+    let view = api.get(&format!("/replays/{id}")).await.json();
+    assert_eq!(view["outcomes"]["waiting"], 1);
+    assert_eq!(view["outcomes"].get("isPartial"), None);
+}
+
 #[tokio::test]
 async fn outcomes_are_left_out_where_the_log_cannot_say() {
     let api = api().await;

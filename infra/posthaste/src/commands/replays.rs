@@ -32,13 +32,18 @@ const QUEUED_NOT: &str = "cannot be queued";
 
 /// Error of a replay that `--wait` waited for, and that did not deliver everything.
 #[derive(Debug, thiserror::Error)]
-#[error("the replay {id} is {state:?}: {failed} could not be queued, {failed_again} failed again")]
+#[error(
+    "the replay {id} is {state:?}: {failed} could not be queued, {failed_again} failed again, \
+     {waiting} may still wait"
+)]
 struct NotReplayed {
     id: String,
     /// Number of events or objects that could not be queued.
     failed: u64,
     /// Number of events that were given up again.
     failed_again: u64,
+    /// Number of events of which the log does not say the end.
+    waiting: u64,
     state: ReplayState,
 }
 
@@ -141,26 +146,35 @@ fn ask_for(
         replay = until_answered(look, |_, wait| rest(wait))?;
     }
     let ended = waited(&replay);
-    let failed_again = replay
-        .outcomes
-        .as_ref()
-        .map_or(0, |outcomes| outcomes.failed_again);
+    match not_replayed(&replay) {
+        None => Ok(ended),
+        Some(error) => Err(CommandError::from(error).after(ended)),
+    }
+}
+
+/// Why not everything was delivered, as far as it is known. Without outcomes, it is enough that all
+/// is queued.
+fn not_replayed(replay: &ReplayView) -> Option<NotReplayed> {
+    let outcomes = replay.outcomes.as_ref();
+    let failed_again = outcomes.map_or(0, |outcomes| outcomes.failed_again);
+    let waiting = outcomes.map_or(0, |outcomes| outcomes.waiting);
     let ReplayView {
         id, failed, state, ..
     } = replay;
-    if state == ReplayState::Done && failed == 0 && failed_again == 0 {
-        return Ok(ended);
+    if *state == ReplayState::Done && [*failed, failed_again, waiting] == [0; 3] {
+        return None;
     }
-    Err(CommandError::from(NotReplayed {
-        id,
-        failed,
+    Some(NotReplayed {
+        id: id.clone(),
+        failed: *failed,
         failed_again,
-        state,
+        waiting,
+        state: *state,
     })
-    .after(ended))
 }
 
-/// Whether nothing more will be known of a replay.
+/// Whether nothing more will be known of a replay. Where the log lacks some of it, or has too much,
+/// events may count as waiting forever.
 fn is_over(replay: &ReplayView) -> bool {
     let is_known = |outcomes: &ReplayOutcomes| outcomes.waiting == 0 || outcomes.is_partial;
     match replay.state {
@@ -275,7 +289,7 @@ fn outcomes(replay: &ReplayView) -> String {
         );
     };
     let partly = if *is_partial {
-        " There is more in the log than was read."
+        " The log has more of it than was read, or may lack records of its time: more may have ended."
     } else {
         ""
     };
@@ -439,7 +453,9 @@ mod tests {
             .render(Style::Plain)
             .into_string();
         assert!(
-            text.ends_with(" There is more in the log than was read.\n"),
+            text.ends_with(
+                " The log has more of it than was read, or may lack records of its time: more may have ended.\n"
+            ),
             "{text}"
         );
     }
@@ -457,6 +473,18 @@ mod tests {
             state: ReplayState::Cancelled,
             ..ended([0, 0, 20], false)
         }));
+    }
+
+    #[test]
+    fn wait_ends_well_only_where_nothing_may_still_wait() {
+        let is_well = |replay: &ReplayView| not_replayed(replay).is_none();
+        assert!(is_well(&ended([20, 0, 0], false)) && is_well(&replay(20)));
+        assert!(!is_well(&ended([17, 3, 0], false)));
+        let partial = not_replayed(&ended([10, 0, 10], true)).unwrap();
+        assert_eq!(
+            partial.to_string(),
+            "the replay x is Done: 0 could not be queued, 0 failed again, 10 may still wait"
+        );
     }
 
     #[test]

@@ -129,7 +129,8 @@ fn became(outcomes: &ReplayOutcomes) -> Markup {
         p.hint {
             "Counted from the delivery log, which is complete until " (time(outcomes.complete_until.0)) "."
             @if outcomes.is_partial {
-                " The log has more of this replay than was read: more events may have ended."
+                " The log has more of this replay than was read, or may lack records of its time: more \
+                 events may have ended."
             }
         }
     }
