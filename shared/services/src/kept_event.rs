@@ -44,7 +44,8 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         let Some(key) = &history.dead_letter_object else {
             return Ok(None);
         };
-        Ok(self.letter_in(key).await?.map(|(_, letter)| letter.event))
+        let found = self.letter_of_delivery(key, history).await?;
+        Ok(found.map(|(_, letter)| letter.event))
     }
 
     /// The dead letter that a delivery became, if it did and its object is still there.
@@ -55,7 +56,7 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         let Some(object) = &history.dead_letter_object else {
             return Ok(None);
         };
-        let found = self.letter_in(object).await?;
+        let found = self.letter_of_delivery(object, history).await?;
         Ok(found.map(|(index, _)| LetterPlace {
             object: object.clone(),
             index,
@@ -65,11 +66,35 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
     /// The newest dead letter of the event in an object, with its place; `None` if the object is
     /// gone too.
     pub async fn letter_in(&self, key: &str) -> Result<Option<(usize, Restored)>, PortError> {
+        let own = self.own_letters(key).await?.into_iter();
+        Ok(own.max_by_key(|(_, letter)| letter.published_at))
+    }
+
+    /// The dead letter of this delivery in an object. The log has only the beginning of an id: what
+    /// was accepted at another time is another event's, and of several that differ none is known to
+    /// be the delivery's. A second copy of a message may have left the same letter twice.
+    async fn letter_of_delivery(
+        &self,
+        key: &str,
+        history: &DeliveryHistory,
+    ) -> Result<Option<(usize, Restored)>, PortError> {
+        let accepted_at = history.first().accepted_at;
+        let mut own = self.own_letters(key).await?;
+        own.retain(|(_, letter)| letter.published_at.is_none_or(|at| at == accepted_at));
+        let last = own.pop();
+        Ok(last.filter(|(_, last)| {
+            own.iter()
+                .all(|(_, other)| is_same(&last.event, &other.event))
+        }))
+    }
+
+    /// The dead letters of this id in an object, with their places. There are none if it is gone.
+    async fn own_letters(&self, key: &str) -> Result<Vec<(usize, Restored)>, PortError> {
         let Some(object) = self.dead_letters.get(key).await? else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let letters = restore_all(&object.bytes, self.to.delivery_schema).unwrap_or_default();
-        let own = letters
+        let letters = letters
             .into_iter()
             .enumerate()
             .filter_map(|(index, letter)| Some((index, letter.ok()?)));
@@ -77,10 +102,12 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
             is_same_log_text(letter.event.id(), self.id)
                 && (self.include_former || letter.is_for(&self.to.created))
         };
-        Ok(own
-            .filter(|(_, letter)| is_own(letter))
-            .max_by_key(|(_, letter)| letter.published_at))
+        Ok(letters.filter(|(_, letter)| is_own(letter)).collect())
     }
+}
+
+fn is_same(one: &Event, other: &Event) -> bool {
+    one.json() == other.json() && one.envelope() == other.envelope()
 }
 
 /// The schema in which the event was sent.

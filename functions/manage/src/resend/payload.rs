@@ -135,7 +135,9 @@ fn gone(chosen: &ToSendAgain<'_>) -> Problem {
     ) {
         (Some(until), _) => format!("its payload was kept until {until}"),
         (None, Some(object)) => {
-            format!("its payload was in the dead letter {object}, which is gone")
+            format!(
+                "its payload was in the dead letter {object}, which is gone or does not tell it from others"
+            )
         }
         (None, None) => NO_PAYLOAD.to_owned(),
     };

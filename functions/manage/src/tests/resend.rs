@@ -4,7 +4,7 @@ use bytes::Bytes;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::{Kind, LogResult, Origin, Payload, Record};
-use posthaste_core::model::{DeadLetter, Delivery, Marks, Payload as EventPayload};
+use posthaste_core::model::{DeadLetter, Delivery, Marks, Payload as EventPayload, Timestamp};
 use posthaste_core::pressure::{PressureSettings, PressureState, Readings, evaluate};
 use posthaste_core::stored::dead_letter::record as dead_letter;
 use posthaste_core::stored::delivery::parse_delivery;
@@ -414,11 +414,12 @@ fn bury(api: &Api, id: &str) -> String {
 
 /// Writes the dead letters of events into one object. Answers its key.
 fn bury_all(api: &Api, name: &str, events: &[String]) -> String {
-    let (topic, subscription, at) = (
-        topic_name("Orders"),
-        subscription_name("Billing"),
-        before(0),
-    );
+    bury_at(api, name, events, before(0))
+}
+
+/// The same of events that were accepted at this time.
+fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
+    let (topic, subscription) = (topic_name("Orders"), subscription_name("Billing"));
     let mut gathered = Gathered::default();
     for event in events {
         let payload = Bytes::from(event.clone());
@@ -468,8 +469,32 @@ async fn a_dead_letter_has_the_payload_where_the_log_has_none() {
         .problem(410, "payload-gone");
     assert_eq!(
         problem["detail"],
-        format!("its payload was in the dead letter {key}, which is gone")
+        format!(
+            "its payload was in the dead letter {key}, which is gone or does not tell it from others"
+        )
     );
+}
+
+/// Ids that begin alike are one in the log.
+#[tokio::test]
+async fn letter_that_may_be_of_another_event_is_not_sent() {
+    let sent = async |sources: &[&str], accepted_at: Timestamp| {
+        let api = Api::with_billing().await;
+        let events: Vec<_> = sources.iter().map(|source| event_from(source)).collect();
+        let key = bury_at(&api, "x", &events, accepted_at);
+        let written = Record {
+            kind: Kind::DeadLettered,
+            dead_letter_object: Some(key),
+            ..dead("1")
+        };
+        write(&api, &[refused("1", 30), another(written, 1)]);
+        resend(&api, "1", json!({})).await.status
+    };
+    let later = Timestamp::from_millis(before(0).as_millis() + 1);
+    assert_eq!(sent(&["/a"], before(0)).await, 202);
+    assert_eq!(sent(&["/a", "/a"], before(0)).await, 202);
+    assert_eq!(sent(&["/a", "/b"], before(0)).await, 410);
+    assert_eq!(sent(&["/a"], later).await, 410);
 }
 
 #[tokio::test]
