@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use posthaste_core::api::{ReplayReason, ReplayState};
+use posthaste_core::api::{LeftOut, LeftOutReason, ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{DeliveryHistory, Kind, LogResult, LookUp, Record, histories};
 use posthaste_core::model::Timestamp;
 use posthaste_core::release::{LogPlace, Pace, Replay, Selection, SentAgain};
@@ -56,6 +56,8 @@ struct Picked {
     ids: Vec<String>,
     /// The number of events whose dead letters are resolved.
     resolved: u64,
+    /// What else was left out.
+    left_out: LeftOut,
     /// The ids of events that cannot be sent, and why.
     failed: Vec<(String, String)>,
 }
@@ -78,6 +80,7 @@ impl Picked {
                 self.ids.push(id());
             }
             Fate::Passed => {}
+            Fate::LeftOut(reason) => self.left_out.add(reason),
             Fate::Resolved => self.resolved += 1,
             Fate::Failed(why) => self.failed.push((id(), why.to_owned())),
         }
@@ -95,8 +98,10 @@ enum Next {
 enum Fate {
     /// It is sent again.
     Sent(Box<SentAgain>),
-    /// It was not asked for, or its delivery has not ended with this record.
+    /// Its delivery has not ended with this record.
     Passed,
+    /// It was not asked for.
+    LeftOut(LeftOutReason),
     /// Its dead letter is resolved.
     Resolved,
     /// It cannot be sent.
@@ -214,7 +219,7 @@ impl<P: Ports> LogWalk<'_, P> {
             damaged,
         }: Part,
     ) -> Result<Next, ReplayError> {
-        let records = self.selected(records);
+        let (records, left_out) = self.selected(records);
         let (mut picked, mut at) = (Picked::default(), self.at.clone());
         let mut is_whole = true;
         'part: for some in records.chunks(LOOK_UPS_AT_ONCE) {
@@ -240,8 +245,11 @@ impl<P: Ports> LogWalk<'_, P> {
             return Ok(Next::Rest);
         }
         self.send(picked).await?;
-        self.at = if is_whole { LogPlace::before(end) } else { at };
+        // What comes behind the place is read again.
+        let counted = left_out.iter().filter(|(of, _)| is_whole || *of <= at);
         let record = &mut self.job.record;
+        counted.for_each(|(_, reason)| record.progress.left_out.add(*reason));
+        self.at = if is_whole { LogPlace::before(end) } else { at };
         for (file, why) in damaged {
             if !record
                 .progress
@@ -256,13 +264,21 @@ impl<P: Ports> LogWalk<'_, P> {
         self.save().await.map(|()| Next::Part)
     }
 
-    /// The records with which a selected delivery may have ended.
-    fn selected(&self, records: Vec<Record>) -> Vec<Record> {
+    /// The records with which a selected delivery may have ended, and the places of those with
+    /// which others count as left out.
+    fn selected(&self, records: Vec<Record>) -> (Vec<Record>, Vec<(LogPlace, LeftOutReason)>) {
         let created = &self.to.subscription.created;
-        records
-            .into_iter()
-            .filter(|record| self.selection.leaves_out_record(record, created).is_none())
-            .collect()
+        let (mut selected, mut left_out) = (Vec::new(), Vec::new());
+        for record in records {
+            match self.selection.leaves_out_record(&record, created) {
+                None => selected.push(record),
+                Some(reason) if self.selection.counts_with(&record) => {
+                    left_out.push((LogPlace::behind(&record), reason));
+                }
+                Some(_) => {}
+            }
+        }
+        (selected, left_out)
     }
 
     /// Queues events, and counts what became of all. After an error the part is read again: what
@@ -272,6 +288,7 @@ impl<P: Ports> LogWalk<'_, P> {
             sent,
             ids,
             resolved,
+            left_out,
             mut failed,
             ..
         } = picked;
@@ -305,6 +322,7 @@ impl<P: Ports> LogWalk<'_, P> {
         let progress = &mut self.job.record.progress;
         progress.queued += queued;
         progress.resolved += resolved;
+        progress.left_out.add_all(&left_out);
         progress.found += queued + count(&failed);
         for (id, why) in failed {
             progress.fail(&id, None, why);
@@ -319,10 +337,11 @@ impl<P: Ports> LogWalk<'_, P> {
         let Some(history) = self.history(record, &id).await? else {
             return Ok(Fate::Failed(TOO_MANY_RECORDS));
         };
-        if history.ended().record_id != record.record_id
-            || self.selection.leaves_out_end(&history).is_some()
-        {
+        if history.ended().record_id != record.record_id {
             return Ok(Fate::Passed);
+        }
+        if let Some(reason) = self.selection.leaves_out_end(&history) {
+            return Ok(Fate::LeftOut(reason));
         }
         let WakePorts {
             state,

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::api::{LeftOutReason, ReplayRequest, ReplayResult, ReplaySource};
-use crate::delivery_log::{DeliveryHistory, LogResult, Origin, Record, RecordFilter, StatusRange};
+use crate::delivery_log::{
+    DeliveryHistory, Kind, LogResult, Origin, Record, RecordFilter, StatusRange,
+};
 use crate::model::{
     Created, Identity, REPLAY_KEYS_MAX, REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, REPLAY_TYPES_MAX,
     Subscription, SubscriptionName, Timestamp, TopicName, WrittenTime, is_object_key,
@@ -263,6 +265,16 @@ impl Selection {
         } else {
             (!has_type).then_some(LeftOutReason::OtherType)
         }
+    }
+
+    /// Whether a delivery that is left out counts with this record. One that has ended counts with
+    /// that, and not again with the record that says what became of its dead letter. One that has not
+    /// counts with its last record before the end of the time that is asked for: the one whose
+    /// next attempt comes later.
+    pub fn counts_with(&self, record: &Record) -> bool {
+        let is_of_letter = matches!(record.kind, Kind::DeadLettered | Kind::Dropped);
+        let is_last = record.next_attempt_at.is_some_and(|next| next >= self.to);
+        !is_of_letter && (ENDED.contains(&record.result) || is_last)
     }
 
     /// Why a delivery that has ended is left out; `None` if it ended as is asked for. Its last
@@ -550,6 +562,28 @@ mod tests {
                 [&own, &former].map(|letter| selection.leaves_out_event(letter, &created));
             assert_eq!(left_out, expected, "{request}");
         }
+    }
+
+    #[test]
+    fn delivery_that_is_left_out_counts_with_one_record() {
+        let selection = selection(json!({ "source": "log" })).unwrap();
+        let counts = |kind: Kind, result: LogResult, next: Option<&str>| {
+            let next_attempt_at = next.map(|next| Timestamp::parse(next).unwrap());
+            selection.counts_with(&Record {
+                kind,
+                result,
+                next_attempt_at,
+                ..Record::default()
+            })
+        };
+        let later = "2026-11-21T10:40:00Z";
+        let earlier = Some("2026-11-21T10:20:00Z");
+        assert!(!counts(Kind::Attempt, LogResult::Retry, earlier));
+        assert!(counts(Kind::Attempt, LogResult::Retry, Some(NOW)));
+        assert!(counts(Kind::Attempt, LogResult::Retry, Some(later)));
+        assert!(counts(Kind::Attempt, LogResult::DeadLettered, None));
+        assert!(!counts(Kind::DeadLettered, LogResult::DeadLettered, None));
+        assert!(!counts(Kind::Dropped, LogResult::Dropped, None));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use posthaste_core::api::ReplayState;
+use posthaste_core::api::{LeftOutReason, ReplayState};
 use posthaste_core::model::DeliveryLogMode;
 use posthaste_core::stored::ReplayRecord;
 use posthaste_ports::{Clock, ErrorKind, QueueName};
@@ -239,6 +239,44 @@ async fn a_replay_slower_than_a_minute_goes_on_where_it_was() {
             requests.values().map(Vec::len).sum::<usize>()
         ),
         (130, 130)
+    );
+}
+
+#[tokio::test]
+async fn what_a_replay_of_the_log_left_out_is_counted() {
+    let world = world(&Faults::none()).await;
+    publish(&world, &["0", "1"], 200).await;
+    publish(&world, &["2"], 400).await;
+    let to = world.clock.now() + Duration::from_secs(1);
+    publish(&world, &["3"], 503).await;
+    world.endpoint.take();
+    let request = json!({ "source": "log", "result": "failed", "to": to.to_string() });
+    let (requests, record) = replay(&world, request).await;
+    assert_eq!(requests.into_keys().collect::<Vec<_>>(), ["2"]);
+    assert_eq!(
+        record.progress.left_out.iter().collect::<Vec<_>>(),
+        [
+            (LeftOutReason::NotEnded, 1),
+            (LeftOutReason::OtherResult, 2)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_is_left_out_counts_once_in_a_replay_of_many_runs() {
+    let world = world(&Faults::none()).await;
+    publish(&world, &["before"], 400).await;
+    let ids: Vec<String> = (0..130).map(|id| id.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    publish(&world, &ids, 200).await;
+    publish(&world, &["behind"], 400).await;
+    world.endpoint.take();
+    let request = json!({ "source": "log", "status": "200", "ratePerSecond": 1 });
+    let (requests, record) = replay(&world, request).await;
+    assert_eq!(requests.len(), 130);
+    assert_eq!(
+        record.progress.left_out.iter().collect::<Vec<_>>(),
+        [(LeftOutReason::OtherStatus, 2)]
     );
 }
 
