@@ -3,6 +3,7 @@
 mod shown;
 
 use posthaste_core::api::events::{EventView, IdInUrl, RecordPage, RecordView};
+use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -151,7 +152,28 @@ fn resent(answer: &Value, arguments: &ResendArgs) -> Reply {
         text("webhookId")
     );
     Reply::new(answer.clone())
-        .line(line)
+        .line(visible_line(&line))
         .line(format!("delivery {}", text("key")))
         .line(text("note"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Style;
+
+    #[test]
+    fn id_that_is_sent_again_stays_on_its_line() {
+        let arguments = ResendArgs {
+            topic: "orders".to_owned(),
+            subscription: "billing".to_owned(),
+            id: "1\ndelivery k-1".to_owned(),
+            delivery: None,
+        };
+        let answer = json!({ "webhookId": "msg_k-0", "key": "k-0", "note": "It is queued." });
+        let expected = "1⟦U+000A⟧delivery k-1 is sent to orders/billing again, with webhook-id msg_k-0\n\
+            delivery k-0\nIt is queued.\n";
+        let text = resent(&answer, &arguments).render(Style::Plain);
+        assert_eq!(text.into_string(), expected);
+    }
 }

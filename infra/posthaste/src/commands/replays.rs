@@ -4,6 +4,7 @@ use posthaste_core::api::{
     LeftOut, LeftOutReason, ReplayFailure, ReplayOutcomes, ReplayPage, ReplayPreview, ReplayState,
     ReplayView,
 };
+use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -352,10 +353,8 @@ fn previewed(preview: &ReplayPreview) -> Reply {
     let mut reply = left_out(Reply::new(json!(preview)).line(text), &preview.left_out)
         .table(["reason", "events"], rows);
     if !preview.ids.is_empty() {
-        reply = reply.line(format!(
-            "ids of the first events: {}",
-            preview.ids.join(" ")
-        ));
+        let ids = format!("ids of the first events: {}", preview.ids.join(" "));
+        reply = reply.line(visible_line(&ids));
     }
     failures(reply, QUEUED_NOT, &preview.failures)
 }
@@ -530,6 +529,18 @@ mod tests {
         check(3, 1, "would deliver 3 events of 1 object\n");
         check(1, 2, "would deliver 1 event of 2 objects\n");
         check(2, 0, "would deliver 2 events\n");
+    }
+
+    #[test]
+    fn ids_of_a_preview_stay_on_their_line() {
+        let preview = json!({
+            "events": 1, "objects": 0, "failed": 0, "isComplete": true, "byReason": {},
+            "ids": ["1\nwould deliver 0 events"],
+        });
+        let text = previewed(&serde_json::from_value(preview).unwrap());
+        let expected = "would deliver 1 event\n\
+            ids of the first events: 1⟦U+000A⟧would deliver 0 events\n";
+        assert_eq!(text.render(Style::Plain).into_string(), expected);
     }
 
     #[test]

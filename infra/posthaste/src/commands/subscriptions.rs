@@ -5,6 +5,7 @@ use posthaste_core::api::{
     ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
     SubscriptionPage, SubscriptionSettings, WaitingView,
 };
+use posthaste_core::model::visible::visible_line;
 use serde::Serialize;
 use serde_json::json;
 use ureq::http::Method;
@@ -148,7 +149,7 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
             reason,
             ..
         }) if ASKING.contains(&action) => Err(CommandError::from(NotConsented {
-            reason: reason.unwrap_or_default(),
+            reason: visible_line(&reason.unwrap_or_default()).into_owned(),
         })
         .after(reply)),
         _ => Ok(reply),
@@ -173,7 +174,7 @@ fn force(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError
 /// A state and its reason, for people.
 pub(super) fn state(status: &StatusView) -> String {
     match &status.reason {
-        Some(reason) => format!("{:?}: {reason}", status.state),
+        Some(reason) => format!("{:?}: {}", status.state, visible_line(reason)),
         None => format!("{:?}", status.state),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use posthaste_core::api::TestAttempt;
+use posthaste_core::model::visible::visible_line;
 use serde_json::json;
 use ureq::http::Method;
 
@@ -57,7 +58,9 @@ fn shown(attempt: &TestAttempt) -> Reply {
         let line = format!("answered {} in {took_ms} ms", response.status);
         reply = headers(reply.line(line), &response.headers).line(format!("\n{}", response.body));
     }
-    match (&attempt.response, &attempt.failure) {
+    // A report of the endpoint may be the failure.
+    let failure = attempt.failure.as_deref().map(visible_line);
+    match (&attempt.response, failure) {
         (Some(_), Some(failure)) => reply.line(format!("{outcome}: {failure}")),
         (None, Some(failure)) => reply
             .line(format!("not answered after {took_ms} ms: {failure}"))
@@ -69,7 +72,7 @@ fn shown(attempt: &TestAttempt) -> Reply {
 /// The reason why an event was not taken: that of no answer or of a report, or else the status.
 fn reason(attempt: &TestAttempt) -> String {
     match (&attempt.failure, &attempt.response) {
-        (Some(failure), _) => failure.clone(),
+        (Some(failure), _) => visible_line(failure).into_owned(),
         (None, Some(response)) => format!("it answered {} ({})", response.status, attempt.outcome),
         (None, None) => attempt.outcome.clone(),
     }
@@ -104,6 +107,19 @@ mod tests {
         let end = "not answered after 2 ms: connection refused\na dead letter would name it SocketError\n";
         assert!(text.ends_with(end), "{text}");
         assert_eq!(reason(&attempt), "connection refused");
+    }
+
+    #[test]
+    fn failure_that_the_endpoint_reports_stays_on_its_line() {
+        let response = json!({ "status": 200, "headers": {}, "body": "", "bodyIsWhole": true });
+        let more = json!({ "response": response, "failure": "no\nDelivered" });
+        let attempt = attempt("BadRequest", &more);
+        let text = shown(&attempt).render(Style::Plain).into_string();
+        assert!(
+            text.ends_with("\nBadRequest: no⟦U+000A⟧Delivered\n"),
+            "{text}"
+        );
+        assert_eq!(reason(&attempt), "no⟦U+000A⟧Delivered");
     }
 
     #[test]

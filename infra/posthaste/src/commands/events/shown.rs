@@ -2,7 +2,7 @@
 
 use posthaste_core::api::events::{AttemptView, DeliveryView, EventView};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
-use posthaste_core::model::visible::is_hidden;
+use posthaste_core::model::visible::{is_hidden, visible_line};
 
 use crate::commands::records::{answer, status, took};
 use crate::output::{Reply, indent};
@@ -76,7 +76,7 @@ fn state(one: &DeliveryView) -> String {
     }
 }
 
-/// What the event is, and since when it is here.
+/// What the event is, and since when it is here. The texts are its producer's.
 fn origin(one: &DeliveryView) -> String {
     let member = |name: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(", {name} {value}"))
@@ -87,10 +87,11 @@ fn origin(one: &DeliveryView) -> String {
         member("subject", &one.subject),
     ];
     let members: String = members.into_iter().flatten().collect();
-    format!(
+    let line = format!(
         "accepted at {}{members}, delivery {}",
         one.accepted_at.0, one.key
-    )
+    );
+    visible_line(&line).into_owned()
 }
 
 fn row(attempt: &AttemptView) -> [String; 7] {

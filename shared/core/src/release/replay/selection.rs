@@ -268,9 +268,9 @@ impl Selection {
     }
 
     /// Whether a delivery that is left out counts with this record. One that has ended counts with
-    /// that, and not again with the record that says what became of its dead letter. One that has not
-    /// counts with its last record before the end of the time that is asked for: the one whose
-    /// next attempt comes later.
+    /// that, and not again with the record that says what became of its dead letter. One that has
+    /// not ended counts with its last record before the end of the time that is asked for: the one
+    /// whose next attempt comes later.
     pub fn counts_with(&self, record: &Record) -> bool {
         let is_of_letter = matches!(record.kind, Kind::DeadLettered | Kind::Dropped);
         let is_last = record.next_attempt_at.is_some_and(|next| next >= self.to);

@@ -184,6 +184,19 @@ fn nothing_from_outside_steers_the_terminal() {
 }
 
 #[test]
+fn no_text_of_a_producer_looks_like_a_line_of_its_own() {
+    let forged = "x\nbilling: delivered";
+    let one = delivery(json!({ "type": forged, "source": forged, "subject": forged }));
+    let text = text(&view(json!([one])));
+    assert!(
+        text.contains(", subject x⟦U+000A⟧billing: delivered, delivery k-0\n"),
+        "{text}"
+    );
+    let states = text.lines().filter(|line| line.starts_with("billing: "));
+    assert_eq!(states.count(), 1, "{text}");
+}
+
+#[test]
 fn a_word_is_quoted_for_the_shell_where_it_must_be() {
     let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
     check("order-1001", "order-1001");
