@@ -192,9 +192,9 @@ pub struct ReplayView {
     /// The numbers of events, and of whole objects, that were left out, by the reason: events of an
     /// earlier subscription of the name (`former`), given up for another reason (`otherReason`), or
     /// of another type (`otherType`); objects written at another time (`otherTime`), or whose keys
-    /// tell no time (`noTime`); of the delivery log, deliveries that had not ended (`notEnded`), that
-    /// a replay or a resend made (`sentAgain`), that ended in another way (`otherResult`), or with
-    /// another status (`otherStatus`). Left out where there are none.
+    /// tell no time (`noTime`); of the delivery log, deliveries that had not ended (`notEnded`),
+    /// that a replay or a resend made (`sentAgain`), that ended in another way (`otherResult`), or
+    /// with another status (`otherStatus`). Left out where there are none.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     #[schema(value_type = BTreeMap<String, u64>, example = json!({ "former": 3 }))]
     pub left_out: LeftOut,
