@@ -140,7 +140,7 @@ class Delivery(Case):
 
     def test_a_topic_is_deleted(self):
         self.apply()
-        self.stack.posthaste("topics", "delete", self.topic)
+        self.stack.posthaste("topics", "delete", self.topic, "--yes")
         listed = [topic["name"] for topic in self.stack.posthaste("topics", "list")["topics"]]
         self.assertNotIn(self.topic, listed)
 
