@@ -32,9 +32,8 @@ async fn note_of_a_newer_program_stays() {
     let folder = tempfile::tempdir().unwrap();
     let newer = Bytes::from_static(br#"{"v":2,"what":"it knows"}"#);
     let local = opened(&folder).await;
-    let put = local
-        .state()
-        .put(SERVE_RUN, newer.clone(), PutCondition::Always);
+    let state = local.state();
+    let put = state.put(SERVE_RUN, newer.clone(), PutCondition::Always);
     put.await.unwrap();
     local.close().await;
 
