@@ -53,6 +53,10 @@ stress *args: programs
     tests/counts/strace
     POSTHASTE_BIN={{ program }} {{ nextest }} --profile stress --stress-count {{ count }} "$@"
 
+# The last release, built from its commit, beside this one on the emulator, there and back
+former: programs
+    POSTHASTE_BIN={{ program }} tests/former/run
+
 # A bench by its name, of the program as it is given to others, unless POSTHASTE_BIN names another
 bench name *args:
     @shift; cargo bench -p posthaste-tests --bench {{ name }} -- "$@"
