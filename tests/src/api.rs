@@ -204,6 +204,11 @@ impl Api {
 }
 
 impl Topic {
+    /// The client of the server that has it.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
     /// The URL for publishing.
     pub fn path(&self) -> String {
         format!("/topics/{}/events", self.name)

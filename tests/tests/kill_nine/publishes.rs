@@ -96,38 +96,50 @@ impl Ledger {
 }
 
 /// Publishes one event after the other, each once. After a request without an answer it waits for
-/// the next server.
+/// a server that answers.
 fn publish(ledger: &Ledger, topics: &Topics) {
-    let mut servers = 1;
     loop {
         let number = ledger.next.fetch_add(1, Ordering::Relaxed);
         if number >= EVENTS {
             return;
         }
         let (topic, count) = topics.wait_for("a server", |all| {
-            (all.len() >= servers)
-                .then(|| all.last().cloned().map(|topic| (topic, all.len())))
-                .flatten()
+            all.last().cloned().map(|topic| (topic, all.len()))
         });
-        if let Ok(answer) = topic.send(
+        match topic.send(
             CLOUD_EVENT,
             cloud_event(&number.to_string()).to_string().as_bytes(),
         ) {
-            answer.expect(200);
-            ledger
-                .acknowledged
-                .lock()
-                .expect("no publisher panics")
-                .insert(number);
-        } else {
-            ledger
-                .unanswered
-                .lock()
-                .expect("no publisher panics")
-                .insert(number);
-            servers = count + 1;
+            Ok(answer) => {
+                answer.expect(200);
+                let mut acknowledged = ledger.acknowledged.lock().expect("no publisher panics");
+                acknowledged.insert(number);
+            }
+            Err(error) => {
+                let mut unanswered = ledger.unanswered.lock().expect("no publisher panics");
+                unanswered.insert(number);
+                drop(unanswered);
+                wait_for_a_server(topics, &topic, count, &error);
+            }
         }
     }
+}
+
+/// Waits for the next server, or until this one answers, which was not killed then.
+#[expect(
+    clippy::print_stderr,
+    reason = "a request that a server in good health did not answer is a result of the run"
+)]
+fn wait_for_a_server(topics: &Topics, topic: &Topic, count: usize, error: &ureq::Error) {
+    wait_until("this server or the next one", || {
+        if topics.all().len() > count {
+            return Some(());
+        }
+        let is_healthy = topic.api().send("GET", "/health", &[], b"");
+        is_healthy.is_ok_and(|it| it.status == 200).then(|| {
+            eprintln!("server {count} answers, and did not answer a request: {error:?}");
+        })
+    });
 }
 
 /// After how many acknowledged events the kills come: in the middle, at random.

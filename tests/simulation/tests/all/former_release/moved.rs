@@ -8,6 +8,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, PutCondition, QueueName};
 use posthaste_simulation::World;
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
 use super::MINUTE;
 
@@ -20,6 +21,9 @@ pub(crate) struct Left {
     at: u64,
     deliveries: Vec<String>,
     dead_letters: Vec<String>,
+    /// Messages of records of the delivery log, where they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    records: Vec<String>,
     objects: BTreeMap<String, String>,
     bucket: BTreeMap<String, String>,
 }
@@ -53,6 +57,7 @@ impl Left {
             at: world.clock.now().as_millis(),
             deliveries,
             dead_letters,
+            records: Vec::new(),
             objects,
             bucket,
         }
@@ -77,10 +82,16 @@ impl Left {
     /// A world that goes on with it.
     pub(crate) async fn world(&self) -> World {
         let folder = tempfile::tempdir().expect("a temporary folder");
+        self.world_over(folder).await
+    }
+
+    /// The same in a data folder that has files already.
+    pub(crate) async fn world_over(&self, folder: TempDir) -> World {
         let world = World::over(folder, Timestamp::from_millis(self.at));
         for (queue, messages) in [
             (QueueName::Deliveries, &self.deliveries),
             (QueueName::DeadLetters, &self.dead_letters),
+            (QueueName::Records, &self.records),
         ] {
             for body in messages {
                 world.send(queue, Bytes::from(body.clone())).await;
