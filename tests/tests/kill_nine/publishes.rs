@@ -32,6 +32,8 @@ struct Ledger {
     next: AtomicUsize,
     acknowledged: Mutex<HashSet<usize>>,
     unanswered: Mutex<HashSet<usize>>,
+    /// Requests that a server did not answer although nobody killed it.
+    faults: Mutex<Vec<String>>,
 }
 
 /// A good endpoint for most, one that is busy at first for some, and one that refuses for a few.
@@ -84,6 +86,12 @@ fn whatever_was_acknowledged_is_delivered_or_a_dead_letter() {
         }
         server
     });
+    let faults = ledger.faults.lock().expect("no publisher panics");
+    assert!(
+        faults.is_empty(),
+        "servers that live did not answer: {faults:?}"
+    );
+    drop(faults);
     check(&home, &endpoint, &ledger, &kills);
     check_log(&server, &endpoint, &ledger);
     server.stop();
@@ -119,25 +127,31 @@ fn publish(ledger: &Ledger, topics: &Topics) {
                 let mut unanswered = ledger.unanswered.lock().expect("no publisher panics");
                 unanswered.insert(number);
                 drop(unanswered);
-                wait_for_a_server(topics, &topic, count, &error);
+                wait_for_a_server(ledger, topics, (&topic, count), &error);
             }
         }
     }
 }
 
 /// Waits for the next server, or until this one answers, which was not killed then.
-#[expect(
-    clippy::print_stderr,
-    reason = "a request that a server in good health did not answer is a result of the run"
-)]
-fn wait_for_a_server(topics: &Topics, topic: &Topic, count: usize, error: &ureq::Error) {
+fn wait_for_a_server(
+    ledger: &Ledger,
+    topics: &Topics,
+    (topic, count): (&Topic, usize),
+    error: &ureq::Error,
+) {
     wait_until("this server or the next one", || {
         if topics.all().len() > count {
             return Some(());
         }
-        let is_healthy = topic.api().send("GET", "/health", &[], b"");
-        is_healthy.is_ok_and(|it| it.status == 200).then(|| {
-            eprintln!("server {count} answers, and did not answer a request: {error:?}");
+        let health = topic.api().send("GET", "/health", &[], b"");
+        health.is_ok_and(|it| it.status == 200).then(|| {
+            let fault = format!("server {count}: {error:?}");
+            ledger
+                .faults
+                .lock()
+                .expect("no publisher panics")
+                .push(fault);
         })
     });
 }
