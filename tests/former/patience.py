@@ -1,16 +1,15 @@
-"""Waiting for what happens by itself: asked again and again, with a deadline."""
+"""Waiting for what a release does by itself, which takes minutes."""
 
-import time
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "aws" / "deployed"))
+
+import waiting  # noqa: E402
 
 # Far longer than anything takes: wake runs once a minute.
 PATIENCE_SECS = 300
 
 
 def until(answer, what):
-    deadline = time.monotonic() + PATIENCE_SECS
-    while time.monotonic() < deadline:
-        answered = answer()
-        if answered:
-            return answered
-        time.sleep(0.2)
-    raise AssertionError(f"{what}: not within {PATIENCE_SECS} s")
+    return waiting.until(answer, what, PATIENCE_SECS)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use posthaste_core::api::read_answer;
 use posthaste_core::model::Secret;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::pressure::TARPIT_LIMIT;
@@ -251,12 +252,18 @@ impl Client {
         call: Call<'_>,
     ) -> Result<(T, String), ClientError> {
         let body = self.send(call)?.body;
-        let unreadable = |source| ClientError::Answer {
+        Ok((
+            self.read(&body)?,
+            String::from_utf8_lossy(&body).into_owned(),
+        ))
+    }
+
+    /// Reads the body of a success, which may be that of a newer server.
+    pub fn read<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
+        read_answer(body).map_err(|source| ClientError::Answer {
             url: self.base.clone(),
             source,
-        };
-        let json = serde_json::from_slice(&body).map_err(unreadable)?;
-        Ok((json, String::from_utf8_lossy(&body).into_owned()))
+        })
     }
 
     fn run(

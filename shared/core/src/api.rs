@@ -49,7 +49,7 @@ pub use left_out::{LeftOut, LeftOutReason};
 pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
-pub use mistakes::{Mistake, Notation, Written, read_written};
+pub use mistakes::{Mistake, Notation, Written, read_answer, read_written};
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{

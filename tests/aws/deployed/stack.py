@@ -31,6 +31,9 @@ class Failed(AssertionError):
 class Stack:
     """A stack on a free port, on a folder of its own, with parameters of the template. Use it in a `with`."""
 
+    # Where its template and its `up` are.
+    checkout = ROOT
+
     def __init__(self, **parameters):
         self.folder = tempfile.TemporaryDirectory(prefix="posthaste-deployed-")
         self.options = ["--dir", self.folder.name]
@@ -64,9 +67,13 @@ class Stack:
 
     def up(self, *more, stderr=None):
         """Runs `up`."""
-        arguments = [*self.options, "--port", "0", "--binaries", os.environ["POSTHASTE_FUNCTIONS"], *more]
-        command = [EMULATOR / "up", *arguments]
+        arguments = [*self.options, "--port", "0", "--binaries", self.binaries(), *more]
+        command = [self.checkout / "infra" / "emulator" / "up", *arguments]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, text=True, timeout=UP_SECS_MAX)
+
+    def binaries(self):
+        """The folder of the functions' programs."""
+        return os.environ["POSTHASTE_FUNCTIONS"]
 
     def processes(self):
         """The processes that run in the stack's folder, the emulator and its functions, by their ids."""

@@ -397,6 +397,8 @@ pub(super) fn failures(reply: Reply, header: &'static str, failures: &[ReplayFai
 
 #[cfg(test)]
 mod tests {
+    use posthaste_core::api::read_answer;
+
     use super::*;
     use crate::output::Style;
 
@@ -509,7 +511,10 @@ mod tests {
         };
         let mut page = json!({ "replays": [view] });
         page["replays"][0]["state"] = "Resting".into();
-        let page: ReplayPage = serde_json::from_value(page).unwrap();
+        page["replays"][0]["reason"] = "Recovering".into();
+        page["replays"][0]["request"]["reason"] = "SubscriptionAsleep".into();
+        page["replays"][0]["request"]["newId"] = true.into();
+        let page: ReplayPage = read_answer(page.to_string().as_bytes()).unwrap();
         assert_eq!(state(&page.replays[0]), "Unknown");
         assert!(is_over(&page.replays[0]));
     }

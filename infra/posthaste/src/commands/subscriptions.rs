@@ -107,14 +107,26 @@ pub(crate) fn run(
     }
 }
 
+/// What an action gives up, once that is confirmed.
+fn given_up(
+    session: &Session,
+    action: &str,
+    of: &SubscriptionArgs,
+    confirmed: ConfirmedArg,
+) -> Result<Waiting, CommandError> {
+    let waiting = Waiting::for_subscription(session, of, confirmed)?;
+    let SubscriptionArgs { topic, name } = of;
+    waiting.confirm(&format!("{action} {topic}/{name}"), confirmed.yes)?;
+    Ok(waiting)
+}
+
 fn delete(
     session: &Session,
     of: &SubscriptionArgs,
     confirmed: ConfirmedArg,
 ) -> Result<Reply, CommandError> {
     let SubscriptionArgs { topic, name } = of;
-    let waiting = Waiting::for_subscription(session, of, confirmed)?;
-    waiting.confirm(&format!("delete {topic}/{name}"), confirmed.yes)?;
+    let waiting = given_up(session, "delete", of, confirmed)?;
     session
         .client
         .send(session.call(Method::DELETE, &["topics", topic, "subscriptions", name]))?;
@@ -128,9 +140,7 @@ fn disable(
     of: &SubscriptionArgs,
     confirmed: ConfirmedArg,
 ) -> Result<Reply, CommandError> {
-    let SubscriptionArgs { topic, name } = of;
-    let waiting = Waiting::for_subscription(session, of, confirmed)?;
-    waiting.confirm(&format!("disable {topic}/{name}"), confirmed.yes)?;
+    let waiting = given_up(session, "disable", of, confirmed)?;
     let reply = act(session, of, "disable")?.with("waiting", json!(waiting));
     Ok(waiting.said(reply))
 }

@@ -11,7 +11,6 @@ use super::giving_up::Waiting;
 use super::session::Session;
 use super::subscriptions;
 use crate::cli::{ConfirmedArg, TopicArg, TopicsCommand};
-use crate::client::ClientError;
 use crate::error::CommandError;
 use crate::output::Reply;
 
@@ -99,12 +98,8 @@ fn show(session: &Session, topic: &str) -> Result<Reply, CommandError> {
     let answer = session
         .client
         .send(session.call(Method::GET, &["topics", topic]))?;
-    let unreadable = |source| ClientError::Answer {
-        url: session.client.base().clone(),
-        source,
-    };
-    let view: TopicSettings = serde_json::from_slice(&answer.body).map_err(unreadable)?;
-    let json = serde_json::from_slice(&answer.body).map_err(unreadable)?;
+    let view: TopicSettings = session.client.read(&answer.body)?;
+    let json = session.client.read(&answer.body)?;
     let ttl = view
         .default_time_to_live
         .map_or("none".to_owned(), |ttl| format_duration(ttl.0));

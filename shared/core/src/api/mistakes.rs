@@ -76,6 +76,36 @@ pub fn read_written<T: DeserializeOwned>(
     Err(found)
 }
 
+/// Reads the answer of a server, which may be newer than this program. Members that a `T` does not
+/// have are left out. So is a member with a word that only the server knows, or the object that
+/// needs it, as if the server had not written it. An item of a list never is.
+///
+/// # Errors
+/// The first fault of an answer that is no `T` even so.
+pub fn read_answer<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
+    let error = match serde_json::from_slice(json) {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    let Ok(written) = serde_json::from_slice::<Written>(json) else {
+        return Err(error);
+    };
+    let mut tree = Node::of(written);
+    loop {
+        match read_tree(&mut tree, Notation::Answer, |_| Ok(())) {
+            Ok(answer) => return Ok(answer),
+            Err((steps, fault)) if is_of_newer(&tree, &steps, &fault) && tree.leave_out(&steps) => {
+            }
+            Err(_) => return Err(error),
+        }
+    }
+}
+
+/// Whether a fault is a word that only a newer program knows, or follows from one.
+fn is_of_newer(tree: &Node, steps: &[String], fault: &Fault) -> bool {
+    matches!(fault, Fault::UnknownWord { .. }) || tree.explains(steps, fault)
+}
+
 /// The tree as a `T` that passes `check`, or its first fault with the way to it.
 ///
 /// An optional member that is nothing counts as left out. Which members are optional, only the

@@ -60,13 +60,8 @@ pub(super) fn replace(
 
 fn view(session: &Session, call: Call<'_>) -> Result<View, ClientError> {
     let answer = session.client.send(call)?;
-    let unreadable = |source| ClientError::Answer {
-        url: session.client.base().clone(),
-        source,
-    };
-    let topic = serde_json::from_slice(&answer.body).map_err(unreadable)?;
     Ok(View {
-        topic,
+        topic: session.client.read(&answer.body)?,
         version: version(&answer.headers),
     })
 }

@@ -19,6 +19,8 @@ pub enum Notation {
     Yaml,
     /// The query or path of a request: every value is a text.
     Query,
+    /// The JSON answer of a server that may be newer: members that are not known are left out.
+    Answer,
 }
 
 /// A node, as serde reads it.
@@ -72,7 +74,7 @@ impl<'a> Reader<'a> {
             return None;
         };
         match self.notation {
-            Notation::Json => None,
+            Notation::Json | Notation::Answer => None,
             Notation::Yaml => plain_yaml(text),
             Notation::Query => plain(text),
         }
@@ -196,7 +198,11 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Content::List(_) => Err(Fault::invalid_type(Unexpected::Seq, &"a map")),
             Content::Object { members, .. } => {
                 let is_there = |(name, node): &&(String, Node)| {
-                    !(node.is_left_out() && known.contains(&name.as_str()))
+                    if known.contains(&name.as_str()) {
+                        !node.is_left_out()
+                    } else {
+                        self.notation != Notation::Answer
+                    }
                 };
                 let members = members
                     .iter()

@@ -280,3 +280,76 @@ fn no_mistake_repeats_a_value() {
         );
     }
 }
+
+#[derive(Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Colour {
+    Red,
+}
+
+/// An answer as an old program knows it.
+#[derive(Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Known {
+    name: String,
+    colour: Option<Colour>,
+    colours: Vec<Colour>,
+    inner: Option<Box<Inner>>,
+    all: Vec<Inner>,
+}
+
+#[derive(Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Inner {
+    colour: Colour,
+    count: u64,
+}
+
+#[test]
+fn answer_of_a_newer_server_is_read_without_what_only_that_one_knows() {
+    let check = |answer: Value, expected: Option<Known>| {
+        let read = read_answer::<Known>(answer.to_string().as_bytes());
+        assert_eq!(read.ok(), expected, "{answer}");
+    };
+    let inner = |count| Inner {
+        colour: Colour::Red,
+        count,
+    };
+    let named = |name: &str| Known {
+        name: name.to_owned(),
+        ..Known::default()
+    };
+    check(
+        json!({ "name": "a", "taste": { "colour": 5 } }),
+        Some(named("a")),
+    );
+    // Almost the name of another member.
+    check(json!({ "name": "a", "names": 5 }), Some(named("a")));
+    check(json!({ "name": "a", "colour": "read" }), Some(named("a")));
+    check(
+        json!({ "name": "a", "inner": { "colour": "green", "count": 5 } }),
+        Some(named("a")),
+    );
+    let known = Known {
+        inner: Some(Box::new(inner(5))),
+        all: vec![inner(6)],
+        ..named("a")
+    };
+    check(
+        json!({
+            "name": "a", "all": [{ "colour": "red", "count": 6, "hue": [] }],
+            "inner": { "colour": "red", "count": 5, "why": null },
+        }),
+        Some(known),
+    );
+    // What a list has is not counted wrong.
+    check(
+        json!({ "name": "a", "all": [{ "colour": "green", "count": 5 }] }),
+        None,
+    );
+    check(json!({ "name": "a", "colours": ["green"] }), None);
+    // Not of a newer server: broken.
+    check(json!({ "name": 5 }), None);
+    check(json!({ "name": "a", "inner": { "colour": "red" } }), None);
+    check(json!("green"), None);
+}

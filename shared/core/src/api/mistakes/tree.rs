@@ -313,6 +313,20 @@ impl Node {
         true
     }
 
+    /// Takes out the member at `steps`. False if no object has it.
+    pub(super) fn leave_out(&mut self, steps: &[String]) -> bool {
+        let Some((name, way)) = steps.split_last() else {
+            return false;
+        };
+        let object = self.descendant_mut(way);
+        let Some(object) = object.filter(|it| matches!(it.content, Content::Object { .. })) else {
+            return false;
+        };
+        let is_there = object.child(name).is_some();
+        object.remove(name);
+        is_there
+    }
+
     fn remove(&mut self, step: &str) {
         match &mut self.content {
             Content::List(items) => {
