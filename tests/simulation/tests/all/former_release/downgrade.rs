@@ -32,7 +32,7 @@ const FROM_NEXT: &[(&str, &str)] = &[
 const GAVE_BACK: &str = include_str!("fixtures/gave-back.json");
 
 /// A full queue and bucket, everything in the versions of this program.
-async fn full() -> Left {
+pub(super) async fn full() -> World {
     let world = upgraded();
     world
         .endpoint
@@ -61,7 +61,7 @@ async fn full() -> Left {
     publish(&world, "waiting", 90..92).await;
     begin_replay(&world).await;
     world.endpoint.take();
-    Left::by(world).await
+    world
 }
 
 /// An event with a member that its dead letter has too.
@@ -172,7 +172,7 @@ async fn originals(world: &World) -> usize {
 
 #[tokio::test]
 async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_knows_it() {
-    let left = full().await;
+    let left = Left::by(full().await).await;
     let next = left.clone().replaced(TO_NEXT);
     assert_ne!(next, left);
     // Now the program under test is the older one.

@@ -1,9 +1,9 @@
 //! What version 0.1.0 left: this program goes on with all of it. Each event that was accepted has
 //! arrived, arrives or is a dead letter.
 //!
-//! `tests/former` made the files, before 0.1.0 was cut, which replaces them: RELEASE.md says how.
-//! `folder` is what its `serve` left, when it was killed; `aws.json` and `aws-log` are the buckets
-//! and messages of its functions on the emulator.
+//! `tests/former` made the files with the release build of 0.1.0: RELEASE.md says how. `folder` is
+//! what its `serve` left, when it was killed; `aws.json` and `aws-log` are the buckets and messages
+//! of its functions on the emulator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ use super::{MINUTE, SECOND, all_gone, copy, dead_letters, ends_whole, ids};
 
 const FIXTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/all/former_release/fixtures/0.1.0-rc1"
+    "/tests/all/former_release/fixtures/0.1.0"
 );
 
 /// The subscriptions whose events become dead letters, with the reason.

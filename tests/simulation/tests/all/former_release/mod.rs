@@ -7,6 +7,7 @@
 mod downgrade;
 mod first;
 mod moved;
+mod versions;
 
 use std::fs;
 use std::ops::Range;

@@ -79,6 +79,15 @@ impl Left {
         self
     }
 
+    /// The text of each message and object of state, with the place where it was.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let deliveries = self.deliveries.iter().map(|text| ("deliveries", text));
+        let dead_letters = self.dead_letters.iter().map(|text| ("dead letters", text));
+        let objects = self.objects.iter().map(|(key, text)| (key.as_str(), text));
+        let all = deliveries.chain(dead_letters).chain(objects);
+        all.map(|(place, text)| (place, text.as_str()))
+    }
+
     /// A world that goes on with it.
     pub(crate) async fn world(&self) -> World {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -111,7 +120,7 @@ impl Left {
     }
 }
 
-async fn taken(world: &World, queue: QueueName) -> Vec<String> {
+pub(super) async fn taken(world: &World, queue: QueueName) -> Vec<String> {
     let mut bodies = Vec::new();
     while world.visible(queue).await > 0 {
         bodies.extend(
