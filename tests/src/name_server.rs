@@ -1,7 +1,7 @@
 //! A name server that answers as a script says, over UDP. It speaks just enough DNS (RFC 1035) by
 //! hand, and remembers what it was asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -37,7 +37,7 @@ pub enum NameAnswer {
 pub struct NameServer {
     address: SocketAddr,
     names: Arc<Mutex<HashMap<String, NameAnswer>>>,
-    asked: Seen<String>,
+    asked: Seen<(String, u16)>,
 }
 
 impl NameServer {
@@ -74,19 +74,23 @@ impl NameServer {
         );
     }
 
-    /// The names it was asked for until now, in order and once for each kind of address.
+    /// The names it was asked for until now, in order and once for each kind of address: on a busy
+    /// machine a client asks again before the answer has come.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.all()
+        let mut questions = HashSet::new();
+        let all = self.asked.all().into_iter();
+        let first = all.filter(|question| questions.insert(question.clone()));
+        first.map(|(name, _)| name).collect()
     }
 }
 
-fn serve(socket: &UdpSocket, names: &Mutex<HashMap<String, NameAnswer>>, asked: &Seen<String>) {
+fn serve(socket: &UdpSocket, names: &Mutex<HashMap<String, NameAnswer>>, asked: &Seen<(String, u16)>) {
     let mut bytes = [0; QUESTION_BYTES_MAX];
     while let Ok((length, from)) = socket.recv_from(&mut bytes) {
         let Some(question) = Question::parse(&bytes[..length]) else {
             continue;
         };
-        asked.push(question.name.clone());
+        asked.push((question.name.clone(), question.kind));
         let answer = lock(names)
             .get(&question.name)
             .cloned()
