@@ -28,8 +28,8 @@ FUNCTIONS = {
     "record": "posthaste-log",
 }
 
-# Subscriptions whose events become dead letters …
-LETTERS = ("buried", "gone")
+# Subscriptions whose events become dead letters. Those of `buried` are replayed, and arrive …
+LETTERS = ("gone",)
 
 # … and those that are not looked at: resolved, not published, or a dead letter only after half an hour.
 DEAD = (*LETTERS, "letters", "resolved", "expiring", "deleted", "again")
