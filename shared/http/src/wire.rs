@@ -394,6 +394,24 @@ mod tests {
         assert_eq!(read_all(&mut metered), (16, Poll::Pending));
     }
 
+    /// Neither way to write hands on that nothing can be sent any more.
+    #[tokio::test]
+    async fn what_can_no_longer_be_sent_is_taken_and_spoils() {
+        for is_vectored in [false, true] {
+            let (mut metered, _peer) = flooded().await;
+            metered.shutdown().await.unwrap();
+            assert!(!metered.meter.is_spoiled());
+            let slices = [IoSlice::new(b"ab"), IoSlice::new(b"c")];
+            let written = if is_vectored {
+                metered.write_vectored(&slices).await
+            } else {
+                metered.write(b"abc").await
+            };
+            assert_eq!(written.unwrap(), 3, "{is_vectored}");
+            assert!(metered.meter.is_spoiled(), "{is_vectored}");
+        }
+    }
+
     #[tokio::test]
     async fn driven_connection_has_all_reads_of_each_turn() {
         let (mut metered, _peer) = flooded().await;
