@@ -232,6 +232,21 @@ async fn whoever_guesses_at_an_address_learns_nothing() {
     );
 }
 
+/// The code is a key: whoever guesses at it is counted, by either way to call.
+#[tokio::test]
+async fn wrong_codes_are_counted_with_the_wrong_keys() {
+    let api = silent(200).await;
+    api.put(PATH, asked("CloudEvents")).await;
+    for method in ["GET", "POST"] {
+        call(&api, method, "/validate/Orders/Billing/wrong", None)
+            .await
+            .problem(404, "about:blank");
+    }
+    api.clock.advance(Duration::from_mins(1));
+    // The first one had a line of its own, and this is the next after the second.
+    assert_eq!(api.manage.wrong_keys.count(&api.clock), Some(2));
+}
+
 #[tokio::test]
 async fn who_has_not_called_back_after_ten_minutes_has_failed() {
     let api = silent(200).await;
