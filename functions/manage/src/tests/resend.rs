@@ -162,6 +162,20 @@ async fn an_event_of_another_schema_and_an_id_with_slashes_are_sent_again() {
     );
 }
 
+/// The path is decoded once: an id that looks like an escape is not the one that it stands for.
+#[tokio::test]
+async fn id_that_looks_like_an_escape_is_sent_again_as_it_is() {
+    let api = Api::with_billing().await;
+    let other = with_payload(another(delivered("aA", 30), 1));
+    write(&api, &[with_payload(delivered("a%41", 30)), other]);
+    let answer = resend(&api, "a%2541", json!({})).await;
+    assert_eq!((answer.status, &answer.json()["id"]), (202, &json!("a%41")));
+    assert_eq!(
+        queued(&api).unwrap().events[0].payload,
+        EventPayload::Inline(Bytes::from(event("a%41")))
+    );
+}
+
 #[tokio::test]
 async fn an_id_of_dots_has_a_path_that_is_no_step() {
     let api = Api::with_billing().await;
