@@ -31,8 +31,12 @@ pub fn with_bytes<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+    use std::time::Duration;
 
     use super::*;
+
+    /// Far longer than another task takes to run.
+    const PATIENCE: Duration = Duration::from_mins(1);
 
     /// The only worker is busy until another task has run.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -51,10 +55,11 @@ mod tests {
         let (other, ran) = channel();
         let busy = tokio::spawn(async move {
             tokio::spawn(async move { other.send(7) });
-            with_bytes(bytes, move || match bytes {
-                BUSY_BYTES_MIN.. => ran.recv().is_ok(),
-                _ => ran.try_recv().is_ok(),
-            })
+            let patience = match bytes {
+                BUSY_BYTES_MIN.. => PATIENCE,
+                _ => Duration::ZERO,
+            };
+            with_bytes(bytes, move || ran.recv_timeout(patience).is_ok())
         });
         busy.await.unwrap()
     }

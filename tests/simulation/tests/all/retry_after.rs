@@ -369,7 +369,7 @@ async fn start_knows_links_that_failed_before_it() {
     }
     assert_eq!(condition(&world).map(|it| it.phase), Some(Phase::Glitch));
     world.endpoint.take();
-    world = World::over(world.end().await, start() + secs(30));
+    world = World::over(world.end().await, start());
     publish(&world, &["b"]).await;
     world.deliver().await;
     assert_eq!(sent(&world), expected(&[]));
