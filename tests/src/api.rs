@@ -185,14 +185,21 @@ impl Api {
         }
     }
 
+    /// The number of events that endpoints accepted, at `/metrics`.
+    pub fn delivered(&self) -> f64 {
+        self.metric("posthaste_deliveries_total{outcome=\"delivered\"}")
+    }
+
     /// The value of a metric at `/metrics`, summed over its labels; 0 where it has not been counted
-    /// yet.
-    pub fn metric(&self, name: &str) -> f64 {
+    /// yet. One of its labels may follow in braces: only series with it count.
+    pub fn metric(&self, metric: &str) -> f64 {
         let answer = self.manage("GET", "/metrics", None).expect(200);
         let text = String::from_utf8(answer.body).expect("metrics are text");
+        let (name, label) = metric.split_once('{').unwrap_or((metric, "}"));
+        let label = label.trim_end_matches('}');
         let lines = text.lines().filter(|line| {
             line.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with(['{', ' ']))
+                .is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(label))
         });
         let value = |line: &str| {
             line.rsplit(' ')

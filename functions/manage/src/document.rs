@@ -73,7 +73,8 @@ fn publish_events() {}
 
 /// Show the metrics
 ///
-/// In Prometheus' text format. Answered by `posthaste serve`; on AWS the metrics are in CloudWatch.
+/// In Prometheus' text format, or as `OpenMetrics` where `Accept` asks for it. Answered by
+/// `posthaste serve`; on AWS the metrics are in CloudWatch.
 /// Needs no key.
 #[utoipa::path(get, path = "/metrics", tag = "status", security(()),
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]

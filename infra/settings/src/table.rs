@@ -107,11 +107,17 @@ const METRICS_PER: Form = Form::Choice(&[
     choice("topic", ""),
     choice("subscription", ""),
 ]);
+const SERIES_PER: Form = Form::Choice(&[
+    choice("total", "Neither topics nor subscriptions"),
+    choice("topic", "Every topic"),
+    choice("subscription", "Every subscription"),
+]);
 
 const DELIVERY: &str = "Delivery";
 const DELIVERY_LOG_HEADING: &str = "Delivery log";
 const BACK_PRESSURE: &str = "Back pressure";
 const CONNECTIONS: &str = "Incoming connections";
+const METRICS_HEADING: &str = "Metrics";
 const THE_LOG: &str = "Log";
 
 const fn choice(name: &'static str, help: &'static str) -> Choice {
@@ -299,12 +305,22 @@ table! {
             .under(CONNECTIONS)
             .form(NETWORKS).more("These few are 64.")),
         None;
+    METRICS_BY: String = parsed,
+        Some(ServeOption::new("metrics-by", "POSTHASTE_METRICS_BY", "CHOICE",
+            "How finely `/metrics` tells events apart [default: by topic while there are up to 200; of more, \
+             100 keep series of their own].")
+            .under(METRICS_HEADING)
+            .form(SERIES_PER)
+            .more("All others share the series of `_other`, so that sums stay right. With `topic` and \
+                   `subscription` up to 20,000 series are of their own.")),
+        Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack")
+            .parameter("MetricsBy"));
     LOG: LogFormat = parse::log_format,
         Some(ServeOption::new("log", "POSTHASTE_LOG_FORMAT", "FORMAT",
             "How the log is written, on standard error [default: pretty on a terminal, else json].")
             .under(THE_LOG)
             .form(LOG_FORMATS)
-            .more("A line that cannot be written is lost and counted (`LogWriteFailCount`).")),
+            .more("A line that cannot be written is lost and counted (`posthaste_log_lines_lost_total`).")),
         None;
     LOG_FILTER: String = parsed,
         Some(ServeOption::new("log-filter", "POSTHASTE_LOG", "FILTER",
@@ -368,9 +384,6 @@ table! {
         Some(Variable::new("LOG_LEVEL", LOG_LEVELS, &Function::ALL).default("info").parameter("LogLevel"));
     METRICS_NAMESPACE: String = parse::namespace, None,
         Some(Variable::new("METRICS_NAMESPACE", NAMESPACE, &Function::ALL).default("posthaste"));
-    METRICS_BY: String = parsed, None,
-        Some(Variable::new("METRICS_BY", METRICS_PER, &Function::ALL).default("stack")
-            .parameter("MetricsBy"));
 }
 
 /// The settings of publish: `base`, changed by what is given.

@@ -16,6 +16,7 @@ mod limits;
 mod made_key;
 mod mapping;
 mod matched;
+pub mod metric;
 mod name;
 mod object_key;
 pub mod origin;

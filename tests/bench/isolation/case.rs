@@ -131,9 +131,12 @@ impl Case {
             "every event arrives, and once"
         );
         let log = server.log();
-        let held = server.api().metric("HeldDeliveryCount") as u64;
+        let held = server.api().metric("posthaste_held_deliveries_total") as u64;
         Measured {
-            failed: server.api().metric("DeliveryAttemptFailCount") as u64,
+            failed: server
+                .api()
+                .metric("posthaste_deliveries_total{outcome=\"failed\"}")
+                as u64,
             left_alone: LEFT_ALONE
                 .map(|said| log.iter().filter(|line| line.contains(said)).count()),
             held,

@@ -114,7 +114,7 @@ impl World {
     /// a test for an absent effect has to wait for the expected one first.
     pub fn wait_for_successes(&self, count: u32) {
         wait_until(&format!("{count} delivered events"), || {
-            (self.server.api().metric("DeliverySuccessCount") >= f64::from(count)).then_some(())
+            (self.server.api().delivered() >= f64::from(count)).then_some(())
         });
     }
 

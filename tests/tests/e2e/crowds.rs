@@ -86,7 +86,7 @@ fn cut(server: &Server, reason: &str) -> usize {
     // With the admin key, because the places of others may be taken.
     let text = server.api().manage("GET", "/metrics", None).expect(200);
     let text = String::from_utf8(text.body).expect("metrics are text");
-    let name = format!("ConnectionCutCount{{reason=\"{reason}\"}} ");
+    let name = format!("posthaste_connections_cut_total{{reason=\"{reason}\"}} ");
     text.lines()
         .find_map(|line| line.strip_prefix(&name)?.parse().ok())
         .unwrap_or(0)
@@ -229,7 +229,7 @@ fn operators_are_answered_while_every_place_for_requests_is_taken() {
         .send("GET", "/health", &[], b"")
         .expect("health is answered")
         .expect(200);
-    assert!(server.api().metric("RequestTurnedAwayCount") >= 1.0);
+    assert!(server.api().metric("posthaste_requests_turned_away_total") >= 1.0);
     server.api().show("/topics/orders");
     for path in ["/topics", "/metrics"] {
         let wrong = [("authorization", "Bearer wrong")];

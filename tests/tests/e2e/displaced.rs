@@ -112,7 +112,7 @@ fn folder_that_was_moved_away_refuses_until_it_is_back() {
     // What was accepted before is still delivered.
     world.endpoint.open();
     wait_until("the delivery", || {
-        let delivered = world.server.api().metric("DeliverySuccessCount");
+        let delivered = world.server.api().delivered();
         (delivered > 0.0).then_some(())
     });
     fs::rename(world.path("aside"), world.path("data")).unwrap();

@@ -122,7 +122,7 @@ fn deliver_150(answer: Answer) {
     let events: Vec<_> = (0..150).map(|id| cloud_event(&id.to_string())).collect();
     topic.publish_batch(&events);
     wait_until("all events are delivered", || {
-        (server.api().metric("DeliverySuccessCount") >= 150.0).then_some(())
+        (server.api().delivered() >= 150.0).then_some(())
     });
     assert_eq!(endpoint.received("/a").len(), 150);
     assert!(home.dead_letter_files("orders", "billing").is_empty());
@@ -164,7 +164,7 @@ fn odd_answers_stop_no_neighbour_of_the_endpoint() {
     let events: Vec<_> = (0..12).map(|id| cloud_event(&id.to_string())).collect();
     topic.publish_batch(&events);
     wait_until("all events are delivered", || {
-        (server.api().metric("DeliverySuccessCount") >= 36.0).then_some(())
+        (server.api().delivered() >= 36.0).then_some(())
     });
     assert_eq!(endpoint.all().len(), 36);
     let links = server
@@ -202,7 +202,7 @@ fn event_meets_one_kept_connection_that_went_silent() {
     endpoint.open();
     let delivered = |count: f64| {
         wait_until("events are delivered", || {
-            (server.api().metric("DeliverySuccessCount") >= count).then_some(())
+            (server.api().delivered() >= count).then_some(())
         });
     };
     delivered(24.0);

@@ -322,7 +322,7 @@ fn metrics_forget_topics_that_are_deleted() {
             .count()
     };
     wait_until("both deliveries to be counted", || {
-        (server.api().metric("DeliverySuccessCount") >= 2.0).then_some(())
+        (server.api().delivered() >= 2.0).then_some(())
     });
     assert!(of("orders") > 1 && of("Bills") > 1, "{}", text());
     server

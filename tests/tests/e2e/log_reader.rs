@@ -48,7 +48,7 @@ impl Served {
             for _ in 0..100 {
                 topic.publish(&cloud_event("1"));
             }
-            (self.api.metric("LogWriteFailCount") > 0.0).then_some(())
+            (self.api.metric("posthaste_log_lines_lost_total") > 0.0).then_some(())
         });
         // And nobody waits from then on.
         topic.publish(&cloud_event("2"));

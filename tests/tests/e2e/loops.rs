@@ -152,9 +152,13 @@ fn two_servers_that_publish_to_each_other_stop_after_eight_deliveries() {
     };
     assert_eq!(hops("/orders"), [1, 3, 5, 7]);
     assert_eq!(hops("/bills"), [2, 4, 6, HOPS_MAX]);
-    let published = [&one, &other].map(|server| server.api().metric("PublishSuccessCount"));
+    let published =
+        [&one, &other].map(|server| server.api().metric("posthaste_events_accepted_total"));
     assert_eq!(
-        (published, one.api().metric("PublishFailCount")),
+        (
+            published,
+            one.api().metric("posthaste_events_refused_total")
+        ),
         ([4.0, 4.0], 1.0)
     );
     assert!(homes[0].dead_letter_files("orders", "next").is_empty());

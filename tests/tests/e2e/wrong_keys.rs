@@ -77,7 +77,9 @@ fn guesses_at_the_console_are_counted_and_logged_seldom() {
     for guess in guesses {
         assert!((400..500).contains(&guess.join().unwrap()));
     }
-    let counted = server.api().metric("ConsoleSignInFailedCount");
+    let counted = server
+        .api()
+        .metric("posthaste_console_sign_ins_failed_total");
     assert_eq!(counted.to_string(), GUESSES.to_string());
     let told = wait_until("a line", || {
         Some(lines(&server, "sign-in to the console with a wrong key")).filter(|it| !it.is_empty())
@@ -106,7 +108,7 @@ fn guesses_are_counted_logged_and_slowed_at_every_door() {
         // Eight wait for a second, and the others come meanwhile.
         assert!(of(refused) >= 8 && of(429) >= 1, "{door}: {answers:?}");
     }
-    let counted = server.api().metric("WrongKeyCount");
+    let counted = server.api().metric("posthaste_wrong_keys_total");
     assert_eq!(counted.to_string(), (DOORS.len() * AT_ONCE).to_string());
     let told = wait_until("a line of each door", || {
         Some(lines(&server, "wrong keys were shown")).filter(|it| it.len() == 2)

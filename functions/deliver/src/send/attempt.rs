@@ -228,10 +228,29 @@ fn count(plan: &RequestPlan, events: usize, request: &RequestOutcome) {
     };
     time.record(request.took.as_secs_f64() * 1000.0);
     let failed = request.failures(events);
+    let class = status_class(request.outcome.status());
     if events > failed {
-        counter!("DeliverySuccessCount", &labels).increment((events - failed) as u64);
+        let topic = subscription.topic.shared();
+        let name = subscription.name.shared();
+        counter!("DeliverySuccessCount", "topic" => topic, "subscription" => name, "status_class" => class)
+            .increment((events - failed) as u64);
     }
     if failed > 0 {
-        counter!("DeliveryAttemptFailCount", &labels).increment(failed as u64);
+        let topic = subscription.topic.shared();
+        let name = subscription.name.shared();
+        counter!("DeliveryAttemptFailCount", "topic" => topic, "subscription" => name, "status_class" => class)
+            .increment(failed as u64);
+    }
+}
+
+/// The class of an answer's status, as a label.
+fn status_class(status: Option<u16>) -> &'static str {
+    match status {
+        None => "none",
+        Some(200..=299) => "2xx",
+        Some(300..=399) => "3xx",
+        Some(400..=499) => "4xx",
+        Some(500..=599) => "5xx",
+        Some(_) => "other",
     }
 }

@@ -54,7 +54,7 @@ impl App {
         let local = open(settings).await?;
         let given = settings.admin_key.as_ref();
         let admin_key = admin_key::open(given, &settings.data_dir, &SystemEntropy)?;
-        let metrics = metrics::install()?;
+        let metrics = metrics::install(settings.metrics_by);
         let bind = |source| ServeError::Listen {
             address: settings.listen,
             source,

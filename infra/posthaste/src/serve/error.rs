@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 
-use metrics_exporter_prometheus::BuildError;
 use posthaste_core::pressure::SettingsError;
 use posthaste_deliver::LinkBoundsError;
 use posthaste_http::TlsSetupError;
@@ -23,9 +22,6 @@ pub enum ServeError {
     /// There is no admin key.
     #[error(transparent)]
     AdminKey(#[from] AdminKeyError),
-    /// The metrics cannot be set up.
-    #[error("failed to set up the metrics")]
-    Metrics(#[from] BuildError),
     /// Back pressure cannot be set up: a disk is too small for its formula.
     #[error("failed to set up back pressure")]
     Pressure(#[from] SettingsError),

@@ -8,7 +8,7 @@ use axum::Router;
 use posthaste_core::model::Secret;
 use posthaste_deadletter::DeadLetters;
 use posthaste_deliver::Deliver;
-use posthaste_local::{Local, StateStore};
+use posthaste_local::{Local, LocalQueue, StateStore};
 use posthaste_manage::{FINISH_PERIOD, Manage};
 use posthaste_ports::{BatchResponse, Clock, QueueName, ReceivedMessage};
 use posthaste_publish::Publish;
@@ -26,7 +26,7 @@ use super::data_folder::DataFolder;
 use super::error::ServeError;
 use super::former::RunNote;
 use super::log_upkeep::LogUpkeep;
-use super::metrics::{Pages, Series, Totals};
+use super::metrics::{Pages, Series, Standing, Totals};
 use super::monitor;
 use super::poller::{Handler, PollSettings, poll};
 use super::schedule::every;
@@ -77,6 +77,9 @@ const RECORDS: PollSettings = PollSettings {
 
 /// Time between two runs of wake, as on AWS.
 const WAKE_PERIOD: Duration = Duration::from_mins(1);
+
+/// The page of metrics over the embedded store.
+pub(super) type EmbeddedPages = Pages<StateStore, LocalQueue<SystemClock>, SystemClock>;
 
 /// Every function, wired.
 pub(super) struct Functions {
@@ -142,8 +145,17 @@ impl Functions {
     }
 
     /// The page of metrics.
-    pub(super) fn metrics(&self, series: Series) -> Pages<StateStore, SystemClock> {
-        Pages::new(series, self.publish.registry.clone(), SystemClock)
+    pub(super) fn metrics(&self, series: Series) -> EmbeddedPages {
+        let queue = |name| self.local.queue(name);
+        let standing = Standing {
+            state: self.local.state(),
+            deliveries: queue(QueueName::Deliveries),
+            given_up: [QueueName::DeadLetters, QueueName::Redrive].map(queue),
+            records: queue(QueueName::Records),
+            links: self.manage.links.clone(),
+            clock: SystemClock,
+        };
+        Pages::new(series, standing, self.publish.registry.clone())
     }
 
     /// The files of the data folder.

@@ -14,7 +14,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Method, Request, Response, header};
+use ::http::{HeaderMap, Method, Request, Response, header};
 use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -24,7 +24,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_ports::{Clock, ObjectStore};
+use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::client;
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
@@ -39,7 +39,7 @@ use self::limits::ConnectionLimits;
 use self::places::{Place, Places};
 use self::stalling::Writing;
 use super::data_folder::{DataFolder, HEALTH, must_be_kept};
-use super::metrics::{PageError, Pages};
+use super::metrics::{Form, PageError, Pages};
 use super::readiness::Readiness;
 
 pub use operators::Operators;
@@ -52,9 +52,6 @@ const REQUEST_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Most headers in a request.
 const REQUEST_HEADERS_MAX: usize = 100;
-
-/// Content type of Prometheus's text.
-const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Metric: requests that found no place.
 const TURNED_AWAY_COUNT: &str = "RequestTurnedAwayCount";
@@ -70,14 +67,20 @@ const CONSENT_PATH: &str = "/validate/";
 const METRICS_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// `GET /metrics`, to be merged with the functions' routes.
-pub fn metrics_route<S, C>(pages: Arc<Pages<S, C>>) -> Router
+pub fn metrics_route<S, Q, C>(pages: Arc<Pages<S, Q, C>>) -> Router
 where
     S: ObjectStore + 'static,
+    Q: QueueReceiver + 'static,
     C: Clock,
 {
-    let show = move || async move {
-        match pages.page().await {
-            Ok(page) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response(),
+    let show = move |headers: HeaderMap| async move {
+        let form = Form::accepted(&headers);
+        let of_form = [
+            (header::CONTENT_TYPE, form.content_type()),
+            (header::VARY, header::ACCEPT.as_str()),
+        ];
+        match pages.page(form).await {
+            Ok(page) => (of_form, page).into_response(),
             Err(PageError::Crowded) => answered(metrics_crowded()),
             Err(PageError::NotRendered) => answered(Problem::new(ProblemKind::Internal)),
         }

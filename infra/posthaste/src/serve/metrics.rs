@@ -1,57 +1,40 @@
-//! The metrics of the process, as Prometheus text. The functions name them.
+//! The metrics of the process, as text for Prometheus. The functions measure them, and the table in
+//! `core` says what they are called.
 
+mod by;
+mod distribution;
 mod exposition;
+mod form;
 mod owner;
 mod page;
+mod sample;
 mod series;
+mod standing;
 mod totals;
 
 use std::sync::OnceLock;
 
-use metrics_exporter_prometheus::BuildError;
-
+pub use by::SeriesBy;
+pub use form::Form;
 pub use page::{PageError, Pages};
-pub use series::{SERIES_MAX, Series};
+pub use series::Series;
+pub use standing::Standing;
 pub use totals::{Totaled, Totals};
 
 /// One recorder per process, whatever runs in it.
 static SERIES: OnceLock<Series> = OnceLock::new();
 
-/// Installs the recorder, the first time, and returns its series.
-pub fn install() -> Result<Series, BuildError> {
+/// Installs the recorder, the first time, and returns its series. A process that runs several
+/// servers, as tests do, has those of the first.
+pub fn install(by: SeriesBy) -> Series {
     if let Some(series) = SERIES.get() {
-        return Ok(series.clone());
+        return series.clone();
     }
-    let series = Series::new(SERIES_MAX)?;
+    let series = Series::new(by);
     if metrics::set_global_recorder(series.clone()).is_ok() {
-        return Ok(SERIES.get_or_init(|| series).clone());
+        return SERIES.get_or_init(|| series).clone();
     }
     // Another recorder was first, such as that of another test. Only the first one gets
     // measurements.
-    Ok(SERIES.get().cloned().unwrap_or(series))
-}
-
-#[cfg(test)]
-mod tests {
-    use metrics_exporter_prometheus::PrometheusHandle;
-
-    use super::*;
-
-    #[test]
-    fn names_are_kept_as_they_are() {
-        let series = install().unwrap();
-        metrics::counter!("DeliverySuccessCount", "topic" => "orders").increment(3);
-        metrics::histogram!("DestinationProcessingDurationInMs").record(3.0);
-        let shown = install().unwrap().to_show();
-        let text: String = shown.iter().map(PrometheusHandle::render).collect();
-        assert!(
-            text.contains("DeliverySuccessCount{topic=\"orders\"} 3"),
-            "{text}"
-        );
-        assert!(
-            text.contains("DestinationProcessingDurationInMs_bucket{le=\"5\"} 1"),
-            "{text}"
-        );
-        series.run_upkeep();
-    }
+    SERIES.get().cloned().unwrap_or(series)
 }

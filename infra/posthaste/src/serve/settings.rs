@@ -19,6 +19,7 @@ use posthaste_wake::WakeSettings;
 use super::admin_key;
 use super::error::ServeError;
 use super::http::limits::ConnectionLimits;
+use super::metrics::SeriesBy;
 use crate::cli::{DATA_DIR_DEFAULT, Global, ServeArgs};
 use crate::commands::data_dir;
 
@@ -49,6 +50,8 @@ pub struct ServeSettings {
     pub console: bool,
     /// Settings of record: how long the delivery log is kept, and how much it takes.
     pub record: RecordSettings,
+    /// How finely metrics are told apart.
+    pub metrics_by: SeriesBy,
     /// Bounds of connections.
     pub connections: ConnectionLimits,
     /// Longest time that a drain waits for work in progress.
@@ -86,6 +89,7 @@ impl Default for ServeSettings {
             },
             console: true,
             record: RecordSettings::default(),
+            metrics_by: SeriesBy::default(),
             connections: ConnectionLimits::default(),
             drain_timeout: Duration::from_mins(1),
         }
@@ -134,6 +138,10 @@ impl ServeSettings {
             ),
             console: values.get(&table::CONSOLE).unwrap_or(default.console),
             record: table::record_settings(values, default.record),
+            metrics_by: values
+                .get(&table::METRICS_BY)
+                .and_then(|by| SeriesBy::named(&by))
+                .unwrap_or(default.metrics_by),
             connections: ConnectionLimits {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
                 trusted_proxies: values.list(&table::TRUSTED_PROXIES),
@@ -192,6 +200,7 @@ mod tests {
             "--delivery-log-max=20GB",
             "--public-url=https://hooks.example.com",
             "--connections-max=70000",
+            "--metrics-by=subscription",
             "--drain-timeout=PT5S",
         ];
         let settings = settings(&options).unwrap();
@@ -220,6 +229,7 @@ mod tests {
             "https://hooks.example.com/"
         );
         assert_eq!(settings.connections.requests_max, 70_000);
+        assert_eq!(settings.metrics_by, SeriesBy::Subscription);
         assert_eq!(settings.drain_timeout, Duration::from_secs(5));
     }
 
@@ -232,6 +242,24 @@ mod tests {
         assert!(settings(&["--dead-letter-retention=PT1H"]).is_ok());
         let forever = settings(&[]).unwrap().wake.dead_letter_retention;
         assert_eq!(forever, None);
+    }
+
+    #[test]
+    fn metrics_are_told_apart_as_the_command_line_says() {
+        for (word, by) in [
+            ("total", SeriesBy::Total),
+            ("topic", SeriesBy::Topic),
+            ("subscription", SeriesBy::Subscription),
+        ] {
+            let given = settings(&[&format!("--metrics-by={word}")]).unwrap();
+            assert_eq!(given.metrics_by, by, "{word}");
+        }
+        assert_eq!(settings(&[]).unwrap().metrics_by, SeriesBy::FewTopics);
+        // That is the word on AWS.
+        for bad in ["stack", "Topic", ""] {
+            let message = settings(&[&format!("--metrics-by={bad}")]).unwrap_err();
+            assert!(message.contains("--metrics-by"), "{message}");
+        }
     }
 
     fn deliver(options: &[&str]) -> Result<[usize; 3], String> {

@@ -47,9 +47,9 @@ fn check_goes_on(api: &Api) {
         api.send("GET", "/health", &[], b"").unwrap().expect(200);
     }
     assert!(
-        api.metric("LogWriteFailCount") >= 10.0,
+        api.metric("posthaste_log_lines_lost_total") >= 10.0,
         "{}",
-        api.metric("LogWriteFailCount")
+        api.metric("posthaste_log_lines_lost_total")
     );
 }
 

@@ -531,6 +531,19 @@ fn unknown_paths_and_methods_are_problems_and_metrics_are_text() {
         metrics.headers()["content-type"],
         "text/plain; version=0.0.4; charset=utf-8"
     );
+    let metrics = agent
+        .get(format!("{}/metrics", server.url))
+        .header(
+            "accept",
+            "application/openmetrics-text;version=1.0.0,*/*;q=0.1",
+        )
+        .call()
+        .unwrap();
+    assert_eq!(
+        metrics.headers()["content-type"],
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    );
+    assert_eq!(metrics.headers()["vary"], "accept");
 }
 
 /// Settings by which a few hundred waiting messages are Medium, with short delays for producers.
@@ -586,7 +599,10 @@ fn under_pressure_caches_are_trimmed_and_the_log_says_what_that_gave() {
     );
     let metrics = get(&server, "/metrics");
     assert!(
-        metrics.contains(&format!("\nTrimmedBytes {}\n", number("bytes"))),
+        metrics.contains(&format!(
+            "\nposthaste_trimmed_bytes_total {}\n",
+            number("bytes")
+        )),
         "{metrics}"
     );
 }

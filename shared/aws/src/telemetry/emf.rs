@@ -6,6 +6,7 @@
 //! flushes and drops the others, writes every gauge again with every flush, and remembers every
 //! label that was ever seen.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,6 +16,7 @@ use metrics::{
 };
 use parking_lot::Mutex;
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::metric::STATUS_CLASS;
 
 use super::metrics_by::{MetricsBy, is_watched};
 use super::pace::{Pace, Part};
@@ -128,13 +130,24 @@ fn take<S: Series>(
 }
 
 fn entry<S: Default>(series: &mut HashMap<Key, Arc<S>>, key: &Key) -> Arc<S> {
-    if let Some(one) = series.get(key) {
+    let key = billed(key);
+    if let Some(one) = series.get(&*key) {
         return Arc::clone(one);
     }
-    Arc::clone(series.entry(key.clone()).or_default())
+    Arc::clone(series.entry(key.into_owned()).or_default())
 }
 
-/// Units follow from names (`InMs`), so descriptions are not kept.
+/// A key without the label that only `serve` shows.
+fn billed(key: &Key) -> Cow<'_, Key> {
+    let is_billed = |label: &&Label| label.key() != STATUS_CLASS;
+    if key.labels().all(|label| is_billed(&label)) {
+        return Cow::Borrowed(key);
+    }
+    let labels: Vec<_> = key.labels().filter(is_billed).cloned().collect();
+    Cow::Owned(Key::from_parts(key.name_shared(), labels))
+}
+
+/// Units are in the table of metrics, so descriptions are not kept.
 impl Recorder for Emf {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 

@@ -163,7 +163,7 @@ fn without_dead_lettering_an_event_that_is_given_up_is_dropped() {
     );
     topic.publish(&cloud_event("1"));
     posthaste_tests::patience::wait_until("a drop that is counted", || {
-        (world.server.api().metric("DroppedEventCount") >= 1.0).then_some(())
+        (world.server.api().metric("posthaste_dropped_events_total") >= 1.0).then_some(())
     });
     assert!(world.home.dead_letter_files(TOPIC, SUBSCRIPTION).is_empty());
 }

@@ -144,7 +144,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::serve::metrics::Series;
+    use crate::serve::metrics::{Series, SeriesBy};
     use posthaste_console::history::{History, Step};
     use posthaste_core::circuit::HealthSettings;
     use posthaste_core::pressure::{Level, Resource};
@@ -166,7 +166,7 @@ mod tests {
 
     impl World {
         fn new() -> Self {
-            let (series, ring) = (Series::new(100).unwrap(), Arc::new(Ring::default()));
+            let (series, ring) = (Series::new(SeriesBy::default()), Arc::new(Ring::default()));
             let (state, queue) = (MemoryStore::default(), MemoryQueue::default());
             let clock = ManualClock::new(START);
             let links = LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default());

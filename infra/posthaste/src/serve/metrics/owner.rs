@@ -1,18 +1,16 @@
 //! The owner of a series: its topic or subscription, with which it is forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use metrics::{Key, Label};
-use posthaste_core::model::{SubscriptionName, TopicName};
+use posthaste_core::model::metric::{SUBSCRIPTION, TOPIC};
+use posthaste_core::model::{SubscriptionName, Topic, TopicName};
 use posthaste_ports::{Clock, ObjectStore};
 use posthaste_services::topics::Found;
 use posthaste_services::{Registry, RegistryError};
 
-/// The label with the topic of a series.
-const TOPIC: &str = "topic";
-
-/// The label with the subscription of a series.
-const SUBSCRIPTION: &str = "subscription";
+use super::by::SeriesBy;
 
 /// The topic or subscription of a series, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,11 +20,23 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// The owner that the labels of a series name.
-    pub(super) fn of(key: &Key) -> Option<Self> {
+    /// A topic.
+    pub(super) fn topic(name: &TopicName) -> Self {
+        Self {
+            topic: name.folded(),
+            subscription: None,
+        }
+    }
+
+    /// The owner that the labels of a measurement name, where its series are told apart.
+    pub(super) fn of(key: &Key, by: SeriesBy) -> Option<Self> {
+        let label = |name: &str| {
+            let value = label(key, name).filter(|_| by.keeps(name));
+            value.map(str::to_ascii_lowercase)
+        };
         Some(Self {
-            topic: label(key, TOPIC)?,
-            subscription: label(key, SUBSCRIPTION),
+            topic: label(TOPIC)?,
+            subscription: label(SUBSCRIPTION),
         })
     }
 
@@ -42,31 +52,48 @@ impl Owner {
     }
 }
 
-fn label(key: &Key, name: &str) -> Option<String> {
+fn label<'a>(key: &'a Key, name: &str) -> Option<&'a str> {
     key.labels()
         .find(|label| label.key() == name)
         .map(Label::value)
-        .map(str::to_ascii_lowercase)
 }
 
-/// Those owners that are no longer in the store. An error is that of the first topic that could not
-/// be looked up: nothing of it is called gone.
-pub(super) async fn gone<S: ObjectStore, C: Clock>(
-    owners: Vec<Owner>,
-    registry: &Registry<S, C>,
-) -> (BTreeSet<Owner>, Option<RegistryError>) {
-    let mut topics: BTreeMap<String, Found> = BTreeMap::new();
-    for Owner { topic, .. } in &owners {
-        if !topics.contains_key(topic) {
-            let found = match TopicName::parse(topic) {
-                Ok(name) => registry.topic(&name).await,
-                Err(_) => Ok(None),
-            };
-            topics.insert(topic.clone(), found);
+/// What the store says about the topics of some owners.
+pub(super) struct Topics(BTreeMap<String, Found>);
+
+impl Topics {
+    /// Looks the topics of these owners up.
+    pub(super) async fn look_up<S: ObjectStore, C: Clock>(
+        owners: impl IntoIterator<Item = &Owner>,
+        registry: &Registry<S, C>,
+    ) -> Self {
+        let mut topics: BTreeMap<String, Found> = BTreeMap::new();
+        for Owner { topic, .. } in owners {
+            if !topics.contains_key(topic) {
+                let found = match TopicName::parse(topic) {
+                    Ok(name) => registry.topic(&name).await,
+                    Err(_) => Ok(None),
+                };
+                topics.insert(topic.clone(), found);
+            }
         }
+        Self(topics)
     }
-    let is_gone = |owner: &Owner| topics.get(&owner.topic).is_some_and(|it| !owner.is_in(it));
-    let gone = owners.into_iter().filter(is_gone).collect();
-    let failed = topics.into_values().find_map(Result::err);
-    (gone, failed)
+
+    /// Those of the owners that are no longer in the store.
+    pub(super) fn gone(&self, owners: Vec<Owner>) -> BTreeSet<Owner> {
+        let is_gone = |owner: &Owner| self.0.get(&owner.topic).is_some_and(|it| !owner.is_in(it));
+        owners.into_iter().filter(is_gone).collect()
+    }
+
+    /// The topics that there are.
+    pub(super) fn there(&self) -> Vec<Arc<Topic>> {
+        let there = |found: &Found| found.as_ref().ok().cloned().flatten();
+        self.0.values().filter_map(there).collect()
+    }
+
+    /// The error of the first topic that could not be looked up: nothing of it is called gone.
+    pub(super) fn error(&self) -> Option<&RegistryError> {
+        self.0.values().find_map(|found| found.as_ref().err())
+    }
 }

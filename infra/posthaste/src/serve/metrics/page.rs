@@ -1,6 +1,7 @@
 //! The page of all series: rendered off the threads that answer requests, and once for all who ask
 //! in the same second.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,16 +10,21 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
-use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
-use posthaste_ports::{Clock, ObjectStore};
+use posthaste_core::model::TopicName;
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::Registry;
+use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
+use super::by::SeriesBy;
 use super::exposition;
-use super::owner::gone;
-use super::series::Series;
+use super::form::Form;
+use super::owner::Topics;
+use super::series::{Series, TOPICS_MAX};
+use super::standing::Standing;
 
 /// Time for which a page is given to all who ask.
 const SHARED_FOR: Duration = Duration::from_secs(1);
@@ -39,11 +45,11 @@ pub enum PageError {
 }
 
 /// The page, and the series on it.
-pub struct Pages<S, C> {
+pub struct Pages<S, Q, C> {
     series: Series,
+    standing: Arc<Standing<S, Q, C>>,
     registry: Registry<S, C>,
-    clock: C,
-    latest: Mutex<Option<Arc<Page>>>,
+    latest: Mutex<BTreeMap<Form, Arc<Page>>>,
     places: Arc<Semaphore>,
 }
 
@@ -56,23 +62,29 @@ struct Page {
     _place: OwnedSemaphorePermit,
 }
 
-impl<S: ObjectStore, C: Clock> Pages<S, C> {
+impl<S, Q, C> Pages<S, Q, C>
+where
+    S: ObjectStore + 'static,
+    Q: QueueReceiver + 'static,
+    C: Clock,
+{
     /// The page of these series. The registry knows which topics and subscriptions there are.
-    pub fn new(series: Series, registry: Registry<S, C>, clock: C) -> Self {
+    pub fn new(series: Series, standing: Standing<S, Q, C>, registry: Registry<S, C>) -> Self {
         Self {
             series,
+            standing: Arc::new(standing),
             registry,
-            clock,
             latest: Mutex::default(),
             places: Arc::new(Semaphore::new(PAGES_MAX)),
         }
     }
 
     /// The page of this second; an older one where all places are taken by those who read slowly.
-    pub async fn page(&self) -> Result<Body, PageError> {
-        let page = self.take().ok_or(PageError::Crowded)?;
+    pub async fn page(&self, form: Form) -> Result<Body, PageError> {
+        let page = self.take(form).ok_or(PageError::Crowded)?;
         let rendering = Arc::clone(&page);
-        let pieces = page.pieces.get_or_init(|| self.render(rendering)).await;
+        let render = || self.render(form, rendering);
+        let pieces = page.pieces.get_or_init(render).await;
         if pieces.is_none() {
             return Err(PageError::NotRendered);
         }
@@ -80,58 +92,85 @@ impl<S: ObjectStore, C: Clock> Pages<S, C> {
         Ok(Body::new(PageBody { page, next }))
     }
 
-    /// Keeps histograms small, and forgets what is gone where room becomes scarce.
+    /// Gives the first topics their places, and forgets what is gone where room becomes scarce.
     pub async fn run_upkeep(&self) {
-        let series = self.series.clone();
-        in_background(move || series.run_upkeep()).await;
+        self.expect_topics().await;
+        self.series.count_upkeep();
         let idle = self.series.idle_owners();
         if !idle.is_empty() {
-            let (gone, _) = gone(idle, &self.registry).await;
-            self.series.forget(&gone);
+            let topics = Topics::look_up(&idle, &self.registry).await;
+            self.series.forget(&topics.gone(idle));
         }
     }
 
-    fn take(&self) -> Option<Arc<Page>> {
-        let now = self.clock.monotonic();
+    fn take(&self, form: Form) -> Option<Arc<Page>> {
+        let now = self.standing.clock.monotonic();
+        let is_fresh = |page: &Arc<Page>| now.saturating_sub(page.begun) < SHARED_FOR;
         let mut latest = self.latest.lock();
-        if let Some(page) = &*latest
-            && now.saturating_sub(page.begun) < SHARED_FOR
-        {
+        // What nobody reads any more makes room.
+        latest.retain(|_, page| is_fresh(page) || Arc::strong_count(page) > 1);
+        if let Some(page) = latest.get(&form).filter(|page| is_fresh(page)) {
             return Some(Arc::clone(page));
         }
-        // Nobody reads it, and nobody will.
-        latest.take_if(|page| Arc::strong_count(page) == 1);
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return latest.clone().filter(|page| !page.has_failed());
+            let known = latest.get(&form).cloned();
+            return known.filter(|page| !page.has_failed());
         };
         let page = Arc::new(Page {
             begun: now,
             pieces: OnceCell::new(),
             _place: place,
         });
-        *latest = Some(Arc::clone(&page));
+        latest.insert(form, Arc::clone(&page));
         Some(page)
     }
 
     /// Renders a page, which keeps its place for as long as that takes. Series of topics and
     /// subscriptions that are gone are forgotten; while the store does not answer, none are.
-    async fn render(&self, page: Arc<Page>) -> Option<Vec<Bytes>> {
-        let (gone, failed) = gone(self.series.shown_owners(), &self.registry).await;
-        if let Some(error) = failed {
+    async fn render(&self, form: Form, page: Arc<Page>) -> Option<Vec<Bytes>> {
+        self.expect_topics().await;
+        let shown = self.series.shown_owners();
+        let topics = Topics::look_up(&self.series.owners(), &self.registry).await;
+        if let Some(error) = topics.error() {
             tracing::warn!(
-                error = &error as &dyn Error,
+                error = error as &dyn Error,
                 "a topic was not looked up, its metrics are not forgotten"
             );
         }
-        self.series.forget(&gone);
-        let series = self.series.clone();
+        self.series.forget(&topics.gone(shown));
+        let topics = topics.there();
+        let (series, standing) = (self.series.clone(), Arc::clone(&self.standing));
+        let runtime = Handle::current();
         let render = move || {
             let _page = page;
-            let handles = series.to_show();
-            let texts: Vec<_> = handles.iter().map(PrometheusHandle::render).collect();
-            exposition::merge(&texts)
+            let standing = runtime.block_on(standing.lines(series.by(), &topics));
+            let mut lines = series.lines();
+            lines.extend(standing);
+            lines.sort_by_key(|line| line.place);
+            exposition::render(&lines, form)
         };
         in_background(render).await
+    }
+
+    /// Gives places to the first topics of the store, one more than there is room for: then their
+    /// number is known to be too large.
+    async fn expect_topics(&self) {
+        if self.series.by() == SeriesBy::Total {
+            return;
+        }
+        let store = &self.standing.state;
+        match store.list(layout::TOPICS, None, TOPICS_MAX + 1).await {
+            Ok(page) => {
+                let keys = page.objects.iter();
+                let names = keys.map(|object| layout::topic_name(&object.key));
+                let names = names.filter_map(|name| TopicName::parse(name).ok());
+                self.series.expect(names);
+            }
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::warn!(error, "the topics were not listed for their metrics");
+            }
+        }
     }
 }
 

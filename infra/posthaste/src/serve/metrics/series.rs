@@ -1,64 +1,89 @@
-//! The series of the process: those of each topic and of each subscription in a recorder of their
-//! own, so that they can be forgotten with it, and no more in all than [`SERIES_MAX`]. The exporter
-//! itself forgets nothing by name.
+//! The series that are measured. Some topics or subscriptions have series of their own, which are
+//! forgotten with them. All others share those of [`OTHER`]: so there is a bound, and a sum over
+//! all series is right.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use metrics_exporter_prometheus::{
-    BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
-};
 use parking_lot::Mutex;
+use posthaste_core::model::TopicName;
+use posthaste_core::model::metric::{self, METRICS, Metric, SUBSCRIPTION, Source, TOPIC};
 use posthaste_deliver::UNANSWERED;
 
+use super::by::{OTHER, SeriesBy};
+use super::exposition::Line;
 use super::owner::Owner;
+use super::sample::{Measured, Sample, SampleId};
 use super::totals::Totals;
 
-/// Most series at once; a histogram is one. At about a kilobyte of text each that is a scrape of 20
-/// MB.
-pub const SERIES_MAX: usize = 20_000;
+/// Most topics that have series of their own without a setting: with two histograms and some
+/// counters each, at about 4 KB of text, the page stays below 1 MB.
+pub(super) const TOPICS_MAX: usize = 200;
+
+/// Topics that keep series of their own once there were more.
+pub(super) const TOPICS_KEPT: usize = 100;
+
+/// Most series where a setting asks for those of every topic or subscription; a histogram is one.
+/// At about a kilobyte of text each that is a scrape of 20 MB.
+pub(super) const SERIES_MAX: usize = 20_000;
+
+/// Most keys whose series is remembered, with some 200 bytes each. Looking a series up takes about
+/// a microsecond.
+const KNOWN_MAX: usize = 50_000;
 
 /// Clean-ups in a row without a measurement after which an owner that is gone is forgotten also
 /// where nobody asked for its series. A clean-up comes every five seconds.
 const IDLE_UPKEEPS_MIN: u32 = 12;
-
-/// Metric: measurements without a place, because there were too many series.
-const REFUSED: &str = "MetricSeriesRefusedCount";
-
-/// Upper bounds of the histograms whose names end in `InMs`, in milliseconds: from a memory copy to
-/// the longest attempt.
-const MILLISECONDS_BUCKETS: [f64; 14] = [
-    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 30_000.0,
-    60_000.0,
-];
 
 /// All series of the process; clones share them.
 #[derive(Clone)]
 pub struct Series(Arc<Shared>);
 
 struct Shared {
-    series_max: usize,
+    by: SeriesBy,
     totals: Arc<Totals>,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Series of no owner.
-    others: Part,
-    owned: BTreeMap<Owner, Part>,
-    counters: Handles<Counter>,
-    gauges: Handles<Gauge>,
-    histograms: Handles<Times>,
+    by: SeriesBy,
+    /// Most topics that have series of their own, where that is the bound.
+    topics_max: usize,
+    /// The owners that have series of their own.
+    places: BTreeMap<Owner, Place>,
+    /// The number of owners that have come.
+    arrivals: u64,
+    samples: BTreeMap<SampleId, Sample>,
+    /// The series of keys as they are measured: every delivery asks for several.
+    known: HashMap<Key, Known>,
 }
 
-/// Some of the series, in a recorder of their own.
-struct Part {
-    recorder: PrometheusRecorder,
+/// The place of an owner among those that have series of their own.
+struct Place {
+    arrival: u64,
     touched: Arc<Touched>,
     /// Clean-ups since the last measurement.
     idle_upkeeps: u32,
+}
+
+#[derive(Clone)]
+struct Known {
+    instrument: Instrument,
+    touched: Option<Arc<Touched>>,
+}
+
+/// What measures.
+#[derive(Clone)]
+enum Instrument {
+    Counter(Counter),
+    Gauge(Gauge),
+    Histogram {
+        series: Histogram,
+        /// Adds to the sum over all labels, too, if there is one.
+        summed: Histogram,
+    },
 }
 
 /// Whether something was measured.
@@ -77,37 +102,33 @@ impl Touched {
     }
 }
 
-/// The handles of all series of one kind: every delivery asks for several.
-type Handles<T> = HashMap<Key, Handle<T>>;
-
-struct Handle<T> {
-    series: T,
-    touched: Arc<Touched>,
-}
-
-/// The two handles of a histogram.
-#[derive(Clone)]
-struct Times {
-    series: Histogram,
-    /// Adds to the sum over all labels, too, if there is one.
-    summed: Histogram,
-}
-
 impl Series {
-    /// An empty set for at most `series_max` series.
-    pub fn new(series_max: usize) -> Result<Self, BuildError> {
-        let state = State {
-            others: Part::new()?,
-            owned: BTreeMap::new(),
-            counters: Handles::default(),
-            gauges: Handles::default(),
-            histograms: Handles::default(),
+    /// An empty set. What has no labels is shown from the start, as 0.
+    pub fn new(by: SeriesBy) -> Self {
+        let mut state = State {
+            by,
+            topics_max: TOPICS_MAX,
+            places: BTreeMap::new(),
+            arrivals: 0,
+            samples: BTreeMap::new(),
+            known: HashMap::new(),
         };
-        Ok(Self(Arc::new(Shared {
-            series_max,
+        for (place, metric) in METRICS.iter().enumerate() {
+            let has_labels = metric.labels.iter().any(|label| by.keeps(label));
+            if is_measured(metric) && !has_labels {
+                state.sample(place, Vec::new(), None);
+            }
+        }
+        Self(Arc::new(Shared {
+            by,
             totals: Arc::default(),
             state: Mutex::new(state),
-        })))
+        }))
+    }
+
+    /// How finely they are told apart.
+    pub(super) fn by(&self) -> SeriesBy {
+        self.0.by
     }
 
     /// Sums over all labels.
@@ -115,25 +136,39 @@ impl Series {
         Arc::clone(&self.0.totals)
     }
 
+    /// Gives topics places before they are measured, in this order. So the same topics have series
+    /// of their own after each start.
+    pub(super) fn expect(&self, topics: impl IntoIterator<Item = TopicName>) {
+        let mut state = self.0.state.lock();
+        for topic in topics {
+            state.touched(&Owner::topic(&topic));
+        }
+    }
+
+    /// The owners that have series of their own.
+    pub(super) fn owners(&self) -> Vec<Owner> {
+        self.owners_that(|_| true)
+    }
+
     /// The owners of which nothing was measured since their series were shown. If they are gone,
     /// they can be forgotten: the events that a deletion ends are counted after it, and are shown
     /// a last time.
     pub(super) fn shown_owners(&self) -> Vec<Owner> {
-        self.owners(|part| !part.touched.since_shown.load(Ordering::Relaxed))
+        self.owners_that(|place| !place.touched.since_shown.load(Ordering::Relaxed))
     }
 
-    /// The owners of which nothing was measured for a minute, once half of all series are taken:
+    /// The owners of which nothing was measured for a minute, once half of the room is taken:
     /// without them there is room for others, also where nobody asks for metrics.
     pub(super) fn idle_owners(&self) -> Vec<Owner> {
-        if self.0.state.lock().count() < self.0.series_max / 2 {
+        if !self.0.state.lock().is_half_full() {
             return Vec::new();
         }
-        self.owners(|part| part.idle_upkeeps >= IDLE_UPKEEPS_MIN)
+        self.owners_that(|place| place.idle_upkeeps >= IDLE_UPKEEPS_MIN)
     }
 
-    fn owners(&self, is_wanted: impl Fn(&Part) -> bool) -> Vec<Owner> {
+    fn owners_that(&self, is_wanted: impl Fn(&Place) -> bool) -> Vec<Owner> {
         let state = self.0.state.lock();
-        let wanted = state.owned.iter().filter(|(_, part)| is_wanted(part));
+        let wanted = state.places.iter().filter(|(_, place)| is_wanted(place));
         wanted.map(|(owner, _)| owner.clone()).collect()
     }
 
@@ -144,105 +179,200 @@ impl Series {
         }
     }
 
-    /// All series, to be shown without the lock, because every measurement waits for it.
-    pub(super) fn to_show(&self) -> Vec<PrometheusHandle> {
+    /// The samples of all series, in the order of the page. From now on they are shown.
+    pub(super) fn lines(&self) -> Vec<Line> {
         let state = self.0.state.lock();
-        let show = |part: &Part| {
-            part.touched.since_shown.store(false, Ordering::Relaxed);
-            part.recorder.handle()
+        for place in state.places.values() {
+            place.touched.since_shown.store(false, Ordering::Relaxed);
+        }
+        let line = |(id, sample): (&SampleId, &Sample)| Line {
+            place: id.metric,
+            labels: Arc::clone(&sample.labels),
+            value: sample.read(),
         };
-        state.parts().map(show).collect()
+        state.samples.iter().map(line).collect()
     }
 
-    /// Keeps histograms small. Call it every five seconds. Blocks.
-    pub fn run_upkeep(&self) {
+    /// Notes who was not measured for long. Call it every five seconds.
+    pub(super) fn count_upkeep(&self) {
         let mut state = self.0.state.lock();
-        state.owned.values_mut().for_each(Part::count_upkeep);
-        let handles: Vec<_> = state.parts().map(|part| part.recorder.handle()).collect();
-        drop(state);
-        handles.iter().for_each(PrometheusHandle::run_upkeep);
+        state.places.values_mut().for_each(Place::count_upkeep);
     }
 
-    /// The handle of a series, which is registered where it belongs if it is new; `None` where
-    /// there are too many.
-    fn handle<T: Clone>(
-        &self,
-        key: &Key,
-        kind: fn(&mut State) -> &mut Handles<T>,
-        register: impl FnOnce(&PrometheusRecorder) -> T,
-    ) -> Option<T> {
+    /// The instrument of a key; `None` if the table has no such metric, or `serve` does not measure
+    /// it.
+    fn instrument(&self, key: &Key) -> Option<Instrument> {
         let mut state = self.0.state.lock();
-        if let Some(known) = kind(&mut state).get(key) {
-            known.touched.touch();
-            return Some(known.series.clone());
+        if let Some(known) = state.known.get(key) {
+            if let Some(touched) = &known.touched {
+                touched.touch();
+            }
+            return Some(known.instrument.clone());
         }
-        if state.count() >= self.0.series_max {
-            let refused = Key::from_static_name(REFUSED);
-            state
-                .others
-                .recorder
-                .register_counter(&refused, &METADATA)
-                .increment(1);
-            return None;
-        }
-        let part = state.part(key)?;
-        let (series, touched) = (register(&part.recorder), Arc::clone(&part.touched));
-        touched.touch();
-        let handle = Handle {
-            series: series.clone(),
-            touched,
-        };
-        kind(&mut state).insert(key.clone(), handle);
-        Some(series)
+        state.learn(key, &self.0.totals)
     }
+}
+
+fn is_measured(metric: &Metric) -> bool {
+    metric.exposed.is_some() && metric.source == Source::Measured
 }
 
 impl State {
-    fn count(&self) -> usize {
-        self.counters.len() + self.gauges.len() + self.histograms.len()
-    }
-
-    fn parts(&self) -> impl Iterator<Item = &Part> {
-        std::iter::once(&self.others).chain(self.owned.values())
-    }
-
-    /// The part of a series. `None` if it cannot be made.
-    fn part(&mut self, key: &Key) -> Option<&Part> {
-        let Some(owner) = Owner::of(key) else {
-            return Some(&self.others);
-        };
-        if !self.owned.contains_key(&owner) {
-            self.owned.insert(owner.clone(), Part::new().ok()?);
+    fn learn(&mut self, key: &Key, totals: &Arc<Totals>) -> Option<Instrument> {
+        let place = metric::place(key.name()).filter(|place| is_measured(&METRICS[*place]))?;
+        let named = Owner::of(key, self.by);
+        let touched = named.as_ref().and_then(|owner| self.touched(owner));
+        if let Some(touched) = &touched {
+            touched.touch();
         }
-        self.owned.get(&owner)
+        let owner = named.clone().filter(|_| touched.is_some());
+        let is_other = named.is_some() && owner.is_none();
+        let labels = labels(&METRICS[place], key, (self.by, is_other));
+        let instrument = match self.sample(place, labels, owner) {
+            Measured::Counter(counter) => {
+                Instrument::Counter(totals.counter(key.name(), Counter::from_arc(counter)))
+            }
+            Measured::Gauge(gauge) => Instrument::Gauge(Gauge::from_arc(gauge)),
+            Measured::Histogram(distribution) => {
+                let series = Histogram::from_arc(distribution);
+                let summed = totals.histogram(key.name(), series.clone());
+                Instrument::Histogram { series, summed }
+            }
+        };
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        let known = Known {
+            instrument: instrument.clone(),
+            touched,
+        };
+        self.known.insert(key.clone(), known);
+        Some(instrument)
+    }
+
+    /// The series with these labels, which is made where it is new.
+    fn sample(
+        &mut self,
+        metric: usize,
+        labels: Vec<(String, String)>,
+        owner: Option<Owner>,
+    ) -> Measured {
+        let id = SampleId { metric, labels };
+        if let Some(sample) = self.samples.get(&id) {
+            return sample.value.clone();
+        }
+        let sample = Sample::new(&id, owner);
+        let value = sample.value.clone();
+        self.samples.insert(id, sample);
+        value
+    }
+
+    /// The notes of an owner that has series of its own, or gets them now; `None` if there is no
+    /// room.
+    fn touched(&mut self, owner: &Owner) -> Option<Arc<Touched>> {
+        if let Some(place) = self.places.get(owner) {
+            return Some(Arc::clone(&place.touched));
+        }
+        if !self.has_room() {
+            return None;
+        }
+        let touched = Arc::<Touched>::default();
+        let place = Place {
+            arrival: self.arrivals,
+            touched: Arc::clone(&touched),
+            idle_upkeeps: 0,
+        };
+        self.arrivals += 1;
+        self.places.insert(owner.clone(), place);
+        Some(touched)
+    }
+
+    /// Whether one more owner may have series of its own. Without a setting, the first topic that
+    /// finds no room takes the places of many. From then on places are free only when topics are
+    /// deleted, so that the others stay.
+    fn has_room(&mut self) -> bool {
+        match self.by {
+            SeriesBy::Total => false,
+            SeriesBy::Topic | SeriesBy::Subscription => self.samples.len() < SERIES_MAX,
+            SeriesBy::FewTopics => {
+                let has_room = self.places.len() < self.topics_max;
+                if !has_room && self.topics_max > TOPICS_KEPT {
+                    self.topics_max = TOPICS_KEPT;
+                    self.fold();
+                }
+                has_room
+            }
+        }
+    }
+
+    /// Takes the series of all but the first topics, and adds them to those of [`OTHER`].
+    fn fold(&mut self) {
+        let mut arrivals: Vec<_> = self.places.values().map(|place| place.arrival).collect();
+        arrivals.sort_unstable();
+        let end = arrivals.get(self.topics_max).copied();
+        self.places
+            .retain(|_, place| end.is_none_or(|end| place.arrival < end));
+        let places = &self.places;
+        let stays = |sample: &Sample| {
+            let owner = sample.owner.as_ref();
+            owner.is_none_or(|owner| places.contains_key(owner))
+        };
+        let (samples, taken): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.samples)
+            .into_iter()
+            .partition(|(_, sample)| stays(sample));
+        self.samples = samples;
+        self.known.clear();
+        for (mut id, sample) in taken {
+            for (label, value) in &mut id.labels {
+                if [TOPIC, SUBSCRIPTION].contains(&label.as_str()) {
+                    OTHER.clone_into(value);
+                }
+            }
+            let fresh = || Sample::new(&id, None);
+            let other = self.samples.entry(id.clone()).or_insert_with(fresh);
+            other.folded.push(sample.value);
+            other.folded.extend(sample.folded);
+        }
     }
 
     fn forget(&mut self, gone: &BTreeSet<Owner>) {
-        self.owned.retain(|owner, _| !gone.contains(owner));
-        let owned = &self.owned;
-        let is_kept = |key: &Key| Owner::of(key).is_none_or(|owner| owned.contains_key(&owner));
-        self.counters.retain(|key, _| is_kept(key));
-        self.gauges.retain(|key, _| is_kept(key));
-        self.histograms.retain(|key, _| is_kept(key));
+        self.places.retain(|owner, _| !gone.contains(owner));
+        let is_kept = |sample: &Sample| {
+            let owner = sample.owner.as_ref();
+            owner.is_none_or(|owner| !gone.contains(owner))
+        };
+        self.samples.retain(|_, sample| is_kept(sample));
+        self.known.clear();
+    }
+
+    fn is_half_full(&self) -> bool {
+        match self.by {
+            SeriesBy::Total => false,
+            SeriesBy::FewTopics => self.places.len() >= self.topics_max / 2,
+            SeriesBy::Topic | SeriesBy::Subscription => self.samples.len() >= SERIES_MAX / 2,
+        }
     }
 }
 
-/// Metadata that the exporter's interface needs and its code does not read.
-const METADATA: Metadata<'static> =
-    Metadata::new(module_path!(), metrics::Level::INFO, Some(module_path!()));
+/// The labels of a series: topic and subscription first, as far as they are shown.
+fn labels(metric: &Metric, key: &Key, (by, is_other): (SeriesBy, bool)) -> Vec<(String, String)> {
+    let shown = metric.labels.iter().filter(|label| by.keeps(label));
+    let measured = shown.filter_map(|name| {
+        let label = key.labels().find(|label| label.key() == *name)?;
+        let is_owner = [TOPIC, SUBSCRIPTION].contains(name);
+        let value = if is_owner && is_other {
+            OTHER
+        } else {
+            label.value()
+        };
+        Some(((*name).to_owned(), value.to_owned()))
+    });
+    let fixed = metric.fixed.into_iter();
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    measured.chain(fixed).collect()
+}
 
-impl Part {
-    fn new() -> Result<Self, BuildError> {
-        let milliseconds = Matcher::Suffix("InMs".to_owned());
-        let builder =
-            PrometheusBuilder::new().set_buckets_for_metric(milliseconds, &MILLISECONDS_BUCKETS)?;
-        Ok(Self {
-            recorder: builder.build_recorder(),
-            touched: Arc::default(),
-            idle_upkeeps: 0,
-        })
-    }
-
+impl Place {
     fn count_upkeep(&mut self) {
         let was_touched = self.touched.since_upkeep.swap(false, Ordering::Relaxed);
         self.idle_upkeeps = if was_touched {
@@ -253,7 +383,7 @@ impl Part {
     }
 }
 
-/// Units follow from names (`InMs`), so descriptions are not kept.
+/// Descriptions and units are in the table of metrics.
 impl Recorder for Series {
     fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
@@ -261,35 +391,29 @@ impl Recorder for Series {
 
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
-    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
-        let totals = &self.0.totals;
-        let register = |recorder: &PrometheusRecorder| {
-            totals.counter(key.name(), recorder.register_counter(key, metadata))
-        };
-        let counter = self.handle(key, |state| &mut state.counters, register);
-        counter.unwrap_or_else(|| totals.counter(key.name(), Counter::noop()))
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        match self.instrument(key) {
+            Some(Instrument::Counter(counter)) => counter,
+            _ => Counter::noop(),
+        }
     }
 
-    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
-        let register = |recorder: &PrometheusRecorder| recorder.register_gauge(key, metadata);
-        self.handle(key, |state| &mut state.gauges, register)
-            .unwrap_or_else(Gauge::noop)
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        match self.instrument(key) {
+            Some(Instrument::Gauge(gauge)) => gauge,
+            _ => Gauge::noop(),
+        }
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        let times = |series: Histogram| {
-            let summed = self.0.totals.histogram(key.name(), series.clone());
-            Times { series, summed }
-        };
-        let register =
-            |recorder: &PrometheusRecorder| times(recorder.register_histogram(key, metadata));
-        let known = self.handle(key, |state| &mut state.histograms, register);
-        let Times { series, summed } = known.unwrap_or_else(|| times(Histogram::noop()));
-        // A request without an answer has no time of its answer.
-        if metadata.target() == UNANSWERED {
-            series
-        } else {
-            summed
+        match self.instrument(key) {
+            // A request without an answer has no time of its answer.
+            Some(Instrument::Histogram { series, .. }) if metadata.target() == UNANSWERED => series,
+            Some(Instrument::Histogram { summed, .. }) => summed,
+            _ => Histogram::noop(),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,11 +129,11 @@ mod tests {
     use posthaste_deliver::UNANSWERED;
 
     use super::*;
-    use crate::serve::metrics::Series;
+    use crate::serve::metrics::{Series, SeriesBy};
 
     #[test]
     fn measurements_are_summed_over_all_labels_also_where_their_series_have_no_place() {
-        let series = Series::new(3).unwrap();
+        let series = Series::new(SeriesBy::Total);
         let before = series.totals().read();
         metrics::with_local_recorder(&series, || {
             for topic in ["a", "b", "c", "d", "e"] {

@@ -2,6 +2,7 @@
 
 use metrics::{KeyName, Label};
 use posthaste_core::model::Timestamp;
+use posthaste_core::model::metric::{self, METRICS, Unit};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -15,9 +16,6 @@ const METRICS_MAX: usize = 100;
 /// Most values of one metric in one document; same source. With [`METRICS_MAX`] of them, a document
 /// takes about 100 KB, within the 256 KB of a log event.
 const VALUES_MAX: usize = 100;
-
-/// The ending of names whose values are milliseconds.
-const MILLISECONDS_SUFFIX: &str = "InMs";
 
 /// Parts of a unit to which a value is rounded: a thousandth of a millisecond is exact enough, and
 /// every further digit is paid for in each log line.
@@ -103,16 +101,17 @@ fn part((name, measured): &(KeyName, Measured), round: usize) -> Option<Metric<'
     };
     let unit = match value? {
         Value::Count(_) => Some("Count"),
-        Value::Values(_) | Value::Buckets(_) => name
-            .as_str()
-            .ends_with(MILLISECONDS_SUFFIX)
-            .then_some("Milliseconds"),
+        Value::Values(_) | Value::Buckets(_) => is_of_milliseconds(name).then_some("Milliseconds"),
     };
     value.map(|value| Metric {
         name: name.as_str(),
         unit,
         value,
     })
+}
+
+fn is_of_milliseconds(name: &KeyName) -> bool {
+    metric::place(name.as_str()).is_some_and(|place| METRICS[place].unit == Unit::Milliseconds)
 }
 
 struct Document<'a> {

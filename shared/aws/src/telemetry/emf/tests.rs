@@ -100,6 +100,30 @@ fn a_metric_that_an_alarm_watches_has_no_topic_among_its_dimensions() {
     );
 }
 
+/// CloudWatch bills each value of a dimension, and each line of the log.
+#[test]
+fn class_of_a_status_makes_no_document_of_its_own() {
+    let emf = Emf::new("posthaste", MetricsBy::Subscription);
+    let documents = documents(&emf, || {
+        for (class, events) in [("4xx", 2), ("5xx", 3), ("none", 4)] {
+            let labels = [
+                ("topic", "orders"),
+                ("subscription", "a"),
+                ("status_class", class),
+            ];
+            counter!("DeliveryAttemptFailCount", &labels).increment(events);
+        }
+        let labels = [("topic", "orders"), ("subscription", "a")];
+        histogram!("DestinationProcessingDurationInMs", &labels).record(7.0);
+    });
+    let [document] = &documents[..] else {
+        panic!("{documents:?}")
+    };
+    assert_eq!(document["DeliveryAttemptFailCount"], 9);
+    assert_eq!(document["DestinationProcessingDurationInMs"], 7.0);
+    assert_eq!(document.get("status_class"), None);
+}
+
 #[test]
 fn each_set_of_labels_has_a_document_of_its_own() {
     check(
@@ -175,7 +199,7 @@ fn nothing_measured_is_no_line() {
 fn what_is_no_number_is_not_written() {
     check(
         MetricsBy::Stack,
-        || histogram!("LatencyInMs").record(f64::NAN),
+        || histogram!("PublishSuccessLatencyInMs").record(f64::NAN),
         &[],
     );
     check(
@@ -191,13 +215,13 @@ fn values_of_a_histogram_are_counted_in_buckets_of_two_digits() {
         MetricsBy::Stack,
         || {
             for one in [101.0, 99.0, 104.9, 1.0] {
-                histogram!("LatencyInMs").record(one);
+                histogram!("PublishSuccessLatencyInMs").record(one);
             }
         },
         &[concat!(
             r#"{"_aws":{"Timestamp":1764000000123,"CloudWatchMetrics":[{"Namespace":"posthaste","#,
-            r#""Dimensions":[[]],"Metrics":[{"Name":"LatencyInMs","Unit":"Milliseconds"}]}]},"#,
-            r#""LatencyInMs":{"Values":[1.0,99.0,100.0],"Counts":[1,1,2],"#,
+            r#""Dimensions":[[]],"Metrics":[{"Name":"PublishSuccessLatencyInMs","Unit":"Milliseconds"}]}]},"#,
+            r#""PublishSuccessLatencyInMs":{"Values":[1.0,99.0,100.0],"Counts":[1,1,2],"#,
             r#""Max":104.9,"Min":1.0,"Count":4,"Sum":305.9}}"#
         )],
     );
@@ -208,12 +232,12 @@ fn more_buckets_than_a_document_takes_are_spread_over_several() {
     let emf = Emf::new("posthaste", MetricsBy::Stack);
     let documents = documents(&emf, || {
         counter!("Count").increment(7);
-        (0..10_000).for_each(|value| histogram!("LatencyInMs").record(value));
+        (0..10_000).for_each(|value| histogram!("PublishSuccessLatencyInMs").record(value));
     });
     let members = |name: &str| -> Vec<_> {
         documents
             .iter()
-            .map(|document| document["LatencyInMs"][name].clone())
+            .map(|document| document["PublishSuccessLatencyInMs"][name].clone())
             .collect()
     };
     let lengths: Vec<_> = members("Values")
@@ -290,7 +314,7 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
             counter!("DeliverySuccessCount").increment(1);
             counter!("LogRecordsLostCount").increment(1);
             gauge!("PressureLevel").set(2);
-            histogram!("LatencyInMs").record(5.0);
+            histogram!("PublishSuccessLatencyInMs").record(5.0);
         });
         let lines = String::from_utf8(emf.end(at)).unwrap();
         lines
@@ -309,9 +333,9 @@ fn a_gauge_and_what_an_alarm_watches_are_never_kept() {
     };
     let all = [
         "DeliverySuccessCount",
-        "LatencyInMs",
         "LogRecordsLostCount",
         "PressureLevel",
+        "PublishSuccessLatencyInMs",
     ];
     assert_eq!(names(&invocation(NOW)), all);
     let minute = NOW + Duration::from_mins(1);

@@ -1,0 +1,112 @@
+//! The distribution of times: how many were within each bound, and their sum.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use metrics::HistogramFn;
+
+/// Upper bounds in milliseconds, as they are measured, and in seconds, as they are shown: from a
+/// memory copy to the longest attempt.
+pub(super) const BOUNDS: [(f64, &str); 14] = [
+    (1.0, "0.001"),
+    (2.0, "0.002"),
+    (5.0, "0.005"),
+    (10.0, "0.01"),
+    (20.0, "0.02"),
+    (50.0, "0.05"),
+    (100.0, "0.1"),
+    (200.0, "0.2"),
+    (500.0, "0.5"),
+    (1_000.0, "1.0"),
+    (5_000.0, "5.0"),
+    (10_000.0, "10.0"),
+    (30_000.0, "30.0"),
+    (60_000.0, "60.0"),
+];
+
+/// The number of buckets: one for each bound, and one for what is beyond the last.
+const BUCKETS: usize = BOUNDS.len() + 1;
+
+/// A distribution as it grows.
+#[derive(Debug)]
+pub(super) struct Distribution {
+    buckets: [AtomicU64; BUCKETS],
+    /// The bits of a sum in milliseconds.
+    sum: AtomicU64,
+}
+
+/// A distribution at one time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Times {
+    /// The number of times in each bucket, without those of the buckets before.
+    pub(super) buckets: [u64; BUCKETS],
+    /// Their sum in milliseconds.
+    pub(super) sum: f64,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self {
+            buckets: [0; BUCKETS].map(AtomicU64::new),
+            sum: AtomicU64::new(0.0_f64.to_bits()),
+        }
+    }
+}
+
+impl Distribution {
+    pub(super) fn read(&self) -> Times {
+        Times {
+            buckets: self
+                .buckets
+                .each_ref()
+                .map(|count| count.load(Ordering::Relaxed)),
+            sum: f64::from_bits(self.sum.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl HistogramFn for Distribution {
+    fn record(&self, value: f64) {
+        let bucket = BOUNDS.partition_point(|(bound, _)| *bound < value);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
+        // A closure that never gives up never fails.
+        let _ = self
+            .sum
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+}
+
+impl Times {
+    /// Adds another distribution.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (count, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *count += more;
+        }
+        self.sum += other.sum;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_the_same_in_both_units_and_grow() {
+        for (ms, text) in BOUNDS {
+            assert_eq!(format!("{:?}", ms / 1000.0), text);
+        }
+        assert!(BOUNDS.windows(2).all(|two| two[0].0 < two[1].0));
+    }
+
+    #[test]
+    fn time_counts_in_the_bucket_whose_bound_it_reaches() {
+        let distribution = Distribution::default();
+        for value in [0.0, 1.0, 1.1, 2.0, 60_000.0, 60_000.1] {
+            distribution.record(value);
+        }
+        let mut buckets = [0; BUCKETS];
+        (buckets[0], buckets[1], buckets[13], buckets[14]) = (2, 2, 1, 1);
+        let sum = [0.0, 1.0, 1.1, 2.0, 60_000.0, 60_000.1].iter().sum();
+        assert_eq!(distribution.read(), Times { buckets, sum });
+    }
+}

@@ -1,0 +1,81 @@
+//! A series and its values.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use posthaste_core::model::metric::{Kind, METRICS};
+
+use super::distribution::Distribution;
+use super::exposition::{Value, labels_text};
+use super::owner::Owner;
+
+/// A series, in the order of the page.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SampleId {
+    /// The place of its metric in the table.
+    pub(super) metric: usize,
+    pub(super) labels: Vec<(String, String)>,
+}
+
+/// The values of a series.
+pub(super) struct Sample {
+    /// The owner with which it is forgotten; `None` if it stays.
+    pub(super) owner: Option<Owner>,
+    /// The labels as they are written.
+    pub(super) labels: Arc<str>,
+    pub(super) value: Measured,
+    /// Series of topics that lost theirs. Whoever was just measuring still adds to them.
+    pub(super) folded: Vec<Measured>,
+}
+
+/// What a series measures.
+#[derive(Clone)]
+pub(super) enum Measured {
+    Counter(Arc<AtomicU64>),
+    /// The bits of a number.
+    Gauge(Arc<AtomicU64>),
+    Histogram(Arc<Distribution>),
+}
+
+impl Sample {
+    pub(super) fn new(id: &SampleId, owner: Option<Owner>) -> Self {
+        let labels = id.labels.iter();
+        Self {
+            owner,
+            labels: labels_text(labels.map(|(name, value)| (name.as_str(), value.as_str()))),
+            value: Measured::new(METRICS[id.metric].kind),
+            folded: Vec::new(),
+        }
+    }
+
+    pub(super) fn read(&self) -> Value {
+        let mut value = self.value.read();
+        for more in &self.folded {
+            match (&mut value, more.read()) {
+                (Value::Count(sum), Value::Count(more)) => *sum += more,
+                (Value::Times(sum), Value::Times(more)) => sum.add(&more),
+                // No gauge that is measured has a topic.
+                _ => {}
+            }
+        }
+        value
+    }
+}
+
+impl Measured {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Counter => Self::Counter(Arc::default()),
+            Kind::Gauge => Self::Gauge(Arc::default()),
+            Kind::Histogram => Self::Histogram(Arc::default()),
+        }
+    }
+
+    fn read(&self) -> Value {
+        match self {
+            Self::Counter(count) => Value::Count(count.load(Ordering::Relaxed)),
+            Self::Gauge(bits) => Value::Number(f64::from_bits(bits.load(Ordering::Relaxed))),
+            Self::Histogram(distribution) => Value::Times(distribution.read()),
+        }
+    }
+}

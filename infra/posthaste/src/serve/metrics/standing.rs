@@ -1,0 +1,333 @@
+//! What is looked up for each page: how things stand now. What cannot be read is logged and left
+//! out.
+
+use std::collections::{BTreeSet, HashSet};
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::circuit::{Phase, Shard, Target};
+use posthaste_core::model::metric::{self, SUBSCRIPTION, TOPIC};
+use posthaste_core::model::{Status, Subscription, Timestamp, Topic, group};
+use posthaste_core::pressure::{Level, PressureState};
+use posthaste_core::stored::PRESSURE_KEY;
+use posthaste_core::stored::delivery::parse_delivery;
+use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver};
+use posthaste_services::LinkHealth;
+
+use super::by::{OTHER, SeriesBy};
+use super::exposition::{Line, Value, labels_text};
+
+/// Most subscriptions of which a page says whether they are up, and what waits for them. What waits
+/// for others is shown in one sum.
+const SUBSCRIPTIONS_MAX: usize = 1000;
+
+/// The same where a setting asks for every topic or subscription.
+const SUBSCRIPTIONS_MAX_BY_SETTING: usize = 10_000;
+
+/// Most links of which a page says whether they are up; those that are not come first.
+const LINKS_MAX: usize = 1000;
+
+/// Most other subscriptions of which a message is read for the age of the oldest event.
+const OTHERS_READ_MAX: usize = 1000;
+
+/// What is looked up.
+pub struct Standing<S, Q, C> {
+    /// The state store, with the pressure.
+    pub state: S,
+    /// The delivery queue.
+    pub deliveries: Q,
+    /// The queues of events that are given up.
+    pub given_up: [Q; 2],
+    /// The queue of records.
+    pub records: Q,
+    /// Links that are not well.
+    pub links: LinkHealth<S, C>,
+    pub clock: C,
+}
+
+/// What waits for a subscription, or for several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct WaitingFigure {
+    number: u64,
+    /// The time at which the oldest event was accepted, as far as that is known.
+    oldest: Option<Timestamp>,
+}
+
+impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
+    /// The lines of a page. `topics` are those that have series of their own.
+    pub(super) async fn lines(&self, by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Line> {
+        let now = self.clock.now();
+        let subscriptions = subscriptions(by, topics);
+        let mut lines = Lines::default();
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        lines.add("posthaste_build_info", version, 1.0);
+        match self.waiting(&subscriptions).await {
+            Ok((each, others)) => lines.add_waiting(by, (&subscriptions, &each), others, now),
+            Err(error) => left_out("posthaste_waiting", &error),
+        }
+        self.add_queues(&mut lines).await;
+        match self.links.all().await {
+            Ok(shards) => lines.add_health(&subscriptions, &Down::of(&shards), now),
+            Err(error) => left_out("posthaste_link_up", &error),
+        }
+        match self.state.get(PRESSURE_KEY).await {
+            Ok(object) => {
+                let state = object.and_then(|object| PressureState::parse(&object.bytes).ok());
+                lines.add_slowed_topics(by, state.as_ref());
+            }
+            Err(error) => left_out("posthaste_topic_pressure_level", &error),
+        }
+        lines.0
+    }
+
+    /// What waits for each of these subscriptions, and for all others together: the messages of the
+    /// queue. The age is that of one message of each subscription.
+    async fn waiting(
+        &self,
+        subscriptions: &[Arc<Subscription>],
+    ) -> Result<(Vec<WaitingFigure>, WaitingFigure), PortError> {
+        let all = total(self.deliveries.counts().await?);
+        let groups: Vec<_> = subscriptions
+            .iter()
+            .map(|subscription| group(&subscription.topic, &subscription.name))
+            .collect();
+        let each = self.figures(&groups).await?;
+        let due = self.deliveries.due_by_group().await?.unwrap_or_default();
+        let known: HashSet<_> = groups.iter().map(String::as_str).collect();
+        let others: Vec<_> = due
+            .iter()
+            .filter(|due| !known.contains(&*due.group))
+            .map(|due| due.group.to_string())
+            .take(OTHERS_READ_MAX)
+            .collect();
+        let of_others = self.figures(&others).await?;
+        // A message may have come or gone since the queue was counted.
+        let shown: u64 = each.iter().map(|figure| figure.number).sum();
+        let others = WaitingFigure {
+            number: all.saturating_sub(shown),
+            oldest: of_others.iter().filter_map(|figure| figure.oldest).min(),
+        };
+        Ok((each, others))
+    }
+
+    async fn figures(&self, groups: &[String]) -> Result<Vec<WaitingFigure>, PortError> {
+        let mut figures = vec![WaitingFigure::default(); groups.len()];
+        if groups.is_empty() {
+            return Ok(figures);
+        }
+        let see = |place: usize, body: Option<&Bytes>| {
+            if let Some(Ok(delivery)) = body.map(parse_delivery) {
+                let oldest = &mut figures[place].oldest;
+                let accepted = delivery.published_at;
+                *oldest = Some(oldest.map_or(accepted, |oldest| oldest.min(accepted)));
+            }
+            true
+        };
+        let counts = self.deliveries.waiting(groups, groups.len(), see).await?;
+        for (figure, count) in figures.iter_mut().zip(counts.unwrap_or_default()) {
+            figure.number = count.messages;
+        }
+        Ok(figures)
+    }
+
+    async fn add_queues(&self, lines: &mut Lines) {
+        match self.deliveries.counts().await {
+            Ok(counts) => lines.add_plain("posthaste_deliveries_in_flight", counts.in_flight),
+            Err(error) => left_out("posthaste_deliveries_in_flight", &error),
+        }
+        match self.records.counts().await {
+            Ok(counts) => lines.add_plain("posthaste_records_waiting", total(counts)),
+            Err(error) => left_out("posthaste_records_waiting", &error),
+        }
+        let [letters, redriven] = &self.given_up;
+        let counts =
+            async { Ok::<_, PortError>((letters.counts().await?, redriven.counts().await?)) };
+        match counts.await {
+            Ok((letters, redriven)) => {
+                let waiting = total(letters) + total(redriven);
+                lines.add_plain("posthaste_dead_letters_waiting", waiting);
+            }
+            Err(error) => left_out("posthaste_dead_letters_waiting", &error),
+        }
+    }
+}
+
+/// The subscriptions of these topics, all of a topic or none.
+fn subscriptions(by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Arc<Subscription>> {
+    let most = match by {
+        SeriesBy::Total => 0,
+        SeriesBy::FewTopics => SUBSCRIPTIONS_MAX,
+        SeriesBy::Topic | SeriesBy::Subscription => SUBSCRIPTIONS_MAX_BY_SETTING,
+    };
+    let mut subscriptions = Vec::new();
+    for topic in topics {
+        if subscriptions.len() + topic.subscriptions.len() <= most {
+            subscriptions.extend(topic.subscriptions.values().cloned());
+        }
+    }
+    subscriptions
+}
+
+fn total(counts: QueueCounts) -> u64 {
+    counts.visible + counts.delayed + counts.in_flight
+}
+
+/// The links and subscriptions that get no requests because they fail, as texts.
+struct Down {
+    links: BTreeSet<String>,
+    subscriptions: BTreeSet<String>,
+}
+
+impl Down {
+    fn of(shards: &[(usize, Arc<Shard>)]) -> Self {
+        let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
+        let down = conditions.filter(|(_, condition)| condition.phase != Phase::Recovering);
+        let (links, subscriptions) = down
+            .map(|(target, _)| target)
+            .partition::<Vec<_>, _>(|target| matches!(target, Target::Link(_)));
+        let texts = |targets: Vec<Target>| targets.iter().map(Target::to_string).collect();
+        Self {
+            links: texts(links),
+            subscriptions: texts(subscriptions),
+        }
+    }
+
+    /// Whether a subscription gets requests.
+    fn is_up(&self, subscription: &Subscription, now: Timestamp) -> bool {
+        let target = Target::of(subscription);
+        let link = Target::Link(target.link().clone());
+        subscription.status_at(now) == Status::Active
+            && !self.links.contains(&link.to_string())
+            && !self.subscriptions.contains(&target.to_string())
+    }
+}
+
+/// The lines of a page, as they are gathered.
+#[derive(Default)]
+struct Lines(Vec<Line>);
+
+impl Lines {
+    fn add<'a>(
+        &mut self,
+        name: &str,
+        labels: impl IntoIterator<Item = (&'a str, &'a str)>,
+        value: f64,
+    ) {
+        let place = metric::place_of_looked_up(name);
+        self.0.extend(place.map(|place| Line {
+            place,
+            labels: labels_text(labels),
+            value: Value::Number(value),
+        }));
+    }
+
+    fn add_plain(&mut self, name: &str, number: u64) {
+        self.add(name, [], as_f64(number));
+    }
+
+    fn add_waiting(
+        &mut self,
+        by: SeriesBy,
+        (subscriptions, each): (&[Arc<Subscription>], &[WaitingFigure]),
+        others: WaitingFigure,
+        now: Timestamp,
+    ) {
+        let mut figures: Vec<(Vec<(&str, &str)>, WaitingFigure)> = Vec::new();
+        for (subscription, figure) in subscriptions.iter().zip(each) {
+            let topic = (TOPIC, subscription.topic.as_str());
+            let name = (SUBSCRIPTION, subscription.name.as_str());
+            let labels = [topic, name]
+                .into_iter()
+                .filter(|(label, _)| by.keeps(label));
+            let labels: Vec<_> = labels.collect();
+            match figures.last_mut() {
+                Some((last, sum)) if *last == labels => *sum = sum.with(figure),
+                _ => figures.push((labels, *figure)),
+            }
+        }
+        let labels = [TOPIC, SUBSCRIPTION].map(|label| (label, OTHER));
+        let labels = labels.into_iter().filter(|(label, _)| by.keeps(label));
+        figures.push((labels.collect(), others));
+        for (labels, WaitingFigure { number, oldest }) in figures {
+            let age = oldest.map_or(0.0, |oldest| now.since(oldest).as_secs_f64());
+            self.add("posthaste_waiting", labels.iter().copied(), as_f64(number));
+            self.add("posthaste_oldest_waiting_seconds", labels, age);
+        }
+    }
+
+    fn add_health(&mut self, subscriptions: &[Arc<Subscription>], down: &Down, now: Timestamp) {
+        for subscription in subscriptions {
+            let topic = (TOPIC, subscription.topic.as_str());
+            let name = (SUBSCRIPTION, subscription.name.as_str());
+            let is_up = as_number(down.is_up(subscription, now));
+            self.add("posthaste_subscription_up", [topic, name], is_up);
+        }
+        let number = down.subscriptions.len() as u64;
+        self.add_plain("posthaste_subscriptions_down", number);
+        self.add_plain("posthaste_links_down", down.links.len() as u64);
+        let up: BTreeSet<_> = subscriptions
+            .iter()
+            .map(|subscription| subscription.endpoint.link().to_string())
+            .filter(|link| !down.links.contains(link))
+            .collect();
+        let links = down.links.iter().map(|link| (link, false));
+        let links = links.chain(up.iter().map(|link| (link, true)));
+        for (link, is_up) in links.take(LINKS_MAX) {
+            let labels = [("link", link.as_str())];
+            self.add("posthaste_link_up", labels, as_number(is_up));
+        }
+    }
+
+    /// There are few of them, which the state bounds.
+    fn add_slowed_topics(&mut self, by: SeriesBy, state: Option<&PressureState>) {
+        let topics = state.map(|state| &*state.topics).unwrap_or_default();
+        let slowed: Vec<_> = topics
+            .iter()
+            .filter(|topic| topic.level() > Level::Normal)
+            .collect();
+        self.add_plain("posthaste_topics_slowed", slowed.len() as u64);
+        if !by.keeps(TOPIC) {
+            return;
+        }
+        for topic in slowed {
+            let labels = [(TOPIC, topic.topic.as_str())];
+            let drain = as_f64(topic.drain_time.reading);
+            self.add(
+                "posthaste_topic_pressure_level",
+                labels,
+                topic.level().number().into(),
+            );
+            self.add("posthaste_topic_drain_seconds", labels, drain);
+        }
+    }
+}
+
+impl WaitingFigure {
+    /// The two together.
+    fn with(self, other: &Self) -> Self {
+        Self {
+            number: self.number + other.number,
+            oldest: self.oldest.into_iter().chain(other.oldest).min(),
+        }
+    }
+}
+
+fn as_number(is_true: bool) -> f64 {
+    f64::from(u8::from(is_true))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "numbers are far below 2^52, and a gauge is for looking at"
+)]
+fn as_f64(number: u64) -> f64 {
+    number as f64
+}
+
+fn left_out(metric: &str, error: &(dyn Error + 'static)) {
+    tracing::warn!(metric, error, "left out of a page of metrics");
+}
+
+#[cfg(test)]
+mod tests;
