@@ -118,4 +118,4 @@ class GeneratedClient(unittest.TestCase):
         )
         self.assertEqual(shown.endpoint.url, sink.url("/hook"))
         self.call("topics.delete_topic", 204, topic="generated-manage", client=admin)
-        self.assertIn("PublishSuccessCount", self.call("status.metrics", 200, client=admin))
+        self.assertIn("posthaste_events_accepted_total", self.call("status.metrics", 200, client=admin))
