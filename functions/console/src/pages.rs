@@ -6,6 +6,7 @@ pub(crate) mod edit_subscription;
 pub(crate) mod edit_topic;
 pub(crate) mod event;
 pub(crate) mod events;
+pub(crate) mod find;
 mod known_topic;
 pub(crate) mod links;
 pub(crate) mod new_subscription;

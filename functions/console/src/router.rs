@@ -15,8 +15,8 @@ use crate::assets;
 use crate::console::{Console, PATH};
 use crate::page;
 use crate::pages::{
-    dead_letters, edit_subscription, edit_topic, event, events, links, new_subscription, new_topic,
-    not_found, overview, pressure, replays, subscription, subscription_actions, topic,
+    dead_letters, edit_subscription, edit_topic, event, events, find, links, new_subscription,
+    new_topic, not_found, overview, pressure, replays, subscription, subscription_actions, topic,
     topic_actions, topics,
 };
 
@@ -103,6 +103,7 @@ fn topic_pages() -> Router<Arc<Console>> {
 fn event_routes() -> Router<Arc<Console>> {
     Router::new()
         .route("/events", get(events::events))
+        .route("/find", get(find::find))
         .route("/topics/{topic}/events/{id}", get(event::event))
         .route("/topics/{topic}/event", get(event::event_by_query))
         .route("/topics/{topic}/resend", post(event::resend))

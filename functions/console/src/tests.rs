@@ -5,6 +5,7 @@ mod dead_letters;
 mod edit_subscription;
 mod event;
 mod events;
+mod find;
 mod links;
 mod logged;
 mod overview;
@@ -29,7 +30,7 @@ use posthaste_core::circuit::{self, Failure, HealthSettings, Observation};
 use posthaste_core::model::{AddressPolicy, DeliveryLogMode, KeyDigest, PublishUrls, Timestamp};
 use posthaste_core::stored::TopicRecord;
 use posthaste_manage::{
-    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, unguarded_router,
+    BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, unguarded_router,
 };
 use posthaste_ports::Clock;
 use posthaste_services::{Activity, LinkHealth};
@@ -82,7 +83,7 @@ impl World {
             links: LinkHealth::new(state.clone(), clock.clone(), HealthSettings::default()),
             state: state.clone(),
             dead_letters: dead_letters.clone(),
-            log: DeliveryLog::new(log.clone()),
+            log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log.clone())),
             deliveries: MemoryQueue::default(),
             webhooks: endpoint.clone(),
             clock: clock.clone(),

@@ -29,13 +29,13 @@ pub(crate) const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The time after which a look-up answers what it has found. Two rounds of reads that begin just
 /// before its end, and a search of the dead letters, still end before the request's time limit.
-const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const LOOK_UP_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Most times without records in an answer, the newest.
 const GAPS_SHOWN_MAX: usize = 20;
 
 /// A period. `None` is an open end.
-type Period = (Option<Timestamp>, Option<Timestamp>);
+pub(crate) type Period = (Option<Timestamp>, Option<Timestamp>);
 
 /// The path of an event.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -243,7 +243,7 @@ impl<P: Ports> Manage<P> {
 
 /// The time in which an event may have had attempts, as far as the log knows it: from its acceptance
 /// to the end of its last delivery.
-fn life(histories: &[DeliveryHistory], asked: Period) -> Period {
+pub(crate) fn life(histories: &[DeliveryHistory], asked: Period) -> Period {
     let accepted = histories.iter().map(|history| history.first().accepted_at);
     let has_ended = |history: &DeliveryHistory| {
         matches!(
@@ -262,7 +262,7 @@ fn life(histories: &[DeliveryHistory], asked: Period) -> Period {
 }
 
 /// The name of a subscription as it was written. The log has it in lower case.
-fn written_name(record: Option<&TopicRecord>, folded: &str) -> String {
+pub(crate) fn written_name(record: Option<&TopicRecord>, folded: &str) -> String {
     let name = SubscriptionName::parse(folded).ok();
     let found = record
         .zip(name)
@@ -273,7 +273,7 @@ fn written_name(record: Option<&TopicRecord>, folded: &str) -> String {
 }
 
 /// The names of damaged files. Each is logged.
-fn named(damaged: &[LogError]) -> Vec<&str> {
+pub(crate) fn named(damaged: &[LogError]) -> Vec<&str> {
     for error in damaged {
         tracing::error!(
             error = error as &dyn Error,

@@ -140,8 +140,9 @@ pub(crate) async fn resend<P: Ports>(
     let record = manage.existing(&path.topic).await?;
     let topic = record.compile().map_err(|_| unusable_record())?;
     let to = still_to(&topic, &path, to)?;
+    let now = manage.clock.now();
     let (key, kept) = (
-        format!("{}-0", manage.entropy.uuid().simple()),
+        format!("{}-0", manage.entropy.uuid_at(now).simple()),
         found.webhook_id.as_deref(),
     );
     let default_time_to_live = topic.default_time_to_live;
@@ -154,7 +155,7 @@ pub(crate) async fn resend<P: Ports>(
         default_time_to_live,
     };
     manage
-        .queue_again(resend.message(&found.event, manage.clock.now()))
+        .queue_again(resend.message(&found.event, now))
         .await?;
     let webhook_id = kept.map_or_else(|| webhook_id_of(&key), str::to_owned);
     tracing::info!(

@@ -66,7 +66,7 @@ pub(crate) async fn test_event<P: Ports>(
             .into());
     }
     let (schema, now) = (subscription.delivery_schema, manage.clock.now());
-    let id = manage.entropy.uuid();
+    let id = manage.entropy.uuid_at(now);
     let json = if body.is_empty() {
         sample(schema, &topic.name, &id.to_string(), now)
     } else {

@@ -46,7 +46,7 @@ use posthaste_ports::Bundle;
 use posthaste_testkit::MemoryEndpoint;
 use posthaste_testkit::memory::MemoryQueue;
 
-use crate::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, router};
+use crate::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings, Summaries, router};
 
 pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-tests";
 
@@ -162,7 +162,7 @@ impl Api {
             links,
             state: state.clone(),
             dead_letters: dead_letters.clone(),
-            log: DeliveryLog::new(log.clone()),
+            log: DeliveryLog::with_summaries(log.clone(), Summaries::in_log(log.clone())),
             deliveries: queue.clone(),
             webhooks: endpoint.clone(),
             clock: clock.clone(),

@@ -122,7 +122,7 @@ impl<P: Ports> Idempotency<'_, P> {
                 .map_or(Claim::Free, |known| known.decide(digest, now));
             match decided {
                 Claim::Free => {
-                    let id = self.entropy.uuid().to_string();
+                    let id = self.entropy.uuid_at(now).to_string();
                     let record = IdempotencyRecord::claimed(digest.clone(), id, now)
                         .in_the_place_of(known.as_ref());
                     Ok(Edit::Write(record.render(), Some(record)))

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::delivery_log::{
-    ListedFile, LogDisk, LogHour, files_over, first_kept_hour, log_bytes_max,
+    ListedFile, LogDay, LogDisk, LogHour, files_over, first_kept_hour, log_bytes_max,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_ports::{Clock, ObjectStore, Ports};
@@ -44,12 +44,20 @@ impl<P: Ports> Record<P> {
         }
         let is_old = |file: &ListedFile| first_kept.is_some_and(|first| file.hour < first);
         let (old, kept): (Vec<_>, Vec<_>) = self.files().await?.into_iter().partition(is_old);
-        let bytes = kept.iter().map(|file| file.bytes).sum();
+        let summaries = self
+            .ports
+            .summaries
+            .days()
+            .await
+            .map_err(RecordError::Store)?;
+        let of_summaries: u64 = summaries.iter().map(|(_, bytes)| bytes).sum();
+        let bytes = kept.iter().map(|file| file.bytes).sum::<u64>() + of_summaries;
         let bytes_max = self
             .settings
             .size_max
             .and_then(|size| log_bytes_max(size, disk, bytes));
-        let over = files_over(&kept, bytes_max.unwrap_or(u64::MAX));
+        let files_max = bytes_max.unwrap_or(u64::MAX).saturating_sub(of_summaries);
+        let over = files_over(&kept, files_max);
         self.end_files(&old.iter().collect::<Vec<_>>(), "retention")
             .await?;
         self.end_files(&over, "disk").await?;
@@ -57,10 +65,17 @@ impl<P: Ports> Record<P> {
             .iter()
             .filter(|file| !over.contains(file))
             .map(|file| file.hour);
+        let oldest = left.min();
+        for (day, _) in summaries {
+            if oldest.is_none_or(|oldest| day < LogDay::of(oldest)) {
+                let deleted = self.ports.summaries.delete(day).await;
+                deleted.map_err(RecordError::Store)?;
+            }
+        }
         let ended = Ended {
             old: old.len(),
             over: over.len(),
-            reaches_back_to: left.min().map(LogHour::start),
+            reaches_back_to: oldest.map(LogHour::start),
         };
         ended.log();
         Ok(ended)

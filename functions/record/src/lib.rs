@@ -9,6 +9,8 @@ mod merge;
 mod receive;
 mod record;
 mod refused;
+mod summarize;
+mod summarized;
 #[cfg(test)]
 mod tests;
 mod unwritten;
@@ -20,3 +22,4 @@ pub use crate::end::Ended;
 pub use crate::error::RecordError;
 pub use crate::merge::MergeReport;
 pub use crate::record::{Aside, Record, RecordPorts, RecordSettings};
+pub use posthaste_delivery_log::Summaries;

@@ -13,11 +13,13 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use posthaste_core::delivery_log::{DATES, HoursToMerge, LogHour, MergeLook, SizedFile};
 use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE};
+use posthaste_delivery_log::LogFile;
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::{LeaseObject, objects, timeout_at};
 
 use crate::error::RecordError;
 use crate::record::{Record, RecordPorts};
+use crate::summarized::{HoursOfFiles, UnsummarizedHours};
 use hour::HourMerge;
 pub use report::MergeReport;
 use report::Times;
@@ -83,9 +85,15 @@ impl<P: Ports> Record<P> {
             Some(_) => MergeLook::of_one_hour(clock.now()),
             None => MergeLook::begin(&found.checkpoint, clock.now()),
         };
-        let hours = self.in_time(work, self.hours_to_merge(look, only)).await?;
+        let listed = self.in_time(work, self.listed_hours(look, only)).await?;
+        let (hours, mut unsummarized) = listed;
         if hours.is_empty() && !look.is_whole {
-            return Ok(MergeReport::default());
+            // Summaries need no lease: each is whole, and says what it was made of.
+            let hours_left = self.summarize(unsummarized, [begin, work]).await;
+            return Ok(MergeReport {
+                hours_left,
+                ..MergeReport::default()
+            });
         }
         let take = async {
             found
@@ -104,7 +112,9 @@ impl<P: Ports> Record<P> {
             work,
             lapses_at: lease.lapses_at,
         };
-        let report = Box::pin(self.merge_hours(hours, look, times)).await;
+        let merged = self.merge_hours(hours, look, times, &mut unsummarized);
+        let mut report = Box::pin(merged).await;
+        report.hours_left += self.summarize(unsummarized, [begin, work]).await;
         let checkpoint = look.checkpoint(&lease.checkpoint, report.hours_left == 0);
         // If this hangs the lease lapses by itself.
         let _ = timeout_at(clock, deadline, lease.give_back(state, checkpoint)).await;
@@ -112,44 +122,56 @@ impl<P: Ports> Record<P> {
         Ok(report)
     }
 
-    /// The hours in which something is to be merged or cleared away.
-    async fn hours_to_merge(
+    /// The hours in which something is to be merged or cleared away, and of a look at several hours
+    /// those whose filters are not up to date.
+    async fn listed_hours(
         &self,
         look: MergeLook,
         only: Option<LogHour>,
-    ) -> Result<BTreeSet<LogHour>, RecordError> {
+    ) -> Result<(BTreeSet<LogHour>, HoursOfFiles), RecordError> {
         let (prefix, after) = match only {
             Some(hour) => (hour.prefix(), None),
             None => (DATES.to_owned(), look.after()),
         };
         let mut hours = HoursToMerge::new(look);
+        let mut unsummarized = UnsummarizedHours::new(&self.summarized);
         let mut listed = pin!(objects(&self.ports.log, &prefix, after));
         while let Some(object) = listed.try_next().await.map_err(RecordError::Store)? {
             if let Some(file) = SizedFile::new(&object.key, object.size) {
                 hours.push(file);
             }
+            let file = LogFile::new(object.key, object.size);
+            if let Some(file) = file.filter(|file| only.is_none() && look.is_closed(file.hour)) {
+                unsummarized.push(file);
+            }
         }
-        Ok(hours.finish())
+        Ok((hours.finish(), unsummarized.finish()))
     }
 
     /// Merges hours, the newest first, while there is time. An hour that fails holds up no other.
+    /// Closed ones are `unsummarized` then, with the files that they have.
     async fn merge_hours(
         &self,
         hours: BTreeSet<LogHour>,
         look: MergeLook,
         times: Times,
+        unsummarized: &mut HoursOfFiles,
     ) -> MergeReport {
         let mut report = MergeReport::default();
         for hour in hours.into_iter().rev() {
             let mut merge = HourMerge::new(self, hour, look.is_closed(hour), times, &mut report);
-            if let Err(error) = self.in_time(times.work, Box::pin(merge.run())).await {
-                report.hours_left += 1;
-                let (hour, error) = (hour.prefix(), &error as &dyn Error);
-                tracing::warn!(
-                    hour,
-                    error,
-                    "an hour of the delivery log is left to the next merge"
-                );
+            unsummarized.remove(&hour);
+            match self.in_time(times.work, Box::pin(merge.run())).await {
+                Ok(files) => unsummarized.extend(files.map(|files| (hour, files))),
+                Err(error) => {
+                    report.hours_left += 1;
+                    let (hour, error) = (hour.prefix(), &error as &dyn Error);
+                    tracing::warn!(
+                        hour,
+                        error,
+                        "an hour of the delivery log is left to the next merge"
+                    );
+                }
             }
         }
         report

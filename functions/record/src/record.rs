@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use posthaste_core::delivery_log::{ASIDE_IN_LOG, LogSize};
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
+use posthaste_delivery_log::Summaries;
 use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{Tally, timeout_at};
 
 use crate::error::RecordError;
+use crate::summarized::SummarizedHours;
 use crate::unwritten::OldestUnwritten;
 use crate::written::WrittenFiles;
 
@@ -27,6 +29,8 @@ pub struct RecordPorts<P: Ports> {
     pub log: P::Log,
     /// The place of its files that cannot be read.
     pub aside: Aside<P::Log>,
+    /// The summaries of the log's days.
+    pub summaries: Summaries<P::Log>,
     /// Time.
     pub clock: P::Clock,
     /// Chance.
@@ -81,6 +85,7 @@ pub struct Record<P: Ports> {
     pub(crate) unwritten: Tally,
     pub(crate) oldest_unwritten: OldestUnwritten,
     pub(crate) written: WrittenFiles,
+    pub(crate) summarized: SummarizedHours,
     is_stopped: AtomicBool,
 }
 
@@ -119,6 +124,7 @@ impl<P: Ports> Record<P> {
             unwritten: Tally::default(),
             oldest_unwritten: OldestUnwritten::default(),
             written: WrittenFiles::default(),
+            summarized: SummarizedHours::default(),
             is_stopped: AtomicBool::new(false),
         }
     }

@@ -6,6 +6,7 @@ mod faults;
 mod handling;
 mod merging;
 mod refused;
+mod summarizing;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use posthaste_core::delivery_log::{
     record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
-use posthaste_delivery_log::{LogFile, LogReader, RowGroups, write_file};
+use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
 use posthaste_ports::{Bundle, Clock, MessageId, QueueName, Receipt, ReceivedMessage};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
@@ -168,6 +169,7 @@ fn wire(
         state: Faulty::new(state.clone(), "state", plan),
         log: Faulty::new(log.clone(), "log", plan),
         aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
+        summaries: Summaries::in_log(Faulty::new(log.clone(), "summaries", plan)),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     };

@@ -21,7 +21,7 @@ use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
 };
@@ -138,7 +138,10 @@ pub fn manage(environment: &ManageEnvironment, clients: &Clients, state: S3Store
         links: links(&state, &environment.links),
         state,
         dead_letters: clients.store(&environment.dead_letter_bucket),
-        log: DeliveryLog::new(clients.store(&environment.log_bucket)),
+        log: DeliveryLog::with_summaries(
+            clients.store(&environment.log_bucket),
+            Summaries::in_log(clients.store(&environment.log_bucket)),
+        ),
         deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
         webhooks: LazyWebhooks::new(client, SystemClock),
         clock: SystemClock,
@@ -356,6 +359,7 @@ pub fn record(
         records: records.clone(),
         state,
         aside: Aside::in_log(log.clone()),
+        summaries: Summaries::in_log(log.clone()),
         log,
         clock: SystemClock,
         entropy: SystemEntropy,

@@ -10,6 +10,7 @@ mod delivery_headers;
 mod difference;
 pub mod edit;
 pub mod events;
+mod found;
 pub mod gone;
 mod iso;
 mod json_document;
@@ -42,6 +43,7 @@ pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, c
 pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveRequest};
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
+pub use found::{FoundEvent, FoundEvents};
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_document::{JsonFault, read_json};
 pub use json_schema::apply_file_schema;

@@ -25,6 +25,7 @@ pub use outcome::{CertificateFault, OutcomeName, SendFailure};
 pub use partial::{Acknowledged, AnswerBody, BatchEvent};
 pub use rate::{Grant, Lease, Place, Rate, RateState, Token};
 pub use readable::{readable, redirect_location};
+pub(crate) use request::WEBHOOK_ID_PREFIX;
 pub use request::{AttemptContext, Outgoing, webhook_id_of};
 pub use retry::{JITTER_MAX, Jitter, RetryJitter, RetryPolicy, SCHEDULE_DEFAULT, WaitFloors};
 pub use settle::{EntryVerdict, Settlement, Wait};

@@ -14,6 +14,7 @@ mod file_key;
 mod filter;
 mod gap;
 mod history;
+mod id_time;
 mod merge_look;
 mod merge_step;
 mod merging;
@@ -23,6 +24,7 @@ mod record;
 mod record_id;
 mod retention;
 mod status;
+mod summary_key;
 mod words;
 
 pub use self::again::{NoneToSendAgain, ToSendAgain, choose};
@@ -32,9 +34,10 @@ pub use self::columns::{COLUMNS, Column, Encoding, SCHEMA_VERSION, column};
 pub use self::draft::{RecordDetails, RecordedEvent};
 pub use self::field::{ColumnType, Value};
 pub use self::file_key::{FileKey, FileName, LogHour};
-pub use self::filter::{Cursor, LookUp, RecordFilter, newest_first, time_in_id};
+pub use self::filter::{Cursor, LookUp, RecordFilter, newest_first};
 pub use self::gap::{FormerRun, GapCause, LogGap, StartLook};
 pub use self::history::{DeliveryHistory, histories, without_duplicates};
+pub use self::id_time::{is_webhook_id_summarized, time_in_id, time_in_webhook_id};
 pub use self::merge_look::{DATES, HoursToMerge, MergeLook};
 pub use self::merge_step::{SizedFile, first_open_hour, merge_step};
 pub use self::merging::{MergeNote, files_to_merge, leftovers};
@@ -49,4 +52,5 @@ pub use self::retention::{
     has_room_to_merge, log_bytes_max, records_waiting_bytes_max,
 };
 pub use self::status::StatusRange;
+pub use self::summary_key::{LogDay, SUMMARY_IN_LOG};
 pub use self::words::{DeliveryState, Kind, LogResult, Origin};

@@ -19,6 +19,20 @@ const STATUS: &str = "status";
 /// The column of payloads.
 const PAYLOAD: &str = "payload";
 
+/// The column of events' ids.
+pub(crate) const EVENT_ID: &str = "event_id";
+
+/// The column of requests' ids.
+pub(crate) const WEBHOOK_ID: &str = "webhook_id";
+
+/// An id that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IdAsked<'a> {
+    pub(crate) text: &'a str,
+    /// Whether it is a request's. Else it is an event's.
+    pub(crate) is_of_request: bool,
+}
+
 /// Conditions that all must hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask<'a> {
@@ -36,8 +50,8 @@ impl<'a> From<&'a LookUp> for Ask<'a> {
         let texts = [
             ("topic", &ask.topic),
             ("subscription", &ask.subscription),
-            ("event_id", &ask.event_id),
-            ("webhook_id", &ask.webhook_id),
+            (EVENT_ID, &ask.event_id),
+            (WEBHOOK_ID, &ask.webhook_id),
         ];
         Self::new(
             texts.into_iter().filter_map(text).collect(),
@@ -53,7 +67,7 @@ impl<'a> From<&'a RecordFilter> for Ask<'a> {
             ("topic", &ask.topic),
             ("subscription", &ask.subscription),
             ("event_type", &ask.event_type),
-            ("webhook_id", &ask.webhook_id),
+            (WEBHOOK_ID, &ask.webhook_id),
             ("run_id", &ask.run_id),
         ];
         let kind = ask
@@ -120,6 +134,16 @@ impl<'a> Ask<'a> {
         self.equal.iter().find_map(|(name, value)| match value {
             Value::Text(text) if column(name)?.encoding.has_bloom_filter() => Some((*name, *text)),
             _ => None,
+        })
+    }
+
+    /// The id that a row must have, where there is one.
+    pub(crate) fn id(&self) -> Option<IdAsked<'a>> {
+        let (column, text) = self.bloom()?;
+        let is_of_request = column == WEBHOOK_ID;
+        (is_of_request || column == EVENT_ID).then_some(IdAsked {
+            text,
+            is_of_request,
         })
     }
 

@@ -11,7 +11,7 @@ use posthaste_core::model::Timestamp;
 use posthaste_ports::{Evict, Evicted, ObjectStore};
 use posthaste_services::pages::objects;
 
-use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage};
+use crate::{LogError, LogFile, LogReader, LookedUp, RecordPage, Summaries};
 
 /// Most bytes of footers that are kept. Those of a day of ten million records take 3.2 MB
 /// (measured).
@@ -53,6 +53,14 @@ impl<S: ObjectStore> DeliveryLog<S> {
     pub fn new(store: S) -> Self {
         Self {
             reader: Arc::new(LogReader::new(store, FOOTER_BYTES_MAX)),
+        }
+    }
+
+    /// The log with its summaries, by which a look-up leaves hours out.
+    pub fn with_summaries(store: S, summaries: Summaries<S>) -> Self {
+        let reader = LogReader::new(store, FOOTER_BYTES_MAX).with_summaries(summaries);
+        Self {
+            reader: Arc::new(reader),
         }
     }
 

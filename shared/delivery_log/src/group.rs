@@ -11,6 +11,7 @@ use parquet::file::statistics::Statistics;
 use posthaste_core::delivery_log::{COLUMNS, Record, Value};
 
 use crate::ask::{self, Ask};
+use crate::cells::Cells;
 use crate::decode::{ColumnPages, page_locations, row_ranges};
 use crate::error::broken;
 use crate::footer::Footer;
@@ -49,6 +50,14 @@ impl Group {
 
     /// The ranges to read to find rows: the deciding columns, and the places of pages.
     pub(crate) fn deciding_ranges(&self, ask: &Ask<'_>) -> Result<Vec<Range<u64>>, ParquetError> {
+        self.ranges_of(ask.columns())
+    }
+
+    /// The ranges of whole columns, and the places of all pages.
+    pub(crate) fn ranges_of<'c>(
+        &self,
+        columns: impl Iterator<Item = &'c str>,
+    ) -> Result<Vec<Range<u64>>, ParquetError> {
         let range = |name| {
             let chunk = self
                 .footer
@@ -61,11 +70,48 @@ impl Group {
                 .ok_or_else(|| broken("a column ends nowhere"))
         };
         let indexes = self.footer.offset_indexes(self.index);
-        ask.columns().map(range).chain([indexes]).collect()
+        columns.map(range).chain([indexes]).collect()
+    }
+
+    /// Gives each text of columns to `take`, with the column's name. `bytes` are those of
+    /// [`Self::ranges_of`].
+    pub(crate) fn texts(
+        &self,
+        columns: &[&str],
+        bytes: Segments,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<(), ParquetError> {
+        let (_, cells) = self.cells(columns.iter().copied(), bytes)?;
+        for (column, cells) in columns.iter().zip(cells) {
+            for row in 0..self.footer.rows(self.index) {
+                if let Some(Value::Text(text)) = cells.value(row)? {
+                    take(column, text);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Finds rows. `bytes` are those of [`Self::deciding_ranges`].
     pub(crate) fn find(self, ask: &Ask<'_>, bytes: Segments) -> Result<Found, ParquetError> {
+        let rows = self.footer.rows(self.index);
+        let (pages, cells) = self.cells(ask.columns(), bytes)?;
+        let found = (0..rows).filter(|row| ask.holds(&cells, *row));
+        let rows = found.map(|row| (row, ask::time(&cells, row))).collect();
+        Ok(Found {
+            group: self,
+            rows,
+            pages,
+        })
+    }
+
+    /// The places of the pages of all columns, and the values of some. `bytes` are those of
+    /// [`Self::ranges_of`].
+    fn cells<'c>(
+        &self,
+        columns: impl Iterator<Item = &'c str>,
+        bytes: Segments,
+    ) -> Result<(Vec<Vec<PageLocation>>, Vec<Cells>), ParquetError> {
         let (bytes, rows) = (Arc::new(bytes), self.footer.rows(self.index));
         let chunks = self.footer.meta.row_group(self.index).columns();
         let pages: Vec<_> = chunks
@@ -80,14 +126,8 @@ impl Group {
             self.column(&pages, column)
                 .read(&bytes, from_ref(&(0..rows)))
         };
-        let cells: Vec<_> = ask.columns().map(column).collect::<Result<_, _>>()?;
-        let found = (0..rows).filter(|row| ask.holds(&cells, *row));
-        let rows = found.map(|row| (row, ask::time(&cells, row))).collect();
-        Ok(Found {
-            group: self,
-            rows,
-            pages,
-        })
+        let cells = columns.map(column).collect::<Result<_, _>>()?;
+        Ok((pages, cells))
     }
 
     fn column<'a>(&'a self, pages: &'a [Vec<PageLocation>], column: usize) -> ColumnPages<'a> {

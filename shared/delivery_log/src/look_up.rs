@@ -1,22 +1,27 @@
 //! Everything that the log has about an id.
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use posthaste_core::delivery_log::{
-    Cursor, LogHour, LookUp, Record, RecordFilter, newest_first, without_duplicates,
+    Cursor, LogDay, LogHour, LookUp, Record, RecordFilter, newest_first, without_duplicates,
 };
 use posthaste_core::model::{LOG_LOOK_UP_RECORDS_MAX, Timestamp};
 use posthaste_ports::ObjectStore;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, IdAsked};
 use crate::error::LogError;
 use crate::group::{Found, Group};
 use crate::list::{RecordPage, page};
 use crate::log_file::LogFile;
 use crate::newest::{cursor_time, keep_newest, times};
 use crate::reader::LogReader;
+use crate::summaries::{Summaries, SummarySizes};
 
 /// Files whose footers are held at once. Those of the largest files that merges make take less than
 /// 32 MB.
 const FILES_AT_ONCE: usize = 32;
+
+/// Days whose summaries are read side by side, before any of their files are.
+const DAYS_AT_ONCE: usize = 32;
 
 /// Row groups that are searched side by side, before rows that are too old are dropped. An id is in
 /// few of them, unless a producer gives many events the same one.
@@ -31,6 +36,8 @@ pub struct LookedUp {
     pub is_cut: bool,
     /// The time from which on all was searched, if the search ended before its end.
     pub searched_from: Option<Timestamp>,
+    /// The beginning of the oldest hour that a whole search looks at; `None` if there is none.
+    pub begins: Option<Timestamp>,
     /// Files that are damaged, each once. They may have had more.
     pub damaged: Vec<LogError>,
 }
@@ -53,7 +60,23 @@ struct Searched {
     behind: Option<Cursor>,
     /// The last hour that was searched, if the time was over then.
     ended_at: Option<LogHour>,
+    is_over: bool,
     damaged: Vec<LogError>,
+}
+
+/// The files of some days: those that are not ruled out, and all. Then all older ones.
+#[derive(Clone, Copy)]
+struct Days<'a> {
+    kept: &'a [LogFile],
+    all: &'a [LogFile],
+    older: &'a [LogFile],
+}
+
+/// What the summaries say of an id.
+struct Summarized<'a, S> {
+    summaries: &'a Summaries<S>,
+    sizes: SummarySizes,
+    id: IdAsked<'a>,
 }
 
 impl<S: ObjectStore> LogReader<S> {
@@ -75,7 +98,8 @@ impl<S: ObjectStore> LogReader<S> {
             .iter()
             .filter(|file| look_up.may_be_in(file.hour))
             .cloned()
-            .collect();
+            .collect::<Vec<_>>();
+        let begins = files.iter().map(|file: &LogFile| file.hour.start()).min();
         let search = Search {
             ask: Ask::from(look_up),
             after: None,
@@ -92,6 +116,7 @@ impl<S: ObjectStore> LogReader<S> {
             records,
             is_cut,
             searched_from,
+            begins,
             damaged: searched.damaged,
         })
     }
@@ -139,15 +164,22 @@ impl<S: ObjectStore> LogReader<S> {
                 .then_with(|| one.key.cmp(&other.key))
         });
         let mut searched = Searched::default();
+        let summaries = self.summarized(&files, search).await?;
         let mut rest = &files[..];
-        while !rest.is_empty() {
-            let (step, later) = rest.split_at(FILES_AT_ONCE.min(rest.len()));
-            self.search_files(step.to_vec(), search, &mut searched)
+        while !rest.is_empty() && !searched.is_over {
+            let (days, older) = split_days(rest);
+            let files = match &summaries {
+                Some(summaries) => summaries.may_have(days).await?,
+                None => days.to_vec(),
+            };
+            let days = Days {
+                kept: &files,
+                all: days,
+                older,
+            };
+            self.search_days(days, search, &mut searched, &has_time)
                 .await?;
-            if searched.is_over(search, step, later, &has_time) {
-                break;
-            }
-            rest = later;
+            rest = older;
         }
         let found = std::mem::take(&mut searched.found);
         let mut records = self
@@ -155,6 +187,53 @@ impl<S: ObjectStore> LogReader<S> {
             .await?;
         records.sort_by(newest_first);
         Ok((records, searched))
+    }
+
+    /// What the summaries say of the id that is looked for. They are asked only if more than one
+    /// hour has files.
+    async fn summarized<'a>(
+        &'a self,
+        files: &[LogFile],
+        search: &Search<'a>,
+    ) -> Result<Option<Summarized<'a, S>>, LogError> {
+        let has_hours = files.first().map(|file| file.hour) != files.last().map(|file| file.hour);
+        let (Some(summaries), Some(id)) = (self.summaries(), search.ask.id()) else {
+            return Ok(None);
+        };
+        if !has_hours {
+            return Ok(None);
+        }
+        Ok(Some(Summarized {
+            summaries,
+            sizes: summaries.sizes().await?,
+            id,
+        }))
+    }
+
+    /// Searches those files of some days that are not ruled out.
+    async fn search_days(
+        &self,
+        days: Days<'_>,
+        search: &Search<'_>,
+        searched: &mut Searched,
+        has_time: impl Fn() -> bool,
+    ) -> Result<(), LogError> {
+        let mut rest = days.kept;
+        while !rest.is_empty() {
+            let (step, later) = rest.split_at(FILES_AT_ONCE.min(rest.len()));
+            self.search_files(step.to_vec(), search, searched).await?;
+            let next = later.first().or(days.older.first());
+            searched.end_if_over(search, step.last().zip(next), &has_time);
+            if searched.is_over {
+                return Ok(());
+            }
+            rest = later;
+        }
+        if days.kept.is_empty() {
+            let ruled_out = days.all.last().zip(days.older.first());
+            searched.end_if_over(search, ruled_out, &has_time);
+        }
+        Ok(())
     }
 
     async fn search_files(
@@ -178,6 +257,27 @@ impl<S: ObjectStore> LogReader<S> {
     }
 }
 
+impl<S: ObjectStore> Summarized<'_, S> {
+    /// The files that may have the id, of some days.
+    async fn may_have(&self, files: &[LogFile]) -> Result<Vec<LogFile>, LogError> {
+        let days = files.chunk_by(|one, other| LogDay::of(one.hour) == LogDay::of(other.hour));
+        let kept: Vec<_> = days
+            .map(|day| self.summaries.may_have(&self.sizes, day, &self.id))
+            .collect();
+        let kept: Vec<_> = stream::iter(kept)
+            .buffered(DAYS_AT_ONCE)
+            .try_collect()
+            .await?;
+        Ok(kept.concat())
+    }
+}
+
+/// The files of the newest days, and the rest.
+fn split_days(files: &[LogFile]) -> (&[LogFile], &[LogFile]) {
+    let days = files.chunk_by(|one, other| LogDay::of(one.hour) == LogDay::of(other.hour));
+    files.split_at(days.take(DAYS_AT_ONCE).map(<[LogFile]>::len).sum())
+}
+
 impl Searched {
     fn add(&mut self, found: Vec<Found>, search: &Search<'_>) {
         self.found.extend(found);
@@ -187,25 +287,22 @@ impl Searched {
         self.found.retain(|found| !found.rows.is_empty());
     }
 
-    /// Whether `later` need not be searched, or cannot be. Files of one hour may have each other's
-    /// times, so an hour is searched wholly.
-    fn is_over(
+    /// Ends the search between the last file that was searched and the next one, where that need
+    /// not be searched, or cannot be. Files of one hour may have each other's times, so an hour is
+    /// searched wholly.
+    fn end_if_over(
         &mut self,
         search: &Search<'_>,
-        step: &[LogFile],
-        later: &[LogFile],
+        between: Option<(&LogFile, &LogFile)>,
         has_time: impl Fn() -> bool,
-    ) -> bool {
-        let (Some(last), Some(next)) = (step.last(), later.first()) else {
-            return false;
+    ) {
+        let Some((last, _)) = between.filter(|(last, next)| last.hour != next.hour) else {
+            return;
         };
-        if last.hour == next.hour {
-            return false;
-        }
         let is_full = self.is_full(search);
         self.is_cut |= is_full;
         self.ended_at = (!is_full && !has_time()).then_some(last.hour);
-        is_full || self.ended_at.is_some()
+        self.is_over = is_full || self.ended_at.is_some();
     }
 
     fn is_full(&self, search: &Search<'_>) -> bool {

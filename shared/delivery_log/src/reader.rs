@@ -17,6 +17,7 @@ use crate::footer_cache::FooterCache;
 use crate::group::{Found, Group};
 use crate::log_file::LogFile;
 use crate::segments::{Segments, coalesce, pieces};
+use crate::summaries::Summaries;
 
 /// Most ranges that one question reads side by side.
 const CONCURRENCY: usize = 64;
@@ -25,6 +26,7 @@ const CONCURRENCY: usize = 64;
 #[derive(Debug)]
 pub struct LogReader<S> {
     store: S,
+    summaries: Option<Summaries<S>>,
     footers: FooterCache,
 }
 
@@ -33,8 +35,21 @@ impl<S: ObjectStore> LogReader<S> {
     pub fn new(store: S, footer_bytes_max: usize) -> Self {
         Self {
             store,
+            summaries: None,
             footers: FooterCache::new(footer_bytes_max),
         }
+    }
+
+    /// A reader that does not read hours that these summaries rule out.
+    #[must_use]
+    pub fn with_summaries(self, summaries: Summaries<S>) -> Self {
+        let summaries = Some(summaries);
+        Self { summaries, ..self }
+    }
+
+    /// The summaries, if the reader has them.
+    pub(crate) fn summaries(&self) -> Option<&Summaries<S>> {
+        self.summaries.as_ref()
     }
 
     /// The store.
@@ -86,6 +101,27 @@ impl<S: ObjectStore> LogReader<S> {
             .into_iter()
             .flatten()
             .collect())
+    }
+
+    /// The values of columns of texts in a file, row group by row group, given to `take` one by one.
+    pub(crate) async fn texts(
+        &self,
+        file: &LogFile,
+        columns: &[&str],
+        mut take: impl FnMut(&str, &str) + Send,
+    ) -> Result<(), LogError> {
+        let footer = self.footer(file).await?;
+        for index in 0..footer.meta.num_row_groups() {
+            let group = Group {
+                file: file.clone(),
+                footer: footer.clone(),
+                index,
+            };
+            let ranges = decode(&file.key, || group.ranges_of(columns.iter().copied()))?;
+            let bytes = self.fetch(file, ranges).await?;
+            decode(&file.key, || group.texts(columns, bytes, &mut take))?;
+        }
+        Ok(())
     }
 
     /// Whether the bloom filter of a row group lets the value pass that is asked for.

@@ -1,5 +1,6 @@
 //! Chance as a port.
 
+use posthaste_core::model::Timestamp;
 use uuid::Uuid;
 
 /// A source of unpredictable bytes, good enough for keys and secrets.
@@ -13,6 +14,14 @@ pub trait Entropy: Clone + Send + Sync + 'static {
         let mut bytes = [0; 16];
         self.fill(&mut bytes);
         uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+
+    /// A UUID of version 7, which begins with the milliseconds of `at`. One of a later millisecond
+    /// sorts behind it. Those of one millisecond are in no order.
+    fn uuid_at(&self, at: Timestamp) -> Uuid {
+        let mut bytes = [0; 10];
+        self.fill(&mut bytes);
+        uuid::Builder::from_unix_timestamp_millis(at.as_millis(), &bytes).into_uuid()
     }
 
     /// A number uniform in `0.0..1.0`.

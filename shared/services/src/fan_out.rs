@@ -98,7 +98,7 @@ where
         let id = origin
             .request_id
             .clone()
-            .unwrap_or_else(|| self.entropy.uuid().simple().to_string());
+            .unwrap_or_else(|| self.entropy.uuid_at(at).simple().to_string());
         let request = Request {
             topic,
             events,

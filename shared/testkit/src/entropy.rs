@@ -41,6 +41,10 @@ impl Entropy for SeededEntropy {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use posthaste_core::model::Timestamp;
+
     use super::*;
 
     #[test]
@@ -64,6 +68,18 @@ mod tests {
         assert_eq!(drawn, [other.uuid(), other.uuid(), other.uuid()]);
         assert_ne!(drawn[0], drawn[1]);
         assert_ne!(SeededEntropy::new(8).uuid(), drawn[0]);
+    }
+
+    #[test]
+    fn uuid_at_a_time_is_of_version_7_and_sorts_by_it() {
+        let (entropy, at) = (SeededEntropy::new(7), Timestamp::from_millis);
+        let uuids = [0, 1, 255, 256, 1_700_000_000_000, 1_700_000_000_001]
+            .map(|ms| entropy.uuid_at(at(ms)).simple().to_string());
+        assert!(uuids.is_sorted(), "{uuids:?}");
+        assert!(uuids.iter().all(|uuid| &uuid[12..13] == "7"), "{uuids:?}");
+        assert_eq!(&uuids[4][..12], "018bcfe56800");
+        let same = [(); 1_000].map(|()| entropy.uuid_at(at(1)));
+        assert_eq!(same.iter().collect::<BTreeSet<_>>().len(), 1_000);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry, WrongKeys};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
@@ -116,7 +116,7 @@ impl Wiring {
         Arc::new(Manage {
             state: self.state(),
             dead_letters: self.bucket(),
-            log: DeliveryLog::new(self.log()),
+            log: DeliveryLog::with_summaries(self.log(), Summaries::in_log(self.log())),
             deliveries: self.queue(QueueName::Deliveries),
             webhooks: self.endpoint.clone(),
             links,
@@ -148,6 +148,7 @@ impl Wiring {
             state: self.state(),
             log: self.log(),
             aside: Aside::in_log(self.log()),
+            summaries: Summaries::in_log(self.log()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         };

@@ -10,6 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use jiff::Timestamp;
 use posthaste_tests::binary::posthaste;
 use posthaste_tests::endpoint::Endpoint;
 use posthaste_tests::events::{cloud_event, subscription};
@@ -41,6 +42,12 @@ fn shown(home: &Home, server: &Server, id: &str, state: &str) -> Value {
     })
 }
 
+/// The time in a `webhook-id`: the first 48 bits of its digits.
+fn time_in(webhook_id: &str) -> Timestamp {
+    let digits = webhook_id.strip_prefix("msg_").unwrap();
+    Timestamp::from_millisecond(i64::from_str_radix(&digits[..12], 16).unwrap()).unwrap()
+}
+
 fn pairs(records: &Value, members: [&str; 2]) -> Vec<Value> {
     let pair = |record: &Value| json!(members.map(|member| &record[member]));
     records.as_array().unwrap().iter().map(pair).collect()
@@ -66,6 +73,16 @@ fn what_became_of_events_is_shown_and_listed() {
         .unwrap()
         .to_owned();
     assert_eq!(first["attempts"][0]["webhookId"], webhook_id);
+    let accepted_at: Timestamp = first["acceptedAt"].as_str().unwrap().parse().unwrap();
+    assert_eq!(time_in(&webhook_id), accepted_at);
+    for known in ["1", &webhook_id] {
+        let found = home.run_json(&server, &["events", "show", known]);
+        assert_eq!(
+            pairs(&found["events"], ["topic", "id"]),
+            [json!(["orders", "1"])]
+        );
+        assert!(found["searchedFrom"].is_string(), "{found}");
+    }
     let second = shown(&home, &server, "2", "delivered");
     assert_eq!(
         pairs(&second["attempts"], ["number", "status"]),

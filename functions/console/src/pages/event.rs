@@ -21,6 +21,7 @@ use posthaste_core::model::Timestamp;
 use self::around::Around;
 use self::asked::{Asked, EventAsked, ID_CHARS_MAX, IdAsked};
 use self::deliveries::deliveries;
+pub(crate) use self::delivery::state_badge;
 use self::headers::headers;
 pub(crate) use self::payload::json_body;
 use self::payload::payload;

@@ -20,13 +20,14 @@ use crate::asked::Query;
 use crate::console::{PATH, Pages};
 use crate::filters::{pager, refused};
 use crate::page::{Page, Section};
+use crate::pages::find::find_address;
 use crate::shown::{foreign, time};
 
 /// The records, or why there are none; `None` where nothing was asked for yet.
 type Found = Option<Result<RecordPage, Refusal>>;
 
 /// The page. A search for an event's id leads to the page of the event, which has the filters by
-/// subscription and time too.
+/// subscription and time too. Without a topic, it leads to the search of every topic.
 pub(crate) async fn events(
     pages: Pages,
     Query(search): Query<EventSearch>,
@@ -40,6 +41,14 @@ pub(crate) async fn events(
             .query("from", search.from.as_ref())
             .query("to", search.to.as_ref());
         return Ok(Redirect::to(&event.to_string()).into_response());
+    }
+    if let (None, Some(id)) = (
+        &search.topic,
+        search.id.as_ref().or(search.webhook_id.as_ref()),
+    ) {
+        let find = find_address(id).query("from", search.from.as_ref());
+        let find = find.query("to", search.to.as_ref());
+        return Ok(Redirect::to(&find.to_string()).into_response());
     }
     if found.is_none() {
         found = search.records(&pages.api).await;
@@ -71,8 +80,6 @@ fn nothing_asked(topics: &TopicNames, search: &EventSearch) -> Markup {
                 a href={ (PATH) "/topics" } { "Create a topic" }
                 ", then publish an event to it."
             }
-        } @else if search.id.is_some() {
-            p.empty { "Choose the topic of the event: an id is looked for in one topic." }
         } @else {
             section.empty aria-label="Topics to choose from" {
                 p { "Choose a topic to see what became of its events:" }

@@ -14,6 +14,7 @@ use self::tiles::Tiles;
 use crate::api::Refusal;
 use crate::console::{Console, PATH, Pages};
 use crate::page::{Page, Section};
+use crate::pages::find::find_form;
 use crate::pages::links::{is_down, target};
 use crate::recent::Recent;
 use crate::shown::number;
@@ -35,6 +36,7 @@ pub(crate) async fn overview(pages: Pages, visit: Visit) -> Page {
     let (progress, seen) = join(progress, see(&pages)).await;
     let body = html! {
         (first_steps::part(progress.as_ref()))
+        (find_form())
         section #overview data-live aria-label="Overview" {
             (Tiles { seen: &seen, recent: recent.as_ref() }.render())
             (down(seen.links.as_ref()))

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt};
+use posthaste_core::api::events::DeadLetterKey;
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, IsoTimestamp, ReplayFailure};
 use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName};
-use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters};
+use posthaste_core::stored::dead_letter::{ShownLetter, shown_letters, written_at};
 use posthaste_core::stored::{ResolvedLetters, TopicRecord, WrittenIn};
 use posthaste_ports::{Clock, ErrorKind, Object, ObjectStore, PortError, Ports};
 use posthaste_services::resolved::resolved_letters;
@@ -165,6 +166,46 @@ impl<P: Ports> Manage<P> {
             cursor: cut.map(|place| place.cursor()),
             ..page
         })
+    }
+
+    /// The letters of an object, and failures if it cannot be read. Both are empty where there is
+    /// no such object.
+    pub(crate) async fn letters_of_object(
+        &self,
+        key: &DeadLetterKey,
+    ) -> Result<DeadLetterPage, ApiError> {
+        let listed = self.dead_letters.list(&key.key, None, 1).await?.objects;
+        let Some(object) = listed.into_iter().find(|object| object.key == key.key) else {
+            return Ok(DeadLetterPage::default());
+        };
+        let hour = written_at(&key.prefix, &key.key, object.modified_at);
+        let object = Placed {
+            written_at: hour.unwrap_or(object.modified_at),
+            key: object.key,
+            bytes: object.size,
+            owner: 0,
+        };
+        let search = Search {
+            scope: Scope::Subscription(key.prefix.clone()),
+            written: WrittenIn::default(),
+            reason: None,
+            event_type: None,
+            include_resolved: true,
+            items: usize::MAX,
+            after: None,
+        };
+        let read = self.read_letters(object.clone()).await?;
+        let mut filling = Filling {
+            search: &search,
+            page: DeadLetterPage::default(),
+            last: None,
+            reads: 0,
+            end: Duration::ZERO,
+        };
+        filling.add(&object, &key.prefix, read);
+        let mut page = filling.page;
+        self.write_names(&mut page).await;
+        Ok(page)
     }
 
     /// Adds the letters of objects. Answers where the page ends, if it does.

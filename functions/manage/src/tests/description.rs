@@ -16,6 +16,7 @@ const ROUTES: &[&str] = &[
     "get /.well-known/webhook-keys",
     "get /dead-letters",
     "get /dead-letters/{key}",
+    "get /events/{id}",
     "get /health",
     "get /links",
     "get /metrics",

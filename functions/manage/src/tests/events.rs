@@ -1,5 +1,6 @@
 //! What became of events, asked by id and by lists, over files that the real writer made.
 
+mod found;
 mod gaps;
 mod lists;
 mod one;

@@ -55,19 +55,32 @@ impl<'a, P: Ports> HourMerge<'a, P> {
         }
     }
 
-    /// Merges until nothing is left to be merged.
-    pub(super) async fn run(&mut self) -> Result<(), RecordError> {
+    /// Merges until nothing is left to be merged. Answers all files of a closed hour, as they lie
+    /// then.
+    pub(super) async fn run(&mut self) -> Result<Option<Vec<LogFile>>, RecordError> {
         loop {
             let files = self.files().await?;
             let step = merge_step(&files, self.is_closed);
             if step.is_empty() {
-                return Ok(());
+                return self.files_of_closed().await;
             }
             if self.record.is_stopped() || self.record.ports.clock.monotonic() >= self.times.begin {
                 return Err(RecordError::OutOfTime);
             }
             self.merge(&step, &files).await?;
         }
+    }
+
+    async fn files_of_closed(&self) -> Result<Option<Vec<LogFile>>, RecordError> {
+        if !self.is_closed {
+            return Ok(None);
+        }
+        let files = self.listed().await?.into_iter();
+        Ok(Some(
+            files
+                .filter_map(|file| LogFile::new(file.key.render(), file.bytes))
+                .collect(),
+        ))
     }
 
     /// The hour's files that may be merged, once leftovers are deleted.

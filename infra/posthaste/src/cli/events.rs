@@ -11,8 +11,9 @@ use super::examples;
 /// `events`.
 #[derive(Debug, Subcommand)]
 pub enum EventsCommand {
-    /// Show what became of an event: each delivery, its attempts, and what comes next.
-    #[command(after_help = examples::EVENTS_SHOW)]
+    /// Show what became of an event: each delivery, its attempts, and what comes next. Without a
+    /// topic, events of every topic are found, also by a webhook-id or by the key of a dead letter.
+    #[command(after_help = examples::EVENTS_SHOW, allow_missing_positional = true)]
     Show(EventsShowArgs),
     /// List what became of a topic's events, the newest first: each attempt, and each change
     /// without one.
@@ -30,9 +31,10 @@ pub enum EventsCommand {
 /// `events show`.
 #[derive(Debug, Args)]
 pub struct EventsShowArgs {
-    /// The topic.
-    pub topic: String,
-    /// The event's id. Put `--` before one that begins with a hyphen.
+    /// The topic. Without it, every topic is searched.
+    pub topic: Option<String>,
+    /// The event's id; without a topic also the webhook-id of a request, or the key of a dead
+    /// letter. Put `--` before one that begins with a hyphen.
     pub id: String,
     /// Only records of this time or later, such as 1h (an hour ago), 14:00, yesterday or
     /// 2026-11-21T10:00:00Z, in UTC. It makes the answer faster.

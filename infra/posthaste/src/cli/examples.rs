@@ -69,7 +69,9 @@ Examples:
 
 pub(super) const EVENTS_SHOW: &str = "\
 Examples:
-  posthaste events show orders order-1001
+  posthaste events show order-1001
+  posthaste events show msg_018bcfe568007abc8def0123456789ab-0
+  posthaste events show ORDERS/BILLING/2026/11/21/10/0b8b9c5e-6a0c-4a57-9d0c-3c2a7d1f6f1e.json
   posthaste events show orders order-1001 --payload
   posthaste events show orders order-1001 --from 2026-11-21T10:00:00Z
   posthaste events show orders -- -1001";

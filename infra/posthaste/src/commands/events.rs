@@ -2,6 +2,7 @@
 
 mod shown;
 
+use posthaste_core::api::FoundEvents;
 use posthaste_core::api::events::{EventView, IdInUrl, RecordPage, RecordView};
 use posthaste_core::model::visible::visible_line;
 use serde_json::{Value, json};
@@ -50,10 +51,17 @@ fn show(session: &Session, arguments: &EventsShowArgs) -> Result<Reply, CommandE
     } = arguments;
     let id = IdInUrl::of(id);
     let [from, to] = period(*from, *to);
-    let path = ["topics", topic, "events", id.segment()];
+    let mut path = vec!["events", id.segment()];
+    if let Some(topic) = topic {
+        path.splice(0..0, ["topics", topic]);
+    }
     let call = with_id(session.call(Method::GET, &path), &id);
     let call = call.query("from", from).query("to", to);
     let call = call.query("payload", payload.then_some(true));
+    let Some(topic) = topic else {
+        let (found, text): (FoundEvents, String) = session.client.json_and_text(call)?;
+        return Ok(shown::found(Reply::exact(&text), &found));
+    };
     let (view, text): (EventView, String) = session.client.json_and_text(call)?;
     Ok(shown::event(Reply::exact(&text), topic, &view))
 }

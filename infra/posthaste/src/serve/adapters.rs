@@ -11,7 +11,7 @@ use posthaste_local::{FileStore, Local, LocalQueue, StateStore};
 use posthaste_manage::{BegunRequests, DeliveryLog, LogSettings, Manage, ManageSettings};
 use posthaste_ports::{Bundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
     WrongKeys,
@@ -32,6 +32,9 @@ const LOG_DIR: &str = "log";
 
 /// The folder of files of the delivery log that cannot be read, in the data folder.
 const LOG_ASIDE_DIR: &str = "log-damaged";
+
+/// The folder of the summaries of the delivery log, in the data folder.
+const LOG_SUMMARY_DIR: &str = "log-summary";
 
 /// The memory that the bodies of requests in progress may take together, in bytes.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -55,6 +58,7 @@ pub(super) struct Adapters<'a> {
     bucket: FileStore,
     log: FileStore,
     log_aside: FileStore,
+    log_summaries: FileStore,
     /// The delivery log, as it is read.
     pub(super) delivery_log: DeliveryLog<FileStore>,
     /// Topics, as all functions see them.
@@ -78,12 +82,17 @@ impl<'a> Adapters<'a> {
             FileStore::open_keeping_free(&folder(name), LOG_DISK_FREE_MIN).map_err(ServeError::Log)
         };
         let log = log_folder(LOG_DIR)?;
+        let log_summaries = log_folder(LOG_SUMMARY_DIR)?;
         Ok(Self {
             drain: DrainMeter::default(),
             local,
             bucket: FileStore::open(&folder(DEAD_LETTERS_DIR)).map_err(ServeError::DeadLetters)?,
-            delivery_log: DeliveryLog::new(log.clone()),
+            delivery_log: DeliveryLog::with_summaries(
+                log.clone(),
+                Summaries::apart(log_summaries.clone()),
+            ),
             log,
+            log_summaries,
             log_aside: log_folder(LOG_ASIDE_DIR)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
@@ -103,6 +112,7 @@ impl<'a> Adapters<'a> {
             self.bucket.clone(),
             self.log.clone(),
             self.log_aside.clone(),
+            self.log_summaries.clone(),
         ];
         DataFolder::new(self.local.place().cloned(), folders, key)
     }
@@ -226,6 +236,7 @@ impl<'a> Adapters<'a> {
             state: self.local.state(),
             log: self.log.clone(),
             aside: Aside::apart(self.log_aside.clone()),
+            summaries: Summaries::apart(self.log_summaries.clone()),
             clock: SystemClock,
             entropy: SystemEntropy,
         };

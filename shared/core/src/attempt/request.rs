@@ -28,6 +28,9 @@ const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
 
+/// The beginning of every `webhook-id` that posthaste makes.
+pub(crate) const WEBHOOK_ID_PREFIX: &str = "msg_";
+
 /// An event on its way into a request.
 #[derive(Debug, Clone)]
 pub struct Outgoing<'a> {
@@ -131,7 +134,7 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
 
 /// The id of a request with one event of this key.
 pub fn webhook_id_of(key: &str) -> String {
-    format!("msg_{key}")
+    format!("{WEBHOOK_ID_PREFIX}{key}")
 }
 
 fn structured(context: AttemptContext<'_>, events: &[Outgoing<'_>]) -> (HeaderMap, Vec<Bytes>) {

@@ -47,6 +47,16 @@ impl LogHour {
         Self(time.as_millis() / HOUR_MS)
     }
 
+    /// The hour that is so many hours after the epoch.
+    pub(crate) const fn from_epoch(hours: u64) -> Self {
+        Self(hours)
+    }
+
+    /// The hours since the epoch.
+    pub(crate) const fn since_epoch(self) -> u64 {
+        self.0
+    }
+
     /// The first moment of the hour.
     pub const fn start(self) -> Timestamp {
         Timestamp::from_millis(self.0.saturating_mul(HOUR_MS))
@@ -60,6 +70,11 @@ impl LogHour {
     /// The hour before it.
     pub const fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
+    }
+
+    /// Whether a part of the hour lies at `from` or later, and before `to`.
+    pub fn overlaps(self, from: Option<Timestamp>, to: Option<Timestamp>) -> bool {
+        from.is_none_or(|from| self.end() > from) && to.is_none_or(|to| self.start() < to)
     }
 
     /// The prefix of the hour's files.

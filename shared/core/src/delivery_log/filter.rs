@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
+use super::id_time::earliest_of_id;
 use super::{Kind, LogHour, LogResult, Record, StatusRange};
 use crate::model::{Timestamp, hex};
 
@@ -68,9 +69,6 @@ pub struct Cursor {
 /// The record id after which there is none of the same time.
 const RECORD_ID_LAST: &str = "ffffffffffffffffffffffffffffffff";
 
-/// The time by which the clock of a producer that put it into an id may be ahead.
-const ID_CLOCK_AHEAD_MAX: Duration = Duration::from_hours(1);
-
 impl LookUp {
     /// Whether a record is one that is looked for.
     pub fn matches(&self, record: &Record) -> bool {
@@ -86,12 +84,12 @@ impl LookUp {
     /// id.
     pub fn earliest(&self) -> Option<Timestamp> {
         let id = self.event_id.as_deref().filter(|_| !self.whole);
-        self.from.max(id.and_then(time_in_id).map(before_its_clock))
+        self.from.max(id.and_then(earliest_of_id))
     }
 
     /// Whether the files of an hour may have such a record.
     pub fn may_be_in(&self, hour: LogHour) -> bool {
-        overlaps(hour, self.earliest(), self.to)
+        hour.overlaps(self.earliest(), self.to)
     }
 }
 
@@ -118,7 +116,7 @@ impl RecordFilter {
 
     /// Whether the files of an hour may have such a record.
     pub fn may_be_in(&self, hour: LogHour) -> bool {
-        overlaps(hour, self.from, self.latest())
+        hour.overlaps(self.from, self.latest())
     }
 
     /// The time at which, and after which, no record can be.
@@ -189,28 +187,6 @@ pub fn newest_first(one: &Record, other: &Record) -> Ordering {
         .then_with(|| one.record_id.cmp(&other.record_id))
 }
 
-/// The time in an id, if it is a UUID of version 7.
-pub fn time_in_id(id: &str) -> Option<Timestamp> {
-    let groups: Vec<&str> = id.split('-').collect();
-    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
-    let digits = id.to_ascii_lowercase().replace('-', "");
-    let bytes: [u8; 16] = hex::parse(&digits)?;
-    let is_version_7 = bytes[6] >> 4 == 7 && bytes[8] >> 6 == 0b10;
-    let ms = bytes[..6]
-        .iter()
-        .fold(0_u64, |ms, byte| ms << 8 | u64::from(*byte));
-    (lengths == [8, 4, 4, 4, 12] && is_version_7).then_some(Timestamp::from_millis(ms))
-}
-
-fn before_its_clock(time: Timestamp) -> Timestamp {
-    let ahead = u64::try_from(ID_CLOCK_AHEAD_MAX.as_millis()).unwrap_or(u64::MAX);
-    Timestamp::from_millis(time.as_millis().saturating_sub(ahead))
-}
-
-fn overlaps(hour: LogHour, from: Option<Timestamp>, to: Option<Timestamp>) -> bool {
-    from.is_none_or(|from| hour.end() > from) && to.is_none_or(|to| hour.start() < to)
-}
-
 fn is_asked<T: PartialEq>(asked: Option<&T>, value: Option<&T>) -> bool {
     asked.is_none() || asked == value
 }
@@ -218,6 +194,7 @@ fn is_asked<T: PartialEq>(asked: Option<&T>, value: Option<&T>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::full;
+    use super::super::time_in_id;
     use super::*;
     use proptest::prelude::*;
 
@@ -452,7 +429,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text: String) {
-            let _ = (time_in_id(&text), Cursor::parse(&text));
+            let _ = Cursor::parse(&text);
         }
     }
 }

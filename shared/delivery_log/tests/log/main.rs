@@ -13,5 +13,6 @@ mod merging;
 mod questions;
 mod reads;
 mod round_trip;
+mod summaries;
 mod support;
 mod versions;

@@ -28,7 +28,9 @@ use tokio::runtime;
 use crate::bill::{Bill, Requests};
 use crate::event::event;
 use crate::month::month_at_three_loads;
-use crate::prices::{Dollars, IDLE_MERGE, MINUTES_BETWEEN_LOOKS, idle_month, log_per_million};
+use crate::prices::{
+    Dollars, IDLE_MERGE, MINUTES_BETWEEN_LOOKS, S3_GET, S3_PUT, idle_month, log_per_million,
+};
 use crate::scenario::{ALL, Outcome, Scenario};
 use crate::world::{START, World};
 
@@ -167,6 +169,12 @@ const LOG_MAX: [(&[usize], f64); 3] = [(&[1], 0.50), (&[10], 0.06), (&[2, 3, 2, 
 /// The most that the delivery log may add to a month in which nothing is published.
 const IDLE_LOG_MAX: f64 = 0.30;
 
+/// The most that the summaries of the log cost in a month with records in every hour, in dollars.
+const SUMMARIES_MONTH_MAX: f64 = 0.005;
+
+/// Hours of a month.
+const HOURS_PER_MONTH: f64 = 730.0;
+
 #[test]
 fn the_delivery_log_adds_so_much_to_a_million_deliveries() {
     for ((sizes, most), expected) in LOG_MAX.into_iter().zip(LOG) {
@@ -199,6 +207,28 @@ async fn a_merge_that_finds_nothing_asks_twice_and_a_month_of_them_stays_small()
     let of = |name: &str| rows.iter().find(|row| row.0 == name).expect("a row").1;
     let added = of("merges") + of("empty receives of the four mappings") / 4.0;
     assert!(added <= IDLE_LOG_MAX, "${added:.3}");
+}
+
+/// The summary of an hour is made once, after the hour: no run before or after it asks for more.
+#[tokio::test]
+async fn summary_of_an_hour_costs_a_put_and_four_gets() {
+    let subscription = json!({ "s": { "endpoint": { "url": "https://s.example.com/" } } });
+    let mut world = World::with_log(&subscription, DeliveryLogMode::Payloads).await;
+    world.merge().await;
+    world.publish(&[event(1, START)]).await;
+    world.deliver_all().await;
+    world.record_all().await;
+    world.clock.advance(Duration::from_mins(66));
+    let mut merged = async || {
+        world.bill.record = Requests::default();
+        world.merge().await;
+        world.bill.record.beside(IDLE_MERGE)
+    };
+    let made = merged().await;
+    assert_eq!((made.puts, made.gets, made.sqs()), (1, 4, 0));
+    assert_eq!(merged().await, Requests::default());
+    let month = HOURS_PER_MONTH * (S3_PUT + 4.0 * S3_GET);
+    assert!(month <= SUMMARIES_MONTH_MAX, "${month:.4}");
 }
 
 /// The bill of deliveries whose payloads are logged.

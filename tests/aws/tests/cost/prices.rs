@@ -14,10 +14,10 @@ pub(crate) const SQS_REQUEST: f64 = 0.40 / MILLION;
 pub(crate) const SQS_FAIR_REQUEST: f64 = 0.50 / MILLION;
 
 /// One PUT or LIST of S3 Standard. <https://aws.amazon.com/s3/pricing/>
-const S3_PUT: f64 = 5.0 / MILLION;
+pub(crate) const S3_PUT: f64 = 5.0 / MILLION;
 
 /// One GET of S3 Standard. <https://aws.amazon.com/s3/pricing/>
-const S3_GET: f64 = 0.40 / MILLION;
+pub(crate) const S3_GET: f64 = 0.40 / MILLION;
 
 /// One invocation. <https://aws.amazon.com/lambda/pricing/>
 const INVOCATION: f64 = 0.20 / MILLION;

@@ -22,7 +22,7 @@ use posthaste_ports::{
     Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings};
+use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
     Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
 };
@@ -221,6 +221,7 @@ impl Wiring {
             state: self.state(),
             log: log(),
             aside: Aside::in_log(log()),
+            summaries: Summaries::in_log(log()),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),
         };

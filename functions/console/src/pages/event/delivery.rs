@@ -101,7 +101,7 @@ fn older_attempts(asked: &Asked<'_>, it: &DeliveryView, end: usize) -> Markup {
 }
 
 /// The state of a delivery.
-fn state_badge(state: DeliveryState) -> Markup {
+pub(crate) fn state_badge(state: DeliveryState) -> Markup {
     let class = match state {
         DeliveryState::Delivered => "good",
         DeliveryState::Waiting | DeliveryState::Held => "warn",

@@ -1,6 +1,7 @@
 //! An event as `events show` prints it.
 
 use posthaste_core::api::events::{AttemptView, DeliveryView, EventView};
+use posthaste_core::api::{DeadLetterView, FoundEvents, IsoTimestamp};
 use posthaste_core::delivery_log::{DeliveryState, Origin};
 use posthaste_core::model::visible::{is_hidden, visible_line};
 
@@ -17,22 +18,85 @@ const HEADER: [&str; 7] = [
     "webhook-id",
 ];
 
+const LETTERS_HEADER: [&str; 6] = ["place", "event", "type", "reason", "status", "resolved"];
+
 /// Adds what became of an event.
 pub(super) fn event(reply: Reply, topic: &str, event: &EventView) -> Reply {
-    let reply = event
-        .deliveries
-        .iter()
-        .fold(reply, |reply, one| delivery(reply, topic, event, one));
-    let complete = format!("The log is complete up to {}.", event.complete_until.0);
-    event
-        .note
-        .clone()
+    let EventView { id, deliveries, .. } = event;
+    let reply = deliveries_of(reply, topic, id, deliveries);
+    closing(reply, event.note.as_ref(), None, event.complete_until)
+}
+
+/// Adds the events that were found in any topic.
+pub(super) fn found(reply: Reply, found: &FoundEvents) -> Reply {
+    let reply = dead_letters(reply, &found.dead_letters);
+    let reply = found.events.iter().fold(reply, |reply, event| {
+        let line = format!("{}: event {}", event.topic, event.id);
+        let reply = reply.line(visible_line(&line));
+        deliveries_of(reply, &event.topic, &event.id, &event.deliveries)
+    });
+    let searched_from = found.searched_from;
+    closing(
+        reply,
+        found.note.as_ref(),
+        searched_from,
+        found.complete_until,
+    )
+}
+
+/// Adds the dead letters of an object.
+fn dead_letters(reply: Reply, letters: &[DeadLetterView]) -> Reply {
+    let Some(first) = letters.first() else {
+        return reply;
+    };
+    let line = format!(
+        "dead letters of {}/{} in {}:",
+        first.topic, first.subscription, first.object
+    );
+    reply
+        .line(visible_line(&line))
+        .table(LETTERS_HEADER, letters.iter().map(letter).collect())
+        .line("")
+}
+
+fn letter(letter: &DeadLetterView) -> [String; 6] {
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    [
+        letter.index.to_string(),
+        text(&letter.id),
+        text(&letter.event_type),
+        text(&letter.reason),
+        status(letter.status),
+        (if letter.resolved { "yes" } else { "no" }).to_owned(),
+    ]
+}
+
+/// Adds what is to be known of the whole answer.
+fn closing(
+    reply: Reply,
+    note: Option<&String>,
+    searched_from: Option<IsoTimestamp>,
+    complete_until: IsoTimestamp,
+) -> Reply {
+    let searched = searched_from.map(|from| format!("The log was searched back to {}.", from.0));
+    let complete = format!("The log is complete up to {}.", complete_until.0);
+    note.cloned()
         .into_iter()
+        .chain(searched)
         .chain([complete])
         .fold(reply, Reply::line)
 }
 
-fn delivery(reply: Reply, topic: &str, event: &EventView, one: &DeliveryView) -> Reply {
+fn deliveries_of(reply: Reply, topic: &str, id: &str, deliveries: &[DeliveryView]) -> Reply {
+    deliveries.iter().fold(reply, |reply, one| {
+        let is_of_same = |other: &&DeliveryView| other.subscription == one.subscription;
+        let is_one_of_many = deliveries.iter().filter(is_of_same).count() > 1;
+        let resend = resend([topic, &one.subscription, id], &one.key, is_one_of_many);
+        delivery(reply, one, resend)
+    })
+}
+
+fn delivery(reply: Reply, one: &DeliveryView, resend: String) -> Reply {
     let rows = one.attempts.iter().map(row).collect();
     let state = format!("{}: {}", one.subscription, state(one));
     let reply = reply.line(state).line(origin(one)).table(HEADER, rows);
@@ -43,7 +107,7 @@ fn delivery(reply: Reply, topic: &str, event: &EventView, one: &DeliveryView) ->
     let reply = match one.resendable_until {
         Some(until) => reply
             .line(format!("to send it again, until {}:", until.0))
-            .line(resend(topic, event, one)),
+            .line(resend),
         None => reply,
     };
     reply.line("")
@@ -116,20 +180,13 @@ fn number(attempt: &AttemptView) -> String {
     }
 }
 
-/// The command that sends the event again. It names the delivery where the subscription has
-/// several.
-fn resend(topic: &str, event: &EventView, one: &DeliveryView) -> String {
-    let is_of_same = |other: &&DeliveryView| other.subscription == one.subscription;
-    let key = if event.deliveries.iter().filter(is_of_same).count() > 1 {
-        Some(&one.key)
-    } else {
-        None
-    };
-    let key = key
-        .map(|key| format!(" --delivery {key}"))
-        .unwrap_or_default();
-    let end_of_options = if event.id.starts_with('-') { " --" } else { "" };
-    let words = [topic, &one.subscription, &event.id].map(quoted).join(" ");
+/// The command that sends the event again: topic, subscription and id. It names the delivery where
+/// the subscription has several.
+fn resend(words: [&str; 3], key: &str, is_one_of_many: bool) -> String {
+    let key = is_one_of_many.then(|| format!(" --delivery {key}"));
+    let key = key.unwrap_or_default();
+    let end_of_options = if words[2].starts_with('-') { " --" } else { "" };
+    let words = words.map(quoted).join(" ");
     format!("posthaste events resend{key}{end_of_options} {words}")
 }
 

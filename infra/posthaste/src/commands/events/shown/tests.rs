@@ -1,7 +1,8 @@
+use posthaste_core::api::FoundEvents;
 use posthaste_core::api::events::EventView;
 use serde_json::{Value, json};
 
-use super::{event, quoted, state};
+use super::{event, found, quoted, state};
 use crate::output::{Reply, Style};
 
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
@@ -204,4 +205,59 @@ fn a_word_is_quoted_for_the_shell_where_it_must_be() {
     check("a b", "'a b'");
     check("it's $HOME", r"'it'\''s $HOME'");
     check("", "''");
+}
+
+fn found_text(found_events: Value) -> String {
+    let found_events: FoundEvents = serde_json::from_value(found_events).unwrap();
+    found(Reply::silent(), &found_events)
+        .render(Style::Plain)
+        .into_string()
+}
+
+#[test]
+fn events_of_several_topics_have_their_topic_and_their_commands() {
+    let of = |topic: &str| {
+        let one = delivery(json!({ "resendableUntil": "2026-11-28T10:00:00Z" }));
+        json!({ "topic": topic, "id": "order\n1", "deliveries": [one] })
+    };
+    let text = found_text(json!({
+        "id": "order\n1", "events": [of("orders"), of("invoices")],
+        "searchedFrom": "2026-11-14T10:00:00Z", "completeUntil": "2026-11-21T10:05:00Z",
+    }));
+    let one = |topic: &str| {
+        format!(
+            "{topic}: event order⟦U+000A⟧1\nbilling: delivered\n\
+            accepted at 2026-11-21T10:00:00.000Z, type order.paid, delivery k-0\n\
+            to send it again, until 2026-11-28T10:00:00.000Z:\n\
+            posthaste events resend {topic} billing $'order\\U0000000a1'\n\n"
+        )
+    };
+    let end = "The log was searched back to 2026-11-14T10:00:00.000Z.\n\
+        The log is complete up to 2026-11-21T10:05:00.000Z.\n";
+    assert_eq!(text, format!("{}{}{end}", one("orders"), one("invoices")));
+}
+
+#[test]
+fn dead_letters_of_an_object_stand_before_its_events() {
+    let text = found_text(json!({
+        "id": "ORDERS/BILLING/2026/11/21/9/a.json", "events": [], "note": "No record.",
+        "deadLetters": [
+            { "object": "ORDERS/BILLING/2026/11/21/9/a.json", "index": 0, "topic": "Orders",
+              "subscription": "Billing", "id": "order-1", "type": "t", "reason": "EndpointGone",
+              "status": 410, "writtenAt": "2026-11-21T09:00:00Z" },
+            { "object": "ORDERS/BILLING/2026/11/21/9/a.json", "index": 1, "topic": "Orders",
+              "subscription": "Billing", "writtenAt": "2026-11-21T09:00:00Z", "resolved": true },
+        ],
+        "completeUntil": "2026-11-21T10:05:00Z",
+    }));
+    let expected = "\
+dead letters of Orders/Billing in ORDERS/BILLING/2026/11/21/9/a.json:
+PLACE  EVENT    TYPE  REASON        STATUS  RESOLVED
+0      order-1  t     EndpointGone  410     no
+1                                           yes
+
+No record.
+The log is complete up to 2026-11-21T10:05:00.000Z.
+";
+    assert_eq!(text, expected);
 }

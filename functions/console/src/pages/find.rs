@@ -1,0 +1,210 @@
+//! The search for events by what a visitor has: an event's id, a `webhook-id`, or the key of a dead
+//! letter. No topic is needed.
+
+use axum::http::StatusCode;
+use maud::{Markup, html};
+use posthaste_core::api::events::{DeliveryView, EncodedId, IdInUrl};
+use posthaste_core::api::{DeadLetterView, FoundEvent, FoundEvents};
+use serde::Deserialize;
+
+use crate::address::Address;
+use crate::api::{Api, Refusal, Target};
+use crate::asked::Query;
+use crate::console::{PATH, Pages};
+use crate::filters::{Field, TIME_EXAMPLE, refused};
+use crate::page::{Answer, Page, Section};
+use crate::pages::event::state_badge;
+use crate::pages::known_topic::subscription_link;
+use crate::shown::{CELL_CHARS_MAX, foreign, foreign_cut, time};
+use crate::table::Column::{self, Number, Text};
+use crate::table::table;
+
+/// The fields of the form that the API may refuse.
+const FIELDS: [&str; 2] = ["from", "to"];
+
+/// Most deliveries of an event that a row names.
+const DELIVERIES_MAX: usize = 5;
+
+const EVENT_COLUMNS: [Column; 5] = [
+    Text("Event"),
+    Text("Type"),
+    Text("Topic"),
+    Text("Accepted"),
+    Text("Deliveries"),
+];
+
+const LETTER_COLUMNS: [Column; 6] = [
+    Text("Event"),
+    Text("Type"),
+    Text("Topic and subscription"),
+    Text("Reason"),
+    Number("Status"),
+    Text("State"),
+];
+
+/// The query of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct FindAsked {
+    id: Option<String>,
+    id64: Option<EncodedId>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// The page.
+pub(crate) async fn find(pages: Pages, Query(asked): Query<FindAsked>) -> Answer {
+    let found = match asked.id() {
+        Some(id) => Some(asked.ask(&pages.api, id).await),
+        None => None,
+    };
+    let refusal = found.as_ref().and_then(|found| found.as_ref().err());
+    let body = html! {
+        (whole_form(&asked, refusal))
+        @match &found {
+            Some(Ok(found)) => (results(found)),
+            Some(Err(refusal)) => (refused(refusal, &FIELDS)),
+            None => p.empty { "Enter what you have of an event. Every topic is searched." },
+        }
+    };
+    let status = refusal.map_or(StatusCode::OK, Refusal::status);
+    Ok(Page::new("Find events", body)
+        .of(Section::Events)
+        .with_status(status))
+}
+
+/// The address of a search.
+pub(crate) fn find_address(id: &str) -> Address {
+    Address::new(&["find"]).id(id)
+}
+
+/// The form of the overview.
+pub(crate) fn find_form() -> Markup {
+    html! {
+        form.filters method="get" action={ (PATH) "/find" } role="search" {
+            (id_field(None))
+            div { button type="submit" { "Find" } }
+        }
+    }
+}
+
+fn id_field(value: Option<&str>) -> Markup {
+    let field = Field {
+        name: "id",
+        label: "Event id, webhook-id or dead-letter key",
+        value,
+        example: "msg_…",
+        refusal: None,
+    };
+    field.text()
+}
+
+fn whole_form(asked: &FindAsked, refusal: Option<&Refusal>) -> Markup {
+    let field = |name, label, value: &Option<String>| {
+        Field {
+            name,
+            label,
+            value: value.as_deref(),
+            example: TIME_EXAMPLE,
+            refusal,
+        }
+        .text()
+    };
+    html! {
+        form.filters method="get" action={ (PATH) "/find" } role="search" {
+            (id_field(asked.id()))
+            (field("from", "From (UTC)", &asked.from))
+            (field("to", "To (UTC)", &asked.to))
+            div { button.primary type="submit" { "Find" } }
+        }
+    }
+}
+
+impl FindAsked {
+    fn id(&self) -> Option<&str> {
+        let encoded = self.id64.as_ref().map(|id| id.0.as_str());
+        encoded.or(self.id.as_deref())
+    }
+
+    async fn ask(&self, api: &Api, id: &str) -> Result<FoundEvents, Refusal> {
+        let carried = IdInUrl::of(id);
+        let target = Target::new(&["events", carried.segment()]);
+        let target = match carried.parameter() {
+            Some((name, value)) => target.query(name, Some(value)),
+            None => target,
+        };
+        let target = target.query("from", self.from.as_deref());
+        api.get(target.query("to", self.to.as_deref())).await
+    }
+}
+
+fn results(found: &FoundEvents) -> Markup {
+    let is_empty = found.events.is_empty() && found.dead_letters.is_empty();
+    html! {
+        @if is_empty { p.empty { "Nothing was found." } }
+        @if !found.dead_letters.is_empty() {
+            h2 { "Dead letters of this object" }
+            (table("Dead letters", &LETTER_COLUMNS, found.dead_letters.iter().map(letter)))
+        }
+        @if !found.events.is_empty() {
+            h2 { "Events" }
+            (table("Events, the last accepted first", &EVENT_COLUMNS, found.events.iter().map(event)))
+        }
+        @if let Some(note) = &found.note { p.hint { (foreign(note)) } }
+        p.hint {
+            @if let Some(from) = found.searched_from {
+                "The log was searched back to " (time(from.0)) ". "
+            }
+            "It is complete until " (time(found.complete_until.0)) "."
+        }
+    }
+}
+
+fn event(event: &FoundEvent) -> Markup {
+    let first = event.deliveries.first();
+    let event_type = first.and_then(|it| it.event_type.as_ref());
+    let more = event.deliveries.len().saturating_sub(DELIVERIES_MAX);
+    html! {
+        tr {
+            td { a href=(Address::event(&event.topic, &event.id)) { (foreign_cut(&event.id, CELL_CHARS_MAX)) } }
+            td { @if let Some(event_type) = event_type { (foreign_cut(event_type, CELL_CHARS_MAX)) } }
+            td { a href=(Address::topic(&event.topic)) { (foreign(&event.topic)) } }
+            td { @if let Some(first) = first { (time(first.accepted_at.0)) } }
+            td {
+                @for it in event.deliveries.iter().take(DELIVERIES_MAX) { div { (delivery(event, it)) } }
+                @if more > 0 { div.hint { "and " (more) " more" } }
+            }
+        }
+    }
+}
+
+fn delivery(event: &FoundEvent, it: &DeliveryView) -> Markup {
+    html! {
+        (foreign(&it.subscription)) " " (state_badge(it.state))
+        @if let Some(object) = &it.dead_letter_object {
+            " "
+            a href=(letter_address(object).id(&event.id)) { "dead letter" }
+        }
+    }
+}
+
+fn letter(letter: &DeadLetterView) -> Markup {
+    let cell = |text: &Option<String>| text.as_ref().map(|text| foreign_cut(text, CELL_CHARS_MAX));
+    let id = cell(&letter.id).unwrap_or_else(|| html! { "(no id)" });
+    let address = letter_address(&letter.object).query("index", Some(letter.index));
+    html! {
+        tr {
+            td { a href=(address) { (id) } }
+            td { @if let Some(event_type) = cell(&letter.event_type) { (event_type) } }
+            td { (subscription_link(&letter.topic, &letter.subscription, letter.owner_deleted)) }
+            td { @if let Some(reason) = cell(&letter.reason) { (reason) } }
+            td.number { @if let Some(status) = letter.status { (status) } }
+            td {
+                @if letter.resolved { span.badge.good { "resolved" } } @else { span.badge.bad { "open" } }
+            }
+        }
+    }
+}
+
+fn letter_address(object: &str) -> Address {
+    Address::new(&["dead-letters", "record"]).query("object", Some(object))
+}

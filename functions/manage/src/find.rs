@@ -1,0 +1,302 @@
+//! The events that a user finds by what it has: an event's id, a `webhook-id`, or the key of a
+//! dead letter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use axum::extract::State;
+use futures_util::stream::{self, StreamExt};
+use posthaste_core::api::events::{DeliveryView, EventQuery, KnownBy, LogGapView, LogNote};
+use posthaste_core::api::{DeadLetterPage, DeadLetterView, FoundEvent, FoundEvents, IsoTimestamp};
+use posthaste_core::delivery_log::{DeliveryHistory, LookUp, Record, histories, log_text};
+use posthaste_core::model::{Timestamp, TopicName, WrittenTime};
+use posthaste_core::stored::TopicRecord;
+use posthaste_delivery_log::{LogError, LookedUp};
+use posthaste_ports::{Clock, Ports};
+use serde::Deserialize;
+
+use crate::answer::{Answer, ApiError, JsonResponse};
+use crate::document::{BadRequests, LargeObject, Problems};
+use crate::events::{LOOK_UP_TIME_MAX, Period, life, named, written_name};
+use crate::extract::{Path, Query};
+use crate::manage::{Manage, Managed};
+
+/// Most events that an answer shows: a producer may give one id to every event.
+const EVENTS_MAX: usize = 100;
+
+/// Most events of which a request's id or a dead letter says the id, and which are then looked up:
+/// each is a search of its own. A batch has ten events by default.
+const EVENTS_LOOKED_UP_MAX: usize = 10;
+
+/// Most dead letters that an answer shows of one object, which may have thousands.
+const LETTERS_MAX: usize = 100;
+
+/// Topics that are read side by side.
+const TOPICS_AT_ONCE: usize = 8;
+
+/// The path of what is looked for.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct KnownByPath {
+    /// An event's id, a `webhook-id`, or the key of a dead-letter object, percent-encoded. Any text
+    /// where the query has it.
+    id: String,
+}
+
+/// What the log said so far.
+#[derive(Default)]
+struct Search {
+    records: Vec<Record>,
+    is_cut: bool,
+    /// The newest of the times at which a search ended before its end.
+    ended_at: Option<Timestamp>,
+    /// The beginning of the oldest hour that was searched.
+    begins: Option<Timestamp>,
+    damaged: Vec<LogError>,
+}
+
+/// An event of a topic: the topic's name in lower case, and the id.
+type EventOfTopic = (String, String);
+
+/// Find events by what you have
+///
+/// The id may be that of an event, the `webhook-id` of a request, or the key of a dead-letter
+/// object, of any topic. Every event that it leads to is shown, with its deliveries. If there is
+/// none, the list is empty and the note says why that may be. The log is searched for at most ten
+/// seconds, from the newest hour back; `searchedFrom` says how far.
+#[utoipa::path(get, path = "/events/{id}", tag = "events", params(KnownByPath, EventQuery),
+    responses((status = 200, description = "The events", body = FoundEvents),
+        LargeObject, BadRequests, Problems))]
+pub(crate) async fn find_events<P: Ports>(
+    State(manage): Managed<P>,
+    Path(KnownByPath { id }): Path<KnownByPath>,
+    Query(query): Query<EventQuery>,
+) -> Answer<FoundEvents> {
+    let id = query.event_id(id);
+    let known_by = KnownBy::read(&id);
+    let asked = WrittenTime::period(query.from, query.to, manage.clock.now());
+    let until = manage.clock.monotonic() + LOOK_UP_TIME_MAX;
+    let mut letters = match &known_by.dead_letter {
+        Some(key) => manage.letters_of_object(key).await?,
+        None => DeadLetterPage::default(),
+    };
+    let mut search = Search::default();
+    manage.search(&mut search, &known_by, asked, until).await?;
+    let of_letters = events_of_letters(&letters.dead_letters);
+    manage
+        .search_events(&mut search, of_letters, asked, until)
+        .await?;
+    let histories = histories(std::mem::take(&mut search.records));
+    let events = manage
+        .found_events(&histories, query.payload.unwrap_or_default())
+        .await;
+    let (from, to) = life(&histories, asked);
+    let gaps = manage.log_gaps(from, to);
+    let damaged = named(&search.damaged);
+    let note = LogNote {
+        is_unknown: histories.is_empty(),
+        is_cut: search.is_cut || events.len() > EVENTS_MAX,
+        searched_from: search.ended_at,
+        damaged: &damaged,
+        gaps: &gaps,
+        ..LogNote::default()
+    };
+    let note = [note.text(), letters_note(&letters)];
+    letters.dead_letters.truncate(LETTERS_MAX);
+    let searched_from = search.ended_at.or(search.begins.max(asked.0));
+    Ok(JsonResponse::new(FoundEvents {
+        id,
+        events: events.into_iter().take(EVENTS_MAX).collect(),
+        dead_letters: letters.dead_letters,
+        searched_from: searched_from.map(IsoTimestamp),
+        complete_until: manage.log_complete_until(),
+        gaps: gaps.iter().map(LogGapView::from).collect(),
+        note: joined(note),
+    }))
+}
+
+impl<P: Ports> Manage<P> {
+    /// Looks for what the text may be: an event's id, and a request's.
+    async fn search(
+        &self,
+        search: &mut Search,
+        known_by: &KnownBy,
+        asked: Period,
+        until: Duration,
+    ) -> Result<(), ApiError> {
+        if let Some(webhook_id) = &known_by.webhook_id {
+            let by_request = LookUp {
+                webhook_id: Some(webhook_id.clone()),
+                ..in_period(asked)
+            };
+            self.look_up(search, by_request, until).await?;
+            let events = events_of(&search.records);
+            self.search_events(search, events, asked, until).await?;
+        }
+        let by_event = LookUp {
+            event_id: Some(known_by.event_id.clone()),
+            ..in_period(asked)
+        };
+        self.look_up(search, by_event, until).await
+    }
+
+    /// Looks up events whose ids are known, if they are few.
+    async fn search_events(
+        &self,
+        search: &mut Search,
+        events: BTreeSet<EventOfTopic>,
+        asked: Period,
+        until: Duration,
+    ) -> Result<(), ApiError> {
+        search.is_cut |= events.len() > EVENTS_LOOKED_UP_MAX;
+        for (topic, event_id) in events.into_iter().take(EVENTS_LOOKED_UP_MAX) {
+            let of_topic = LookUp {
+                topic: Some(topic),
+                event_id: Some(event_id),
+                ..in_period(asked)
+            };
+            self.look_up(search, of_topic, until).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_up(
+        &self,
+        search: &mut Search,
+        look_up: LookUp,
+        until: Duration,
+    ) -> Result<(), ApiError> {
+        let has_time = || self.clock.monotonic() < until;
+        search.add(self.log.event(look_up, has_time).await?);
+        Ok(())
+    }
+
+    /// The events of deliveries, one more than [`EVENTS_MAX`] at most.
+    async fn found_events(
+        &self,
+        histories: &[DeliveryHistory],
+        with_payload: bool,
+    ) -> Vec<FoundEvent> {
+        let mut events: Vec<(EventOfTopic, Vec<&DeliveryHistory>)> = Vec::new();
+        let mut places = BTreeMap::new();
+        for history in histories {
+            let event = event_of(history.first());
+            let place = *places.entry(event.clone()).or_insert(events.len());
+            if place == events.len() && place > EVENTS_MAX {
+                break;
+            }
+            if place == events.len() {
+                events.push((event, Vec::new()));
+            }
+            events[place].1.push(history);
+        }
+        let topics = self.topics_of(&events).await;
+        let retention = self.settings.log.retention;
+        let found = events.into_iter().map(|((topic, id), histories)| {
+            let record = topics.get(&topic).and_then(Option::as_ref);
+            let deliveries = histories
+                .into_iter()
+                .map(|history| DeliveryView::of(history, retention, with_payload));
+            FoundEvent {
+                deliveries: deliveries
+                    .map(|view| DeliveryView {
+                        subscription: written_name(record, &view.subscription),
+                        ..view
+                    })
+                    .collect(),
+                topic: record.map_or(topic, |record| record.name.to_string()),
+                id,
+            }
+        });
+        found.collect()
+    }
+
+    /// The records of topics, for the names as they were created. One that cannot be read is left
+    /// out: its name is that of the log.
+    async fn topics_of<T>(
+        &self,
+        events: &[(EventOfTopic, T)],
+    ) -> BTreeMap<String, Option<TopicRecord>> {
+        let names: BTreeSet<&String> = events.iter().map(|((topic, _), _)| topic).collect();
+        let reads: Vec<_> = names
+            .into_iter()
+            .map(|name| async move {
+                let record = match TopicName::parse(name) {
+                    Ok(topic) => self.load(&topic).await.unwrap_or_default(),
+                    Err(_) => None,
+                };
+                (name.clone(), record)
+            })
+            .collect();
+        stream::iter(reads).buffered(TOPICS_AT_ONCE).collect().await
+    }
+}
+
+impl Search {
+    fn add(&mut self, found: LookedUp) {
+        let LookedUp {
+            records,
+            is_cut,
+            searched_from,
+            begins,
+            damaged,
+        } = found;
+        self.records.extend(records);
+        self.is_cut |= is_cut;
+        self.ended_at = self.ended_at.max(searched_from);
+        self.begins = self.begins.into_iter().chain(begins).min();
+        for error in damaged {
+            let is_same = |known: &LogError| known.damaged_file() == error.damaged_file();
+            if !self.damaged.iter().any(is_same) {
+                self.damaged.push(error);
+            }
+        }
+    }
+}
+
+fn in_period((from, to): Period) -> LookUp {
+    LookUp {
+        from,
+        to,
+        ..LookUp::default()
+    }
+}
+
+fn event_of(record: &Record) -> EventOfTopic {
+    let id = record.event_id.clone().unwrap_or_default();
+    (record.topic.clone(), id)
+}
+
+fn events_of(records: &[Record]) -> BTreeSet<EventOfTopic> {
+    let known = records.iter().filter(|record| record.event_id.is_some());
+    known.map(event_of).collect()
+}
+
+/// The events that dead letters have, as the log knows them.
+fn events_of_letters(letters: &[DeadLetterView]) -> BTreeSet<EventOfTopic> {
+    letters
+        .iter()
+        .filter_map(|letter| {
+            let topic = TopicName::parse(&letter.topic).ok()?;
+            Some((topic.folded(), log_text(letter.id.as_deref()?)))
+        })
+        .collect()
+}
+
+/// What the list of dead letters lacks.
+fn letters_note(page: &DeadLetterPage) -> Option<String> {
+    if let Some(failure) = page.failures.first() {
+        return Some(format!("The object cannot be read: {}.", failure.detail));
+    }
+    let letters = page.dead_letters.len();
+    (letters > LETTERS_MAX).then(|| {
+        format!(
+            "The object has {letters} dead letters, of which the first {LETTERS_MAX} are shown."
+        )
+    })
+}
+
+fn joined(sentences: [Option<String>; 2]) -> Option<String> {
+    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}

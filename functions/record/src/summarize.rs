@@ -1,0 +1,104 @@
+//! The summaries of days. An hour has its filter once it is closed, and a new one when its files
+//! changed: readers search an hour whose filter was made of other files, so that none is ever too
+//! late.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::delivery_log::LogDay;
+use posthaste_delivery_log::{LogReader, digest_of_hour};
+use posthaste_ports::{Clock, Ports};
+
+use crate::error::RecordError;
+use crate::record::Record;
+use crate::summarized::HoursOfFiles;
+use crate::work::blocking;
+
+/// Bytes of footers that are kept while a day is summarized: each is read once.
+const FOOTERS_BYTES_MAX: usize = 1 << 20;
+
+impl<P: Ports> Record<P> {
+    /// Brings the summaries of these hours up to date, the newest day first. No hour is begun from
+    /// `begin` on, and all work ends by `end`, by the clock's `monotonic`. Answers the number of
+    /// hours that are left to the next run.
+    pub(crate) async fn summarize(
+        &self,
+        hours: HoursOfFiles,
+        [begin, end]: [Duration; 2],
+    ) -> usize {
+        let mut days = BTreeMap::<LogDay, HoursOfFiles>::new();
+        for (hour, files) in hours {
+            days.entry(LogDay::of(hour))
+                .or_default()
+                .insert(hour, files);
+        }
+        let mut left = 0;
+        for (day, hours) in days.into_iter().rev() {
+            let all = hours.len();
+            let summarized = Box::pin(self.summarize_day(day, hours, begin));
+            match self.in_time(end, summarized).await {
+                Ok(done) => left += all - done,
+                Err(error) => {
+                    left += all;
+                    let (date, error) = (day.key(), &error as &dyn Error);
+                    tracing::warn!(
+                        date,
+                        error,
+                        "a summary of the delivery log is left to the next merge"
+                    );
+                }
+            }
+        }
+        left
+    }
+
+    /// Answers the number of hours that are up to date then.
+    async fn summarize_day(
+        &self,
+        day: LogDay,
+        hours: HoursOfFiles,
+        begin: Duration,
+    ) -> Result<usize, RecordError> {
+        let summaries = &self.ports.summaries;
+        let digests: Vec<_> = hours
+            .iter()
+            .map(|(hour, files)| (*hour, digest_of_hour(files)))
+            .collect();
+        let made = summaries.are_made_of(day, &digests).await;
+        if made.map_err(RecordError::Store)? {
+            self.remember(&hours);
+            return Ok(hours.len());
+        }
+        let mut summary = summaries.read(day).await.map_err(RecordError::Store)?;
+        let reader = LogReader::new(&self.ports.log, FOOTERS_BYTES_MAX);
+        let mut done = HoursOfFiles::new();
+        for (hour, files) in hours.into_iter().rev() {
+            if self.is_stopped() || self.ports.clock.monotonic() >= begin {
+                break;
+            }
+            if summary.files(hour) != digest_of_hour(&files) {
+                match reader.hour_filter(hour, &files).await {
+                    // Another run merged it in between: the next one sees what it has then.
+                    Err(error) if error.is_gone() => continue,
+                    filter => filter.map_err(RecordError::Log)?.put_into(&mut summary),
+                }
+            }
+            done.insert(hour, files);
+        }
+        if done.is_empty() {
+            return Ok(0);
+        }
+        let bytes = blocking(move || Ok(summary.render())).await?;
+        let written = summaries.write(day, bytes).await;
+        written.map_err(RecordError::Store)?;
+        self.remember(&done);
+        Ok(done.len())
+    }
+
+    fn remember(&self, hours: &HoursOfFiles) {
+        for (hour, files) in hours {
+            self.summarized.add(*hour, files);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Summaries of days: when the filter of an hour is made, and when it is made again.
+
+use posthaste_core::delivery_log::{LogDay, LookUp};
+use posthaste_delivery_log::digest_of_hour;
+use posthaste_ports::ErrorKind;
+use posthaste_testkit::faulty::at_every_effect;
+use posthaste_testkit::{Fault, Operation};
+
+use super::*;
+
+const SUMMARY: &str = "_summary/2026-03-07";
+
+fn hour() -> LogHour {
+    LogHour::of(at("2026-03-07T03:00:00Z"))
+}
+
+impl Kit {
+    /// The files of the hour, if its filter was made of just them.
+    async fn is_summarized(&self, hour: LogHour) -> bool {
+        let files: Vec<_> = self
+            .log_files()
+            .into_iter()
+            .filter(|file| file.hour == hour)
+            .collect();
+        let summaries = Summaries::in_log(&self.log);
+        let summary = summaries.read(LogDay::of(hour)).await.unwrap();
+        summary.files(hour) == digest_of_hour(&files)
+    }
+
+    /// The records of an event, as a reader with summaries finds them.
+    async fn found(&self, event: u64) -> usize {
+        let reader = LogReader::new(&self.log, 1 << 20);
+        let reader = reader.with_summaries(Summaries::in_log(&self.log));
+        let look_up = LookUp {
+            event_id: Some(format!("event-{event}")),
+            ..LookUp::default()
+        };
+        let found = reader.look_up(&self.log_files(), &look_up).await.unwrap();
+        found.records.len()
+    }
+
+    fn summary(&self) -> Option<Bytes> {
+        let found = self.log.under(SUMMARY).into_iter().next();
+        found.map(|(_, bytes)| bytes)
+    }
+}
+
+#[tokio::test]
+async fn hour_has_a_filter_once_it_is_closed() {
+    let kit = Kit::new();
+    kit.put_fresh(7, &records(0..50));
+    kit.record.merge().await.unwrap();
+    assert_eq!(kit.summary(), None);
+    kit.close_hour();
+    let report = kit.record.merge().await.unwrap();
+    assert_eq!(report.hours_left, 0);
+    assert!(kit.is_summarized(hour()).await);
+    assert_eq!((kit.found(7).await, kit.found(50).await), (1, 0));
+}
+
+#[tokio::test]
+async fn filter_is_that_of_the_merged_hour() {
+    let kit = Kit::new();
+    for some in records(0..50).chunks(10) {
+        kit.put_fresh(7, some);
+    }
+    kit.close_hour();
+    kit.record.merge().await.unwrap();
+    assert_eq!(kit.files(), [1, 0]);
+    assert!(kit.is_summarized(hour()).await);
+    assert_eq!(kit.found(41).await, 1);
+}
+
+#[tokio::test]
+async fn late_records_make_the_filter_anew() {
+    let kit = Kit::new();
+    kit.put_fresh(7, &records(0..50));
+    kit.close_hour();
+    kit.record.merge().await.unwrap();
+    kit.put_fresh(59, &records(100..105));
+    assert!(!kit.is_summarized(hour()).await);
+    assert_eq!(kit.found(102).await, 1, "before the next run");
+    kit.record.merge().await.unwrap();
+    assert!(kit.is_summarized(hour()).await);
+    assert_eq!((kit.found(102).await, kit.found(3).await), (1, 1));
+}
+
+/// A run that finds all filters up to date reads no summary, and another process reads one row.
+#[tokio::test]
+async fn filter_that_is_up_to_date_is_left_alone() {
+    let mut kit = Kit::new();
+    kit.put_fresh(7, &records(0..50));
+    kit.close_hour();
+    kit.record.merge().await.unwrap();
+    let made = kit.summary();
+    kit.log.write(SUMMARY, "damaged");
+    kit.record.merge().await.unwrap();
+    assert_eq!(kit.summary().unwrap(), "damaged", "it was not even read");
+    kit.log.write(SUMMARY, made.clone().unwrap());
+    kit.plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.port == "summaries" && effect.operation != Operation::GetRange
+    });
+    kit.start_again();
+    kit.record.merge().await.unwrap();
+    assert_eq!(kit.summary(), made);
+}
+
+#[tokio::test]
+async fn damaged_summary_is_made_anew_by_another_process() {
+    let mut kit = Kit::new();
+    kit.put_fresh(7, &records(0..50));
+    kit.close_hour();
+    kit.record.merge().await.unwrap();
+    let made = kit.summary();
+    kit.log.write(SUMMARY, "damaged");
+    assert_eq!(kit.found(3).await, 1);
+    kit.start_again();
+    kit.record.merge().await.unwrap();
+    assert_eq!(kit.summary(), made);
+}
+
+#[tokio::test]
+async fn hours_of_one_day_share_its_summary() {
+    let kit = Kit::new();
+    kit.put_fresh(7, &records(0..50));
+    kit.close_hour();
+    kit.record.merge().await.unwrap();
+    kit.put_fresh(7, &[record(200, at("2026-03-07T04:07:00Z"))]);
+    kit.put_fresh(7, &[record(300, at("2026-03-06T23:07:00Z"))]);
+    kit.clock.advance_to(at("2026-03-07T05:05:00Z"));
+    kit.record.merge().await.unwrap();
+    let days = kit.log.keys("_summary/");
+    assert_eq!(days, ["_summary/2026-03-06", SUMMARY]);
+    for place in [
+        "2026-03-06T23:00:00Z",
+        "2026-03-07T03:00:00Z",
+        "2026-03-07T04:00:00Z",
+    ] {
+        assert!(kit.is_summarized(LogHour::of(at(place))).await, "{place}");
+    }
+    let found = [
+        kit.found(3).await,
+        kit.found(200).await,
+        kit.found(300).await,
+    ];
+    assert_eq!(found, [1, 1, 1]);
+}
+
+/// A damaged file is set aside by the merge. A part of several stays, and its hour is always
+/// searched.
+#[tokio::test]
+async fn hour_with_a_damaged_file_is_searched_always() {
+    let kit = Kit::new();
+    let key = kit.put_fresh(7, &records(0..50));
+    let bytes = kit.log.under(&key).remove(0).1;
+    kit.log.write(&key, bytes.slice(..bytes.len() / 2));
+    kit.close_hour();
+    kit.record.merge().await.unwrap();
+    assert!(kit.is_summarized(hour()).await);
+    let reader = LogReader::new(&kit.log, 1 << 20);
+    let reader = reader.with_summaries(Summaries::in_log(&kit.log));
+    kit.put_fresh(7, &[record(300, at("2026-03-07T04:07:00Z"))]);
+    let look_up = LookUp {
+        event_id: Some("event-3".to_owned()),
+        ..LookUp::default()
+    };
+    let found = reader.look_up(&kit.log_files(), &look_up).await.unwrap();
+    assert_eq!(found.damaged.len(), 1);
+}
+
+#[tokio::test]
+async fn summary_that_the_store_refuses_is_written_by_the_next_run() {
+    for operation in [Operation::Put, Operation::Get, Operation::GetRange] {
+        let plan = Plan::nth_of(0, Fault::Before(ErrorKind::Other), move |effect| {
+            effect.port == "summaries" && effect.operation == operation
+        });
+        let kit = Kit::with(&plan);
+        kit.put_fresh(7, &records(0..50));
+        kit.close_hour();
+        let report = kit.record.merge().await.unwrap();
+        assert_eq!(report.hours_left, 1, "{operation:?}");
+        assert_eq!(kit.found(3).await, 1);
+        assert_eq!(kit.record.merge().await.unwrap().hours_left, 0);
+        assert!(kit.is_summarized(hour()).await);
+    }
+}
+
+/// Whatever fails, and wherever a run is cut short: an event is found, and a later run has all
+/// filters.
+#[tokio::test]
+async fn no_fault_hides_an_event() {
+    at_every_effect(async |plan, place| {
+        let mut kit = Kit::with(plan);
+        for some in records(0..30).chunks(10) {
+            kit.put_fresh(7, some);
+        }
+        kit.close_hour();
+        let _ = kit.record.merge().await;
+        for event in [0, 11, 29] {
+            assert_eq!(kit.found(event).await, 1, "{place}");
+        }
+        plan.switch(false);
+        kit.clock.advance(MINUTE * 5);
+        kit.start_again();
+        kit.record.merge().await.unwrap();
+        assert!(kit.is_summarized(hour()).await, "{place}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn summaries_go_with_the_last_files_of_their_days() {
+    let kit = Kit::new();
+    for day in ["2026-02-27", "2026-02-28", "2026-03-07"] {
+        kit.log.write(&format!("_summary/{day}"), "a summary");
+    }
+    kit.put_fresh(7, &[record(1, at("2026-02-28T05:00:00Z"))]);
+    kit.record.end(None).await.unwrap();
+    let left = ["_summary/2026-02-28", SUMMARY];
+    assert_eq!(kit.log.keys("_summary/"), left);
+    kit.clock.advance_to(at("2026-03-09T00:00:00Z"));
+    kit.record.end(None).await.unwrap();
+    assert_eq!(kit.log.keys(""), Vec::<String>::new());
+}

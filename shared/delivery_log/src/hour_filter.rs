@@ -1,0 +1,67 @@
+//! The filter of an hour: made of the ids of its records.
+
+use std::collections::HashSet;
+
+use posthaste_core::delivery_log::{LogHour, is_webhook_id_summarized};
+use posthaste_ports::ObjectStore;
+
+use crate::ask::{EVENT_ID, WEBHOOK_ID};
+use crate::error::LogError;
+use crate::log_file::LogFile;
+use crate::reader::LogReader;
+use crate::summary::{DaySummary, IDS_MAX, files_digest, hash_of};
+
+/// The filter of an hour, and the files that it was made of.
+#[derive(Debug)]
+pub struct HourFilter {
+    hour: LogHour,
+    files: u64,
+    /// `None` where the ids are not known, or too many.
+    ids: Option<Vec<u64>>,
+}
+
+impl HourFilter {
+    /// Puts the filter into the summary of its day.
+    pub fn put_into(&self, summary: &mut DaySummary) {
+        summary.set_hour(self.hour, self.files, self.ids.as_deref());
+    }
+}
+
+/// The digest of the files of an hour, by which its filter is known.
+pub fn digest_of_hour(files: &[LogFile]) -> u64 {
+    files_digest(files)
+}
+
+impl<S: ObjectStore> LogReader<S> {
+    /// The filter of an hour with these files, which are all that it has. Where one is damaged, or
+    /// there are too many ids, the filter says "maybe" of every id.
+    pub async fn hour_filter(
+        &self,
+        hour: LogHour,
+        files: &[LogFile],
+    ) -> Result<HourFilter, LogError> {
+        let mut ids = HashSet::new();
+        let mut is_known = true;
+        for file in files {
+            let read = self.texts(file, &[EVENT_ID, WEBHOOK_ID], |column, text| {
+                if column == EVENT_ID || is_webhook_id_summarized(text, hour) {
+                    ids.insert(hash_of(text));
+                }
+            });
+            match read.await {
+                Err(error) if error.damaged_file().is_none() => return Err(error),
+                read => is_known &= read.is_ok(),
+            }
+            if !is_known || ids.len() > IDS_MAX {
+                ids.clear();
+                is_known = false;
+                break;
+            }
+        }
+        Ok(HourFilter {
+            hour,
+            files: files_digest(files),
+            ids: is_known.then(|| ids.into_iter().collect()),
+        })
+    }
+}

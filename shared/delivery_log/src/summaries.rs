@@ -1,0 +1,151 @@
+//! The summaries of the log in their store, and what a search needs not read by what they say.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use posthaste_core::delivery_log::{LogDay, LogHour, SUMMARY_IN_LOG, is_webhook_id_summarized};
+use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
+use posthaste_services::objects;
+
+use crate::ask::IdAsked;
+use crate::error::LogError;
+use crate::log_file::LogFile;
+use crate::summary::{DaySummary, ROW_BYTES, Row, files_digest, hash_of, row_of, rows_of};
+
+/// The store of summaries. Who reads the log as a folder must not find them in it.
+#[derive(Debug, Clone)]
+pub struct Summaries<S> {
+    store: S,
+    prefix: &'static str,
+}
+
+/// The number of rows of each summary that there is.
+pub(crate) type SummarySizes = BTreeMap<LogDay, usize>;
+
+impl<S: ObjectStore> Summaries<S> {
+    /// A store of their own: Polars reads every file of a folder, whatever its name.
+    pub fn apart(store: S) -> Self {
+        Self { store, prefix: "" }
+    }
+
+    /// The bucket of the log itself, under a prefix that readers skip.
+    pub fn in_log(store: S) -> Self {
+        let prefix = SUMMARY_IN_LOG;
+        Self { store, prefix }
+    }
+
+    /// The days that have a summary, with its bytes.
+    pub async fn days(&self) -> Result<Vec<(LogDay, u64)>, PortError> {
+        let listed: Vec<_> = objects(&self.store, self.prefix, None)
+            .try_collect()
+            .await?;
+        let day = |key: &str| LogDay::parse(key.strip_prefix(self.prefix)?);
+        Ok(listed
+            .into_iter()
+            .filter_map(|object| Some((day(&object.key)?, object.size)))
+            .collect())
+    }
+
+    /// Whether the filters of a day's hours were made of these files, hour by hour. What is missing
+    /// or damaged says no.
+    pub async fn are_made_of(
+        &self,
+        day: LogDay,
+        hours: &[(LogHour, u64)],
+    ) -> Result<bool, PortError> {
+        let row = self.row(day, 0).await?;
+        Ok(row.is_some_and(|row| hours.iter().all(|(hour, files)| row.files(*hour) == *files)))
+    }
+
+    /// The summary of a day, to be changed. One that is missing or damaged is begun anew.
+    pub async fn read(&self, day: LogDay) -> Result<DaySummary, PortError> {
+        let found = match self.store.get(&self.key(day)).await {
+            Err(error) if error.kind == ErrorKind::Damaged => None,
+            found => found?,
+        };
+        let parsed = found.and_then(|found| DaySummary::parse(day, &found.bytes));
+        Ok(parsed.unwrap_or_else(|| DaySummary::new(day)))
+    }
+
+    /// Writes the summary of a day.
+    pub async fn write(&self, day: LogDay, rendered: Bytes) -> Result<(), PortError> {
+        let key = self.key(day);
+        let put = self.store.put(&key, rendered, PutCondition::Always);
+        put.await.map(drop)
+    }
+
+    /// Deletes the summary of a day.
+    pub async fn delete(&self, day: LogDay) -> Result<(), PortError> {
+        self.store.delete(&self.key(day)).await
+    }
+
+    fn key(&self, day: LogDay) -> String {
+        format!("{}{}", self.prefix, day.key())
+    }
+
+    /// A row of a day's summary, wherever it says that it belongs. `None` if there is none, or it
+    /// is damaged.
+    async fn row(&self, day: LogDay, row: usize) -> Result<Option<Row>, PortError> {
+        let start = u64::try_from(row * ROW_BYTES).unwrap_or(u64::MAX);
+        let range = start..start + ROW_BYTES as u64;
+        match self.store.get_range(&self.key(day), range).await {
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Damaged) => {
+                Ok(None)
+            }
+            bytes => Ok(Row::parse(bytes?, day)),
+        }
+    }
+
+    /// The sizes of all summaries.
+    pub(crate) async fn sizes(&self) -> Result<SummarySizes, LogError> {
+        let days = self.days().await.map_err(LogError::List)?;
+        let rows = |(day, bytes)| Some((day, rows_of(bytes)?));
+        Ok(days.into_iter().filter_map(rows).collect())
+    }
+
+    /// The files of a day, without those of hours that cannot have the id. An hour whose filter was
+    /// not made of just these files stays.
+    pub(crate) async fn may_have(
+        &self,
+        sizes: &SummarySizes,
+        files: &[LogFile],
+        id: &IdAsked<'_>,
+    ) -> Result<Vec<LogFile>, LogError> {
+        let day = files.first().map(|file| LogDay::of(file.hour));
+        let Some((day, rows)) = day.and_then(|day| Some((day, *sizes.get(&day)?))) else {
+            return Ok(files.to_vec());
+        };
+        let hash = hash_of(id.text);
+        let place = row_of(hash, rows);
+        let row = self
+            .row(day, place)
+            .await
+            .map_err(|source| LogError::Read {
+                file: self.key(day),
+                source,
+            })?;
+        let Some(row) = row.filter(|row| row.is_at(place, rows)) else {
+            return Ok(files.to_vec());
+        };
+        let is_kept = |files: &[LogFile]| {
+            let hour = files[0].hour;
+            row.may_have(hour, hash)
+                || row.files(hour) != files_digest(files)
+                || !id.is_summarized(hour)
+        };
+        Ok(files
+            .chunk_by(|one, other| one.hour == other.hour)
+            .filter(|files| is_kept(files))
+            .flatten()
+            .cloned()
+            .collect())
+    }
+}
+
+impl IdAsked<'_> {
+    /// Whether the filters of an hour have such an id at all.
+    fn is_summarized(&self, hour: LogHour) -> bool {
+        !self.is_of_request || is_webhook_id_summarized(self.text, hour)
+    }
+}
