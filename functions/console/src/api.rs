@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use posthaste_core::api::Caller;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tower::ServiceExt;
@@ -22,7 +23,10 @@ pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_'
 
 /// The API.
 #[derive(Debug, Clone)]
-pub(crate) struct Api(Router);
+pub(crate) struct Api {
+    router: Router,
+    caller: Caller,
+}
 
 /// The URL of a request.
 #[derive(Debug, Clone)]
@@ -115,8 +119,16 @@ impl Refusal {
 }
 
 impl Api {
-    pub(crate) const fn new(router: Router) -> Self {
-        Self(router)
+    pub(crate) fn new(router: Router) -> Self {
+        Self {
+            router,
+            caller: Caller::default(),
+        }
+    }
+
+    /// The same for requests of this visitor.
+    pub(crate) fn asked_by(self, caller: Caller) -> Self {
+        Self { caller, ..self }
     }
 
     /// Asks for a resource.
@@ -230,9 +242,10 @@ impl Api {
             request = request.header(name, value);
         }
         let request = request
+            .extension(self.caller.clone())
             .body(Body::from(body))
             .map_err(|_| Refusal::unreadable())?;
-        let response = Box::pin(self.0.clone().oneshot(request))
+        let response = Box::pin(self.router.clone().oneshot(request))
             .await
             .unwrap_or_else(|never| match never {});
         let (head, body) = response.into_parts();

@@ -1,9 +1,14 @@
 //! The state that the pages share, and their path.
 
+use std::convert::Infallible;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use posthaste_core::api::Caller;
 use url::Url;
 
 use crate::api::Api;
@@ -27,8 +32,32 @@ pub struct Console {
     pub(crate) refresh: Duration,
 }
 
-/// The pages, as handlers receive them.
-pub(crate) type Pages = axum::extract::State<Arc<Console>>;
+/// The pages, as handlers receive them: their API knows who asks.
+pub(crate) struct Pages(Console);
+
+impl Deref for Pages {
+    type Target = Console;
+
+    fn deref(&self) -> &Console {
+        &self.0
+    }
+}
+
+impl FromRequestParts<Arc<Console>> for Pages {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        console: &Arc<Console>,
+    ) -> Result<Self, Infallible> {
+        let console = Console::clone(console);
+        let caller = parts.extensions.get::<Caller>().cloned();
+        Ok(Self(Console {
+            api: console.api.asked_by(caller.unwrap_or_default()),
+            ..console
+        }))
+    }
+}
 
 impl Console {
     /// A console over the management API, as a router that asks for no key: the console asks its

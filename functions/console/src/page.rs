@@ -47,10 +47,11 @@ pub(crate) enum Section {
     Links,
     Pressure,
     Replays,
+    Audit,
 }
 
 impl Section {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Overview,
         Self::Topics,
         Self::Events,
@@ -58,6 +59,7 @@ impl Section {
         Self::Links,
         Self::Pressure,
         Self::Replays,
+        Self::Audit,
     ];
 
     const fn title(self) -> &'static str {
@@ -69,6 +71,7 @@ impl Section {
             Self::Links => "Links",
             Self::Pressure => "Pressure",
             Self::Replays => "Replays",
+            Self::Audit => "Audit",
         }
     }
 
@@ -81,6 +84,7 @@ impl Section {
             Self::Links => "/links",
             Self::Pressure => "/pressure",
             Self::Replays => "/replays",
+            Self::Audit => "/audit",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The pages.
 
+pub(crate) mod audit;
 pub(crate) mod dead_letters;
 pub(crate) mod deletion;
 pub(crate) mod edit_subscription;

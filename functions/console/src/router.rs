@@ -15,7 +15,7 @@ use crate::assets;
 use crate::console::{Console, PATH};
 use crate::page;
 use crate::pages::{
-    dead_letters, edit_subscription, edit_topic, event, events, find, links, new_subscription,
+    audit, dead_letters, edit_subscription, edit_topic, event, events, find, links, new_subscription,
     new_topic, not_found, overview, pressure, replays, subscription, subscription_actions, topic,
     topic_actions, topics,
 };
@@ -37,6 +37,7 @@ where
         .route("/", get(overview::overview))
         .route("/links", get(links::links))
         .route("/pressure", get(pressure::pressure))
+        .route("/audit", get(audit::audit))
         .merge(topic_pages())
         .merge(event_routes())
         .merge(dead_letter_routes())

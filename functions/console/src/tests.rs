@@ -1,6 +1,7 @@
 //! The console over the API, through its router, as a browser without JavaScript sees it.
 
 mod access;
+mod audit;
 mod dead_letters;
 mod edit_subscription;
 mod event;

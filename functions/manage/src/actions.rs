@@ -4,7 +4,7 @@
 use axum::extract::State;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
-    ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState,
+    AuditAction, ForcedView, LinkView, RotateSecret, RotatedSecret, SecretText, StatusState,
     SubscriptionSettings,
 };
 use posthaste_core::attempt::handshake::act;
@@ -14,6 +14,7 @@ use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
 use crate::answer::{Answer, JsonResponse};
+use crate::audit::Who;
 use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FullOfSecrets, Problems, UnknownSubscription, WrongStates,
@@ -49,6 +50,7 @@ pub(crate) struct ActionPath {
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn act_on_subscription<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(ActionPath { action }): Path<ActionPath>,
     Path(path): Path<SubscriptionPath>,
 ) -> Answer<SubscriptionSettings> {
@@ -56,8 +58,9 @@ pub(crate) async fn act_on_subscription<P: Ports>(
     let act = |name: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.act(action, name, settings)
     };
+    let entry = manage.entry(caller, action.into());
     let (record, name, handshake) = manage
-        .change_subscription(&path, &Conditions::default(), act)
+        .change_subscription(entry, &path, &Conditions::default(), act)
         .await?;
     let written_at = manage.clock.monotonic();
     let word = action.as_str();
@@ -99,15 +102,24 @@ pub(crate) async fn act_on_subscription<P: Ports>(
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn force<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
 ) -> Answer<ForcedView> {
     let record = manage.existing(&path.topic).await?;
     let (name, settings) = path.find(&record)?;
     require_active(settings, manage.clock.now())?;
-    // First, so that wake ends the holds if this process cannot.
-    let id = manage.request_force(&record, name).await?;
-    let forced = manage
-        .apply(&HealthChanges::forced(&record, [name])?)
+    let changes = HealthChanges::forced(&record, [name])?;
+    let entry = manage.entry(caller, AuditAction::Force);
+    let entry = entry.of_subscription(&path.topic, &path.name);
+    let force = async {
+        // First, so that wake ends the holds if this process cannot.
+        let id = manage.request_force(&record, name).await?;
+        Ok((id, manage.apply(&changes).await?))
+    };
+    let (id, forced) = manage
+        .audited(entry, force, |entry, (_, forced)| {
+            entry.with_detail(&format!("{} holds ended", forced.len()))
+        })
         .await?;
     tracing::info!(
         topic = %record.name, subscription = %name, action = Action::Force.as_str(),
@@ -138,6 +150,7 @@ pub(crate) async fn force<P: Ports>(
         BadRequests, UnknownSubscription, BadWrites, FullOfSecrets, Problems))]
 pub(crate) async fn rotate_secret<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
     OptionalJsonBody(written): OptionalJsonBody<RotateSecret>,
@@ -146,8 +159,9 @@ pub(crate) async fn rotate_secret<P: Ports>(
     let rotate = |_: &SubscriptionName, settings: &mut SubscriptionSettings| {
         editor.rotate_secret(&mut settings.signing, &written)
     };
+    let entry = manage.entry(caller, AuditAction::RotateSecret);
     let (record, name, rotated) = manage
-        .change_subscription(&path, &conditions, rotate)
+        .change_subscription(entry, &path, &conditions, rotate)
         .await?;
     tracing::info!(
         topic = %record.name, subscription = %name, signature = %rotated.kind, "signing secret rotated"

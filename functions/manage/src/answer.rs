@@ -47,6 +47,11 @@ impl<T> JsonResponse<T> {
         }
     }
 
+    /// The body.
+    pub(crate) const fn body(&self) -> &T {
+        &self.body
+    }
+
     /// A 200 with the version, quoted.
     pub(crate) fn versioned(body: T, etag: String) -> Self {
         Self {

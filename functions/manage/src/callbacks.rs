@@ -3,8 +3,8 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
-use posthaste_core::api::SecretText;
 use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{AuditAction, AuditDoor, Caller, PeerAddress, SecretText};
 use posthaste_core::attempt::handshake::called_back;
 use posthaste_core::attempt::{AllowedRate, AllowedRateError};
 use posthaste_core::model::{SubscriptionName, TopicName};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::answer::ApiError;
+use crate::audit::Who;
 use crate::document::{BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged};
 use crate::extract::Path;
 use crate::manage::{Manage, Managed};
@@ -52,6 +53,7 @@ pub(crate) struct CallbackPath {
         BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn consent<P: Ports>(
     State(manage): Managed<P>,
+    who: Who,
     Path(path): Path<CallbackPath>,
     method: Method,
     uri: Uri,
@@ -61,7 +63,8 @@ pub(crate) async fn consent<P: Ports>(
     if method == Method::HEAD {
         return Err(Problem::new(ProblemKind::MethodNotAllowed).into());
     }
-    manage.consented(&path, rate(&uri, &headers)?).await
+    let rate = rate(&uri, &headers)?;
+    manage.consented(who.into_endpoint(), &path, rate).await
 }
 
 /// Consent to events
@@ -77,23 +80,27 @@ pub(crate) async fn consent<P: Ports>(
         BadRequests, NoHandshake, TooManyGuesses, Unavailable, Unchanged))]
 pub(crate) async fn post_consent<P: Ports>(
     State(manage): Managed<P>,
+    who: Who,
     Path(path): Path<CallbackPath>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<&'static str, ApiError> {
-    manage.consented(&path, rate(&uri, &headers)?).await
+    let rate = rate(&uri, &headers)?;
+    manage.consented(who.into_endpoint(), &path, rate).await
 }
 
 impl<P: Ports> Manage<P> {
     /// Takes a consent. A code that opens nothing is answered like any wrong key.
     async fn consented(
         &self,
+        caller: Caller,
         path: &CallbackPath,
         rate: AllowedRate,
     ) -> Result<&'static str, ApiError> {
-        match self.call_back(path, rate).await {
+        let peer = caller.address.map(PeerAddress);
+        match self.call_back(caller, path, rate).await {
             Err(error) if error.0.kind == ProblemKind::NotFound => {
-                Err(self.refuse_key(error.0).await)
+                Err(self.refuse_key(error.0, (AuditDoor::Api, peer)).await)
             }
             answer => answer,
         }
@@ -101,6 +108,7 @@ impl<P: Ports> Manage<P> {
 
     async fn call_back(
         &self,
+        caller: Caller,
         path: &CallbackPath,
         rate: AllowedRate,
     ) -> Result<&'static str, ApiError> {
@@ -116,7 +124,9 @@ impl<P: Ports> Manage<P> {
                 Some(called_back(settings, &path.code, rate, now).ok_or_else(no_handshake)?);
             Ok((record, name))
         };
-        let (record, name) = self.change(&path.topic, &[], edit).await?;
+        let entry = self.entry(caller, AuditAction::Consent);
+        let entry = entry.of_subscription(&path.topic, &path.subscription);
+        let (record, name) = self.change(entry, &path.topic, &[], edit).await?;
         tracing::info!(
             topic = %record.name, subscription = %name, requests_per_minute_max = rate.0,
             "the endpoint called back and consented"

@@ -8,12 +8,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{AuditDoor, Caller, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::wrong_keys::TOO_MANY_RETRY_AFTER;
 use posthaste_services::{Completing, WrongKeyAnswer, timeout};
 
 use crate::answer::{ApiError, unavailable};
+use crate::audit::door;
 use crate::manage::{Manage, Managed};
 
 /// Longest time for a request. A store that hangs is answered with 503 before the platform ends the
@@ -45,14 +47,18 @@ pub(crate) async fn complete<P: Ports>(
     Ok(manage.looking_beside(Completing::new(work)).await)
 }
 
-/// Refuses a request without the admin key.
+/// Refuses a request without the admin key, and notes who sent one with it.
 pub(crate) async fn require_admin_key<P: Ports>(
     State(manage): Managed<P>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let offered = bearer(request.headers());
+    let peer = request.extensions().get::<PeerAddress>().copied();
+    let door = door(request.headers());
     if offered.is_some_and(|offered| opens(&manage.admin_key, offered)) {
+        let caller = Caller::with_admin_key(&manage.admin_key, door, peer);
+        request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
     let is_guess = offered.is_some();
@@ -64,7 +70,7 @@ pub(crate) async fn require_admin_key<P: Ports>(
     );
     let problem = Problem::new(ProblemKind::Unauthorized).detail(detail);
     Err(if is_guess {
-        manage.refuse_key(problem).await
+        manage.refuse_key(problem, (door, peer)).await
     } else {
         problem.into()
     })
@@ -112,9 +118,17 @@ pub(crate) async fn limit_time<P: Ports>(
 }
 
 impl<P: Ports> Manage<P> {
-    /// Answers a wrong key with this problem, where waiting costs nothing after a while.
-    pub(crate) async fn refuse_key(&self, problem: Problem) -> ApiError {
-        match self.wrong_keys.refuse("manage", &self.clock).await {
+    /// Answers a wrong key with this problem, where waiting costs nothing after a while. The audit
+    /// trail has their number.
+    pub(crate) async fn refuse_key(
+        &self,
+        problem: Problem,
+        from: (AuditDoor, Option<PeerAddress>),
+    ) -> ApiError {
+        if let Some(keys) = self.wrong_keys.note("manage", &self.clock) {
+            self.audit_refused_keys(from, keys).await;
+        }
+        match self.wrong_keys.slow_down(&self.clock).await {
             WrongKeyAnswer::Wrong => problem.into(),
             WrongKeyAnswer::TooMany => too_many_keys().into(),
         }

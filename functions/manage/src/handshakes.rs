@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
-use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::api::edit::{PendingHandshake, SubscriptionChange};
+use posthaste_core::api::{AuditAction, SubscriptionSettings};
 use posthaste_core::attempt::handshake::{concluded, judge, judge_failure};
 use posthaste_core::attempt::{Answer, Ask, Rate};
 use posthaste_core::model::{HANDSHAKE_TIMEOUT_MAX, Subscription, Topic};
@@ -160,10 +160,11 @@ impl<P: Ports> Manage<P> {
             self.conclude(record, &answers);
             Ok(())
         };
+        let entry = self.own_entry(AuditAction::Handshake);
         let changed = timeout_at(
             &self.clock,
             ends.written,
-            self.change_existing(&record.name, &[], edit),
+            self.change_existing(entry, &record.name, &[], edit),
         )
         .await;
         let Some(changed) = changed else {

@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{KeyName, TopicKeysView};
+use posthaste_core::api::{AuditAction, KeyName, TopicKeysView};
 use posthaste_core::model::TopicName;
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::Ports;
 use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse};
+use crate::audit::Who;
 use crate::document::{BadRequests, Problems, Unchanged, UnknownKey, UnknownTopic};
 use crate::extract::{Path, TopicPath};
 use crate::manage::Managed;
@@ -51,6 +52,7 @@ pub(crate) async fn get_keys<P: Ports>(
         BadRequests, UnknownTopic, Unchanged, Problems))]
 pub(crate) async fn regenerate_key<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(KeyPath { key }): Path<KeyPath>,
     Path(TopicPath { topic }): Path<TopicPath>,
 ) -> Answer<TopicKeysView> {
@@ -59,7 +61,9 @@ pub(crate) async fn regenerate_key<P: Ports>(
         record.set_key(key, editor.key());
         Ok(())
     };
-    let (record, ()) = manage.change_existing(&topic, &[], edit).await?;
+    let entry = manage.entry(caller, AuditAction::RegenerateKey);
+    let entry = entry.of_target(&key.to_string());
+    let (record, ()) = manage.change_existing(entry, &topic, &[], edit).await?;
     tracing::info!(topic = %record.name, publish_key = %key, "publish key replaced");
     Ok(JsonResponse::new(record.shown_keys()))
 }
@@ -72,6 +76,7 @@ pub(crate) async fn regenerate_key<P: Ports>(
     responses((status = 204, description = "Taken away"), BadRequests, UnknownKey, Unchanged, Problems))]
 pub(crate) async fn delete_key<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(KeyPath { key }): Path<KeyPath>,
     Path(TopicPath { topic }): Path<TopicPath>,
 ) -> Result<StatusCode, ApiError> {
@@ -80,7 +85,9 @@ pub(crate) async fn delete_key<P: Ports>(
         Some(false) => Err(unknown_key(&topic, key)),
         None => Err(permanent(key)),
     };
-    let (record, ()) = manage.change_existing(&topic, &[], edit).await?;
+    let entry = manage.entry(caller, AuditAction::DeleteKey);
+    let entry = entry.of_target(&key.to_string());
+    let (record, ()) = manage.change_existing(entry, &topic, &[], edit).await?;
     tracing::info!(topic = %record.name, publish_key = %key, "publish key removed");
     Ok(StatusCode::NO_CONTENT)
 }

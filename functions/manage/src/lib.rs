@@ -3,6 +3,7 @@
 mod actions;
 mod answer;
 mod attempts;
+mod audit;
 mod begun_requests;
 mod callbacks;
 mod conditions;

@@ -12,7 +12,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{
-    ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView, StatusState,
+    AuditAction, MemberChange, ReplayPreview, ReplayReason, ReplayRequest, ReplayState, ReplayView,
+    StatusState,
 };
 use posthaste_core::model::REPLAY_ID_BYTES_MAX;
 use posthaste_core::release::{ReplayRequestError, Selection};
@@ -20,8 +21,10 @@ use posthaste_core::stored::{FormatError, ReplayRecord, layout};
 use posthaste_ports::{Clock, Entropy, Object, ObjectStore, Ports};
 use posthaste_services::{Edit, Updated, update};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::answer::{Answer, ApiError, JsonResponse, unusable_record};
+use crate::audit::Who;
 use crate::document::{BadRequests, NoReplay, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::manage::Managed;
@@ -62,6 +65,7 @@ pub(crate) struct ReplayPath {
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn replay<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ReplayRequest>,
 ) -> Result<Response, ApiError> {
@@ -90,6 +94,11 @@ pub(crate) async fn replay<P: Ports>(
         return Ok(JsonResponse::new(preview).into_response());
     }
     let id = layout::replay_id(now, &manage.entropy.uuid().to_string());
+    let entry = manage.entry(caller, AuditAction::BeginReplay);
+    let entry = entry
+        .of_subscription(topic, name)
+        .of_target(&id)
+        .with_detail(&json!(request).to_string());
     let mut replay = ReplayRecord::new(id, topic.clone(), (name.clone(), &created), request, now);
     if settings
         .status
@@ -102,7 +111,11 @@ pub(crate) async fn replay<P: Ports>(
             now,
         );
     }
-    let (replay, is_new) = manage.open_replay(replay).await?;
+    let (replay, is_new) = manage
+        .audited(entry, manage.open_replay(replay), |entry, (replay, _)| {
+            entry.of_target(&replay.id)
+        })
+        .await?;
     tracing::info!(
         replay_id = replay.id, %topic, subscription = %name, is_new, "a replay was asked for"
     );
@@ -136,23 +149,50 @@ pub(crate) async fn show_replay<P: Ports>(
         NoReplay, BadRequests, Unchanged, Problems))]
 pub(crate) async fn cancel_replay<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<ReplayPath>,
 ) -> Answer<ReplayView> {
     let (id, key) = (&path.id, replay_key(&path.id)?);
-    let cancelled = update(&manage.state, &key, |found| {
-        let replay = parse(id, found)?;
-        if replay.has_ended() {
-            return Ok::<_, Problem>(Edit::Keep(replay));
-        }
-        let now = manage.clock.now();
-        let replay = replay.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
-        Ok(Edit::Write(replay.render(), replay))
-    });
-    let Updated { answer, etag } = cancelled.await?;
+    let replay = parse(id, manage.state.get(&key).await?)?;
+    if replay.has_ended() {
+        return Ok(JsonResponse::new(replay.shown()));
+    }
+    let entry = manage.entry(caller, AuditAction::CancelReplay);
+    let entry = entry
+        .of_subscription(&replay.topic, &replay.subscription)
+        .of_target(id);
+    let cancel = async {
+        let cancelled = update(&manage.state, &key, |found| {
+            let replay = parse(id, found)?;
+            if replay.has_ended() {
+                return Ok::<_, Problem>(Edit::Keep(replay));
+            }
+            let now = manage.clock.now();
+            let replay = replay.turned(ReplayState::Cancelled, Some(ReplayReason::Requested), now);
+            Ok(Edit::Write(replay.render(), replay))
+        });
+        Ok(cancelled.await?)
+    };
+    let Updated { answer, etag } = manage
+        .audited(entry, cancel, |entry, cancelled| {
+            entry.with_changes(state_change(&replay, &cancelled.answer))
+        })
+        .await?;
     if etag.is_some() {
         tracing::info!(replay_id = id, "a replay was cancelled");
     }
     Ok(JsonResponse::new(answer.shown()))
+}
+
+/// The change of a replay's state, if there is one.
+fn state_change(before: &ReplayRecord, after: &ReplayRecord) -> Vec<MemberChange> {
+    let [before, after] = [before, after].map(|replay| Some(json!(replay.shown().state)));
+    let change = MemberChange {
+        member: "state".to_owned(),
+        before,
+        after,
+    };
+    Vec::from_iter((change.before != change.after).then_some(change))
 }
 
 pub(crate) fn bad_settings(error: &ReplayRequestError) -> Problem {

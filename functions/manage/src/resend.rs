@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use posthaste_core::api::events::{EncodedId, IdInUrl};
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{IsoTimestamp, ResendRequest, ResendView};
+use posthaste_core::api::{AuditAction, IsoTimestamp, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
     DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
@@ -26,6 +26,7 @@ use url::form_urlencoded;
 
 use self::payload::{Found, unknown};
 use crate::answer::{ApiError, JsonResponse, unavailable, unusable_record};
+use crate::audit::Who;
 use crate::document::{BadRequests, NoEvent, Problems, WrongStates};
 use crate::extract::{OptionalJsonBody, Path, Query, SubscriptionPath};
 use crate::manage::{Manage, Managed};
@@ -107,6 +108,7 @@ struct Again {
         BadRequests, NoEvent, WrongStates, Problems))]
 pub(crate) async fn resend<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(DeliveryPath { topic, name, id }): Path<DeliveryPath>,
     Query(query): Query<ResendQuery>,
     OptionalJsonBody(request): OptionalJsonBody<ResendRequest>,
@@ -154,10 +156,16 @@ pub(crate) async fn resend<P: Ports>(
         subscription: to,
         default_time_to_live,
     };
-    manage
-        .queue_again(resend.message(&found.event, now))
-        .await?;
     let webhook_id = kept.map_or_else(|| webhook_id_of(&key), str::to_owned);
+    let entry = manage.entry(caller, AuditAction::Resend);
+    let entry = entry
+        .of_subscription(&path.topic, &to.name)
+        .of_target(&id)
+        .with_detail(&format!("delivery {key}, webhook-id {webhook_id}"));
+    let message = resend.message(&found.event, now);
+    manage
+        .audited(entry, manage.queue_again(message), |entry, ()| entry)
+        .await?;
     tracing::info!(
         topic = %path.topic, subscription = %to.name, event_id = id, key, webhook_id,
         "an event is sent again by its id"

@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use axum::extract::State;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{ResolveAnswer, ResolveRequest};
+use posthaste_core::api::{AuditAction, AuditEntry, Caller, ResolveAnswer, ResolveRequest};
 use posthaste_core::release::Selection;
 use posthaste_core::stored::{FormatError, LetterEnd, LetterEnding, LetterReceiver, layout};
 use posthaste_ports::{Clock, Entropy, ObjectStore, Ports};
 use posthaste_services::UpdateError;
 use posthaste_services::replay::letter_objects;
 use posthaste_services::resolved::{can_be_resolved, resolve_letters};
+use serde_json::json;
 
 use crate::answer::{Answer, ApiError, JsonResponse, conflict};
+use crate::audit::Who;
 use crate::document::{BadRequests, Problems, Unchanged, UnknownSubscription};
 use crate::extract::{OptionalJsonBody, Path, SubscriptionPath};
 use crate::letters::{Letters, Receiver, fail};
@@ -57,10 +59,12 @@ const OBJECTS_MAX: usize = 1000;
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn resolve_dead_letters<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
 ) -> Answer<ResolveAnswer> {
-    manage.end_letters(&path, request, LetterEnd::Resolve).await
+    let end = LetterEnd::Resolve;
+    manage.end_letters(caller, &path, request, end).await
 }
 
 /// Delete a subscription's dead letters
@@ -76,10 +80,12 @@ pub(crate) async fn resolve_dead_letters<P: Ports>(
         BadRequests, UnknownSubscription, Unchanged, Problems))]
 pub(crate) async fn delete_dead_letters<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     OptionalJsonBody(request): OptionalJsonBody<ResolveRequest>,
 ) -> Answer<ResolveAnswer> {
-    manage.end_letters(&path, request, LetterEnd::Delete).await
+    let end = LetterEnd::Delete;
+    manage.end_letters(caller, &path, request, end).await
 }
 
 /// What is done with the letters of a selection.
@@ -93,6 +99,7 @@ struct Task {
 impl<P: Ports> Manage<P> {
     async fn end_letters(
         &self,
+        caller: Caller,
         path: &SubscriptionPath,
         mut request: ResolveRequest,
         end: LetterEnd,
@@ -120,22 +127,37 @@ impl<P: Ports> Manage<P> {
             after: after_in(task.selection.prefix(), ending.after)?,
             ..ending
         };
-        let until = self.clock.monotonic() + WORKING_TIME;
         if is_dry_run {
             let task = Task { is_dry_run, ..task };
+            let until = self.clock.monotonic() + WORKING_TIME;
             let worked = self.work(&task, ending.after, until).await;
             return worked.answer().map(JsonResponse::new);
         }
+        let action = match end {
+            LetterEnd::Resolve => AuditAction::ResolveDeadLetters,
+            LetterEnd::Delete => AuditAction::DeleteDeadLetters,
+        };
+        let entry = self.entry(caller, action);
+        let entry = entry
+            .of_subscription(&path.topic, &path.name)
+            .with_detail(&json!(ending.request).to_string());
+        self.audited(entry, self.end_claimed(&task, ending), with_counts)
+            .await
+    }
+
+    /// Ends the letters of a task, unless another request does.
+    async fn end_claimed(&self, task: &Task, ending: LetterEnding) -> Answer<ResolveAnswer> {
+        let until = self.clock.monotonic() + WORKING_TIME;
         let (id, worked) = match self.claim_ending(ending).await? {
             Claimed::Own(own) => {
-                let worked = self.work(&task, own.ending.after.clone(), until).await;
+                let worked = self.work(task, own.ending.after.clone(), until).await;
                 log(&own.ending, &worked);
                 let id = own.ending.id.clone();
                 self.write_progress(*own, &worked, self.clock.now()).await?;
                 (id, worked)
             }
             Claimed::Beside(other) => {
-                let worked = self.work(&task, other.after.clone(), until).await;
+                let worked = self.work(task, other.after.clone(), until).await;
                 log(&other, &worked);
                 (other.id, worked)
             }
@@ -297,6 +319,27 @@ impl Task {
             receiver: (schema, created),
         })
     }
+}
+
+/// The entry with what became of the letters.
+fn with_counts(entry: AuditEntry, answered: &JsonResponse<ResolveAnswer>) -> AuditEntry {
+    let ResolveAnswer {
+        id,
+        in_progress,
+        events,
+        deleted_objects,
+        failed,
+        ..
+    } = answered.body();
+    let done = if *in_progress {
+        "another request works on the same dead letters".to_owned()
+    } else {
+        format!("{events} events, {deleted_objects} objects deleted, {failed} failed")
+    };
+    let asked = entry.detail.clone().unwrap_or_default();
+    entry
+        .of_target(id.as_deref().unwrap_or_default())
+        .with_detail(&format!("{done}; asked for {asked}"))
 }
 
 /// Whether a problem is likely to be that of all objects.

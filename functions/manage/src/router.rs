@@ -18,7 +18,7 @@ use crate::document::{Crowded, describe};
 use crate::guard::{complete, limit_time, require_admin_key};
 use crate::manage::{Manage, Managed};
 use crate::{
-    actions, attempts, callbacks, dead_letters, events, find, keys, links, replays, resend,
+    actions, attempts, audit, callbacks, dead_letters, events, find, keys, links, replays, resend,
     resolve, status, subscriptions, test_event, topics, webhook_keys,
 };
 
@@ -100,6 +100,7 @@ fn guarded_routes<P: Ports>() -> Routes<P> {
         .routes(routes!(replays::show_replay, replays::cancel_replay))
         .routes(routes!(status::pressure))
         .routes(routes!(links::links))
+        .routes(routes!(audit::list::list_audit))
 }
 
 /// The routes without a key.

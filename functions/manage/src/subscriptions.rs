@@ -2,13 +2,14 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use posthaste_core::api::{StatusState, SubscriptionPage, SubscriptionSettings};
+use posthaste_core::api::{AuditAction, StatusState, SubscriptionPage, SubscriptionSettings};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, Ports};
 use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse};
+use crate::audit::Who;
 use crate::conditions::{Conditions, subscription_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownSubscription,
@@ -139,6 +140,7 @@ pub(crate) async fn get_subscription<P: Ports>(
         BadRequests, UnknownTopic, BadWrites, Unchanged, Problems))]
 pub(crate) async fn put_subscription<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
     JsonBody(written): JsonBody<SubscriptionSettings>,
@@ -153,8 +155,10 @@ pub(crate) async fn put_subscription<P: Ports>(
         )?;
         editor.put_subscription(&record.name, &mut record.settings, &path.name, &written)
     };
+    let entry = manage.entry(caller, AuditAction::PutSubscription);
+    let entry = entry.of_subscription(&path.topic, &path.name);
     let (record, change) = manage
-        .change_existing(&path.topic, &[&path.name], edit)
+        .change_existing(entry, &path.topic, &[&path.name], edit)
         .await?;
     tracing::info!(
         topic = %record.name, subscription = %change.name, is_new = change.is_new, "subscription written"
@@ -185,6 +189,7 @@ pub(crate) async fn put_subscription<P: Ports>(
         FailedPrecondition, Unchanged, Problems))]
 pub(crate) async fn delete_subscription<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, ApiError> {
@@ -196,7 +201,11 @@ pub(crate) async fn delete_subscription<P: Ports>(
         Ok((name, removed))
     };
     let until = manage.work_ends();
-    let (record, (name, removed)) = manage.change_existing(&path.topic, &[], edit).await?;
+    let entry = manage.entry(caller, AuditAction::DeleteSubscription);
+    let entry = entry.of_subscription(&path.topic, &path.name);
+    let (record, (name, removed)) = manage
+        .change_existing(entry, &path.topic, &[], edit)
+        .await?;
     tracing::info!(topic = %record.name, subscription = %name, "subscription deleted");
     let mut health = HealthChanges::default();
     health.forget(

@@ -9,7 +9,9 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse};
+use posthaste_core::api::{
+    AuditAction, MASKED, SubscriptionSettings, TestAttempt, TestRequest, TestResponse,
+};
 use posthaste_core::attempt::echo::{Extent, masked};
 use posthaste_core::attempt::{
     Acknowledged, AttemptContext, BatchEvent, Outcome, Outgoing, readable,
@@ -22,6 +24,7 @@ use posthaste_services::Sent;
 use posthaste_services::outbound::delivery;
 
 use crate::answer::{Answer, JsonResponse};
+use crate::audit::Who;
 use crate::document::{BadRequests, Problems, UnknownSubscription, WrongStates};
 use crate::extract::{Path, SubscriptionPath, read_body};
 use crate::manage::Managed;
@@ -47,6 +50,7 @@ const NOT_CONSENTED: &str = "its endpoint has not consented to events; validate 
         BadRequests, UnknownSubscription, WrongStates, Problems))]
 pub(crate) async fn test_event<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<SubscriptionPath>,
     request: Request,
 ) -> Answer<TestAttempt> {
@@ -96,7 +100,10 @@ pub(crate) async fn test_event<P: Ports>(
     request.needs_new_connection = true;
     let shown = shown_request(&request);
     let secrets = Secrets::of(&request.headers, settings);
-    let sent = manage.outbound().send(request).await;
+    let entry = manage.entry(caller, AuditAction::Test);
+    let entry = entry.of_subscription(&topic.name, &subscription.name);
+    let attempt = async { Ok(manage.outbound().send(request).await) };
+    let sent = manage.audited(entry, attempt, |entry, _| entry).await?;
     let (outcome, failure) = judge(subscription, &json, &sent);
     let attempt = TestAttempt {
         delivered: outcome.is_success(),

@@ -1,5 +1,6 @@
 //! The API through its router, over stores in memory.
 
+mod audit;
 mod bad_requests;
 mod conditions;
 mod dead_letters;

@@ -3,12 +3,14 @@
 use std::error::Error;
 
 use bytes::Bytes;
-use posthaste_core::api::SubscriptionSettings;
+use parking_lot::Mutex;
 use posthaste_core::api::edit::Editor;
 use posthaste_core::api::problem::{Problem, ProblemKind};
+use posthaste_core::api::{AuditEntry, SubscriptionSettings};
 use posthaste_core::model::{CREATION_ID_BYTES, CreationId, SubscriptionName, TopicName};
-use posthaste_core::stored::{FormatError, RecordError, TopicRecord, layout};
+use posthaste_core::stored::{FormatError, RecordError, TopicRecord, layout, record_changes};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, Ports};
+use posthaste_services::audit::{begin_change, note_expired};
 use posthaste_services::topics::delete_topic;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 use posthaste_services::{Edit, UpdateError, update_with};
@@ -63,6 +65,7 @@ impl<P: Ports> Manage<P> {
     /// the name as it is stored, and the result of `edit`.
     pub(crate) async fn change_subscription<T>(
         &self,
+        entry: AuditEntry,
         path: &SubscriptionPath,
         conditions: &Conditions,
         edit: impl Fn(&SubscriptionName, &mut SubscriptionSettings) -> Result<T, Problem>,
@@ -79,7 +82,8 @@ impl<P: Ports> Manage<P> {
             let answer = edit(&name, settings)?;
             Ok((name, answer))
         };
-        let (record, (name, answer)) = self.change_existing(&path.topic, &[], edit).await?;
+        let entry = entry.of_subscription(&path.topic, &path.name);
+        let (record, (name, answer)) = self.change_existing(entry, &path.topic, &[], edit).await?;
         Ok((record, name, answer))
     }
 
@@ -87,6 +91,7 @@ impl<P: Ports> Manage<P> {
     /// and the result of `edit`.
     pub(crate) async fn change_existing<T>(
         &self,
+        entry: AuditEntry,
         topic: &TopicName,
         named: &[&SubscriptionName],
         edit: impl Fn(&mut TopicRecord) -> Result<T, Problem>,
@@ -96,21 +101,26 @@ impl<P: Ports> Manage<P> {
             let answer = edit(&mut record)?;
             Ok((record, answer))
         };
-        self.change(topic, named, edit).await
+        self.change(entry, topic, named, edit).await
     }
 
     /// Changes the record of a topic: `edit` makes the next record from the present one. It runs
     /// again with the newer one if another writer was faster. Answers the record and the other
     /// result of `edit`. The subscriptions that the user `named` count as used, even if nothing
-    /// about them changes.
+    /// about them changes. The audit trail gets `entry` with what differs, before the record is
+    /// written and once it is; of what posthaste does by itself only if something differs.
     pub(crate) async fn change<T>(
         &self,
+        entry: AuditEntry,
         topic: &TopicName,
         named: &[&SubscriptionName],
         edit: impl Fn(Option<TopicRecord>) -> Result<(TopicRecord, T), Problem>,
     ) -> Result<(TopicRecord, T), ApiError> {
         let key = layout::topic(topic);
-        let edit = |found| async {
+        let entry = entry.of_topic(topic);
+        let begun = Mutex::new(None);
+        let edit = |found: Option<Object>| async {
+            self.note_expired(found.as_ref()).await?;
             let present = match self.place(&key, found)? {
                 Place::Leaving => {
                     return Err(conflict().detail("the topic is being deleted").into());
@@ -126,14 +136,33 @@ impl<P: Ports> Manage<P> {
             };
             self.note_temporary(present.as_ref(), &record, named)
                 .await?;
+            let changes = record_changes(present.as_ref(), Some(&record), now);
+            if !(entry.is_own() && changes.is_empty()) {
+                let entry = entry.clone().with_changes(changes);
+                begin_change(&self.state, &entry).await?;
+                *begun.lock() = Some(entry);
+            }
             self.note_begun(present.as_ref(), &record).await?;
             Ok::<_, ApiError>(Edit::Write(record.render(), (record, answer)))
         };
-        match update_with(&self.state, &key, edit).await {
+        let changed = match update_with(&self.state, &key, edit).await {
             Ok(updated) => Ok(updated.answer),
             Err(UpdateError::Read(error)) => Err(record_problem(&error).into()),
             Err(error) => Err(error.into()),
+        };
+        if let Some(entry) = begun.into_inner() {
+            self.end_audited(entry, changed.as_ref().map(drop)).await;
         }
+        changed
+    }
+
+    /// Writes down what the next write of a record drops because its time is over.
+    async fn note_expired(&self, found: Option<&Object>) -> Result<(), ApiError> {
+        let record = found.and_then(|object| TopicRecord::parse(&object.bytes).ok());
+        if let Some(record) = record.filter(|record| record.deleted_at.is_none()) {
+            note_expired(&self.state, &record, self.clock.now()).await?;
+        }
+        Ok(())
     }
 
     /// Deletes a topic if `check` accepts its record, and answers the record. `check` runs again if
@@ -141,6 +170,24 @@ impl<P: Ports> Manage<P> {
     /// the topic can be written again.
     pub(crate) async fn delete(
         &self,
+        entry: AuditEntry,
+        topic: &TopicName,
+        check: impl Fn(Option<&TopicRecord>) -> Result<(), Problem>,
+    ) -> Result<Option<TopicRecord>, ApiError> {
+        let mut begun = None;
+        let entry = entry.of_topic(topic);
+        let deleted = self.delete_noting(entry, &mut begun, topic, check).await;
+        if let Some(entry) = begun {
+            self.end_audited(entry, deleted.as_ref().map(drop)).await;
+        }
+        deleted
+    }
+
+    /// Deletes a topic as [`Self::delete`] does, and leaves the entry that was begun in `begun`.
+    async fn delete_noting(
+        &self,
+        entry: AuditEntry,
+        begun: &mut Option<AuditEntry>,
         topic: &TopicName,
         check: impl Fn(Option<&TopicRecord>) -> Result<(), Problem>,
     ) -> Result<Option<TopicRecord>, ApiError> {
@@ -149,6 +196,8 @@ impl<P: Ports> Manage<P> {
             let object = match self.state.get(&key).await {
                 Err(error) if error.kind == ErrorKind::Damaged => {
                     check(None)?;
+                    let entry = entry.with_detail("its record was damaged");
+                    begin_change(&self.state, begun.insert(entry)).await?;
                     self.state.delete(&key).await?;
                     tracing::warn!(%topic, error = &error as &dyn Error, "damaged topic deleted");
                     return Ok(None);
@@ -158,6 +207,9 @@ impl<P: Ports> Manage<P> {
             let found = self.place(&key, object)?.topic();
             let (record, etag) = found.ok_or_else(|| unknown_topic(topic))?;
             check(Some(&record))?;
+            let changes = record_changes(Some(&record), None, self.clock.now());
+            let entry = entry.clone().with_changes(changes);
+            begin_change(&self.state, begun.insert(entry)).await?;
             // wake looks at the topic, and removes what is left of it if this process dies.
             self.put_work(&layout::temporary(&record.name), Bytes::new())
                 .await?;

@@ -3,12 +3,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use posthaste_core::api::problem::Problem;
-use posthaste_core::api::{IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic};
+use posthaste_core::api::{
+    AuditAction, IsoTimestamp, TopicPage, TopicSettings, TopicSummary, UnreadableTopic,
+};
 use posthaste_core::stored::{TopicRecord, layout};
 use posthaste_ports::{Clock, ErrorKind, ObjectStore, Ports};
 use serde::Deserialize;
 
 use crate::answer::{Answer, ApiError, JsonResponse, record_problem};
+use crate::audit::Who;
 use crate::conditions::{Conditions, topic_etag};
 use crate::document::{
     BadRequests, BadWrites, FailedPrecondition, Problems, Unchanged, UnknownTopic,
@@ -94,6 +97,7 @@ pub(crate) async fn get_topic<P: Ports>(
         BadRequests, BadWrites, Unchanged, Problems))]
 pub(crate) async fn put_topic<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<TopicPath>,
     conditions: Conditions,
     JsonBody(written): JsonBody<TopicSettings>,
@@ -108,7 +112,8 @@ pub(crate) async fn put_topic<P: Ports>(
         Ok((record, (changes, is_new)))
     };
     let named: Vec<_> = written.subscriptions.keys().collect();
-    let (record, (changes, is_new)) = manage.change(&path.topic, &named, edit).await?;
+    let entry = manage.entry(caller, AuditAction::PutTopic);
+    let (record, (changes, is_new)) = manage.change(entry, &path.topic, &named, edit).await?;
     tracing::info!(topic = %record.name, is_new, "topic written");
     let record = manage.follow_up(record, &changes, until).await;
     let mut shown = manage.shown(&record);
@@ -132,12 +137,14 @@ pub(crate) async fn put_topic<P: Ports>(
         FailedPrecondition, Problems))]
 pub(crate) async fn delete_topic<P: Ports>(
     State(manage): Managed<P>,
+    Who(caller): Who,
     Path(path): Path<TopicPath>,
     conditions: Conditions,
 ) -> Result<StatusCode, ApiError> {
     let until = manage.work_ends();
     let check = |record: Option<&TopicRecord>| conditions.check(record.map(topic_etag).as_deref());
-    let Some(record) = manage.delete(&path.topic, check).await? else {
+    let entry = manage.entry(caller, AuditAction::DeleteTopic);
+    let Some(record) = manage.delete(entry, &path.topic, check).await? else {
         return Ok(StatusCode::NO_CONTENT);
     };
     tracing::info!(topic = %record.name, "topic deleted");

@@ -1,5 +1,6 @@
 //! The command line and its documentation. No command is run here.
 
+mod audit;
 mod dead_letters;
 mod events;
 mod examples;
@@ -18,6 +19,7 @@ use clap::builder::Resettable;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub use audit::AuditArgs;
 pub use dead_letters::{
     DeadLettersArgs, DeadLettersCommand, DeadLettersListArgs, DeleteArgs, ReplayArgs,
     ReplayRunArgs, ReplaysCommand, SelectedArgs,
@@ -179,6 +181,15 @@ pub enum Command {
         // `list` when left out.
         #[command(subcommand)]
         command: Option<ReplaysCommand>,
+        #[command(flatten)]
+        admin: AdminKey,
+    },
+    /// List who changed what, the newest change first: by which key, from where, and what differs
+    /// since.
+    #[command(after_help = examples::AUDIT)]
+    Audit {
+        #[command(flatten)]
+        which: AuditArgs,
         #[command(flatten)]
         admin: AdminKey,
     },

@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod attempts;
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod dead_letters;

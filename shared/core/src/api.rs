@@ -4,6 +4,7 @@
 //! The API and `apply -f` accept the same object, and show it back with its secrets masked.
 //! [`compile`] turns it once into the domain's [`crate::model::Topic`]; nothing else looks at it.
 
+mod audit;
 mod compile;
 mod dead_letters;
 mod delivery_headers;
@@ -37,6 +38,9 @@ mod view;
 mod waiting;
 mod webhook_keys;
 
+pub use audit::{
+    AuditAction, AuditActor, AuditDoor, AuditEntry, AuditOutcome, AuditPage, Caller, PeerAddress,
+};
 #[cfg(test)]
 pub(crate) use compile::compile_filter;
 pub use compile::{FilterProblem, Problem, SettingsError, compile_subscription, compile_topic};

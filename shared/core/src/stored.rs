@@ -2,6 +2,7 @@
 //! bucket. Each file names its key, its versions, writers, readers, lifetime and fixtures.
 
 mod activity;
+mod audit;
 mod console_key;
 pub mod dead_letter;
 pub mod dead_letter_message;
@@ -34,6 +35,7 @@ mod wake_lease;
 mod wake_signal;
 
 pub use activity::ActivityNote;
+pub use audit::record_changes;
 pub use console_key::{CONSOLE_KEY, ConsoleKey};
 pub use dead_letter::{Gathered, NotDeadLetters, Restored, WrittenIn};
 pub use delivery::WIRE_VERSION;

@@ -1,25 +1,41 @@
 //! Disables a subscription whose endpoint answered 410 Gone, as a mark asks, and sends the notice.
 //! The mark stays until both are done, so that a cut after any step is finished by the next call.
 
+use parking_lot::Mutex;
 use posthaste_core::api::gone::GoneStep;
 use posthaste_core::api::notice::Notice;
-use posthaste_core::stored::{FormatError, GoneMark, RecordError, TopicRecord, layout};
+use posthaste_core::api::{AuditAction, AuditEntry, AuditOutcome, Caller};
+use posthaste_core::stored::{
+    FormatError, GoneMark, RecordError, TopicRecord, layout, record_changes,
+};
 use posthaste_ports::{Clock, Entropy, Object, ObjectStore, PortError, QueueSender};
 
-use crate::{Edit, NoticeError, Notifier, UpdateError, update};
+use crate::audit::{begin_change, end_change};
+use crate::{Edit, NoticeError, Notifier, UpdateError, update_with};
 
 /// Reasons for which a mark was not carried out this time.
 #[derive(Debug, thiserror::Error)]
 pub enum GoneError {
     /// The topic's record could not be changed.
     #[error("failed to change the topic's record")]
-    Record(#[from] UpdateError<RecordError>),
+    Record(#[from] UpdateError<EditError>),
     /// The notice could not be sent.
     #[error("failed to send the notice")]
     Notice(#[from] NoticeError),
     /// The mark could not be deleted.
     #[error("failed to delete the mark")]
     Mark(#[source] PortError),
+}
+
+/// Why a record was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// A newer program wrote it.
+    #[error(transparent)]
+    Newer(RecordError),
+    /// The change could not be written down.
+    #[error("failed to write the change down in the audit trail")]
+    Audit(#[source] PortError),
 }
 
 /// The part of a step that is done after the record was written.
@@ -46,7 +62,21 @@ where
     let key = layout::topic(&mark.topic);
     // Boxed, here and below: of the futures of the SDK, the compiler would find the layout too deep
     // otherwise.
-    let written = Box::pin(update(state, &key, |object| edit(mark, object))).await?;
+    let begun = Mutex::new(None);
+    let edit = |object| async {
+        let (step, entry) = edit(mark, object).map_err(EditError::Newer)?;
+        if let Some(entry) = entry {
+            let written = begin_change(state, &entry).await;
+            written.map_err(EditError::Audit)?;
+            *begun.lock() = Some(entry);
+        }
+        Ok(step)
+    };
+    let written = Box::pin(update_with(state, &key, edit)).await;
+    if let Some(entry) = begun.into_inner() {
+        end_change(state, entry, outcome(&written)).await;
+    }
+    let written = written?;
     if written.answer == Written::Disabled {
         tracing::warn!(
             topic = %mark.topic, subscription = %mark.subscription,
@@ -61,9 +91,23 @@ where
     Box::pin(state.delete(&key)).await.map_err(GoneError::Mark)
 }
 
-fn edit(mark: &GoneMark, object: Option<Object>) -> Result<Edit<Written>, RecordError> {
+fn outcome<T>(written: &Result<T, UpdateError<EditError>>) -> AuditOutcome {
+    match written {
+        Ok(_) => AuditOutcome::Done,
+        Err(UpdateError::Edit(_) | UpdateError::Contended) => AuditOutcome::Refused,
+        Err(UpdateError::Read(_) | UpdateError::Write(_)) => AuditOutcome::Failed,
+    }
+}
+
+/// What becomes of the record, and the entry of the audit trail if it is changed. Each try of the
+/// same mark has the same entry.
+fn edit(
+    mark: &GoneMark,
+    object: Option<Object>,
+) -> Result<(Edit<Written>, Option<AuditEntry>), RecordError> {
+    let nothing = || Ok((Edit::Keep(Written::Nothing), None));
     let Some(object) = object else {
-        return Ok(Edit::Keep(Written::Nothing));
+        return nothing();
     };
     let record = match TopicRecord::parse(&object.bytes) {
         Err(error @ RecordError::Format(FormatError::Newer(_))) => return Err(error),
@@ -74,15 +118,23 @@ fn edit(mark: &GoneMark, object: Option<Object>) -> Result<Edit<Written>, Record
                 topic = %mark.topic, subscription = %mark.subscription, error,
                 "subscription not disabled: its topic's record cannot be read"
             );
-            return Ok(Edit::Keep(Written::Nothing));
+            return nothing();
         }
-        Ok(record) if record.deleted_at.is_some() => return Ok(Edit::Keep(Written::Nothing)),
+        Ok(record) if record.deleted_at.is_some() => return nothing(),
         Ok(record) => record,
     };
-    Ok(match mark.step(record) {
-        GoneStep::Disable(record) => Edit::Write(record.render(), Written::Disabled),
-        GoneStep::Announce => Edit::Keep(Written::Before),
-        GoneStep::Drop => Edit::Keep(Written::Nothing),
+    Ok(match mark.step(record.clone()) {
+        GoneStep::Disable(after) => {
+            let changes = record_changes(Some(&record), Some(&after), mark.at);
+            let id = layout::gone_id(&mark.subscription);
+            let entry = AuditEntry::new(id, mark.at, Caller::posthaste(), AuditAction::Disable)
+                .of_subscription(&mark.topic, &mark.subscription)
+                .with_detail(mark.notice().reason)
+                .with_changes(changes);
+            (Edit::Write(after.render(), Written::Disabled), Some(entry))
+        }
+        GoneStep::Announce => (Edit::Keep(Written::Before), None),
+        GoneStep::Drop => (Edit::Keep(Written::Nothing), None),
     })
 }
 
@@ -166,6 +218,13 @@ mod tests {
             record["settings"]["subscriptions"]["billing"]["status"]["state"].clone()
         }
 
+        /// The entries of the audit trail.
+        fn trail(&self) -> Vec<AuditEntry> {
+            let found = self.store.under(layout::AUDIT);
+            let parsed = found.iter().map(|(_, bytes)| AuditEntry::parse(bytes));
+            parsed.collect::<Result<_, _>>().unwrap()
+        }
+
         fn notices(&self) -> usize {
             let messages = self.queue.messages();
             let told = messages.iter().map(|it| parse_delivery(&it.body).unwrap());
@@ -182,6 +241,19 @@ mod tests {
             let left = world.store.keys(layout::DISABLED);
             assert_eq!((world.state(), left), (json!("Disabled"), vec![]));
         }
+        let trail = world.trail();
+        assert_eq!(trail.len(), 1, "{trail:?}");
+        let entry = &trail[0];
+        assert!(entry.is_own());
+        assert_eq!(
+            (entry.action, entry.outcome),
+            (AuditAction::Disable, AuditOutcome::Done)
+        );
+        let state = &entry.changes.last().unwrap();
+        assert_eq!(
+            state.to_string(),
+            "subscriptions.billing.status.state: (default) → Disabled"
+        );
         // The second time the mark was still known: nothing shows that the notice was sent.
         assert_eq!(world.notices(), 2);
     }
@@ -198,6 +270,7 @@ mod tests {
             assert_eq!(world.state(), "Disabled", "{place}");
             assert!(world.notices() >= 1, "{place}");
             assert_eq!(world.store.keys(layout::DISABLED).len(), 0, "{place}");
+            assert_eq!(world.trail().len(), 1, "{place}");
         })
         .await;
     }

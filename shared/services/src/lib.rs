@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod activity;
+pub mod audit;
 pub mod busy;
 pub mod catch_panic;
 pub mod client;

@@ -50,11 +50,17 @@ impl WrongKeys {
 
     /// Notes a wrong key at the door of this function, and waits before its answer.
     pub async fn refuse(&self, function: &'static str, clock: &impl Clock) -> WrongKeyAnswer {
-        metrics::counter!(WRONG_KEY_COUNT, "function" => function).increment(1);
-        if let Some(keys) = self.count(clock) {
-            tracing::warn!(function, keys, "wrong keys were shown");
-        }
+        self.note(function, clock);
         self.slow_down(clock).await
+    }
+
+    /// Notes a wrong key at the door of this function. Where a line was written to the log, returns
+    /// how many there were since the last one.
+    pub fn note(&self, function: &'static str, clock: &impl Clock) -> Option<u64> {
+        metrics::counter!(WRONG_KEY_COUNT, "function" => function).increment(1);
+        let keys = self.count(clock)?;
+        tracing::warn!(function, keys, "wrong keys were shown");
+        Some(keys)
     }
 
     /// Counts a wrong key. Where a line in the log is due, returns how many there were since the

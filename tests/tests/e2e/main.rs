@@ -1,6 +1,7 @@
 //! The main job through the real program: a `posthaste serve` process, real HTTP on both sides.
 
 mod answers;
+mod audit;
 mod bad_input;
 mod batching;
 mod created_again;

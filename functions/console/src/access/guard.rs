@@ -124,6 +124,10 @@ async fn admit<S: ObjectStore, C: Clock, E: Entropy>(
         Err(page) => return framed(page.into_response(), frame.as_ref()),
     };
     let is_secure = !cookie::is_plain_loopback(request.headers());
+    if is_signed_in {
+        let caller = access.caller(&request);
+        request.extensions_mut().insert(caller);
+    }
     let (set, form_token) = (
         cookie::set(&session, &key, now, is_secure),
         session.form_token(&key),
@@ -244,7 +248,8 @@ fn asked(request: &Request) -> String {
         .to_owned()
 }
 
-fn unavailable() -> Page {
+/// The page where the state store fails.
+pub(super) fn unavailable() -> Page {
     let body = html! { p { "The state store does not answer. Try again in a few seconds." } };
     Page::new("The console cannot be shown", body).with_status(StatusCode::SERVICE_UNAVAILABLE)
 }

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::response::{IntoResponse, Redirect, Response};
+use posthaste_core::api::PeerAddress;
 use posthaste_core::model::pasted::read_key;
 use posthaste_ports::{Clock, Entropy, ObjectStore};
 use posthaste_services::WrongKeyAnswer;
 
+use super::guard::unavailable;
 use super::visitors::Access;
 use crate::asked::{Fields, Query};
 use crate::console::PATH;
@@ -33,6 +36,7 @@ pub(crate) async fn show_sign_in(visit: Visit, Query(query): Query<SignInQuery>)
 pub(crate) async fn sign_in<S, C, E>(
     State(access): State<Arc<Access<S, C, E>>>,
     visit: Visit,
+    peer: Option<Extension<PeerAddress>>,
     fields: Fields,
 ) -> Response
 where
@@ -40,6 +44,7 @@ where
     C: Clock,
     E: Entropy,
 {
+    let peer = peer.map(|Extension(peer)| peer);
     let query = SignInQuery {
         next: Some(fields.get("next").to_owned()),
     };
@@ -59,9 +64,13 @@ where
         metrics::counter!(SIGN_IN_FAILED_COUNT).increment(1);
         if let Some(keys) = access.wrong_keys.count(&access.clock) {
             tracing::warn!(keys, "sign-in to the console with a wrong key");
+            access.audit_refused_keys(peer, keys).await;
         }
         let mistake = access.slow_down().await;
         return sign_in::page(&visit, &query, Some(mistake)).into_response();
+    }
+    if access.audit_sign_in(peer).await.is_err() {
+        return unavailable().into_response();
     }
     tracing::info!("signed in to the console");
     let session = Session::begin(true, visit.now, &access.entropy);

@@ -1,9 +1,14 @@
 //! The check of visitors: who is signed in, and who may be.
 
+use std::error::Error;
+
+use axum::extract::Request;
 use axum::http::HeaderMap;
+use posthaste_core::api::{AuditAction, AuditDoor, AuditEntry, AuditOutcome, Caller, PeerAddress};
 use posthaste_core::model::{ADMIN_KEY_CHARS_MIN, KeyDigest, Timestamp};
-use posthaste_ports::{Clock, Entropy, ObjectStore};
+use posthaste_ports::{Clock, Entropy, ObjectStore, PortError};
 use posthaste_services::WrongKeys;
+use posthaste_services::audit::{begin_change, note_refused_keys};
 use tokio::sync::Semaphore;
 
 use crate::cookie;
@@ -58,7 +63,7 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
     pub async fn read_session_key(&self) {
         if let Err(error) = self.session_key.read_if_there(&self.key_ports()).await {
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
+                error = &error as &dyn Error,
                 "the key of console sessions was not read"
             );
         }
@@ -109,6 +114,31 @@ impl<S: ObjectStore, C: Clock, E: Entropy> Access<S, C, E> {
             let session = found(&key);
             (key, session)
         }))
+    }
+
+    /// A visitor who is signed in, as the audit trail has it.
+    pub(super) fn caller(&self, request: &Request) -> Caller {
+        let peer = request.extensions().get::<PeerAddress>().copied();
+        Caller::with_admin_key(&self.admin_key, AuditDoor::Console, peer)
+    }
+
+    /// Writes a sign-in into the audit trail.
+    pub(super) async fn audit_sign_in(&self, peer: Option<PeerAddress>) -> Result<(), PortError> {
+        let id = self.entropy.uuid().simple().to_string();
+        let caller = Caller::with_admin_key(&self.admin_key, AuditDoor::Console, peer);
+        let entry = AuditEntry::new(id, self.clock.now(), caller, AuditAction::SignIn);
+        let entry = entry.ended(AuditOutcome::Done);
+        let written = begin_change(&self.state, &entry).await;
+        written.inspect_err(|error| {
+            let error = error as &dyn Error;
+            tracing::error!(error, "a sign-in is missing in the audit trail");
+        })
+    }
+
+    /// Adds sign-ins with wrong keys to the audit trail.
+    pub(super) async fn audit_refused_keys(&self, peer: Option<PeerAddress>, keys: u64) {
+        let from = (AuditDoor::Console, peer);
+        note_refused_keys(&self.state, self.clock.now(), from, keys).await;
     }
 
     /// Whether `offered` is the admin key. On AWS only its digest is known when a stack is made, so

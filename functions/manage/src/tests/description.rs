@@ -14,6 +14,7 @@ const ROUTES: &[&str] = &[
     "delete /topics/{topic}/keys/{key}",
     "delete /topics/{topic}/subscriptions/{name}",
     "get /.well-known/webhook-keys",
+    "get /audit",
     "get /dead-letters",
     "get /dead-letters/{key}",
     "get /events/{id}",

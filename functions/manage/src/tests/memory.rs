@@ -32,6 +32,7 @@ struct Inner {
     slow: Mutex<Option<(FixedClock, Duration)>>,
     hangs: AtomicBool,
     when_read: WhenRead,
+    when_put: Mutex<Option<(&'static str, WhenRead)>>,
 }
 
 /// What happens with each read.
@@ -88,6 +89,39 @@ impl Memory {
     /// Has this happen with every read from now on.
     pub(crate) fn when_read(&self, act: impl Fn() + Send + Sync + 'static) {
         *self.0.when_read.0.lock().unwrap() = Some(Box::new(act));
+    }
+
+    /// Has this happen once, before the next put under this prefix.
+    pub(crate) fn when_put(&self, prefix: &'static str, act: impl Fn() + Send + Sync + 'static) {
+        let act = WhenRead(Mutex::new(Some(Box::new(act))));
+        *self.0.when_put.lock().unwrap() = Some((prefix, act));
+    }
+
+    /// The keys under a prefix.
+    pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
+        let objects = self.0.objects.lock().unwrap();
+        let keys = objects.keys().filter(|key| key.starts_with(prefix));
+        keys.cloned().collect()
+    }
+
+    /// The texts of all objects under a prefix.
+    pub(crate) fn list_text(&self, prefix: &str) -> String {
+        let objects = self.0.objects.lock().unwrap();
+        let found = objects.iter().filter(|(key, _)| key.starts_with(prefix));
+        found
+            .map(|(_, (bytes, _))| String::from_utf8_lossy(bytes).into_owned())
+            .collect()
+    }
+
+    fn act_on_put(&self, key: &str) {
+        let mut waiting = self.0.when_put.lock().unwrap();
+        let acts = waiting.take_if(|(prefix, _)| key.starts_with(*prefix));
+        drop(waiting);
+        if let Some((_, act)) = acts
+            && let Some(act) = &*act.0.lock().unwrap()
+        {
+            act();
+        }
     }
 
     fn move_away(&self, key: &str) {
@@ -176,9 +210,15 @@ impl ObjectStore for Memory {
     ) -> Result<ETag, PortError> {
         self.check().await?;
         validate::key(key).map_err(|refusal| refusal.at("write an object"))?;
-        if let Some(kind) = *self.0.put_fault.lock().unwrap() {
+        // A put without a condition never breaks one.
+        let is_possible = |kind: &ErrorKind| {
+            *kind != ErrorKind::PreconditionFailed || condition != PutCondition::Always
+        };
+        let fault = *self.0.put_fault.lock().unwrap();
+        if let Some(kind) = fault.filter(is_possible) {
             return Err(PortError::new("write an object", kind));
         }
+        self.act_on_put(key);
         let mut objects = self.0.objects.lock().unwrap();
         let present = objects
             .get(key)

@@ -1,6 +1,7 @@
 //! Deletion of objects in the state bucket whose time is over. On AWS lifecycle rules of the bucket
 //! do the same instead.
 
+mod audit;
 mod dead_letters;
 mod kinds;
 mod resolved;
@@ -41,6 +42,10 @@ pub(crate) async fn clean_up<P: Ports>(run: Run<'_, P>) {
         .filter(|kind| now.minute() % MINUTES_BETWEEN == kind.minute)
     {
         log_deleted(kind.name, run.in_time(delete_old(run, kind, now)).await);
+    }
+    if now.minute() % MINUTES_BETWEEN == audit::MINUTE {
+        let deleted = run.in_time(audit::delete_old(run, audit::Room::MOST, now));
+        log_deleted("entries of the audit trail", deleted.await);
     }
 }
 

@@ -50,6 +50,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
         let WakePorts {
             state: store,
             clock,
+            entropy,
             ..
         } = run.ports;
         let waiting = Waiting::new(store, parked_from);
@@ -58,6 +59,7 @@ impl<'a, P: Ports> Temporary<'a, P> {
             topics: TopicSweep {
                 store,
                 clock,
+                entropy,
                 waiting,
                 awake_since,
                 left: run.left,

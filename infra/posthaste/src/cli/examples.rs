@@ -36,6 +36,11 @@ Examples:
   posthaste publish orders -f events.jsonl --rate auto
   posthaste publish orders -f events.jsonl --rate 500 --tier bulk";
 
+pub(super) const AUDIT: &str = "\
+Examples:
+  posthaste audit --since yesterday
+  posthaste audit --topic orders --from 2026-11-21T10:00:00Z --json";
+
 pub(super) const ROTATE: &str = "\
 Examples:
   posthaste subscriptions rotate-secret orders billing --overlap PT12H

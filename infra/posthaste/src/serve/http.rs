@@ -23,6 +23,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use posthaste_core::api::PeerAddress;
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
 use posthaste_services::client;
@@ -172,7 +173,11 @@ impl Front {
         if let Some(problem) = self.data_folder.refuse_if(must_be_kept) {
             return answered(problem);
         }
-        let request = Request::from_parts(head, Body::new(body));
+        let mut request = Request::from_parts(head, Body::new(body));
+        // The audit trail says from where a change came. Publishing is none.
+        if !is_quick(&request) {
+            request.extensions_mut().insert(PeerAddress(place.address));
+        }
         let response = self.route(request).await;
         // What was written meanwhile may be in a file that ends with this process.
         let is_promise = must_be_kept && !is_refusal(&response);

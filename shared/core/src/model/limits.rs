@@ -469,3 +469,22 @@ pub const LOG_DISK_FREE_MIN: u64 = 128 * 1024 * 1024;
 /// Most bytes of records that wait in the embedded queue, and never more than the log may take: two
 /// hours of 100 deliveries a second with payloads of 1 KiB.
 pub const RECORDS_WAITING_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+// --- The audit trail ---
+
+/// Time for which an entry of the audit trail is kept: as long as GitHub keeps those of an
+/// organization.
+/// <https://docs.github.com/en/organizations/keeping-your-organization-secure/managing-security-settings-for-your-organization/reviewing-the-audit-log-for-your-organization>
+pub const AUDIT_KEPT: Duration = Duration::from_hours(180 * 24);
+
+/// Most entries of the audit trail that `serve` keeps: 500 a day. Beyond that the oldest go first.
+pub const AUDIT_ENTRIES_MAX: usize = 100_000;
+
+/// Most bytes of entries that `serve` keeps: 2.5 KiB for each of them.
+pub const AUDIT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Most bytes of changes in one entry. A subscription with its filters has a few KiB.
+pub const AUDIT_ENTRY_CHANGES_BYTES_MAX: usize = 64 * 1024;
+
+/// Most characters of a text in an entry, such as an event's id or the reason of a refusal.
+pub const AUDIT_TEXT_CHARS_MAX: usize = 500;

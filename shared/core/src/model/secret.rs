@@ -41,6 +41,12 @@ pub const ADMIN_KEY_CHARS_MIN: usize = 16;
 /// Bytes of a SHA-256 digest.
 const DIGEST_BYTES: usize = 32;
 
+/// Bytes of a key's tag.
+const TAG_BYTES: usize = 4;
+
+/// The text before a digest in a tag, so that the tag is the beginning of no other digest.
+const TAG_DOMAIN: &[u8] = b"posthaste tag of an admin key\0";
+
 /// The SHA-256 digest of a key: enough to recognise the key, and not to learn it if it is random.
 /// The default is all zeroes, the digest of no key that is known.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -63,6 +69,16 @@ impl KeyDigest {
     /// The digest itself.
     pub fn to_bytes(&self) -> [u8; DIGEST_BYTES] {
         self.0
+    }
+
+    /// A tag that tells this key from others: the first four bytes of a digest of the digest. A key
+    /// that was made has at least 24 random bytes, so the tag does not help to guess it.
+    pub fn tag(&self) -> String {
+        let digest = Sha256::new()
+            .chain_update(TAG_DOMAIN)
+            .chain_update(self.0)
+            .finalize();
+        hex::text(&digest[..TAG_BYTES])
     }
 
     /// Whether `offered` is the key, in a time that says nothing about the key.

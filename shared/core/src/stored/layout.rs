@@ -5,6 +5,9 @@
 pub use super::activity::{
     ACTIVITY, subscription_activities, subscription_activity, topic_activity,
 };
+pub use super::audit::{
+    AUDIT, audit_after, audit_before, audit_entry, expired_id, gone_id, is_audit_of, refused_keys,
+};
 pub use super::dead_letter::{
     dead_letter, dead_letter_hour, dead_letter_owner, dead_letters_of, dead_letters_of_topic,
 };

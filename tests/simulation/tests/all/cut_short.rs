@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, Observation, Phase, Target};
 use posthaste_core::model::Timestamp;
@@ -81,23 +82,58 @@ async fn cut_everywhere(
             let world = World::with(&faults(&plan));
             world.subscribe(json!({})).await;
             prepare(&world).await;
+            let before = Traced::look(&world).await;
             plan.switch(true);
             let is_cut = request.is_cut(&world, &plan).await;
             plan.switch(false);
             settle(&world).await;
+            let place = format!(
+                "{} {}, start {is_start}: {fault:?} at write {number}",
+                request.method, request.path
+            );
+            before.check(&world, is_cut, &place).await;
             if is_start {
                 start(&world).await;
             } else {
                 two_minutes(&world).await;
             }
-            let place = format!(
-                "{} {}, start {is_start}: {fault:?} at write {number}",
-                request.method, request.path
-            );
             check(&world, &place).await;
             if !is_cut {
                 break;
             }
+        }
+    }
+}
+
+/// A topic's record, and the number of entries in the audit trail.
+struct Traced {
+    record: Option<Bytes>,
+    entries: usize,
+}
+
+impl Traced {
+    async fn look(world: &World) -> Self {
+        let record = world.local.state().get("topics/orders.json").await.unwrap();
+        Self {
+            record: record.map(|object| object.bytes),
+            entries: world.keys(layout::AUDIT).await.len(),
+        }
+    }
+
+    /// A record that is another one has an entry, whatever was cut. A request that was answered has
+    /// one that says so.
+    async fn check(&self, world: &World, is_cut: bool, place: &str) {
+        let now = Self::look(world).await;
+        if now.record != self.record {
+            assert!(now.entries > self.entries, "{place}: no entry");
+        }
+        let (_, trail) = shown(world, "/audit").await;
+        let all = trail["entries"].as_array().unwrap();
+        let is_begun = |entry: &&Value| entry["outcome"] == "begun";
+        let begun = all.iter().filter(is_begun).count();
+        assert!(begun <= usize::from(is_cut), "{place}: {trail}");
+        if !is_cut {
+            assert!(now.entries > self.entries, "{place}: {trail}");
         }
     }
 }

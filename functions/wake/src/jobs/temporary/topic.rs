@@ -8,12 +8,15 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use posthaste_core::api::SubscriptionSettings;
+use posthaste_core::api::{AuditAction, AuditEntry, SubscriptionSettings};
 use posthaste_core::model::idle::is_idle_since;
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
-use posthaste_core::stored::{RecordError, TopicRecord, layout};
+use posthaste_core::stored::{RecordError, TopicRecord, layout, record_changes};
 use posthaste_ports::{Clock, ETag, ErrorKind, ObjectStore, PortError, Ports, PutCondition};
 use posthaste_services::activity::{ActivityError, noted};
+use posthaste_services::audit::{
+    begin_change, end_change, note_expired, outcome_of, own_entry, without,
+};
 use posthaste_services::topics::delete_topic;
 use posthaste_services::{LeftWork, objects};
 
@@ -22,6 +25,9 @@ use super::waiting::Waiting;
 /// Age from which a mark counts as left. manage writes it first, and then what it is for: a request
 /// ends before.
 const MARK_STANDS: Duration = Duration::from_mins(1);
+
+/// The reason that the audit trail has.
+const IDLE: &str = "it was idle";
 
 /// Why a topic was not swept; the next run looks again.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +61,7 @@ pub(crate) struct Swept {
 pub(super) struct TopicSweep<'a, P: Ports> {
     pub(super) store: &'a P::Store,
     pub(super) clock: &'a P::Clock,
+    pub(super) entropy: &'a P::Entropy,
     pub(super) waiting: Waiting<'a, P>,
     /// The end of the last outage.
     pub(super) awake_since: Option<Timestamp>,
@@ -199,9 +206,7 @@ impl<P: Ports> TopicSweep<'_, P> {
         let names = match doomed {
             Doomed::Nothing => return Ok(Swept::default()),
             Doomed::Topic => {
-                let topic = record.name.clone();
-                delete_topic(self.store, record, etag, now).await?;
-                tracing::info!(%topic, "topic deleted: it was idle");
+                self.delete_idle_topic(record, etag, now).await?;
                 return Ok(Swept {
                     topics: 1,
                     subscriptions: 0,
@@ -209,19 +214,21 @@ impl<P: Ports> TopicSweep<'_, P> {
             }
             Doomed::Subscriptions(names) => names,
         };
+        note_expired(self.store, &record, now).await?;
+        let idle = self.begin_idle(&record, &names, now).await?;
         record
             .settings
             .subscriptions
             .retain(|name, _| !names.contains(name));
         record.updated_at = now;
         let topic = &record.name;
-        self.store
-            .put(
-                &layout::topic(topic),
-                record.render(),
-                PutCondition::IfMatch(etag),
-            )
-            .await?;
+        let key = layout::topic(topic);
+        let condition = PutCondition::IfMatch(etag);
+        let put = self.store.put(&key, record.render(), condition).await;
+        for entry in idle {
+            end_change(self.store, entry, outcome_of(&put)).await;
+        }
+        put?;
         for name in &names {
             let subscription = name;
             tracing::info!(%topic, %subscription, "subscription deleted: its time was over, or it was idle");
@@ -235,6 +242,49 @@ impl<P: Ports> TopicSweep<'_, P> {
             topics: 0,
             subscriptions: names.len(),
         })
+    }
+
+    async fn delete_idle_topic(
+        &self,
+        record: TopicRecord,
+        etag: ETag,
+        now: Timestamp,
+    ) -> Result<(), PortError> {
+        let topic = record.name.clone();
+        let entry = own_entry(self.clock, self.entropy, AuditAction::DeleteTopic)
+            .of_topic(&topic)
+            .with_detail(IDLE)
+            .with_changes(record_changes(Some(&record), None, now));
+        begin_change(self.store, &entry).await?;
+        let deleted = delete_topic(self.store, record, etag, now).await;
+        end_change(self.store, entry, outcome_of(&deleted)).await;
+        deleted?;
+        tracing::info!(%topic, "topic deleted: it was idle");
+        Ok(())
+    }
+
+    /// Begins the entries of the audit trail of those subscriptions that go because they are idle.
+    async fn begin_idle(
+        &self,
+        record: &TopicRecord,
+        names: &[SubscriptionName],
+        now: Timestamp,
+    ) -> Result<Vec<AuditEntry>, PortError> {
+        let mut left = record.clone();
+        left.take_expired(now);
+        let mut begun = Vec::new();
+        for name in names {
+            if !left.settings.subscriptions.contains_key(name) {
+                continue;
+            }
+            let entry = own_entry(self.clock, self.entropy, AuditAction::DeleteSubscription)
+                .of_subscription(&record.name, name)
+                .with_detail(IDLE)
+                .with_changes(without(&left, std::slice::from_ref(name), now));
+            begin_change(self.store, &entry).await?;
+            begun.push(entry);
+        }
+        Ok(begun)
     }
 
     /// Tidies up after a topic that is gone, or not temporary any more. A topic that becomes
@@ -276,6 +326,7 @@ impl<P: Ports> TopicSweep<'_, P> {
 
 #[cfg(test)]
 mod tests {
+    use posthaste_core::api::AuditOutcome;
     use posthaste_core::stored::ActivityNote;
     use posthaste_testkit::records::{subscription_name, topic_name};
     use posthaste_testkit::{Faulty, Operation, Plan};
@@ -299,6 +350,7 @@ mod tests {
         let sweep = TopicSweep::<TestPorts> {
             store,
             clock,
+            entropy: &kit.ports.entropy,
             waiting,
             awake_since: None,
             left: LeftWork::Old,
@@ -356,6 +408,34 @@ mod tests {
             (0, 0),
         )
         .await;
+    }
+
+    /// What is deleted has one entry of the audit trail, with the reason and what it was.
+    #[tokio::test]
+    async fn what_goes_has_an_entry_of_posthaste() {
+        let check = async |settings: Value, action, detail, at: &str| {
+            let kit = Kit::new();
+            kit.topic(settings);
+            kit.clock.advance(10 * MINUTE);
+            assert_ne!(sweep(&kit).await, (0, 0));
+            let found = kit.store.under(layout::AUDIT);
+            assert_eq!(found.len(), 1, "{found:?}");
+            let entry = AuditEntry::parse(&found[0].1).unwrap();
+            assert!(entry.is_own() && !entry.changes.is_empty(), "{entry:?}");
+            assert_eq!(
+                (entry.action, entry.outcome, entry.detail.as_deref()),
+                (action, AuditOutcome::Done, Some(detail))
+            );
+            assert_eq!(entry.at.0.to_string(), at);
+        };
+        let idle = json!({ "autoDeleteOnIdle": "PT8M" });
+        let now = "2026-03-07T04:15:00.000Z";
+        check(idle.clone(), AuditAction::DeleteTopic, IDLE, now).await;
+        let of_subscription = AuditAction::DeleteSubscription;
+        check(with(idle), of_subscription, IDLE, now).await;
+        let over = json!({ "expirationTimeUtc": "2026-03-07T04:12:00Z" });
+        let then = "2026-03-07T04:12:00.000Z";
+        check(with(over), of_subscription, "its time was over", then).await;
     }
 
     #[tokio::test]
@@ -417,6 +497,7 @@ mod tests {
         let sweep = TopicSweep::<TestPorts> {
             store,
             clock,
+            entropy: &kit.ports.entropy,
             waiting,
             awake_since: None,
             left: LeftWork::Old,
@@ -435,6 +516,7 @@ mod tests {
         let sweep = TopicSweep::<TestPorts> {
             store,
             clock,
+            entropy: &kit.ports.entropy,
             waiting,
             awake_since: None,
             left: LeftWork::Old,

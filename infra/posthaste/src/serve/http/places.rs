@@ -52,6 +52,7 @@ impl Places {
                 return Place {
                     places: Arc::clone(self),
                     id,
+                    address: address.to_canonical(),
                     signals,
                 };
             }
@@ -87,6 +88,8 @@ fn network(address: IpAddr) -> IpAddr {
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
+    /// The address of the other end.
+    pub(super) address: IpAddr,
     signals: Arc<Signals>,
 }
 

@@ -9,6 +9,7 @@ use axum::http::header::{COOKIE, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use posthaste_core::api::PeerAddress;
 use serde::Deserialize;
 
 /// A request as Lambda passes it on. It holds keys, cookies and events, so it has no `Debug` that
@@ -47,8 +48,11 @@ impl RequestContext {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct HttpContext {
     method: String,
+    /// The address of the client.
+    source_ip: Option<String>,
 }
 
 /// Why an event is not a request. Its client is answered 400.
@@ -79,6 +83,10 @@ impl UrlRequest {
             self.headers.unwrap_or_default(),
             &self.cookies.unwrap_or_default(),
         )?;
+        let address = self.request_context.http.source_ip;
+        if let Some(address) = address.and_then(|address| address.parse().ok()) {
+            request.extensions_mut().insert(PeerAddress(address));
+        }
         *request.body_mut() = body(self.body.unwrap_or_default(), self.is_base64_encoded)?;
         Ok(request)
     }
@@ -214,6 +222,7 @@ mod tests {
         let check = |domain_name: Option<&str>, expected: bool| {
             let http = HttpContext {
                 method: "GET".to_owned(),
+                source_ip: None,
             };
             let domain_name = domain_name.map(str::to_owned);
             let context = RequestContext { http, domain_name };

@@ -1,10 +1,12 @@
 //! Events of Function URLs and HTTP APIs through the whole way: event, request, router, response,
 //! answer.
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use axum::routing::{any, get};
+use posthaste_core::api::PeerAddress;
 use serde_json::{Value, json};
 
 use super::*;
@@ -37,7 +39,14 @@ async fn panics() {
     assert!(!yes, "on purpose");
 }
 
-async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+async fn echo(
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    peer: Option<Extension<PeerAddress>>,
+    body: Bytes,
+) -> impl IntoResponse {
+    let peer = peer.map(|Extension(PeerAddress(address))| address.to_string());
     let texts = |name: &str| {
         headers
             .get_all(name)
@@ -47,6 +56,7 @@ async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl
     };
     let got = json!({
         "method": method.as_str(), "path": uri.path(), "query": uri.query(), "body": body.to_vec(),
+        "peer": peer,
         "cookie": texts("cookie"), "x-city": texts("x-city"), "x-forwarded-for": texts("x-forwarded-for"),
         "if-none-match": texts("if-none-match"), "aeg-sas-key": texts("aeg-sas-key"),
     });
@@ -79,6 +89,7 @@ async fn a_request_arrives_as_it_was_sent() {
             "path": "/topics/orders/subscriptions/b%C3%BC/../x%2Fy",
             "query": "limit=10&cursor=a%3D%3D&reason=x%20y",
             "body": [],
+            "peer": "203.0.113.7",
             "cookie": ["session=1; theme=dark"],
             "x-city": ["Köln"],
             "x-forwarded-for": ["203.0.113.7"],
@@ -111,6 +122,7 @@ async fn a_request_through_an_http_api_arrives_as_it_was_sent() {
             "path": "/topics/orders/events/50%25%20of%20%C3%BC%231",
             "query": "limit=10&cursor=a%3D%3D&reason=x%20y",
             "body": b"{\"1\"}",
+            "peer": "203.0.113.7",
             "cookie": ["session=1; theme=dark"],
             "x-city": [],
             "x-forwarded-for": ["203.0.113.7"],

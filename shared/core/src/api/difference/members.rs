@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::MASKED;
 
 /// The end of a path that stands for an item of a list of objects, such as a filter.
 const ITEM: &str = "[]";
@@ -17,16 +20,16 @@ const HIDDEN_QUERY: &str = "?…";
 
 /// A member whose value is different. Without a value it has its default. URLs are without their
 /// query: if both are the same, the query differs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MemberChange {
     /// The path, such as `retryPolicy.schedule`. An item that was added or removed is
     /// `deliveryHeaders[]`.
     pub member: String,
     /// The value before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// The value after.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
@@ -40,6 +43,9 @@ impl fmt::Display for MemberChange {
         match (member.strip_suffix(ITEM), before, after) {
             (Some(list), None, Some(item)) => write!(f, "{list}: added {}", text(item)),
             (Some(list), Some(item), None) => write!(f, "{list}: removed {}", text(item)),
+            (None, Some(before), Some(after)) if before == after && *after == MASKED => {
+                write!(f, "{member}: another secret")
+            }
             (None, Some(before), Some(after)) if before == after => {
                 write!(f, "{member}: {} (only the query differs)", text(after))
             }

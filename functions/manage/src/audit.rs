@@ -1,0 +1,118 @@
+//! The audit trail of this function: who asks, and the entry of each change. An entry is written
+//! before its change, and its end before the answer.
+
+pub(crate) mod list;
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::USER_AGENT;
+use axum::http::request::Parts;
+use posthaste_core::api::{
+    AuditAction, AuditActor, AuditDoor, AuditEntry, AuditOutcome, Caller, PeerAddress,
+};
+use posthaste_ports::{Clock, Entropy, Ports};
+use posthaste_services::audit::{begin_change, end_change, note_refused_keys, own_entry};
+
+use crate::answer::ApiError;
+use crate::manage::Manage;
+
+/// The beginning of the `User-Agent` of the command line.
+const CLI_AGENT: &str = "posthaste/";
+
+/// Who asks, as the guard or the console found out. Without them it is nobody who is known.
+pub(crate) struct Who(pub(crate) Caller);
+
+impl<S: Send + Sync> FromRequestParts<S> for Who {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let known = parts.extensions.get::<Caller>().cloned();
+        Ok(Self(known.unwrap_or_else(|| {
+            let peer = parts.extensions.get::<PeerAddress>().copied();
+            Caller::unknown(door(&parts.headers), peer)
+        })))
+    }
+}
+
+impl Who {
+    /// The same as an endpoint, which is known by its code.
+    pub(crate) fn into_endpoint(self) -> Caller {
+        Caller {
+            actor: AuditActor::Endpoint,
+            ..self.0
+        }
+    }
+}
+
+/// The door of a request with these headers that comes over HTTP.
+pub(crate) fn door(headers: &HeaderMap) -> AuditDoor {
+    let agent = headers
+        .get(USER_AGENT)
+        .and_then(|agent| agent.to_str().ok());
+    if agent.is_some_and(|agent| agent.starts_with(CLI_AGENT)) {
+        AuditDoor::Cli
+    } else {
+        AuditDoor::Api
+    }
+}
+
+impl<P: Ports> Manage<P> {
+    /// The entry of a change that is asked for now.
+    pub(crate) fn entry(&self, caller: Caller, action: AuditAction) -> AuditEntry {
+        let id = self.entropy.uuid().simple().to_string();
+        AuditEntry::new(id, self.clock.now(), caller, action)
+    }
+
+    /// The entry of a change that this function makes by itself.
+    pub(crate) fn own_entry(&self, action: AuditAction) -> AuditEntry {
+        own_entry(&self.clock, &self.entropy, action)
+    }
+
+    /// Makes a change between the two writes of its entry. `note` adds to the entry what is only
+    /// known after the change.
+    pub(crate) async fn audited<T>(
+        &self,
+        entry: AuditEntry,
+        change: impl Future<Output = Result<T, ApiError>>,
+        note: impl FnOnce(AuditEntry, &T) -> AuditEntry,
+    ) -> Result<T, ApiError> {
+        begin_change(&self.state, &entry).await?;
+        let changed = change.await;
+        let entry = match &changed {
+            Ok(answer) => note(entry, answer),
+            Err(_) => entry,
+        };
+        self.end_audited(entry, changed.as_ref().map(drop)).await;
+        changed
+    }
+
+    /// Writes down the end of a change that was begun.
+    pub(crate) async fn end_audited(&self, entry: AuditEntry, changed: Result<(), &ApiError>) {
+        let (entry, outcome) = match changed {
+            Ok(()) => (entry, AuditOutcome::Done),
+            Err(ApiError(problem)) => {
+                let title = problem.kind.title();
+                let detail = problem.detail.as_deref().unwrap_or(title);
+                let is_refusal = problem.status.is_client_error();
+                let outcome = if is_refusal {
+                    AuditOutcome::Refused
+                } else {
+                    AuditOutcome::Failed
+                };
+                (entry.with_detail(detail), outcome)
+            }
+        };
+        end_change(&self.state, entry, outcome).await;
+    }
+
+    /// Adds refused keys to the audit trail.
+    pub(crate) async fn audit_refused_keys(
+        &self,
+        (door, peer): (AuditDoor, Option<PeerAddress>),
+        keys: u64,
+    ) {
+        note_refused_keys(&self.state, self.clock.now(), (door, peer), keys).await;
+    }
+}
