@@ -84,7 +84,11 @@ impl NameServer {
     }
 }
 
-fn serve(socket: &UdpSocket, names: &Mutex<HashMap<String, NameAnswer>>, asked: &Seen<(String, u16)>) {
+fn serve(
+    socket: &UdpSocket,
+    names: &Mutex<HashMap<String, NameAnswer>>,
+    asked: &Seen<(String, u16)>,
+) {
     let mut bytes = [0; QUESTION_BYTES_MAX];
     while let Ok((length, from)) = socket.recv_from(&mut bytes) {
         let Some(question) = Question::parse(&bytes[..length]) else {

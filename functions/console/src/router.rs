@@ -15,9 +15,9 @@ use crate::assets;
 use crate::console::{Console, PATH};
 use crate::page;
 use crate::pages::{
-    audit, dead_letters, edit_subscription, edit_topic, event, events, find, links, new_subscription,
-    new_topic, not_found, overview, pressure, replays, subscription, subscription_actions, topic,
-    topic_actions, topics,
+    audit, dead_letters, edit_subscription, edit_topic, event, events, find, links,
+    new_subscription, new_topic, not_found, overview, pressure, replays, subscription,
+    subscription_actions, topic, topic_actions, topics,
 };
 
 /// The routes of the console, for visitors that `access` lets in.

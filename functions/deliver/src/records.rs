@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use posthaste_core::attempt::{EntryVerdict, redirect_location};
 use posthaste_core::delivery_log::{
-    Change, RecordDetails, RecordText, RecordedEvent, answer_body_text, answer_text, change,
+    Change, Kind, RecordDetails, RecordText, RecordedEvent, answer_body_text, answer_text, change,
 };
-use posthaste_core::model::{DeadLetter, EndpointUrl, Payload, Subscription, Timestamp};
+use posthaste_core::model::{DeadLetter, Delivery, EndpointUrl, Payload, Subscription, Timestamp};
 use posthaste_ports::WebhookResponse;
 use posthaste_services::catch_panic::catch_panic_now;
 use posthaste_services::delivery_log::{Unrecorded, report_lost};
@@ -150,12 +150,31 @@ impl Job {
         {
             return Some(Change::answered_late());
         }
+        if verdict.is_untried() {
+            return self.first_wait(verdict);
+        }
         change(
             verdict,
             self.subscription
                 .as_ref()
                 .map(|subscription| &subscription.dead_letter),
         )
+    }
+
+    /// The change of an event that goes back without an attempt: a record says so the first time.
+    /// From then on its message is due later than it was accepted, or has attempts.
+    fn first_wait(&self, verdict: EntryVerdict) -> Option<Change> {
+        let Delivery {
+            attempts,
+            not_before: due,
+            published_at,
+            ..
+        } = self.delivery;
+        let not_before = match verdict {
+            EntryVerdict::Postponed { not_before } => not_before.max(due),
+            _ => due,
+        };
+        (attempts == 0 && due <= published_at).then(|| Change::waiting(not_before))
     }
 
     /// A record. `None` if it cannot be made: that never harms the delivery.
@@ -173,7 +192,8 @@ impl Job {
             delivery: &self.delivery,
             entry: &self.delivery.events[entry],
             text,
-            keeps_payload: self.log.keeps_payloads(),
+            // The record of its first attempt has it.
+            keeps_payload: self.log.keeps_payloads() && change.kind != Kind::Waiting,
         };
         catch_panic_now(|| event.record(change, details, time))
             .ok()?
@@ -355,15 +375,49 @@ mod tests {
     }
 
     #[test]
-    fn without_the_log_and_for_events_that_go_back_there_is_none() {
+    fn without_the_log_there_is_none() {
         let off = logged(1, DeliveryLogMode::Off);
         keep(&off, 0, DELIVERED, 200);
         assert_eq!(taken(&off, &[DELIVERED]), []);
+    }
+
+    #[test]
+    fn event_that_goes_back_is_recorded_the_first_time() {
+        let later = START + secs(7);
         let untried = [
             EntryVerdict::NotStarted,
-            EntryVerdict::Postponed { not_before: START },
+            EntryVerdict::Postponed { not_before: later },
         ];
-        assert_eq!(taken(&logged(2, DeliveryLogMode::Payloads), &untried), []);
+        let first = taken(&logged(2, DeliveryLogMode::Payloads), &untried);
+        let shown = first.iter().map(|it| {
+            let has_payload = it.payload.is_some();
+            (
+                it.kind,
+                it.result,
+                it.attempt,
+                it.next_attempt_at,
+                has_payload,
+            )
+        });
+        let waiting = |next| (Kind::Waiting, LogResult::Retry, 0, Some(next), false);
+        assert_eq!(shown.collect::<Vec<_>>(), [waiting(START), waiting(later)]);
+        assert_eq!(first[0].event_id.as_deref(), Some("0"));
+        let mut again = logged(2, DeliveryLogMode::Payloads);
+        again.delivery.not_before = START + secs(1);
+        assert_eq!(taken(&again, &untried), []);
+        let mut tried = logged(2, DeliveryLogMode::Payloads);
+        tried.delivery.attempts = 1;
+        assert_eq!(taken(&tried, &untried), []);
+    }
+
+    #[test]
+    fn first_records_name_the_subscriptions_of_the_event() {
+        let mut job = logged(2, DeliveryLogMode::Attempts);
+        job.delivery.events[0].marks.matched = Some("billing,shipping".into());
+        keep(&job, 0, DELIVERED, 200);
+        let records = taken(&job, &[DELIVERED, EntryVerdict::NotStarted]);
+        let names = records.iter().map(|it| it.matched.as_deref());
+        assert_eq!(names.collect::<Vec<_>>(), [Some("billing,shipping"), None]);
     }
 
     #[test]

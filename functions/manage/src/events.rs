@@ -10,7 +10,7 @@ use posthaste_core::api::events::{
 };
 use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::{
-    Cursor, DeliveryHistory, DeliveryState, LogGap, LookUp, RecordFilter, histories,
+    Cursor, DeliveryHistory, DeliveryState, EventHistory, LogGap, LookUp, Record, RecordFilter,
 };
 use posthaste_core::model::{SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
@@ -50,10 +50,10 @@ pub(crate) struct EventPath {
 
 /// Show what became of an event
 ///
-/// One entry for each delivery of the event to a subscription, with its attempts. The log has an
-/// event from its first attempt on: until then the list is empty, and the note says so. At most
-/// 1,000 records are read, the newest, and for at most ten seconds; the note says if there may be
-/// more.
+/// One entry for each delivery of the event to a subscription, with its attempts, and the state of
+/// the event as a whole. A subscription that the event matches and that has no record yet is
+/// `pending`. The note says how late the first record of an event may come. At most 1,000 records
+/// are read, the newest, and for at most ten seconds; the note says if there may be more.
 #[utoipa::path(get, path = "/topics/{topic}/events/{id}", tag = "events", params(EventPath, EventQuery),
     responses((status = 200, description = "The deliveries of the event", body = EventView),
         LargeObject, BadRequests, UnknownTopic, Problems))]
@@ -71,12 +71,15 @@ pub(crate) async fn show_event<P: Ports>(
     if found.records.is_empty() && found.searched_from.is_none() && record.is_none() {
         return Err(unknown_topic(&topic).into());
     }
-    let histories = histories(found.records);
-    let (from, to) = life(&histories, asked);
+    let bounds = [found.searched_from, asked.0];
+    let complete_from = manage.complete_from(&found.records, found.is_cut, bounds);
+    let EventHistory { deliveries, state } = EventHistory::of(found.records, complete_from);
+    let (from, to) = life(deliveries.iter(), asked);
     let gaps = manage.log_gaps(from, to);
     let damaged = named(&found.damaged);
     let note = LogNote {
-        is_unknown: histories.is_empty(),
+        is_unknown: state.is_none(),
+        delay: manage.settings.log.delay,
         is_off: manage.is_log_off(record.as_ref()),
         is_cut: found.is_cut,
         searched_from: found.searched_from,
@@ -87,7 +90,7 @@ pub(crate) async fn show_event<P: Ports>(
         manage.settings.log.retention,
         query.payload.unwrap_or_default(),
     );
-    let views = histories
+    let views = deliveries
         .iter()
         .map(|history| DeliveryView::of(history, retention, with_payload));
     let deliveries = views.map(|view| DeliveryView {
@@ -96,6 +99,7 @@ pub(crate) async fn show_event<P: Ports>(
     });
     Ok(JsonResponse::new(EventView {
         id,
+        state,
         deliveries: deliveries.collect(),
         complete_until,
         gaps: gaps.iter().map(LogGapView::from).collect(),
@@ -161,6 +165,24 @@ impl<P: Ports> Manage<P> {
             .log
             .event(look_up, || self.clock.monotonic() < until)
             .await?)
+    }
+
+    /// The time from which on every record of an event was found. Earlier ones may be outside of
+    /// what was asked for, beyond the most that an answer has, or gone by now.
+    pub(crate) fn complete_from(
+        &self,
+        records: &[Record],
+        is_cut: bool,
+        [searched_from, asked_from]: [Option<Timestamp>; 2],
+    ) -> Option<Timestamp> {
+        let oldest = records.iter().map(|record| record.time).min();
+        let after_cut = oldest.filter(|_| is_cut);
+        let retained = self.settings.log.retention.map(|kept| {
+            let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
+            Timestamp::from_millis(self.clock.now().as_millis().saturating_sub(kept))
+        });
+        let bounds = [asked_from, searched_from, after_cut, retained];
+        bounds.into_iter().flatten().max()
     }
 
     /// One page of records, the subscriptions under the names that were written.
@@ -243,8 +265,11 @@ impl<P: Ports> Manage<P> {
 
 /// The time in which an event may have had attempts, as far as the log knows it: from its acceptance
 /// to the end of its last delivery.
-pub(crate) fn life(histories: &[DeliveryHistory], asked: Period) -> Period {
-    let accepted = histories.iter().map(|history| history.first().accepted_at);
+pub(crate) fn life<'a>(
+    histories: impl Iterator<Item = &'a DeliveryHistory> + Clone,
+    asked: Period,
+) -> Period {
+    let accepted = histories.clone().map(|history| history.first().accepted_at);
     let has_ended = |history: &DeliveryHistory| {
         matches!(
             history.state,
@@ -252,11 +277,11 @@ pub(crate) fn life(histories: &[DeliveryHistory], asked: Period) -> Period {
         )
     };
     let last = histories
-        .iter()
+        .clone()
         .flat_map(DeliveryHistory::records)
         .map(|record| record.time)
         .max();
-    let end = last.filter(|_| histories.iter().all(has_ended));
+    let end = last.filter(|_| histories.clone().all(has_ended));
     let (from, to) = asked;
     (from.max(accepted.min()), end.or(to))
 }

@@ -1,6 +1,7 @@
 //! The events that a user finds by what it has: an event's id, a `webhook-id`, or the key of a
 //! dead letter.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use axum::extract::State;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::events::{DeliveryView, EventQuery, KnownBy, LogGapView, LogNote};
 use posthaste_core::api::{DeadLetterPage, DeadLetterView, FoundEvent, FoundEvents, IsoTimestamp};
-use posthaste_core::delivery_log::{DeliveryHistory, LookUp, Record, histories, log_text};
+use posthaste_core::delivery_log::{EventHistory, LookUp, Record, log_text};
 use posthaste_core::model::{Timestamp, TopicName, WrittenTime};
 use posthaste_core::stored::TopicRecord;
 use posthaste_delivery_log::{LogError, LookedUp};
@@ -58,6 +59,9 @@ struct Search {
 /// An event of a topic: the topic's name in lower case, and the id.
 type EventOfTopic = (String, String);
 
+/// What became of an event.
+type OfEvent = (EventOfTopic, EventHistory);
+
 /// Find events by what you have
 ///
 /// The id may be that of an event, the `webhook-id` of a request, or the key of a dead-letter
@@ -86,15 +90,15 @@ pub(crate) async fn find_events<P: Ports>(
     manage
         .search_events(&mut search, of_letters, asked, until)
         .await?;
-    let histories = histories(std::mem::take(&mut search.records));
+    let found = manage.histories_of_events(&mut search, asked);
     let events = manage
-        .found_events(&histories, query.payload.unwrap_or_default())
+        .found_events(&found, query.payload.unwrap_or_default())
         .await;
-    let (from, to) = life(&histories, asked);
+    let (from, to) = life(found.iter().flat_map(|(_, it)| &it.deliveries), asked);
     let gaps = manage.log_gaps(from, to);
     let damaged = named(&search.damaged);
     let note = LogNote {
-        is_unknown: histories.is_empty(),
+        is_unknown: found.is_empty(),
         is_cut: search.is_cut || events.len() > EVENTS_MAX,
         searched_from: search.ended_at,
         damaged: &damaged,
@@ -171,44 +175,47 @@ impl<P: Ports> Manage<P> {
         Ok(())
     }
 
-    /// The events of deliveries, one more than [`EVENTS_MAX`] at most.
-    async fn found_events(
-        &self,
-        histories: &[DeliveryHistory],
-        with_payload: bool,
-    ) -> Vec<FoundEvent> {
-        let mut events: Vec<(EventOfTopic, Vec<&DeliveryHistory>)> = Vec::new();
-        let mut places = BTreeMap::new();
-        for history in histories {
-            let event = event_of(history.first());
-            let place = *places.entry(event.clone()).or_insert(events.len());
-            if place == events.len() && place > EVENTS_MAX {
-                break;
-            }
-            if place == events.len() {
-                events.push((event, Vec::new()));
-            }
-            events[place].1.push(history);
+    /// The events of all records that were found, the last accepted first: one more than
+    /// [`EVENTS_MAX`] at most.
+    fn histories_of_events(&self, search: &mut Search, asked: Period) -> Vec<OfEvent> {
+        let records = std::mem::take(&mut search.records);
+        let bounds = [search.ended_at, asked.0];
+        let complete_from = self.complete_from(&records, search.is_cut, bounds);
+        let mut by_event: BTreeMap<EventOfTopic, Vec<Record>> = BTreeMap::new();
+        for record in records {
+            by_event.entry(event_of(&record)).or_default().push(record);
         }
-        let topics = self.topics_of(&events).await;
+        let mut events: Vec<_> = by_event.into_iter().collect();
+        events.sort_by_key(|(_, records)| {
+            Reverse(records.iter().map(|record| record.accepted_at).max())
+        });
+        events.truncate(EVENTS_MAX + 1);
+        let history = |(event, records)| (event, EventHistory::of(records, complete_from));
+        events.into_iter().map(history).collect()
+    }
+
+    async fn found_events(&self, found: &[OfEvent], with_payload: bool) -> Vec<FoundEvent> {
+        let topics = self.topics_of(found).await;
         let retention = self.settings.log.retention;
-        let found = events.into_iter().map(|((topic, id), histories)| {
-            let record = topics.get(&topic).and_then(Option::as_ref);
-            let deliveries = histories
-                .into_iter()
+        let events = found.iter().map(|((topic, id), history)| {
+            let record = topics.get(topic).and_then(Option::as_ref);
+            let deliveries = history
+                .deliveries
+                .iter()
                 .map(|history| DeliveryView::of(history, retention, with_payload));
             FoundEvent {
+                topic: record.map_or_else(|| topic.clone(), |record| record.name.to_string()),
+                id: id.clone(),
+                state: history.state,
                 deliveries: deliveries
                     .map(|view| DeliveryView {
                         subscription: written_name(record, &view.subscription),
                         ..view
                     })
                     .collect(),
-                topic: record.map_or(topic, |record| record.name.to_string()),
-                id,
             }
         });
-        found.collect()
+        events.collect()
     }
 
     /// The records of topics, for the names as they were created. One that cannot be read is left

@@ -47,6 +47,8 @@ pub(crate) struct Entered {
     pub(crate) pressure: Option<String>,
     /// True if its payloads go to the object store.
     pub(crate) dehydrate: bool,
+    /// The time until what is due now is delivered, as far as the pressure shows it.
+    pub(crate) drain: Duration,
     /// The room for its body.
     pub(crate) room: OwnedSemaphorePermit,
     /// The place of the request, where the tarpit advises.
@@ -124,6 +126,7 @@ impl Admission<'_> {
             wait,
             pressure: admitted.header,
             dehydrate: admitted.dehydrate,
+            drain: admitted.drain,
             room,
             place,
         })

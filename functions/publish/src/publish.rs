@@ -9,12 +9,14 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use posthaste_core::api::PublishAnswer;
 use posthaste_core::events::{Event, Input, Made, PublishRequest, parse_request};
-use posthaste_core::model::{Hops, Schema, Timestamp, Topic, TopicName};
+use posthaste_core::model::{
+    ACCEPTANCE_WAIT_MIN, DeliveryLogMode, Hops, Schema, Timestamp, Topic, TopicName,
+};
 use posthaste_ports::{Clock, Entropy, Ports};
 use posthaste_services::busy::with_bytes;
 use posthaste_services::{
-    Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry, WrongKeyAnswer,
-    WrongKeys, client,
+    Acceptance, Activity, Completing, FanOut, Inline, Origin, PressureReader, Registry,
+    WrongKeyAnswer, WrongKeys, client,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -35,6 +37,8 @@ const LOOK_STANDS: Duration = Duration::from_secs(1);
 pub struct Publish<P: Ports> {
     /// The delivery queue.
     pub deliveries: P::Queue,
+    /// The queue of the delivery log's records.
+    pub records: P::Queue,
     /// Looks topics up.
     pub registry: Registry<P::Store, P::Clock>,
     /// The state bucket, for payloads that are stored once.
@@ -91,6 +95,8 @@ struct Received {
     hops: Hops,
     pressure: Option<String>,
     dehydrate: bool,
+    /// Whether the pressure shows that first attempts wait.
+    first_attempts_wait: bool,
     /// Longest life of the events, where the producer gives it.
     time_to_live: Option<Duration>,
     room: OwnedSemaphorePermit,
@@ -184,7 +190,13 @@ impl<P: Ports> Publish<P> {
             ..Origin::default()
         };
         let inline = self.inline(topic, received.dehydrate);
-        let written = fan_out.write(topic, &received.events, inline, origin).await;
+        let is_recorded = self.log_mode(topic).keeps_attempts();
+        let acceptance = is_recorded.then_some(Acceptance {
+            records: &self.records,
+            first_attempts_wait: received.first_attempts_wait,
+        });
+        let accepted = fan_out.accept(topic, &received.events, inline, origin, acceptance);
+        let written = accepted.await;
         idempotency
             .settle(claim, written.as_ref().ok().map(|written| written.matched))
             .await;
@@ -213,17 +225,17 @@ impl<P: Ports> Publish<P> {
     /// The events that travel in their messages. A larger one is stored once, and then it can also
     /// be sent again by its record of the delivery log.
     fn inline(&self, topic: &Topic, dehydrate: bool) -> Inline {
-        let PublishSettings {
-            delivery_log,
-            stores_for_log,
-            ..
-        } = self.settings;
-        let log = topic.delivery_log.unwrap_or(delivery_log);
+        let stores_for_log = self.settings.stores_for_log;
+        let log = self.log_mode(topic);
         match (dehydrate, stores_for_log && log.keeps_payloads()) {
             (true, _) => Inline::Tiny,
             (false, true) => Inline::Logged,
             (false, false) => Inline::Fitting,
         }
+    }
+
+    fn log_mode(&self, topic: &Topic) -> DeliveryLogMode {
+        topic.delivery_log.unwrap_or(self.settings.delivery_log)
     }
 
     /// Waits before the answer to a wrong key. A topic that does not exist has none, and is answered
@@ -333,6 +345,7 @@ impl<P: Ports> Publish<P> {
             wait,
             pressure,
             dehydrate,
+            drain,
             mut room,
             place,
         } = self.admission().enter(topic, tier, admitted, &body)?;
@@ -369,6 +382,7 @@ impl<P: Ports> Publish<P> {
             hops,
             pressure,
             dehydrate,
+            first_attempts_wait: drain >= ACCEPTANCE_WAIT_MIN,
             time_to_live,
             room,
         };

@@ -92,16 +92,20 @@ pub type AwsSampling = Owned<Sampling<AwsMonitor, SystemClock>, S3Store, SystemC
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
-    let urls = QueueUrls::from([(
-        QueueName::Deliveries,
-        environment.deliveries_queue_url.clone(),
-    )]);
+    let urls = QueueUrls::from([
+        (
+            QueueName::Deliveries,
+            environment.deliveries_queue_url.clone(),
+        ),
+        (QueueName::Records, environment.records_queue_url.clone()),
+    ]);
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
     // Only publish reads the pressure here. There are no names and connections of endpoints to give
     // up.
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
-        deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
+        records: clients.queue(QueueName::Records, urls, SystemClock),
         registry,
         payloads: state.clone(),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE).relieving(reliever),
@@ -394,7 +398,7 @@ mod tests {
     fn variable(name: &str) -> Option<String> {
         let value = match name {
             "STATE_BUCKET" => "state",
-            "DELIVERIES_QUEUE_URL" | "DEADLETTERS_QUEUE_URL" => {
+            "DELIVERIES_QUEUE_URL" | "DEADLETTERS_QUEUE_URL" | "RECORDS_QUEUE_URL" => {
                 "http://127.0.0.1:1/000000000000/queue"
             }
             "AWS_REGION" | "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => "anything",

@@ -347,7 +347,7 @@ table! {
     REDRIVE_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("REDRIVE_QUEUE_URL", QUEUE_URL, &[Deadletter]));
     RECORDS_QUEUE_URL: String = parse::queue_url, None,
-        Some(Variable::new("RECORDS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Record]));
+        Some(Variable::new("RECORDS_QUEUE_URL", QUEUE_URL, &[Publish, Deliver, Deadletter, Record]));
     PUBLISH_URL: Url = parse::web_url, None,
         Some(Variable::new("PUBLISH_URL", WEB_URL, &[Manage]).optional());
     MANAGE_URL: Url = parse::web_url, None,

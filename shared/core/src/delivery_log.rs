@@ -4,11 +4,13 @@
 //! The log is a folder of Parquet files. This room says what is in them and what it means; the
 //! crate `posthaste-delivery-log` writes, searches and merges them.
 
+mod accepted;
 mod again;
 mod answer;
 mod change;
 mod columns;
 mod draft;
+mod event_history;
 mod field;
 mod file_key;
 mod filter;
@@ -27,11 +29,13 @@ mod status;
 mod summary_key;
 mod words;
 
+pub use self::accepted::AcceptedEvent;
 pub use self::again::{NoneToSendAgain, ToSendAgain, choose};
 pub use self::answer::{answer_body_text, answer_text};
 pub use self::change::{Change, change};
 pub use self::columns::{COLUMNS, Column, Encoding, SCHEMA_VERSION, column};
 pub use self::draft::{RecordDetails, RecordedEvent};
+pub use self::event_history::EventHistory;
 pub use self::field::{ColumnType, Value};
 pub use self::file_key::{FileKey, FileName, LogHour};
 pub use self::filter::{Cursor, LookUp, RecordFilter, newest_first};

@@ -39,6 +39,7 @@ pub use address::AddressPolicy;
 pub use content_coding::content_coding;
 pub use delivery::{
     DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group,
+    matched_names,
 };
 pub use delivery_log::DeliveryLogMode;
 pub use endpoint::{EndpointUrl, EndpointUrlError, Link};

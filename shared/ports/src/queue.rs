@@ -86,7 +86,7 @@ pub struct ReceiveRequest {
     pub wait: Duration,
 }
 
-/// A message that takes the place of another.
+/// A message to a named queue: one that takes the place of another, or is sent beside others.
 #[derive(Debug, Clone)]
 pub struct Successor {
     /// The queue that it goes to.
@@ -144,13 +144,14 @@ pub trait QueueSender: Send + Sync {
         false
     }
 
-    /// Sends any number of messages, all or none of them, also if the process dies. Each keeps the
-    /// limits of a batch's entry.
+    /// Sends any number of messages, and those `beside` them to other queues, all or none of them,
+    /// also if the process dies. Each keeps the limits of a batch's entry.
     fn send_whole(
         &self,
         entries: Vec<OutgoingMessage>,
+        beside: Vec<Successor>,
     ) -> impl Future<Output = Result<(), PortError>> + Send {
-        drop(entries);
+        drop((entries, beside));
         ready(Err(PortError::new(
             "send messages whole",
             ErrorKind::Invalid,

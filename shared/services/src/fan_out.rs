@@ -4,6 +4,7 @@
 //! Every function that puts events into the delivery queue does it here: publish, and those that
 //! send notices.
 
+mod acceptance;
 mod convert;
 mod plan;
 
@@ -14,12 +15,14 @@ use posthaste_core::model::{
     INLINE_FAN_OUT_BYTES_MAX, Matched, SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX, Topic,
 };
 use posthaste_ports::{
-    Clock, Entropy, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
+    Clock, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
 };
 
+use acceptance::{AcceptanceRecords, Meant};
 use convert::Converter;
 use plan::{Plan, Request};
 
+pub use acceptance::Acceptance;
 pub use convert::FanOutError;
 pub use plan::{Inline, Origin};
 
@@ -74,6 +77,20 @@ where
         inline: Inline,
         origin: Origin,
     ) -> Result<Written, FanOutError> {
+        self.accept(topic, events, inline, origin, None).await
+    }
+
+    /// The same, with the `acceptance` of each event: its messages or its record in the delivery
+    /// log name the subscriptions that it is meant for. That record is sent with the messages where
+    /// the queue sends them whole, and after them elsewhere. If it is not taken, it is lost.
+    pub async fn accept(
+        &self,
+        topic: &Topic,
+        events: &[Event],
+        inline: Inline,
+        origin: Origin,
+        acceptance: Option<Acceptance<'_, Q>>,
+    ) -> Result<Written, FanOutError> {
         let at = self.clock.now();
         let tests = events.len().saturating_mul(topic.subscriptions.len());
         let plan = if tests < BUSY_TESTS {
@@ -82,7 +99,12 @@ where
             off_the_worker(|| Plan::of(topic, events, at))
         };
         let matched = plan.matched();
-        if matched.events == 0 {
+        let meant = acceptance.as_ref().map(|acceptance| {
+            let waits = acceptance.first_attempts_wait;
+            Meant::of(plan.receivers(), topic, events, at, waits)
+        });
+        let meant = meant.unwrap_or_default();
+        if matched.events == 0 && meant.recorded.is_empty() {
             return Ok(Written {
                 matched,
                 messages: 0,
@@ -106,8 +128,12 @@ where
             at,
             id: &id,
             origin,
+            meant: &meant,
         };
-        let messages = self.send(plan.messages(&request)).await?;
+        let records = acceptance.and_then(|acceptance| {
+            AcceptanceRecords::of(acceptance.records, &topic.name, &request.records())
+        });
+        let messages = self.send(plan.messages(&request), records).await?;
         Ok(Written { matched, messages })
     }
 
@@ -115,30 +141,42 @@ where
     async fn send(
         &self,
         messages: impl Iterator<Item = OutgoingMessage> + Send,
+        records: Option<AcceptanceRecords<'_, Q>>,
     ) -> Result<usize, FanOutError> {
-        if self.deliveries.sends_whole() {
-            self.send_whole(messages).await.map_err(FanOutError::Whole)
-        } else {
-            self.send_apart(messages)
-                .await
-                .map_err(FanOutError::Message)
+        let mut messages = messages.peekable();
+        if self.deliveries.sends_whole() && messages.peek().is_some() {
+            let sent = self.send_whole(messages, records).await;
+            return sent.map_err(FanOutError::Whole);
         }
+        let sent = self.send_apart(messages).await;
+        let sent = sent.map_err(FanOutError::Message)?;
+        if let Some(records) = records {
+            records.send(self.clock).await;
+        }
+        Ok(sent)
     }
 
     /// Sends all messages or none. One wave is one transaction. More are made durable one after the
     /// other, and are shown once the last one is: a wave that fails takes those before it away.
     async fn send_whole(
         &self,
-        messages: impl Iterator<Item = OutgoingMessage> + Send,
+        mut messages: Peekable<impl Iterator<Item = OutgoingMessage> + Send>,
+        records: Option<AcceptanceRecords<'_, Q>>,
     ) -> Result<usize, PortError> {
-        let mut messages = messages.peekable();
         let first = next_wave(&mut messages);
         let mut sent = first.messages.len();
         if messages.peek().is_none() {
-            self.send_one_wave(first).await?;
+            match records {
+                None => self.send_one_wave(first).await?,
+                Some(records) => self.send_with_records(first, &records).await?,
+            }
             return Ok(sent);
         }
-        let mut withheld = vec![self.deliveries.withhold(first.messages).await?];
+        let mut withheld = Vec::new();
+        if let Some(records) = records {
+            withheld.extend(records.withheld().await);
+        }
+        withheld.push(self.deliveries.withhold(first.messages).await?);
         while messages.peek().is_some() {
             let wave = next_wave(&mut messages);
             sent += wave.messages.len();
@@ -154,16 +192,38 @@ where
         if messages.len() <= SQS_BATCH_ENTRIES_MAX && bytes <= SQS_MESSAGE_BYTES_MAX {
             return self.send_wave(messages).await;
         }
-        self.deliveries.send_whole(messages).await
+        self.deliveries.send_whole(messages, Vec::new()).await
+    }
+
+    /// Sends a wave and records in one transaction. Where there is no room for records, the wave is
+    /// sent without them.
+    async fn send_with_records(
+        &self,
+        wave: Wave,
+        records: &AcceptanceRecords<'_, Q>,
+    ) -> Result<(), PortError> {
+        let messages = wave.messages.clone();
+        let sent = self
+            .deliveries
+            .send_whole(messages, records.successors())
+            .await;
+        let Err(error) = sent else {
+            return Ok(());
+        };
+        if error.kind != ErrorKind::Full {
+            return Err(error);
+        }
+        self.send_one_wave(wave).await?;
+        records.report_lost(&error);
+        Ok(())
     }
 
     /// Sends the messages wave by wave and answers how many there were. A wave that fails is the
     /// last.
     async fn send_apart(
         &self,
-        messages: impl Iterator<Item = OutgoingMessage> + Send,
+        mut messages: Peekable<impl Iterator<Item = OutgoingMessage> + Send>,
     ) -> Result<usize, PortError> {
-        let mut messages = messages.peekable();
         let mut sent = 0;
         while messages.peek().is_some() {
             let wave = next_wave(&mut messages).messages;

@@ -31,6 +31,7 @@ const MARKS: Marks = Marks {
     webhook_id: None,
     letter: None,
     redirect: None,
+    matched: None,
 };
 
 /// The ports that sending notices needs.

@@ -39,6 +39,9 @@ pub struct Admitted {
     pub dehydrate: bool,
     /// The wait of every acknowledgement, also at Normal.
     pub base: Duration,
+    /// The time until what is due now is delivered, as far as the state shows it: a new event waits
+    /// for so long.
+    pub drain: Duration,
 }
 
 impl Admitted {
@@ -197,6 +200,7 @@ fn admitted(
         pressing: pressing.filter(|_| admission != Admission::Accept),
         dehydrate: state.is_some_and(PressureState::dehydrate),
         base: known.map_or(Duration::ZERO, PressureState::base),
+        drain: state.map_or(Duration::ZERO, |state| state.drain(topic)),
         admission,
     }
 }

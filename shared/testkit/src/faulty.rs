@@ -98,9 +98,13 @@ impl<P: QueueSender> QueueSender for Faulty<P> {
         self.port.sends_whole()
     }
 
-    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
+    async fn send_whole(
+        &self,
+        entries: Vec<OutgoingMessage>,
+        beside: Vec<Successor>,
+    ) -> Result<(), PortError> {
         let fault = of_whole(self.decide(Operation::SendBatch, ""));
-        apply(fault, || self.port.send_whole(entries)).await
+        apply(fault, || self.port.send_whole(entries, beside)).await
     }
 
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {

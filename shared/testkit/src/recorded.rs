@@ -235,12 +235,21 @@ impl<P: QueueSender> QueueSender for Recorded<P> {
         self.port.sends_whole()
     }
 
-    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
-        let bytes = entries.iter().map(|entry| entry.body.len()).sum();
+    async fn send_whole(
+        &self,
+        entries: Vec<OutgoingMessage>,
+        beside: Vec<Successor>,
+    ) -> Result<(), PortError> {
+        let others = beside.iter().map(|successor| &successor.message);
+        let bytes = entries
+            .iter()
+            .chain(others)
+            .map(|entry| entry.body.len())
+            .sum();
         let call = self
             .begin(Operation::SendBatch, "")
-            .carrying(entries.len(), bytes);
-        let result = self.port.send_whole(entries).await;
+            .carrying(entries.len() + beside.len(), bytes);
+        let result = self.port.send_whole(entries, beside).await;
         call.end(&result);
         result
     }

@@ -45,6 +45,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         deleted_at: None,
         creations: Creations::default(),
         delivery_log: None,
+        record_unmatched: false,
         settings,
     }
 }

@@ -62,7 +62,9 @@ class Binaries(unittest.TestCase):
         )
 
     def publish(self):
-        return self.run_function("publish", DELIVERIES_QUEUE_URL=self.urls["deliveries"])
+        return self.run_function(
+            "publish", DELIVERIES_QUEUE_URL=self.urls["deliveries"], RECORDS_QUEUE_URL=self.urls["records"]
+        )
 
     def deliver(self):
         return self.run_function(

@@ -113,7 +113,7 @@ async fn show(pages: &Pages, visit: &Visit, asked: &Asked<'_>, done: &DoneAsked)
 /// and so their first record, a little later.
 fn is_changing(view: &EventView, now: Timestamp) -> bool {
     let is_fresh = |it: &DeliveryView| now.since(it.accepted_at.0) <= FIRST_ATTEMPTS;
-    view.deliveries.is_empty()
+    view.state.is_none()
         || view
             .deliveries
             .iter()
@@ -124,7 +124,11 @@ fn has_ended(it: &DeliveryView) -> bool {
     match it.state {
         DeliveryState::Delivered | DeliveryState::Dropped => true,
         DeliveryState::DeadLettered => it.dead_letter_object.is_some(),
-        DeliveryState::Waiting | DeliveryState::Held | DeliveryState::Unknown => false,
+        DeliveryState::Pending
+        | DeliveryState::Unmatched
+        | DeliveryState::Waiting
+        | DeliveryState::Held
+        | DeliveryState::Unknown => false,
     }
 }
 
@@ -162,6 +166,7 @@ fn summary(asked: &Asked<'_>, view: &EventView, topic: &KnownTopic) -> Markup {
             }
             dt { "Id" }
             dd { (foreign_cut(&view.id, ID_CHARS_MAX)) }
+            @if let Some(state) = view.state { dt { "State" } dd { (state_badge(state)) } }
             (text("Type", first.and_then(|it| it.event_type.as_ref())))
             (text("Source", first.and_then(|it| it.source.as_ref())))
             (text("Subject", first.and_then(|it| it.subject.as_ref())))

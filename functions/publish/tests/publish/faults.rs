@@ -26,7 +26,7 @@ async fn publish(world: &World, plan: &Plan, bytes: usize) -> Answer {
 }
 
 async fn publish_all(world: &World, plan: &Plan, events: &[String]) -> Answer {
-    let queue = Faulty::new(world.queue.clone(), "deliveries", plan);
+    let queue = |queue| Faulty::new(queue, "deliveries", plan);
     let store = Faulty::new(world.store.clone(), "state", plan);
     let app = router(world.publish_over(queue, store).into());
     let body = format!("[{}]", events.join(","));

@@ -6,6 +6,7 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+mod acceptance;
 mod accepted;
 mod broken_pressure;
 mod fan_out;

@@ -209,7 +209,7 @@ async fn a_request_in_progress_keeps_its_name_until_it_is_over_or_its_claim_laps
     let world = World::new(one()).await;
     let plan =
         Plan::by(|effect| (effect.operation == Operation::SendBatch).then_some(Fault::HangBefore));
-    let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+    let queue = |queue| Faulty::new(queue, "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
     let hanging = tokio::spawn(send(
         app,
@@ -280,11 +280,7 @@ impl QueueReceiver for Slow {
 #[tokio::test]
 async fn a_client_that_leaves_while_its_request_is_written_leaves_nothing_half_done() {
     let world = World::new(one()).await;
-    let app = router(
-        world
-            .publish_over(Slow(world.queue.clone()), world.store.clone())
-            .into(),
-    );
+    let app = router(world.publish_over(Slow, world.store.clone()).into());
     let left = send(
         app,
         request("/topics/orders/events", &[KEY, STRUCTURED, NAMED], MINIMAL),
@@ -328,7 +324,7 @@ async fn a_topic_made_anew_remembers_no_name_of_the_one_before() {
 async fn whatever_call_fails_the_name_is_free_again_or_lapses_and_nothing_is_lost() {
     at_every_effect(async |plan, place| {
         let world = World::new(one()).await;
-        let queue = Faulty::new(world.queue.clone(), "deliveries", plan);
+        let queue = |queue| Faulty::new(queue, "deliveries", plan);
         let store = Faulty::new(world.store.clone(), "state", plan);
         let app = router(Arc::new(world.publish_over(queue, store)));
         let post = async || {
@@ -356,7 +352,7 @@ async fn after_a_failure_the_name_is_free_at_once() {
     let plan = Plan::by(|e| {
         (e.operation == Operation::SendBatch).then_some(Fault::Before(ErrorKind::Other))
     });
-    let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+    let queue = |queue| Faulty::new(queue, "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
     let failed = send(
         app,
@@ -401,7 +397,7 @@ async fn repeated_request_after_half_a_failure_has_the_same_ids() {
     let world = World::new(subscriptions(&all)).await;
     let fault = Fault::Before(ErrorKind::Other);
     let plan = Plan::nth_of(1, fault, |effect| effect.operation == Operation::SendBatch);
-    let queue = Faulty::new(world.queue.clone(), "deliveries", &plan);
+    let queue = |queue| Faulty::new(queue, "deliveries", &plan);
     let app = router(world.publish_over(queue, world.store.clone()).into());
     let headers = [KEY, STRUCTURED, NAMED];
     let first = request("/topics/orders/events", &headers, MINIMAL.to_owned());

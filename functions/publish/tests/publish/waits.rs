@@ -91,7 +91,7 @@ async fn after_slow_claim(change: &Change) -> (Answer, Vec<(String, usize)>) {
         None
     });
     let store = Faulty::new(world.store.clone(), "state", &plan);
-    let app = router(world.publish_over(world.queue.clone(), store).into());
+    let app = router(world.publish_over(|queue| queue, store).into());
     let headers = [KEY, STRUCTURED, ("idempotency-key", "n-1")];
     let answer = send(app, request("/topics/orders/events", &headers, MINIMAL)).await;
     (answer, world.packed())
@@ -164,7 +164,7 @@ async fn request_that_is_parsed_again_takes_no_more_room() {
         None
     });
     let faulty = Faulty::new(world.store.clone(), "state", &plan);
-    let mut publish = world.publish_over(world.queue.clone(), faulty);
+    let mut publish = world.publish_over(|queue| queue, faulty);
     publish.bodies = BodyBudget::new(room);
     let headers = [KEY, JSON, ("idempotency-key", "n-1")];
     let asked = request("/topics/orders/events", &headers, body);
@@ -185,7 +185,7 @@ async fn refused_request_gives_its_name_back() {
         None
     });
     let faulty = Faulty::new(world.store.clone(), "state", &plan);
-    let app = router(world.publish_over(world.queue.clone(), faulty).into());
+    let app = router(world.publish_over(|queue| queue, faulty).into());
     let post = |key: &'static str| {
         let headers = [("aeg-sas-key", key), STRUCTURED, ("idempotency-key", "n-1")];
         send(

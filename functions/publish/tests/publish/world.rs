@@ -9,6 +9,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
+use posthaste_core::delivery_log::{Record, parse_records};
 use posthaste_core::model::{Delivery, Timestamp};
 use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{ObjectStore, PutCondition, QueueReceiver, QueueSender};
@@ -33,6 +34,7 @@ pub(crate) const MINIMAL: &str = r#"{"specversion":"1.0","id":"1","source":"/s",
 
 pub(crate) struct World {
     pub(crate) queue: MemoryQueue,
+    pub(crate) records: MemoryQueue,
     pub(crate) store: MemoryStore,
     pub(crate) clock: ManualClock,
     pub(crate) settings: PublishSettings,
@@ -52,6 +54,7 @@ impl World {
         let clock = ManualClock::new(Timestamp::parse(START).unwrap());
         let world = Self {
             queue: MemoryQueue::default(),
+            records: MemoryQueue::default(),
             store: MemoryStore::default(),
             clock,
             settings: PublishSettings::default(),
@@ -98,21 +101,22 @@ impl World {
 
     /// The function over this world.
     pub(crate) fn publish(&self) -> Publish<TestPorts<MemoryQueue, MemoryStore>> {
-        self.publish_over(self.queue.clone(), self.store.clone())
+        self.publish_over(|queue| queue, self.store.clone())
     }
 
-    /// The function over this world, but for the queue and the store.
+    /// The function over this world, with what is made of its queues, and with this store.
     pub(crate) fn publish_over<
         Q: QueueSender + QueueReceiver + 'static,
         S: ObjectStore + Clone + 'static,
     >(
         &self,
-        deliveries: Q,
+        over: impl Fn(MemoryQueue) -> Q,
         store: S,
     ) -> Publish<TestPorts<Q, S>> {
         let clock = self.clock.clone();
         Publish {
-            deliveries,
+            deliveries: over(self.queue.clone()),
+            records: over(self.records.clone()),
             registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
             payloads: store.clone(),
             pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),
@@ -150,6 +154,13 @@ impl World {
             .iter()
             .map(|message| parse_delivery(&message.body).unwrap())
             .collect()
+    }
+
+    /// The records of the delivery log in their queue, message by message.
+    pub(crate) fn recorded(&self) -> Vec<Vec<Record>> {
+        let messages = self.records.messages();
+        let records = messages.iter().map(|message| parse_records(&message.body));
+        records.collect::<Result<_, _>>().unwrap()
     }
 
     /// For every message, its subscription and how many events it has.

@@ -123,6 +123,7 @@ fn messages_have_a_group_in_batches_of_one_alone() {
 fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let (common, publish): (_, PublishEnvironment) = read_all(&[]).unwrap();
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
+    assert_eq!(publish.records_queue_url, RECORDS);
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
     assert_eq!(publish.settings.tarpit, Tarpit::Advise);
     assert!(publish.settings.stores_for_log);

@@ -84,6 +84,7 @@ pub fn compile_topic(
         auto_delete_on_idle: idle,
         notices_topic: settings.notices_topic.clone(),
         delivery_log: settings.delivery_log,
+        record_unmatched: settings.record_unmatched,
         keys,
         filters: FilterSet::of(
             subscriptions

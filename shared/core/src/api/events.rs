@@ -33,9 +33,14 @@ pub struct EventView {
     /// The event's id.
     #[schema(example = "order-1001")]
     pub id: String,
+    /// Where the event is: the least of the states of its deliveries, so that it is `delivered` only
+    /// when all of them are. `unmatched` where it matched no subscription. Left out where the log
+    /// has no record of the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<DeliveryState>,
     /// The deliveries of the event, the last accepted first: one for each subscription and, since
     /// ids are the producers' and may repeat, for each event of this id. A replay is a
-    /// delivery of its own. Empty before the first attempt.
+    /// delivery of its own.
     pub deliveries: Vec<DeliveryView>,
     /// The time up to which the log is complete: records of what happened later may be missing.
     pub complete_until: IsoTimestamp,
@@ -58,9 +63,9 @@ pub struct DeliveryView {
     /// The subscription.
     #[schema(example = "billing")]
     pub subscription: String,
-    /// Where the event is: `waiting` for its next attempt, `held` until its endpoint recovers or
-    /// an operator acts, `delivered`, `dead-lettered`, or `dropped`. `unknown` is a word of a
-    /// newer version.
+    /// Where the event is: `pending` before the first record of this delivery, `waiting` for its
+    /// next attempt, `held` until its endpoint recovers or an operator acts, `delivered`,
+    /// `dead-lettered`, or `dropped`. `unknown` is a word of a newer version.
     pub state: DeliveryState,
     /// The reason for which the event was given up. Left out of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]

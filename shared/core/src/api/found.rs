@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::events::{DeliveryView, LogGapView};
 use super::{DeadLetterView, IsoTimestamp};
+use crate::delivery_log::DeliveryState;
 
 /// The events that an id, a `webhook-id` or the key of a dead letter leads to, in any topic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,6 +44,10 @@ pub struct FoundEvent {
     /// The event's id.
     #[schema(example = "order-1001")]
     pub id: String,
+    /// Where the event is: the least of the states of its deliveries. `unmatched` where it matched
+    /// no subscription.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<DeliveryState>,
     /// The deliveries of the event, the last accepted first.
     pub deliveries: Vec<DeliveryView>,
 }

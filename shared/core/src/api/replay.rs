@@ -266,7 +266,11 @@ impl ReplayOutcomes {
             match delivery.state {
                 DeliveryState::Delivered => delivered += 1,
                 DeliveryState::DeadLettered | DeliveryState::Dropped => failed_again += 1,
-                DeliveryState::Waiting | DeliveryState::Held | DeliveryState::Unknown => {}
+                DeliveryState::Pending
+                | DeliveryState::Unmatched
+                | DeliveryState::Waiting
+                | DeliveryState::Held
+                | DeliveryState::Unknown => {}
             }
         }
         let waiting = queued.saturating_sub(delivered + failed_again);

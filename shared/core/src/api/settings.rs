@@ -61,6 +61,10 @@ pub struct TopicSettings {
     /// when left out, which is `payloads` unless its operator changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_log: Option<DeliveryLogMode>,
+    /// Whether the delivery log has a record of each event that matches no subscription. `false`
+    /// when left out: such events are only counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record_unmatched: bool,
     /// Subscriptions by name. Written with the topic, the named ones are created or replaced and
     /// the others stay.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -125,7 +125,10 @@ fn is_copy(history: &DeliveryHistory) -> bool {
 }
 
 fn is_waiting(history: &DeliveryHistory) -> bool {
-    matches!(history.state, DeliveryState::Waiting | DeliveryState::Held)
+    matches!(
+        history.state,
+        DeliveryState::Pending | DeliveryState::Waiting | DeliveryState::Held
+    )
 }
 
 fn has_payload(history: &DeliveryHistory) -> bool {

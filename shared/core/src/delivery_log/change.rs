@@ -39,6 +39,15 @@ impl Change {
         Self::new(Kind::AnsweredLate, LogResult::Delivered)
     }
 
+    /// The change of an event that goes back without its first attempt, which `not_before` is the
+    /// earliest time of.
+    pub fn waiting(not_before: Timestamp) -> Self {
+        Self {
+            next_attempt_at: Some(not_before),
+            ..Self::new(Kind::Waiting, LogResult::Retry)
+        }
+    }
+
     /// The change of an event that was written into a dead-letter object.
     pub fn dead_lettered(reason: DeadLetterReason) -> Self {
         Self {

@@ -12,7 +12,7 @@ use super::{ColumnType, Kind, LogResult, Origin, Payload, Record, Value};
 use crate::model::Timestamp;
 
 /// The version of the table: it counts the times that columns were added.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The way a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,7 @@ pub const COLUMNS: &[Column] = columns! {
     expires_at: Timestamp => Ordered,
     next_attempt_at: Option<Timestamp> => Ordered,
     dead_letter_object: Option<String> => Repeated,
+    matched: Option<String> => Repeated,
     event_subject: Option<String> => Distinct,
     record_id: String => Distinct,
     delivery_key: String => Distinct,

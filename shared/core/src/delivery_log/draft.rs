@@ -115,6 +115,8 @@ struct Draft<'a> {
     traceparent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_reference: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched: Option<&'a str>,
 }
 
 impl<'a> RecordedEvent<'a> {
@@ -176,6 +178,7 @@ impl<'a> RecordedEvent<'a> {
             expires_at: entry.expires_at,
             traceparent: entry.traceparent.as_deref(),
             payload_reference,
+            matched: entry.marks.matched.as_deref(),
         };
         RecordText::new(&draft, payload)
     }

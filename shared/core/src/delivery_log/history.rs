@@ -145,7 +145,7 @@ fn rank(record: &Record) -> u8 {
         DeliveryState::Delivered => 3,
         DeliveryState::DeadLettered | DeliveryState::Dropped => 2,
         DeliveryState::Waiting | DeliveryState::Held => 1,
-        DeliveryState::Unknown => 0,
+        DeliveryState::Pending | DeliveryState::Unmatched | DeliveryState::Unknown => 0,
     }
 }
 

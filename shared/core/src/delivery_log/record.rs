@@ -23,7 +23,7 @@ pub struct Record {
     pub kind: Kind,
     /// The topic, in lower case as in keys.
     pub topic: String,
-    /// The subscription, in lower case as in keys.
+    /// The subscription, in lower case as in keys. Empty in the record of an event's acceptance.
     pub subscription: String,
     /// The creation of the topic and of the subscription, 24 hexadecimal digits; `None` where an
     /// older program accepted the event.
@@ -96,6 +96,11 @@ pub struct Record {
     /// The key of the stored payload, where it is too large for the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_reference: Option<String>,
+    /// The subscriptions that the event is meant for
+    /// ([`matched_names`](crate::model::matched_names)), with the first record of its delivery.
+    /// `None` where the record's own is the only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matched: Option<String>,
     /// The event itself, with the first record of its delivery. A custom event lies in its
     /// envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,6 +258,7 @@ pub(super) mod tests {
             accepted_at: at(0),
             expires_at: at(86_400_000),
             traceparent: text("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            matched: text("billing,shipping"),
             payload: Payload::parse("{ \"id\":\"order-1\", \"n\": 1.00 }"),
             payload_reference: text("payloads/20231114/x"),
         }

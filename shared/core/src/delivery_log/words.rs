@@ -69,6 +69,10 @@ words! {
     Kind {
         /// A request was sent, or the attempt to send it failed.
         Attempt = "attempt",
+        /// The event was accepted. One record, of no subscription, says for all of them.
+        Accepted = "accepted",
+        /// The event was received, and went back without its first attempt.
+        Waiting = "waiting",
         /// The event waits until its endpoint recovers or an operator resumes its subscription.
         Held = "held",
         /// The endpoint took the event after all, in answer to an earlier request that had timed out.
@@ -89,7 +93,11 @@ words! {
     LogResult {
         /// The endpoint took it.
         Delivered = "delivered",
-        /// It will be tried again.
+        /// It is meant for the subscriptions that the record names.
+        Pending = "pending",
+        /// It matched no subscription.
+        Unmatched = "unmatched",
+        /// It will be tried, or tried again.
         Retry = "retry",
         /// It is held.
         Held = "held",
@@ -115,9 +123,13 @@ words! {
 }
 
 words! {
-    /// The state of an event towards one subscription.
+    /// The state of an event, towards one subscription or as a whole.
     DeliveryState {
-        /// It will be tried again.
+        /// It is meant for the subscription, and there is no record of a delivery yet.
+        Pending = "pending",
+        /// It matched no subscription. Only of an event as a whole.
+        Unmatched = "unmatched",
+        /// It will be tried, or tried again.
         Waiting = "waiting",
         /// It waits for its endpoint or an operator.
         Held = "held",
@@ -136,6 +148,8 @@ impl LogResult {
     pub const fn state(self) -> DeliveryState {
         match self {
             Self::Delivered => DeliveryState::Delivered,
+            Self::Pending => DeliveryState::Pending,
+            Self::Unmatched => DeliveryState::Unmatched,
             Self::Retry => DeliveryState::Waiting,
             Self::Held => DeliveryState::Held,
             Self::DeadLettered => DeliveryState::DeadLettered,
@@ -155,11 +169,11 @@ mod tests {
         let check = |actual: Vec<&str>, expected: &str| assert_eq!(words(&actual), expected);
         check(
             Kind::ALL.iter().map(|word| word.as_str()).collect(),
-            "attempt held answered-late expired given-up dead-lettered dropped",
+            "attempt accepted waiting held answered-late expired given-up dead-lettered dropped",
         );
         check(
             LogResult::ALL.iter().map(|word| word.as_str()).collect(),
-            "delivered retry held dead-lettered dropped",
+            "delivered pending unmatched retry held dead-lettered dropped",
         );
         check(
             Origin::ALL.iter().map(|word| word.as_str()).collect(),
@@ -170,7 +184,7 @@ mod tests {
                 .iter()
                 .map(|word| word.as_str())
                 .collect(),
-            "waiting held delivered dead-lettered dropped",
+            "pending unmatched waiting held delivered dead-lettered dropped",
         );
     }
 
@@ -191,7 +205,15 @@ mod tests {
             .collect();
         assert_eq!(
             states,
-            ["delivered", "waiting", "held", "dead-lettered", "dropped"]
+            [
+                "delivered",
+                "pending",
+                "unmatched",
+                "waiting",
+                "held",
+                "dead-lettered",
+                "dropped"
+            ]
         );
     }
 }

@@ -109,6 +109,22 @@ pub struct Marks {
     pub letter: Option<LetterPlace>,
     /// The place to which the last attempt was redirected, where the event was given up after it.
     pub redirect: Option<String>,
+    /// All subscriptions that the event is meant for ([`matched_names`]), until its first attempt.
+    /// `None` where that is this one alone, or the delivery log has it from publish.
+    pub matched: Option<Arc<str>>,
+}
+
+/// Names of subscriptions as messages and the delivery log have them: in lower case, with commas
+/// in between, which no name has.
+pub fn matched_names<'a>(names: impl Iterator<Item = &'a SubscriptionName>) -> String {
+    let mut text = String::new();
+    for name in names {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str(&name.folded_text());
+    }
+    text
 }
 
 /// The place of a dead letter.

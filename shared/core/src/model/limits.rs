@@ -488,3 +488,11 @@ pub const AUDIT_ENTRY_CHANGES_BYTES_MAX: usize = 64 * 1024;
 
 /// Most characters of a text in an entry, such as an event's id or the reason of a refusal.
 pub const AUDIT_TEXT_CHARS_MAX: usize = 500;
+/// Most subscriptions of an event that its delivery messages name. The names of more, in a message
+/// for each of them, would take more bytes than one record of the event.
+pub const MATCHED_IN_MESSAGES_MAX: usize = 16;
+
+/// The wait before a first attempt from which on publish records an event itself. It is the wait
+/// that deliver reports ([`REPORTED_WAIT_MIN`](crate::pressure::REPORTED_WAIT_MIN)): shorter ones
+/// are those of a queue that keeps up.
+pub const ACCEPTANCE_WAIT_MIN: Duration = Duration::from_secs(5);

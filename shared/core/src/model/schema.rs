@@ -5,6 +5,8 @@ use serde::de::value::{self, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::word::display_the_word;
+
 /// A form of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 pub enum Schema {
@@ -17,6 +19,8 @@ pub enum Schema {
     /// version.
     Custom,
 }
+
+display_the_word!(Schema);
 
 impl Schema {
     /// Every schema.

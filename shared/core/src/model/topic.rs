@@ -39,6 +39,8 @@ pub struct Topic {
     pub notices_topic: Option<TopicName>,
     /// How much the delivery log keeps of its deliveries. `None` is the installation's default.
     pub delivery_log: Option<DeliveryLogMode>,
+    /// Whether an event that matches no subscription has a record in the delivery log.
+    pub record_unmatched: bool,
     /// The keys that open it to producers.
     pub keys: TopicKeys,
     /// The subscriptions by folded name, sorted by it.

@@ -262,6 +262,15 @@ impl PressureState {
         self.topics.get(place)
     }
 
+    /// The time until what is due now is delivered: of all topics, or of this one where that takes
+    /// longer.
+    pub fn drain(&self, topic: Option<&TopicName>) -> Duration {
+        let of_topic = topic.and_then(|topic| self.topic(topic));
+        let of_topic = of_topic.map_or(0, |of| of.drain_time.reading);
+        let of_all = self.resource(Resource::DrainTime);
+        Duration::from_secs(of_all.map_or(0, |all| all.reading).max(of_topic))
+    }
+
     /// One resource, if it could be read.
     pub fn resource(&self, resource: Resource) -> Option<&ResourceState> {
         self.resources.iter().find(|r| r.resource == resource)

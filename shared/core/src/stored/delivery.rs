@@ -5,7 +5,8 @@
 //! notices; read by deliver, wake and, from the redrive queue, by deadletter. Messages live for up
 //! to 14 days in queues, parked and held ones until they expire. Fixtures: `delivery-v1.json`,
 //! `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v1-again.json`,
-//! `delivery-v1-letter.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
+//! `delivery-v1-letter.json`, `delivery-v1-matched.json`, `delivery-v2-custom.json`,
+//! `delivery-v3.json`; they are never edited.
 //!
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte
 //! for byte under `MALFORMED/`.
@@ -102,6 +103,10 @@ struct EntryWire<'a> {
     letter: Option<Cow<'a, LetterPlace>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redirect: Option<Cow<'a, str>>,
+    /// Only where it differs from that of the event before: the events of a message are mostly
+    /// meant for the same subscriptions. Empty for none. An older program passes it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    matched: Option<Cow<'a, str>>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
@@ -129,7 +134,7 @@ pub fn render_delivery(delivery: &Delivery) -> Bytes {
         .sum();
     let mut body = Vec::with_capacity(payloads + HEAD_BYTES);
     put_open_object(&mut body, &DeliveryWire::head_of(delivery));
-    put_events(&mut body, &delivery.events);
+    put_events(&mut body, delivery);
     body.push(b'}');
     body.into()
 }
@@ -184,7 +189,14 @@ impl DeliveryWire<'_> {
     }
 
     fn into_delivery(self, body: &Bytes) -> Result<Delivery, FormatError> {
-        let events = self.events.into_iter().map(|entry| entry.into_entry(body));
+        let mut matched: Option<Arc<str>> = None;
+        let entry = |entry: EntryWire<'_>| {
+            if let Some(names) = &entry.matched {
+                matched = (!names.is_empty()).then(|| Arc::from(&**names));
+            }
+            entry.into_entry(body, matched.clone())
+        };
+        let events = self.events.into_iter().map(entry);
         Ok(Delivery {
             topic: self.topic,
             subscription: self.subscription,
@@ -202,7 +214,8 @@ impl DeliveryWire<'_> {
 }
 
 impl EntryWire<'_> {
-    fn into_entry(self, body: &Bytes) -> Result<Entry, FormatError> {
+    /// The event. `matched` is its own member, or that of the event before.
+    fn into_entry(self, body: &Bytes, matched: Option<Arc<str>>) -> Result<Entry, FormatError> {
         let payload = match (self.event, self.payload) {
             (Some(raw), None) => Payload::Inline(body.slice_ref(raw.get().as_bytes())),
             (None, Some(stored)) => stored.into_payload()?,
@@ -220,6 +233,7 @@ impl EntryWire<'_> {
                 webhook_id: self.webhook_id.map(Cow::into_owned),
                 letter: self.letter.map(Cow::into_owned),
                 redirect: self.redirect.map(Cow::into_owned),
+                matched,
             },
             envelope: self.envelope.map(Arc::new),
             payload,
@@ -251,19 +265,25 @@ pub(super) fn put_open_object(body: &mut Vec<u8>, object: &impl Serialize) {
     }
 }
 
-/// Writes `,"events":[…]`. The events go in as they are; nothing parses them again.
-fn put_events(body: &mut Vec<u8>, events: &[Entry]) {
+/// Writes `,"events":[…]`. The events go in as they are; nothing parses them again. After an
+/// attempt a record has the names of the matched subscriptions, and no message needs them.
+fn put_events(body: &mut Vec<u8>, delivery: &Delivery) {
     body.extend_from_slice(b",\"events\":[");
-    for (index, entry) in events.iter().enumerate() {
+    let mut before: Option<&str> = None;
+    for (index, entry) in delivery.events.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        put_entry(body, entry);
+        let matched = entry.marks.matched.as_deref();
+        let matched = matched.filter(|_| delivery.attempts == 0);
+        let written = (matched != before).then_some(matched.unwrap_or_default());
+        before = matched;
+        put_entry(body, entry, written);
     }
     body.push(b']');
 }
 
-fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
+fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
     let (payload, inline) = match &entry.payload {
         Payload::Inline(json) => (None, Some(json)),
         Payload::Stored { key, bytes, digest } => {
@@ -286,6 +306,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
         webhook_id,
         letter,
         redirect,
+        matched: _,
     } = &entry.marks;
     let head = EntryWire {
         key: Cow::Borrowed(&entry.key),
@@ -299,6 +320,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry) {
         webhook_id: webhook_id.as_deref().map(Cow::Borrowed),
         letter: letter.as_ref().map(Cow::Borrowed),
         redirect: redirect.as_deref().map(Cow::Borrowed),
+        matched: matched.map(Cow::Borrowed),
         envelope: None,
         event: None,
     };

@@ -4,13 +4,14 @@
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v1-delivery-log.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +87,10 @@ pub struct TopicRecord {
     /// refuse members of the settings that they do not know, and pass this one over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_log: Option<DeliveryLogMode>,
+    /// The place of `settings.record_unmatched` in the stored record, for the same reason; `false`
+    /// in memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record_unmatched: bool,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
@@ -119,6 +124,7 @@ impl TopicRecord {
             deleted_at: None,
             creations: Creations::default(),
             delivery_log: None,
+            record_unmatched: false,
             settings: TopicSettings::default(),
         }
     }
@@ -127,6 +133,7 @@ impl TopicRecord {
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let mut record = FORMAT.parse(bytes, |record: &Self| record.v)?;
         record.settings.delivery_log = record.delivery_log.take();
+        record.settings.record_unmatched = take(&mut record.record_unmatched);
         Ok(record)
     }
 
@@ -156,6 +163,7 @@ impl TopicRecord {
     pub fn render(&self) -> Bytes {
         let mut stored = self.clone();
         stored.delivery_log = stored.settings.delivery_log.take();
+        stored.record_unmatched = take(&mut stored.settings.record_unmatched);
         stored.v = stored.version();
         render(&stored)
     }
@@ -316,6 +324,7 @@ mod tests {
 
     /// Version 1 with a mode of the delivery log, which older programs pass over. Never edited.
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
+    const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
 
     /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out.
     /// Never edited.
@@ -449,6 +458,17 @@ mod tests {
             ],
             [None; 2]
         );
+    }
+
+    #[test]
+    fn record_that_asks_for_unmatched_events_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_RECORD_UNMATCHED.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_RECORD_UNMATCHED.trim_end());
+        assert!(record.settings.record_unmatched && record.compile().unwrap().record_unmatched);
+        let tombstone = record.tombstone(Timestamp::EPOCH);
+        assert!(!tombstone.settings.record_unmatched);
+        let older = TopicRecord::parse(V1.as_bytes()).unwrap();
+        assert!(!older.compile().unwrap().record_unmatched);
     }
 
     #[test]

@@ -151,9 +151,21 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
         true
     }
 
-    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
+    async fn send_whole(
+        &self,
+        entries: Vec<OutgoingMessage>,
+        beside: Vec<Successor>,
+    ) -> Result<(), PortError> {
         const DOING: &str = "send messages whole";
-        let messages = self.checked(DOING, entries)?;
+        for successor in &beside {
+            validate::message(&successor.message).map_err(|refusal| refusal.at(DOING))?;
+        }
+        let mut messages = self.checked(DOING, entries)?;
+        let now = self.now();
+        let others = beside
+            .into_iter()
+            .map(|Successor { to, message }| new_message(to, message, now));
+        messages.extend(others);
         self.store(DOING, messages, false).await.map(drop)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posthaste_core::attempt::{EventSize, decide};
+use posthaste_core::delivery_log::{AcceptedEvent, RecordText};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
     Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX,
@@ -14,6 +15,8 @@ use posthaste_core::model::{
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
+
+use super::acceptance::Meant;
 
 /// Largest event that a reference would hardly be shorter than, in bytes.
 const TINY_EVENT_BYTES_MAX: usize = 512;
@@ -98,6 +101,8 @@ pub(super) struct Request<'a> {
     pub(super) id: &'a str,
     /// The origin of its events.
     pub(super) origin: Origin,
+    /// The subscriptions that its events are meant for.
+    pub(super) meant: &'a Meant,
 }
 
 impl<'a> Plan<'a> {
@@ -128,6 +133,13 @@ impl<'a> Plan<'a> {
             indexes,
             copies,
         }
+    }
+
+    /// Every subscription that receives something, with the positions of its events.
+    pub(super) fn receivers(&self) -> impl Iterator<Item = (&Subscription, &[u32])> + Clone {
+        self.receivers
+            .iter()
+            .map(|(subscription, range)| (*subscription, &self.indexes[range.clone()]))
     }
 
     /// The events that at least one subscription receives, and the subscriptions that receive
@@ -244,13 +256,37 @@ impl Request<'_> {
 
     fn size(&self, schema: Schema, index: usize) -> EventSize {
         let envelope = self.envelope(schema, index).map(|envelope| &**envelope);
-        EventSize::of(&self.payloads.0[schema as usize][index], envelope)
+        let size = EventSize::of(&self.payloads.0[schema as usize][index], envelope);
+        EventSize {
+            message: size.message + self.meant.message_bytes(index),
+            ..size
+        }
+    }
+
+    /// The key of an event towards every subscription.
+    fn key(&self, index: usize) -> String {
+        format!("{}-{index}", self.id)
+    }
+
+    /// The records of the acceptances that are not said by messages.
+    pub(super) fn records(&self) -> Vec<RecordText> {
+        let record = |(index, matched): &(usize, Arc<str>)| {
+            let accepted = AcceptedEvent {
+                topic: &self.topic.name,
+                event: &self.events[*index],
+                key: &self.key(*index),
+                at: self.at,
+                matched,
+            };
+            accepted.record().ok()
+        };
+        self.meant.recorded.iter().filter_map(record).collect()
     }
 
     fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {
         let event = &self.events[index];
         Entry {
-            key: format!("{}-{index}", self.id),
+            key: self.key(index),
             expires_at: decide::expires_at(
                 self.at,
                 event.expirytime(),
@@ -258,7 +294,10 @@ impl Request<'_> {
                 self.topic.default_time_to_live,
             ),
             traceparent: event.traceparent().map(str::to_owned),
-            marks: self.origin.marks.clone(),
+            marks: Marks {
+                matched: self.meant.in_messages(index).cloned(),
+                ..self.origin.marks.clone()
+            },
             envelope: self.envelope(schema, index).cloned(),
             payload: self.payloads.0[schema as usize][index].clone(),
         }
@@ -349,9 +388,17 @@ mod tests {
             payloads.set(Schema::CloudEvents, inline.collect());
             let at = Timestamp::from_millis(1);
             let origin = Origin::default();
-            let request =
-                Request { topic: &topic, events: &events, payloads: &payloads, at, id: "r", origin };
             let plan = Plan::of(&topic, &events, at);
+            let meant = Meant::of(plan.receivers(), &topic, &events, at, false);
+            let request = Request {
+                topic: &topic,
+                events: &events,
+                payloads: &payloads,
+                at,
+                id: "r",
+                origin,
+                meant: &meant,
+            };
             let mut received = vec![Vec::new(); subscriptions.len()];
             for message in plan.messages(&request) {
                 let delivery = parse_delivery(&message.body).unwrap();

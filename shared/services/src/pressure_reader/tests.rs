@@ -112,6 +112,7 @@ async fn a_producer_is_told_what_the_state_says() {
                 }),
             dehydrate: true,
             base: Duration::ZERO,
+            drain: Duration::ZERO,
         }
     );
 }
@@ -146,6 +147,7 @@ async fn a_state_that_is_gone_or_garbage_counts_as_normal() {
             pressing: None,
             dehydrate: false,
             base: Duration::ZERO,
+            drain: Duration::ZERO,
         };
         assert_eq!(world.reader.admit(Tier::Bulk).await, normal);
     }
@@ -214,6 +216,7 @@ async fn what_every_acknowledgement_waits_outlasts_the_monitor_and_nothing_else_
         pressing: None,
         dehydrate: false,
         base,
+        drain: Duration::ZERO,
     };
     assert_eq!(
         (world.reader.admit(Tier::Bulk).await, world.level().await),

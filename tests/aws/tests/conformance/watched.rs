@@ -57,8 +57,12 @@ impl<Q: QueueSender> QueueSender for Watched<Q> {
         self.queue.sends_whole()
     }
 
-    async fn send_whole(&self, entries: Vec<OutgoingMessage>) -> Result<(), PortError> {
-        self.queue.send_whole(entries).await
+    async fn send_whole(
+        &self,
+        entries: Vec<OutgoingMessage>,
+        beside: Vec<Successor>,
+    ) -> Result<(), PortError> {
+        self.queue.send_whole(entries, beside).await
     }
 
     async fn withhold(&self, entries: Vec<OutgoingMessage>) -> Result<Withheld, PortError> {

@@ -35,6 +35,7 @@ mod late_dead_letters;
 mod notices;
 mod panics;
 mod partial;
+mod pending;
 mod rates;
 mod records;
 mod refusals;

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::events::{DeliveryView, EventView};
+use posthaste_core::delivery_log::DeliveryState;
 
 use super::around::Around;
 use super::asked::{Asked, EventAsked};
@@ -20,7 +21,7 @@ pub(super) fn deliveries(asked: &Asked<'_>, view: &EventView, around: &Around<'_
             p.hint { (foreign(note)) }
         }
         (selection(asked))
-        @if view.deliveries.is_empty() { (no_delivery(asked)) }
+        @if view.deliveries.is_empty() { (no_delivery(asked, view)) }
         @for it in page_of(asked, view) { (delivery(asked, it, around, &mut room)) }
         (pages_of_deliveries(asked, view.deliveries.len()))
         p.hint { "The log is complete until " (time(view.complete_until.0)) "." }
@@ -61,7 +62,7 @@ fn selection(asked: &Asked<'_>) -> Markup {
     }
 }
 
-fn no_delivery(asked: &Asked<'_>) -> Markup {
+fn no_delivery(asked: &Asked<'_>, view: &EventView) -> Markup {
     let search = &asked.query;
     let is_narrow = search.from.is_some() || search.to.is_some();
     html! {
@@ -69,6 +70,8 @@ fn no_delivery(asked: &Asked<'_>) -> Markup {
             @if is_narrow || search.subscription.is_some() || search.key.is_some() {
                 "The log has no delivery of this event with these values. "
                 a href=(Address::event(asked.topic, asked.id)) { "Search without them" } "."
+            } @else if view.state == Some(DeliveryState::Unmatched) {
+                "The event matched no subscription, so there is nothing to deliver."
             } @else {
                 "No delivery of this event is in the log. This page shows new attempts by itself. While a \
                  link is on hold, its events wait for their first attempt. "

@@ -100,13 +100,13 @@ fn older_attempts(asked: &Asked<'_>, it: &DeliveryView, end: usize) -> Markup {
     }
 }
 
-/// The state of a delivery.
+/// The state of a delivery, or of an event as a whole.
 pub(crate) fn state_badge(state: DeliveryState) -> Markup {
     let class = match state {
         DeliveryState::Delivered => "good",
-        DeliveryState::Waiting | DeliveryState::Held => "warn",
+        DeliveryState::Pending | DeliveryState::Waiting | DeliveryState::Held => "warn",
         DeliveryState::DeadLettered | DeliveryState::Dropped => "bad",
-        DeliveryState::Unknown => "",
+        DeliveryState::Unmatched | DeliveryState::Unknown => "",
     };
     html! { span class={ "badge " (class) } { (state.as_str()) } }
 }

@@ -55,8 +55,10 @@ fn row(record: &RecordView, links: &mut Links<'_>) -> Markup {
             td.number { @if let Some(status) = record.status { (status) } }
             td.number { (duration.unwrap_or_default()) }
             td.number {
-                @if record.kind != Kind::Attempt { "after " }
-                (record.attempt)
+                @if !matches!(record.kind, Kind::Accepted | Kind::Waiting) {
+                    @if record.kind != Kind::Attempt { "after " }
+                    (record.attempt)
+                }
             }
         }
     }
@@ -66,14 +68,16 @@ fn result(record: &RecordView) -> Markup {
     let reason = record.reason.as_deref();
     let class = match record.result {
         LogResult::Delivered => "good",
-        LogResult::Held => "warn",
+        LogResult::Pending | LogResult::Held => "warn",
         LogResult::DeadLettered | LogResult::Dropped => "bad",
-        LogResult::Retry | LogResult::Unknown => "",
+        LogResult::Retry | LogResult::Unmatched | LogResult::Unknown => "",
     };
     let is_written = record.kind == Kind::DeadLettered;
     html! {
         span class={ "badge " (class) } {
-            @if is_written { "dead letter written" } @else { (word(record.result)) }
+            @if is_written { "dead letter written" }
+            @else if record.kind == Kind::Waiting { "waiting" }
+            @else { (word(record.result)) }
         }
         @if let Some(reason) = reason { br; span.hint { (foreign_cut(reason, CELL_CHARS_MAX)) } }
     }

@@ -8,6 +8,8 @@ pub(super) const fn word(result: LogResult) -> &'static str {
     match result {
         LogResult::Retry => "retried later",
         LogResult::Delivered
+        | LogResult::Pending
+        | LogResult::Unmatched
         | LogResult::Held
         | LogResult::DeadLettered
         | LogResult::Dropped

@@ -53,7 +53,7 @@ async fn an_event_is_shown_with_its_deliveries_and_attempts() {
         "source": "/shop", "type": "order.paid", "acceptedAt": "2026-11-21T08:50:00.000Z",
         "expiresAt": "2026-11-22T08:50:00.000Z", "resendableUntil": "2026-11-28T08:50:00.000Z",
         "attempts": [failed, attempt] });
-    let expected = json!({ "id": "order-1", "deliveries": [delivery],
+    let expected = json!({ "id": "order-1", "state": "delivered", "deliveries": [delivery],
         "completeUntil": "2026-11-21T09:59:55.000Z" });
     assert_eq!(answer.json(), expected);
     let shown = deliveries(&ask(&api, "order-1", "payload=true").await);
@@ -109,6 +109,77 @@ async fn each_state_is_said() {
     .await;
     check("dead", "dead-lettered", "reason", json!("EndpointGone"), 1).await;
     check("dropped", "dropped", "type", json!("order.paid"), 0).await;
+}
+
+/// The state of the event, and those of its subscriptions.
+async fn states(api: &Api, query: &str) -> String {
+    let event = ask(api, "order-1", query).await.json();
+    let deliveries = event["deliveries"].as_array().unwrap().iter();
+    let of_each = deliveries.map(|one| format!(" {}={}", one["subscription"], one["state"]));
+    let text = format!("{}:{}", event["state"], of_each.collect::<String>());
+    text.replace('"', "")
+}
+
+#[tokio::test]
+async fn subscription_without_a_record_is_pending() {
+    let api = Api::with_billing().await;
+    let first = Record {
+        matched: Some("audit,billing".to_owned()),
+        ..delivered("order-1", 70)
+    };
+    let accepted = first.accepted_at;
+    let second = Record {
+        record_id: "second".to_owned(),
+        time: before(5),
+        subscription: "audit".to_owned(),
+        ..first.clone()
+    };
+    write(&api, "a", &[first]);
+    assert_eq!(
+        states(&api, "").await,
+        "pending: audit=pending Billing=delivered"
+    );
+    write(&api, "b", &[second]);
+    assert_eq!(
+        states(&api, "").await,
+        "delivered: audit=delivered Billing=delivered"
+    );
+    // What is outside of the time that is asked for is not missing.
+    let after = accepted + Duration::from_secs(1);
+    assert_eq!(
+        states(&api, &format!("from={after}")).await,
+        "delivered: audit=delivered"
+    );
+    let until = format!("from={accepted}&to={after}");
+    assert_eq!(
+        states(&api, &until).await,
+        "pending: audit=pending Billing=delivered"
+    );
+}
+
+#[tokio::test]
+async fn accepted_event_is_no_delivery_but_those_of_its_subscriptions() {
+    let api = Api::with_billing().await;
+    let accepted = Record {
+        kind: Kind::Accepted,
+        result: LogResult::Pending,
+        subscription: String::new(),
+        attempt: 0,
+        matched: Some("billing".to_owned()),
+        ..delivered("order-1", 5)
+    };
+    let unmatched = Record {
+        result: LogResult::Unmatched,
+        matched: None,
+        ..accepted.clone()
+    };
+    write(&api, "a", &[accepted]);
+    assert_eq!(states(&api, "").await, "pending: Billing=pending");
+    let api = Api::with_billing().await;
+    write(&api, "a", &[unmatched]);
+    assert_eq!(states(&api, "").await, "unmatched:");
+    let answer = ask(&api, "order-1", "").await;
+    assert_eq!(answer.json().get("note"), None);
 }
 
 #[tokio::test]

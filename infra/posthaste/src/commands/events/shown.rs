@@ -22,9 +22,25 @@ const LETTERS_HEADER: [&str; 6] = ["place", "event", "type", "reason", "status",
 
 /// Adds what became of an event.
 pub(super) fn event(reply: Reply, topic: &str, event: &EventView) -> Reply {
-    let EventView { id, deliveries, .. } = event;
+    let EventView {
+        id,
+        state,
+        deliveries,
+        ..
+    } = event;
+    let reply = as_a_whole(reply, *state);
     let reply = deliveries_of(reply, topic, id, deliveries);
     closing(reply, event.note.as_ref(), None, event.complete_until)
+}
+
+/// Adds the state of an event, where it is known.
+fn as_a_whole(reply: Reply, state: Option<DeliveryState>) -> Reply {
+    match state {
+        Some(state) => reply
+            .line(format!("the event as a whole: {}", whole(state)))
+            .line(""),
+        None => reply,
+    }
 }
 
 /// Adds the events that were found in any topic.
@@ -32,7 +48,7 @@ pub(super) fn found(reply: Reply, found: &FoundEvents) -> Reply {
     let reply = dead_letters(reply, &found.dead_letters);
     let reply = found.events.iter().fold(reply, |reply, event| {
         let line = format!("{}: event {}", event.topic, event.id);
-        let reply = reply.line(visible_line(&line));
+        let reply = as_a_whole(reply.line(visible_line(&line)), event.state);
         deliveries_of(reply, &event.topic, &event.id, &event.deliveries)
     });
     let searched_from = found.searched_from;
@@ -113,6 +129,20 @@ fn delivery(reply: Reply, one: &DeliveryView, resend: String) -> Reply {
     reply.line("")
 }
 
+/// Where the event is as a whole, in words.
+fn whole(state: DeliveryState) -> &'static str {
+    match state {
+        DeliveryState::Delivered => "delivered",
+        DeliveryState::Pending => "pending, since not all subscriptions have a record of it yet",
+        DeliveryState::Unmatched => "accepted, and it matched no subscription",
+        DeliveryState::Waiting => "waiting, since not all subscriptions have it yet",
+        DeliveryState::Held => "held, since not all subscriptions may have it yet",
+        DeliveryState::DeadLettered => "not delivered to all: a delivery was given up",
+        DeliveryState::Dropped => "not delivered to all: a delivery was dropped",
+        DeliveryState::Unknown => "in a state that only a newer posthaste knows",
+    }
+}
+
 /// Where the event is, in words.
 fn state(one: &DeliveryView) -> String {
     let reason = one
@@ -122,6 +152,8 @@ fn state(one: &DeliveryView) -> String {
         .unwrap_or_default();
     match (one.state, one.next_attempt_at, &one.dead_letter_object) {
         (DeliveryState::Delivered, ..) => "delivered".to_owned(),
+        (DeliveryState::Pending, ..) => "pending: it has no record of its own yet".to_owned(),
+        (DeliveryState::Unmatched, ..) => "not meant for it".to_owned(),
         (DeliveryState::Waiting, Some(next), _) => {
             format!("waits for its next attempt, at {} or later", next.0)
         }

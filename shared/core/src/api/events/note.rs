@@ -1,7 +1,9 @@
 //! The note of an answer from the log: what it may lack, and why.
 
+use std::time::Duration;
+
 use crate::delivery_log::{GapCause, LogGap};
-use crate::model::Timestamp;
+use crate::model::{ACCEPTANCE_WAIT_MIN, Timestamp};
 
 /// Most times without records that a note names.
 const GAPS_NAMED_MAX: usize = 3;
@@ -14,6 +16,8 @@ const FILES_NAMED_MAX: usize = 3;
 pub struct LogNote<'a> {
     /// Whether an event was asked for of which the log has no record.
     pub is_unknown: bool,
+    /// The time after which a record is in the log.
+    pub delay: Duration,
     /// Whether the topic's delivery log is off.
     pub is_off: bool,
     /// Whether there are more records of the id than an answer has.
@@ -29,12 +33,7 @@ pub struct LogNote<'a> {
 impl LogNote<'_> {
     /// The note; `None` if there is nothing to say.
     pub fn text(self) -> Option<String> {
-        let unknown = if self.searched_from.is_some() {
-            NOT_FOUND_YET
-        } else {
-            UNKNOWN
-        };
-        let unknown = self.is_unknown.then(|| unknown.to_owned());
+        let unknown = self.is_unknown.then(|| self.unknown());
         let off = self.is_off.then(|| OFF.to_owned());
         let cut = self.is_cut.then(|| CUT.to_owned());
         let sentences: Vec<_> = [unknown, self.end(), off, cut, self.damage()]
@@ -43,6 +42,19 @@ impl LogNote<'_> {
             .chain(self.missing())
             .collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    fn unknown(self) -> String {
+        if self.searched_from.is_some() {
+            return NOT_FOUND_YET.to_owned();
+        }
+        let within = (ACCEPTANCE_WAIT_MIN + self.delay).as_secs();
+        format!(
+            "The log has no record of this event. One that was accepted may be waiting for it: as a rule its first \
+             record is here {within} seconds after its acceptance, or later where the deliveries before it \
+             suddenly take longer. An event that matches no subscription has a record only where the topic \
+             sets `recordUnmatched`. Records of old events are gone."
+        )
     }
 
     fn end(self) -> Option<String> {
@@ -105,9 +117,6 @@ fn gap_text(gap: &LogGap) -> String {
     }
 }
 
-const UNKNOWN: &str = "The log has no record of this event. The first record is made with the first attempt, \
-                       so an event that was accepted may be waiting for it. Records of old events are gone.";
-
 const NOT_FOUND_YET: &str = "No record of this event was found so far.";
 
 const OFF: &str = "The delivery log of this topic is off, so what happens now is not recorded.";
@@ -123,14 +132,19 @@ mod tests {
         let check = |note: LogNote<'_>, expected: Option<&str>| {
             assert_eq!(note.text().as_deref(), expected, "{note:?}");
         };
-        let all = LogNote::default();
+        let all = LogNote {
+            delay: Duration::from_mins(4),
+            ..LogNote::default()
+        };
+        let unknown = all.unknown();
+        assert!(unknown.contains("245 seconds after its acceptance"));
         check(all, None);
         check(
             LogNote {
                 is_unknown: true,
                 ..all
             },
-            Some(UNKNOWN),
+            Some(&unknown),
         );
         check(
             LogNote {
@@ -138,7 +152,7 @@ mod tests {
                 is_off: true,
                 ..all
             },
-            Some(&format!("{UNKNOWN} {OFF}")),
+            Some(&format!("{unknown} {OFF}")),
         );
         check(
             LogNote {
@@ -230,6 +244,7 @@ mod tests {
     /// An event without a record may have been accepted all the same.
     #[test]
     fn a_note_never_says_that_an_event_was_not_accepted() {
-        assert!(!UNKNOWN.contains("not accepted") && UNKNOWN.contains("may be waiting"));
+        let unknown = LogNote::default().unknown();
+        assert!(!unknown.contains("not accepted") && unknown.contains("may be waiting"));
     }
 }

@@ -40,7 +40,8 @@ pub struct RecordQuery {
     /// Only this subscription, in any case.
     #[param(ignore)]
     pub subscription: Option<String>,
-    /// Only records with this result: `delivered`, `retry`, `held`, `dead-lettered`, or `dropped`.
+    /// Only records with this result: `delivered`, `pending`, `unmatched`, `retry`, `held`,
+    /// `dead-lettered`, or `dropped`.
     pub result: Option<String>,
     /// Only events of this type, compared exactly.
     #[serde(rename = "type")]
@@ -236,7 +237,7 @@ mod tests {
             .map(|mistake| mistake.member.as_str())
             .collect();
         assert_eq!(members, ["subscription", "result", "status", "from", "to"]);
-        let words = "expected one of `delivered`, `retry`, `held`, `dead-lettered`, `dropped`";
+        let words = "expected one of `delivered`, `pending`, `unmatched`, `retry`, `held`, `dead-lettered`, `dropped`";
         assert_eq!(mistakes[1].text, words);
     }
 

@@ -38,22 +38,23 @@ pub struct RecordView {
     pub record_id: String,
     /// The end of the attempt, or the time of the change.
     pub time: IsoTimestamp,
-    /// An attempt, or which change: `held`, `expired`, `given-up`, `dead-lettered`, `dropped`.
-    /// `unknown` is a word of a newer version.
+    /// An attempt, or which change: `accepted`, `waiting`, `held`, `answered-late`, `expired`,
+    /// `given-up`, `dead-lettered`, `dropped`. `unknown` is a word of a newer version.
     pub kind: Kind,
     /// The event's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "order-1001")]
     pub id: Option<String>,
-    /// The subscription.
+    /// The subscription. Empty where an event was `accepted`, for all subscriptions that it matches.
     #[schema(example = "billing")]
     pub subscription: String,
     /// The event's type.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schema(example = "com.example.order.paid")]
     pub event_type: Option<String>,
-    /// Where the event is after it: `delivered`, to be tried again (`retry`), `held`,
-    /// `dead-lettered`, or `dropped`. `unknown` is a word of a newer version.
+    /// Where the event is after it: `delivered`, `pending` for the subscriptions that it matches,
+    /// `unmatched`, to be tried again (`retry`), `held`, `dead-lettered`, or `dropped`. `unknown` is
+    /// a word of a newer version.
     pub result: LogResult,
     /// The name of the failure if the event is tried again, or the reason for which it was given
     /// up.

@@ -145,6 +145,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         expires_at: AT + Duration::from_hours(24),
         traceparent: text_of("00-1-2-01"),
         payload_reference: None,
+        matched: None,
         payload: super::super::Payload::parse(EVENT),
     };
     assert_eq!(

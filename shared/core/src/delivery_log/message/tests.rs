@@ -24,10 +24,22 @@ fn short() -> Record {
 
 #[test]
 fn records_are_written_as_their_fixture_and_read_back() {
-    let records = vec![full(), short()];
+    let first = Record {
+        matched: None,
+        ..full()
+    };
+    let records = vec![first, short()];
     let bodies = render_records(&records);
     assert_eq!(bodies, [RECORDS_V1.trim_end()]);
     assert_eq!(parse_records(RECORDS_V1.as_bytes()).unwrap(), records);
+}
+
+/// A member that came later: the version stays, and an older reader passes it over.
+#[test]
+fn names_of_matched_subscriptions_raise_no_version() {
+    let bodies = render_records(&[full()]);
+    assert!(bodies[0].starts_with(b"{\"v\":1,"));
+    assert_eq!(parse_records(&bodies[0]).unwrap(), [full()]);
 }
 
 /// A record as deliver makes it: its payload apart, and without the names in that.

@@ -20,6 +20,7 @@ const DELIVERY_V3: &str = include_str!("../fixtures/delivery-v3.json");
 const DELIVERY_V1_MARKS: &str = include_str!("../fixtures/delivery-v1-marks.json");
 const DELIVERY_V1_AGAIN: &str = include_str!("../fixtures/delivery-v1-again.json");
 const DELIVERY_V1_LETTER: &str = include_str!("../fixtures/delivery-v1-letter.json");
+const DELIVERY_V1_MATCHED: &str = include_str!("../fixtures/delivery-v1-matched.json");
 
 pub(in crate::stored) fn delivery() -> Delivery {
     Delivery {
@@ -219,6 +220,53 @@ fn an_event_made_of_a_dead_letter_is_written_as_its_fixture_and_read_back() {
     assert_eq!(render_delivery(&made), DELIVERY_V1_LETTER.trim_end());
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_LETTER.as_bytes()));
     assert_eq!(read.unwrap(), made);
+}
+
+/// Four events: two that are meant for the same subscriptions, one for this alone, one for others.
+fn matched() -> Delivery {
+    let event = |(index, matched): (usize, Option<&str>)| Entry {
+        key: format!("0b0e-{index}"),
+        expires_at: Timestamp::from_millis(1_700_086_400_000),
+        traceparent: None,
+        marks: Marks {
+            matched: matched.map(Arc::from),
+            ..Marks::default()
+        },
+        envelope: None,
+        payload: Payload::Inline(Bytes::from(format!(r#"{{"id":"{}"}}"#, index + 1))),
+    };
+    let names = [
+        Some("billing,shipping"),
+        Some("billing,shipping"),
+        None,
+        Some("audit,billing"),
+    ];
+    Delivery {
+        not_before: Timestamp::from_millis(1_700_000_000_000),
+        attempts: 0,
+        last: None,
+        events: names.into_iter().enumerate().map(event).collect(),
+        ..delivery()
+    }
+}
+
+#[test]
+fn matched_subscriptions_are_written_where_they_change() {
+    assert_eq!(render_delivery(&matched()), DELIVERY_V1_MATCHED.trim_end());
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_MATCHED.as_bytes()));
+    assert_eq!(read.unwrap(), matched());
+}
+
+/// A record has them then.
+#[test]
+fn matched_subscriptions_leave_the_message_with_the_first_attempt() {
+    let tried = Delivery {
+        attempts: 1,
+        ..matched()
+    };
+    let read = parse_delivery(&render_delivery(&tried)).unwrap();
+    let names = read.events.iter().map(|event| event.marks.matched.clone());
+    assert_eq!(names.collect::<Vec<_>>(), [None, None, None, None]);
 }
 
 /// Custom events: one with its text, one that is stored.

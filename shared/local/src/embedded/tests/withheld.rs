@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use posthaste_ports::{
-    ErrorKind, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender,
+    ErrorKind, OutgoingMessage, QueueCounts, QueueName, QueueReceiver, QueueSender, Successor,
 };
 
 use super::device::Device;
@@ -90,23 +90,47 @@ async fn withheld_messages_of_a_lost_caller_are_deleted() {
     assert_eq!(drain(&open(&device), DELIVERIES).await, ["next", "other"]);
 }
 
+/// Records beside deliveries: both or neither, also when the folder is opened again.
+#[tokio::test]
+async fn messages_of_other_queues_are_sent_with_the_others() {
+    let device = Device::default();
+    let local = open(&device);
+    let queue = local.queue(DELIVERIES);
+    let beside = |body: &str| {
+        let to = QueueName::Records;
+        let message = message(body);
+        vec![Successor { to, message }]
+    };
+    device.set_free_bytes(Some(MIB));
+    let refused = queue.send_whole(many("a"), beside("record"));
+    assert_eq!(refused.await.unwrap_err().kind, ErrorKind::Full);
+    device.set_free_bytes(None);
+    let refused = queue.send_whole(many("b"), beside(""));
+    assert_eq!(refused.await.unwrap_err().kind, ErrorKind::Invalid);
+    queue.send_whole(many("c"), beside("record")).await.unwrap();
+    local.close().await;
+    let local = open(&device);
+    assert_eq!(drain(&local, QueueName::Records).await, ["record"]);
+    assert_eq!(drain(&local, DELIVERIES).await.len(), 25);
+}
+
 #[tokio::test]
 async fn messages_that_are_sent_whole_all_fit_or_none() {
     let device = Device::default();
     let local = open(&device);
     let queue = local.queue(DELIVERIES);
     device.set_free_bytes(Some(MIB));
-    let refused = queue.send_whole(many("a")).await.unwrap_err();
+    let refused = queue.send_whole(many("a"), Vec::new()).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Full);
     let refused = queue.withhold(many("a")).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Full);
     device.set_free_bytes(None);
     let mut one_is_bad = many("b");
     one_is_bad.push(message(""));
-    let refused = queue.send_whole(one_is_bad).await.unwrap_err();
+    let refused = queue.send_whole(one_is_bad, Vec::new()).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
     assert_eq!(queue.counts().await.unwrap(), QueueCounts::default());
-    queue.send_whole(many("c")).await.unwrap();
+    queue.send_whole(many("c"), Vec::new()).await.unwrap();
     let received = ask(10);
     assert_eq!(received.wait, Duration::ZERO);
     assert_eq!(drain(&local, DELIVERIES).await.len(), 25);

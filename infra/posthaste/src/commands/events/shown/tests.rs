@@ -1,5 +1,6 @@
 use posthaste_core::api::FoundEvents;
 use posthaste_core::api::events::EventView;
+use posthaste_core::delivery_log::DeliveryState;
 use serde_json::{Value, json};
 
 use super::{event, found, quoted, state};
@@ -118,6 +119,21 @@ fn every_state_is_said_in_words() {
         json!({ "state": "teleported" }),
         "in a state that only a newer posthaste knows",
     );
+}
+
+#[test]
+fn event_is_shown_as_a_whole_before_its_deliveries() {
+    let view = EventView {
+        state: Some(DeliveryState::Pending),
+        ..view(json!([delivery(json!({ "state": "pending" }))]))
+    };
+    let expected = "\
+the event as a whole: pending, since not all subscriptions have a record of it yet
+
+billing: pending: it has no record of its own yet
+accepted at 2026-11-21T10:00:00.000Z, type order.paid, delivery k-0
+";
+    assert!(text(&view).starts_with(expected), "{}", text(&view));
 }
 
 #[test]

@@ -1,0 +1,305 @@
+//! What became of an event as a whole: its deliveries, those included that have no record of their
+//! own yet, and the state that follows from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DeliveryHistory, DeliveryState, Kind, LogResult, Origin, Record, histories};
+use crate::model::Timestamp;
+
+/// An event with its deliveries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventHistory {
+    /// The deliveries, the last accepted first.
+    pub deliveries: Vec<DeliveryHistory>,
+    /// The least of their states. `None` where the log has no record of the event.
+    pub state: Option<DeliveryState>,
+}
+
+/// Deliveries of an event that was published: the names of their subscriptions, and a record that
+/// says what the event is.
+struct Meant<'a> {
+    event: &'a Record,
+    names: BTreeSet<&'a str>,
+}
+
+impl EventHistory {
+    /// Gathers the records of an id. A subscription that the event is meant for and that has no
+    /// record is `pending`. Of an event from before `complete_from`, records may be missing, so
+    /// that nothing is said of subscriptions without one.
+    pub fn of(records: Vec<Record>, complete_from: Option<Timestamp>) -> Self {
+        let pending = pending(&records, complete_from);
+        let is_unmatched = records
+            .iter()
+            .any(|record| record.result == LogResult::Unmatched);
+        let of_subscriptions = records
+            .into_iter()
+            .filter(|record| !record.subscription.is_empty());
+        let deliveries = histories(of_subscriptions.chain(pending).collect());
+        let unmatched = is_unmatched.then_some(DeliveryState::Unmatched);
+        let state = state(&deliveries).or(unmatched);
+        Self { deliveries, state }
+    }
+}
+
+/// A record for each subscription that has none of its own.
+fn pending(records: &[Record], complete_from: Option<Timestamp>) -> Vec<Record> {
+    let mut meant: BTreeMap<[&str; 2], Meant<'_>> = BTreeMap::new();
+    let is_complete =
+        |record: &&Record| complete_from.is_none_or(|from| record.accepted_at >= from);
+    for record in records.iter().filter(is_complete) {
+        let Some(names) = &record.matched else {
+            continue;
+        };
+        let of_event = meant
+            .entry([&record.topic, &record.delivery_key])
+            .or_insert_with(|| Meant {
+                event: record,
+                names: BTreeSet::new(),
+            });
+        of_event.names.extend(names.split(','));
+    }
+    let own: BTreeSet<_> = records
+        .iter()
+        .map(|record| [&*record.topic, &record.delivery_key, &record.subscription])
+        .collect();
+    let mut pending = Vec::new();
+    for ([topic, key], Meant { event, names }) in meant {
+        let without_record = names
+            .into_iter()
+            .filter(|name| !name.is_empty() && !own.contains(&[topic, key, name]));
+        pending.extend(without_record.map(|name| pending_record(event, name)));
+    }
+    pending
+}
+
+/// What is known of a delivery without a record: the event, and when it was accepted.
+fn pending_record(event: &Record, subscription: &str) -> Record {
+    Record {
+        record_id: format!("{}/{subscription}", event.delivery_key),
+        time: event.accepted_at,
+        kind: Kind::Accepted,
+        topic: event.topic.clone(),
+        subscription: subscription.to_owned(),
+        delivery_key: event.delivery_key.clone(),
+        event_id: event.event_id.clone(),
+        event_source: event.event_source.clone(),
+        event_type: event.event_type.clone(),
+        event_subject: event.event_subject.clone(),
+        origin: Origin::First,
+        result: LogResult::Pending,
+        accepted_at: event.accepted_at,
+        ..Record::default()
+    }
+}
+
+/// The state of an event: the least of its deliveries'. One that failed does not count once a later
+/// delivery to the same subscription, by a replay or a resend, says more.
+fn state(deliveries: &[DeliveryHistory]) -> Option<DeliveryState> {
+    let is_again =
+        |of: &DeliveryHistory| matches!(of.first().origin, Origin::Replay | Origin::Resend);
+    let is_replaced = |of: &DeliveryHistory| {
+        has_failed(of.state)
+            && deliveries.iter().any(|other| {
+                is_again(other)
+                    && other.subscription == of.subscription
+                    && other.topic == of.topic
+                    && other.first().time >= of.ended().time
+                    && other.key != of.key
+            })
+    };
+    let counted = deliveries.iter().filter(|of| !is_replaced(of));
+    counted
+        .map(|of| of.state)
+        .min_by_key(|state| progress(*state))
+}
+
+const fn has_failed(state: DeliveryState) -> bool {
+    matches!(state, DeliveryState::DeadLettered | DeliveryState::Dropped)
+}
+
+/// How far an event is in a state. One that waits is not at its end, and one that was given up has
+/// not arrived.
+const fn progress(state: DeliveryState) -> u8 {
+    match state {
+        DeliveryState::Unknown => 0,
+        DeliveryState::Pending => 1,
+        DeliveryState::Held => 2,
+        DeliveryState::Waiting => 3,
+        DeliveryState::Unmatched => 4,
+        DeliveryState::Dropped => 5,
+        DeliveryState::DeadLettered => 6,
+        DeliveryState::Delivered => 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACCEPTED: Timestamp = Timestamp::from_millis(1_000);
+
+    fn record(subscription: &str, kind: Kind, result: LogResult) -> Record {
+        Record {
+            record_id: format!("{subscription} {} {}", kind.as_str(), result.as_str()),
+            time: Timestamp::from_millis(2_000),
+            kind,
+            topic: "orders".to_owned(),
+            subscription: subscription.to_owned(),
+            delivery_key: "k".to_owned(),
+            event_type: Some("paid".to_owned()),
+            result,
+            accepted_at: ACCEPTED,
+            ..Record::default()
+        }
+    }
+
+    fn matched(names: &str, record: Record) -> Record {
+        Record {
+            matched: Some(names.to_owned()),
+            ..record
+        }
+    }
+
+    fn attempt(subscription: &str, result: LogResult) -> Record {
+        record(subscription, Kind::Attempt, result)
+    }
+
+    fn accepted(names: &str) -> Record {
+        matched(names, record("", Kind::Accepted, LogResult::Pending))
+    }
+
+    fn again(key: &str, origin: Origin, result: LogResult) -> Record {
+        Record {
+            record_id: key.to_owned(),
+            time: Timestamp::from_millis(9_000),
+            delivery_key: key.to_owned(),
+            origin,
+            ..attempt("a", result)
+        }
+    }
+
+    /// The state of the event, and those of its subscriptions.
+    fn shown(records: Vec<Record>) -> String {
+        let history = EventHistory::of(records, None);
+        let state = history.state.map_or("none", DeliveryState::as_str);
+        let of = |one: &DeliveryHistory| format!(" {}={}", one.subscription, one.state.as_str());
+        let deliveries: String = history.deliveries.iter().map(of).collect();
+        format!("{state}:{deliveries}")
+    }
+
+    #[test]
+    fn subscriptions_without_a_record_are_pending() {
+        let check = |records: Vec<Record>, expected| assert_eq!(shown(records), expected);
+        check(vec![], "none:");
+        check(
+            vec![attempt("a", LogResult::Delivered)],
+            "delivered: a=delivered",
+        );
+        let first = matched("a,b,c", attempt("b", LogResult::Delivered));
+        check(
+            vec![first.clone()],
+            "pending: a=pending b=delivered c=pending",
+        );
+        check(
+            vec![
+                first.clone(),
+                matched("a,b,c", attempt("a", LogResult::Retry)),
+            ],
+            "pending: a=waiting b=delivered c=pending",
+        );
+        check(
+            vec![
+                first,
+                attempt("a", LogResult::Retry),
+                attempt("c", LogResult::Delivered),
+            ],
+            "waiting: a=waiting b=delivered c=delivered",
+        );
+        check(vec![accepted("a,b")], "pending: a=pending b=pending");
+        check(
+            vec![accepted("a,b"), record("b", Kind::Held, LogResult::Held)],
+            "pending: a=pending b=held",
+        );
+    }
+
+    #[test]
+    fn event_is_delivered_only_when_all_of_it_is() {
+        use LogResult::{DeadLettered, Delivered, Dropped, Held, Retry};
+        let state = |results: &[LogResult]| {
+            let names = ["a", "b", "c"];
+            let records = names.iter().zip(results);
+            let records = records.map(|(name, result)| attempt(name, *result));
+            EventHistory::of(records.collect(), None).state.unwrap()
+        };
+        assert_eq!(state(&[Delivered; 3]), DeliveryState::Delivered);
+        let check = |one, expected| assert_eq!(state(&[Delivered, one, Delivered]), expected);
+        check(Retry, DeliveryState::Waiting);
+        check(Held, DeliveryState::Held);
+        check(DeadLettered, DeliveryState::DeadLettered);
+        check(Dropped, DeliveryState::Dropped);
+        check(LogResult::Unknown, DeliveryState::Unknown);
+        assert_eq!(
+            state(&[DeadLettered, Retry, Delivered]),
+            DeliveryState::Waiting
+        );
+    }
+
+    #[test]
+    fn pending_delivery_says_what_the_event_is() {
+        let history = EventHistory::of(vec![accepted("a")], None);
+        let first = history.deliveries[0].first();
+        assert_eq!(first.event_type.as_deref(), Some("paid"));
+        assert_eq!((first.accepted_at, first.time), (ACCEPTED, ACCEPTED));
+        assert_eq!(history.deliveries[0].attempts().count(), 0);
+    }
+
+    /// Records of earlier times are not there, so a subscription without one may have had it.
+    #[test]
+    fn nothing_is_pending_where_records_may_be_missing() {
+        let records = vec![matched("a,b", attempt("a", LogResult::Delivered))];
+        let count = |from| EventHistory::of(records.clone(), from).deliveries.len();
+        assert_eq!(count(Some(ACCEPTED)), 2);
+        assert_eq!(count(Some(Timestamp::from_millis(1_001))), 1);
+    }
+
+    #[test]
+    fn events_of_one_id_have_subscriptions_of_their_own() {
+        let other = Record {
+            record_id: "other".to_owned(),
+            delivery_key: "l".to_owned(),
+            accepted_at: Timestamp::from_millis(500),
+            ..accepted("b,c")
+        };
+        let expected = "pending: a=pending b=pending b=pending c=pending";
+        assert_eq!(shown(vec![other, accepted("a,b")]), expected);
+    }
+
+    #[test]
+    fn event_without_a_subscription_is_unmatched() {
+        let unmatched = record("", Kind::Accepted, LogResult::Unmatched);
+        assert_eq!(shown(vec![unmatched.clone()]), "unmatched:");
+        let other = attempt("a", LogResult::Delivered);
+        assert_eq!(shown(vec![unmatched, other]), "delivered: a=delivered");
+    }
+
+    /// An older program writes the words of an acceptance as `unknown`, and no names.
+    #[test]
+    fn acceptance_that_an_older_program_wrote_is_passed_over() {
+        let unknown = record("", Kind::Unknown, LogResult::Unknown);
+        assert_eq!(shown(vec![unknown]), "none:");
+    }
+
+    #[test]
+    fn what_failed_is_replaced_by_what_is_sent_again() {
+        let failed = attempt("a", LogResult::DeadLettered);
+        let state = |record| EventHistory::of(vec![failed.clone(), record], None).state;
+        let replayed = |result| state(again("r", Origin::Replay, result));
+        assert_eq!(
+            replayed(LogResult::Delivered),
+            Some(DeliveryState::Delivered)
+        );
+        assert_eq!(replayed(LogResult::Retry), Some(DeliveryState::Waiting));
+        let published = again("other", Origin::First, LogResult::Delivered);
+        assert_eq!(state(published), Some(DeliveryState::DeadLettered));
+    }
+}

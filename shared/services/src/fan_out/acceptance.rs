@@ -1,0 +1,186 @@
+//! The subscriptions that each event of a fan-out is meant for. The messages of an event say it, or
+//! a record of its acceptance does, which is sent with them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use posthaste_core::delivery_log::{RecordText, join_records};
+use posthaste_core::events::Event;
+use posthaste_core::model::{
+    MATCHED_IN_MESSAGES_MAX, Status, Subscription, Timestamp, Topic, TopicName, matched_names,
+};
+use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, Withheld};
+
+use crate::delivery_log::{record_message, report_lost, send_records};
+
+/// The part of the delivery log in a fan-out.
+#[derive(Debug)]
+pub struct Acceptance<'a, Q> {
+    /// The queue of records.
+    pub records: &'a Q,
+    /// Whether first attempts are known to wait.
+    pub first_attempts_wait: bool,
+}
+
+/// The subscriptions that each event is meant for.
+#[derive(Debug, Default)]
+pub(super) struct Meant {
+    /// The names that the messages of each event have; empty where no message has any.
+    in_messages: Vec<Option<Arc<str>>>,
+    /// Whether the events have several such texts. One text is in the head of a message, as far as
+    /// its room goes.
+    differ: bool,
+    /// The events that have a record of their acceptance, with the names that it has.
+    pub(super) recorded: Vec<(usize, Arc<str>)>,
+}
+
+/// Subscriptions that some events are meant for.
+struct MatchedSet {
+    names: Arc<str>,
+    count: usize,
+    /// Whether one of them is tried at once.
+    is_tried: bool,
+}
+
+impl Meant {
+    /// The subscriptions that each event is meant for, by the receivers with the positions of their
+    /// events. Where that is one that is tried at once, nothing has to be said: its first record
+    /// says all.
+    pub(super) fn of<'a>(
+        receivers: impl Iterator<Item = (&'a Subscription, &'a [u32])> + Clone,
+        topic: &Topic,
+        events: &[Event],
+        at: Timestamp,
+        first_attempts_wait: bool,
+    ) -> Self {
+        let is_tried =
+            |of: &Subscription| !first_attempts_wait && of.status_at(at) == Status::Active;
+        let is_expired = |event: &Event| event.expirytime().is_some_and(|end| end <= at);
+        let is_plain = receivers.clone().nth(1).is_none()
+            && receivers.clone().all(|(of, _)| is_tried(of))
+            && !events.iter().any(is_expired)
+            && !topic.record_unmatched;
+        if is_plain {
+            return Self::default();
+        }
+        let of_events = receivers_of_events(receivers.clone(), events.len());
+        let receivers: Vec<&Subscription> = receivers.map(|(of, _)| of).collect();
+        let mut sets: HashMap<Vec<u16>, MatchedSet> = HashMap::new();
+        let (mut in_messages, mut recorded) = (Vec::with_capacity(events.len()), Vec::new());
+        for (index, (event, positions)) in events.iter().zip(of_events).enumerate() {
+            let set = sets
+                .entry(positions)
+                .or_insert_with_key(|positions| matched_set(&receivers, positions, is_tried));
+            let is_recorded = match set.count {
+                0 => topic.record_unmatched,
+                count => count > MATCHED_IN_MESSAGES_MAX || !set.is_tried || is_expired(event),
+            };
+            let is_in_messages = set.count > 1 && !is_recorded;
+            in_messages.push(is_in_messages.then(|| Arc::clone(&set.names)));
+            if is_recorded {
+                recorded.push((index, Arc::clone(&set.names)));
+            }
+        }
+        Self {
+            in_messages,
+            differ: sets.len() > 1,
+            recorded,
+        }
+    }
+
+    /// The names that the messages of an event have.
+    pub(super) fn in_messages(&self, index: usize) -> Option<&Arc<str>> {
+        self.in_messages.get(index)?.as_ref()
+    }
+
+    /// The most bytes that these take beside the head of a message.
+    pub(super) fn message_bytes(&self, index: usize) -> usize {
+        const MEMBER_BYTES: usize = r#","matched":"""#.len();
+        if !self.differ {
+            return 0;
+        }
+        MEMBER_BYTES + self.in_messages(index).map_or(0, |names| names.len())
+    }
+}
+
+/// The receivers of each event, as positions among all. A topic has few enough for two bytes each.
+fn receivers_of_events<'a>(
+    receivers: impl Iterator<Item = (&'a Subscription, &'a [u32])>,
+    events: usize,
+) -> Vec<Vec<u16>> {
+    let mut of_events = vec![Vec::new(); events];
+    for (position, (_, indexes)) in (0_u16..).zip(receivers) {
+        for index in indexes {
+            of_events[*index as usize].push(position);
+        }
+    }
+    of_events
+}
+
+fn matched_set(
+    receivers: &[&Subscription],
+    positions: &[u16],
+    is_tried: impl Fn(&Subscription) -> bool,
+) -> MatchedSet {
+    let matched = || {
+        positions
+            .iter()
+            .map(|position| receivers[usize::from(*position)])
+    };
+    MatchedSet {
+        names: matched_names(matched().map(|of| &of.name)).into(),
+        count: positions.len(),
+        is_tried: matched().any(is_tried),
+    }
+}
+
+/// Records of acceptances on their way into the delivery log. Where they do not get there they are
+/// missing in it, and no delivery is.
+pub(super) struct AcceptanceRecords<'a, Q> {
+    queue: &'a Q,
+    topic: &'a TopicName,
+    bodies: Vec<Bytes>,
+    count: usize,
+}
+
+impl<'a, Q: QueueSender> AcceptanceRecords<'a, Q> {
+    /// `None` where there are none.
+    pub(super) fn of(queue: &'a Q, topic: &'a TopicName, records: &[RecordText]) -> Option<Self> {
+        (!records.is_empty()).then(|| Self {
+            queue,
+            topic,
+            bodies: join_records(records.iter()),
+            count: records.len(),
+        })
+    }
+
+    /// The records as messages that are sent beside others.
+    pub(super) fn successors(&self) -> Vec<Successor> {
+        let bodies = self.bodies.iter().cloned();
+        let messages = bodies.map(|body| Successor {
+            to: QueueName::Records,
+            message: record_message(body),
+        });
+        messages.collect()
+    }
+
+    /// Makes them durable, to be shown with the deliveries.
+    pub(super) async fn withheld(self) -> Option<Withheld> {
+        let messages = self.bodies.iter().cloned().map(record_message).collect();
+        let withheld = self.queue.withhold(messages).await;
+        withheld.map_err(|error| self.report_lost(&error)).ok()
+    }
+
+    /// Sends them by themselves.
+    pub(super) async fn send(self, clock: &impl Clock) {
+        let sent = send_records(self.queue, clock, self.bodies.clone()).await;
+        if let Err(error) = sent {
+            self.report_lost(&error);
+        }
+    }
+
+    pub(super) fn report_lost(&self, error: &PortError) {
+        report_lost(&BTreeMap::from([(self.topic, self.count)]), error);
+    }
+}
