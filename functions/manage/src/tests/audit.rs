@@ -362,7 +362,7 @@ async fn changes_of_two_workers_at_once_have_an_entry_each() {
     let one = Api::with_billing().await;
     let other = Api::over(one.state.clone(), one.dead_letters.clone());
     // The numbers of another worker are other ones.
-    other.manage.entropy.fill(&mut [0; 8 * 10_000]);
+    other.manage.entropy.fill(&mut [0; 8 * 2_000]);
     let before = entries(&one, "").await.len();
     let put = async |api: &Api, nth: usize| {
         let path = format!("{TOPIC}/subscriptions/s{nth}");
