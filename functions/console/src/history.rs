@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use posthaste_core::api::WaitingCount;
 use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::{Level, Resource};
 
@@ -46,7 +47,7 @@ pub struct Counts {
 /// The state at one time. What could not be read is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauges {
-    /// Deliveries that wait.
+    /// Events that wait.
     pub waiting: Option<Waiting>,
     /// Links and subscriptions whose requests fail.
     pub down: Option<u32>,
@@ -54,13 +55,37 @@ pub struct Gauges {
     pub pressure: Option<Pressure>,
 }
 
-/// Deliveries in the queue.
+/// Events that wait, by what they wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Messages that are due.
+    /// Events that are due, and those that are under way.
     pub due: u32,
-    /// Messages that are not due yet: retries.
+    /// Events that are not due yet: retries, in the queue and parked.
     pub later: u32,
+    /// Events that are held until their endpoint recovers, or their subscription is resumed.
+    pub held: u32,
+    /// Whether there may be more.
+    pub is_partial: bool,
+}
+
+impl Waiting {
+    /// The figure of everything that shows what waits.
+    pub fn of(count: &WaitingCount) -> Self {
+        Self {
+            due: self::count(count.due.saturating_add(count.under_way)),
+            later: self::count(count.delayed.saturating_add(count.parked)),
+            held: self::count(count.held),
+            is_partial: count.is_partial,
+        }
+    }
+
+    /// The sum of all.
+    pub fn total(&self) -> u64 {
+        [self.due, self.later, self.held]
+            .map(u64::from)
+            .into_iter()
+            .sum()
+    }
 }
 
 /// The pressure at one time.
@@ -137,6 +162,6 @@ mod tests {
 
     #[test]
     fn a_step_has_a_size_that_is_known() {
-        assert_eq!(size_of::<Step>(), 316);
+        assert_eq!(size_of::<Step>(), 320);
     }
 }

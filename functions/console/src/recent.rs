@@ -164,6 +164,8 @@ fn greatest(one: Gauges, other: Gauges) -> Gauges {
     let waiting = |one: Waiting, other: Waiting| Waiting {
         due: one.due.max(other.due),
         later: one.later.max(other.later),
+        held: one.held.max(other.held),
+        is_partial: one.is_partial || other.is_partial,
     };
     Gauges {
         waiting: either(one.waiting, other.waiting, waiting),

@@ -93,14 +93,19 @@ pub(crate) async fn show_event<P: Ports>(
     let views = deliveries
         .iter()
         .map(|history| DeliveryView::of(history, retention, with_payload));
-    let deliveries = views.map(|view| DeliveryView {
-        subscription: written_name(record.as_ref(), &view.subscription),
-        ..view
-    });
+    let mut deliveries: Vec<_> = views
+        .map(|view| DeliveryView {
+            subscription: written_name(record.as_ref(), &view.subscription),
+            ..view
+        })
+        .collect();
+    manage
+        .add_next_attempts(record.as_ref(), &mut deliveries)
+        .await;
     Ok(JsonResponse::new(EventView {
         id,
         state,
-        deliveries: deliveries.collect(),
+        deliveries,
         complete_until,
         gaps: gaps.iter().map(LogGapView::from).collect(),
         note: note.text(),

@@ -13,6 +13,7 @@ use posthaste_core::circuit::Target;
 use posthaste_core::model::{SubscriptionName, TopicName};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, ObjectStore, Ports};
+use posthaste_services::AllWaiting;
 
 use self::rows::{Owner, rows};
 use crate::answer::{Answer, ApiError, JsonResponse};
@@ -28,6 +29,9 @@ const PAGES_MAX: usize = 100;
 
 /// Objects on one page.
 const PAGE_OBJECTS: usize = 1000;
+
+/// Most subscriptions with waiting events whose links are looked up.
+const WAITING_MAX: usize = 1000;
 
 /// Topics that are read at once.
 const READS_AT_ONCE: usize = 16;
@@ -64,8 +68,16 @@ pub(crate) async fn links<P: Ports>(State(manage): Managed<P>) -> Answer<LinksVi
     for folder in own {
         held.entry(folder).or_default();
     }
-    let mut links = rows(&failing, &manage.owners(held).await?);
-    let truncated = !is_whole || links.len() > SHOWN_MAX;
+    // Where nothing fails and nothing is held, there is no row that could show what waits.
+    let mut waiting = AllWaiting::default();
+    if !held.is_empty() || !failing.is_empty() {
+        waiting = manage.waiting_events().all().await?;
+    }
+    for group in waiting.by_group.keys().take(WAITING_MAX) {
+        held.entry(group.clone()).or_default();
+    }
+    let mut links = rows(&failing, &manage.owners(held).await?, &waiting);
+    let truncated = !is_whole || links.len() > SHOWN_MAX || waiting.by_group.len() > WAITING_MAX;
     links.truncate(SHOWN_MAX);
     Ok(JsonResponse::new(LinksView { links, truncated }))
 }

@@ -2,38 +2,26 @@
 //!
 //! Nothing here fails a request: what cannot be read is logged and left out of the answer.
 
-mod objects;
-
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use posthaste_core::api::events::AttemptView;
+use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::api::{
-    LastOutcomeView, LinkView, SubscriptionSettings, WaitingCount, WaitingPlace, WaitingView,
+    IsoTimestamp, LastOutcomeView, LinkView, NextAttempt, StatusState, SubscriptionSettings,
 };
-use posthaste_core::circuit::{Shard, Target};
-use posthaste_core::delivery_log::{Kind, RecordFilter};
-use posthaste_core::model::{EndpointUrl, SubscriptionName, Timestamp, TopicName, group};
+use posthaste_core::circuit::{Shard, Target, shard_index};
+use posthaste_core::delivery_log::{DeliveryState, Kind, RecordFilter};
+use posthaste_core::model::{EndpointUrl, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
-use posthaste_core::stored::delivery::parse_delivery;
-use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueReceiver};
-use posthaste_services::timeout;
+use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
+use posthaste_services::{WaitingEvents, timeout};
 
 use crate::manage::Manage;
-
-/// Longest time for reading what waits. A read that begins just before its end still ends before
-/// the request's time limit.
-const READING_TIME: Duration = Duration::from_secs(2);
 
 /// Longest time for each part of an answer. It is longer only where a call to the store hangs,
 /// which may take as long as a whole request.
 const HANGING_TIME_MAX: Duration = Duration::from_secs(4);
-
-/// Most messages that are read, of all subscriptions of an answer. Reading so many takes about a
-/// second embedded.
-const MESSAGES_MAX: usize = 100_000;
 
 /// Longest time for finding the last attempt in the delivery log.
 const LAST_TIME: Duration = Duration::from_secs(1);
@@ -54,22 +42,67 @@ impl<P: Ports> Manage<P> {
         if names.is_empty() {
             return;
         }
-        match in_time(&self.clock, self.waiting(topic, &names)).await {
-            Ok(views) => {
-                shown
-                    .iter_mut()
-                    .zip(views)
-                    .for_each(|(it, view)| it.waiting = Some(Box::new(view)));
-            }
-            Err(error) => left_out(topic, &*error, "waiting"),
-        }
-        match in_time(&self.clock, self.links.all()).await {
+        let shards = match in_time(&self.clock, self.links.all()).await {
             Ok(shards) => {
                 for it in shown.iter_mut() {
                     it.health = health(topic, it, &shards).map(Box::new);
                 }
+                shards
             }
-            Err(error) => left_out(topic, &*error, "health"),
+            Err(error) => {
+                left_out(topic, &*error, "health");
+                Shards::new()
+            }
+        };
+        match in_time(&self.clock, self.waiting_events().of(topic, &names)).await {
+            Ok(counts) => {
+                let now = self.clock.now();
+                for ((it, name), count) in shown.iter_mut().zip(&names).zip(counts) {
+                    let next = next_attempt((topic, name), it, &shards, now);
+                    let next = next.of_waiting(&count);
+                    it.waiting = Some(Box::new(count.view(next)));
+                }
+            }
+            Err(error) => left_out(topic, &*error, "waiting"),
+        }
+    }
+
+    /// Shows the true time of the next attempt of deliveries of an event.
+    pub(crate) async fn add_next_attempts(
+        &self,
+        record: Option<&TopicRecord>,
+        shown: &mut [DeliveryView],
+    ) {
+        let is_open =
+            |it: &DeliveryView| matches!(it.state, DeliveryState::Waiting | DeliveryState::Held);
+        let Some(record) = record.filter(|_| shown.iter().any(is_open)) else {
+            return;
+        };
+        let shards = match in_time(&self.clock, self.links.all()).await {
+            Ok(shards) => shards,
+            Err(error) => return left_out(&record.name, &*error, "nextAttemptAt"),
+        };
+        let now = self.clock.now();
+        for it in shown.iter_mut().filter(|it| is_open(it)) {
+            let Ok(name) = SubscriptionName::parse(&it.subscription) else {
+                continue;
+            };
+            let settings = record.settings.subscription(&name);
+            // Those of a deleted subscription become dead letters.
+            it.next_attempt_at = settings.and_then(|(name, settings)| {
+                let next = next_attempt((&record.name, name), settings, &shards, now);
+                let due = it.next_attempt_at.map(|due| due.0);
+                next.of_event(due).map(IsoTimestamp)
+            });
+        }
+    }
+
+    /// The count of what waits.
+    pub(crate) fn waiting_events(&self) -> WaitingEvents<'_, P::Queue, P::Store, P::Clock> {
+        WaitingEvents {
+            deliveries: &self.deliveries,
+            state: &self.state,
+            clock: &self.clock,
         }
     }
 
@@ -112,56 +145,6 @@ impl<P: Ports> Manage<P> {
             Err(_) => None,
         }
     }
-
-    /// Counts what waits for each of these subscriptions, as far as there is time.
-    async fn waiting(
-        &self,
-        topic: &TopicName,
-        names: &[SubscriptionName],
-    ) -> Result<Vec<WaitingView>, PortError> {
-        let until = self.clock.monotonic() + READING_TIME;
-        let mut counts = vec![WaitingCount::default(); names.len()];
-        let with_queue = self.count_queue(topic, names, &mut counts, until).await?;
-        let objects = self
-            .waiting_objects(topic, names, with_queue, until)
-            .await?;
-        for (count, objects) in counts.iter_mut().zip(objects) {
-            self.count_objects(objects, with_queue, count, until)
-                .await?;
-        }
-        Ok(counts.iter().map(|count| count.view(with_queue)).collect())
-    }
-
-    /// Adds what is in the queue; whether it could be asked.
-    async fn count_queue(
-        &self,
-        topic: &TopicName,
-        names: &[SubscriptionName],
-        counts: &mut [WaitingCount],
-        until: Duration,
-    ) -> Result<bool, PortError> {
-        let groups: Vec<_> = names.iter().map(|name| group(topic, name)).collect();
-        let mut seen = vec![0; names.len()];
-        let see = |place: usize, body: Option<&Bytes>| {
-            seen[place] += 1;
-            match body.map(parse_delivery) {
-                // Two subscriptions with the longest names may share a group.
-                Some(Ok(delivery)) if delivery.subscription.folded() != names[place].folded() => {}
-                Some(Ok(delivery)) => counts[place].add(WaitingPlace::Queue, &delivery),
-                Some(Err(_)) => counts[place].add_unread(WaitingPlace::Queue, 1),
-                None => {}
-            }
-            self.clock.monotonic() < until
-        };
-        let Some(found) = self.deliveries.waiting(&groups, MESSAGES_MAX, see).await? else {
-            return Ok(false);
-        };
-        for ((count, of_group), seen) in counts.iter_mut().zip(found).zip(seen) {
-            count.add_unread(WaitingPlace::Queue, of_group.messages.saturating_sub(seen));
-            of_group.next_due.into_iter().for_each(|due| count.due(due));
-        }
-        Ok(true)
-    }
 }
 
 /// The health of a subscription at its endpoint, or of the endpoint's link.
@@ -180,6 +163,25 @@ fn health(topic: &TopicName, shown: &SubscriptionSettings, shards: &Shards) -> O
         Some(LinkView::of(&target, condition))
     };
     view(of_itself).or_else(|| view(Target::Link(link)))
+}
+
+/// What decides about the next attempt for a subscription. One whose endpoint cannot be read has no
+/// link that could keep its events.
+fn next_attempt(
+    (topic, name): (&TopicName, &SubscriptionName),
+    settings: &SubscriptionSettings,
+    shards: &Shards,
+    now: Timestamp,
+) -> NextAttempt {
+    let status = settings.status.as_ref();
+    let state = status.map_or(StatusState::Active, |status| status.at(now).state);
+    let of_link = || {
+        let link = EndpointUrl::parse(&settings.endpoint.url).ok()?.link();
+        let index = shard_index(&link);
+        let (_, shard) = shards.iter().find(|(of, _)| *of == index)?;
+        Some(NextAttempt::of(state, (&link, topic, name), shard))
+    };
+    of_link().unwrap_or_else(|| NextAttempt::new(state, None, None))
 }
 
 /// The output of a part, or an error once it takes too long.

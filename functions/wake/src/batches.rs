@@ -174,8 +174,8 @@ async fn send<P: Ports>(
     // Without a filter only the last one can have more than fits.
     for (key, has_more, closed) in join_all(closing).await {
         match closed.map_err(ReleaseError::Panicked).flatten() {
-            Ok(()) if has_more => keys.push_front(key),
-            Ok(()) => {}
+            Ok(rest) if has_more => keys.push_front(rest),
+            Ok(_) => {}
             Err(error) => fail(&mut released, &key, &error),
         }
     }

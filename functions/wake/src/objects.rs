@@ -10,8 +10,8 @@ use bytes::Bytes;
 use posthaste_core::attempt::Pack;
 use posthaste_core::model::{SQS_BATCH_ENTRIES_MAX, SQS_MESSAGE_BYTES_MAX};
 use posthaste_core::release::messages::requeued;
-use posthaste_core::stored::FormatError;
 use posthaste_core::stored::parked::{parse_parked, render_parked};
+use posthaste_core::stored::{FormatError, layout};
 use posthaste_ports::{
     Clock, ETag, ErrorKind, ObjectStore, OutgoingMessage, PortError, Ports, PutCondition,
 };
@@ -82,7 +82,7 @@ pub(crate) async fn release<P: Ports>(run: Run<'_, P>, key: &str) -> Result<usiz
     let sent = send(run, &opened.messages).await;
     close(run.ports, opened, &sent.is_sent, sent.first)
         .await
-        .map(|()| sent.is_sent.len())
+        .map(|_| sent.is_sent.len())
 }
 
 /// Reads an object; `None` if it is gone.
@@ -136,13 +136,14 @@ pub(crate) async fn send<P: Ports>(run: Run<'_, P>, messages: &[Bytes]) -> Sent 
 }
 
 /// Deletes an object all of whose messages were sent. In any other object it keeps the messages
-/// that were not: `is_sent` tells of the first ones, and the others were left for later.
+/// that were not: `is_sent` tells of the first ones, and the others were left for later. Answers the
+/// key of what is kept.
 pub(crate) async fn close<P: Ports>(
     ports: &WakePorts<P>,
     opened: Opened,
     is_sent: &[bool],
     first: Option<Arc<PortError>>,
-) -> Result<(), ReleaseError> {
+) -> Result<String, ReleaseError> {
     let Opened {
         key,
         etag,
@@ -157,33 +158,54 @@ pub(crate) async fn close<P: Ports>(
         .map(|(_, message)| message)
         .collect();
     if unsent.is_empty() {
-        return ports.state.delete(&key).await.map_err(ReleaseError::Store);
+        let deleted = ports.state.delete(&key).await;
+        return deleted.map(|()| key).map_err(ReleaseError::Store);
     }
     let kept = if unsent.len() < all {
         shorten(&ports.state, &key, &unsent, etag).await
     } else {
-        Ok(())
+        Ok(key)
     };
     // A refusal of the queue matters more: it ends the run's releases.
     refusal(is_sent, first).map_or(kept.map_err(ReleaseError::Shorten), Err)
 }
 
 /// Leaves in the object what was not sent, so that the next run does not send the rest again. If
-/// that fails it does: at least once.
+/// that fails it does: at least once. The key says what the object carries, so the rest has another
+/// one; answers it.
 async fn shorten(
     store: &impl ObjectStore,
     key: &str,
     unsent: &[Bytes],
     etag: ETag,
-) -> Result<(), PortError> {
-    let kept = store
-        .put(key, render_parked(unsent), PutCondition::IfMatch(etag))
-        .await;
+) -> Result<String, PortError> {
+    let rest = layout::key_of_rest(key, unsent);
+    let kept = if rest == key {
+        store
+            .put(key, render_parked(unsent), PutCondition::IfMatch(etag))
+            .await
+            .map(drop)
+    } else {
+        move_rest(store, (key, &rest), unsent).await
+    };
     if let Err(error) = &kept {
         let error = error as &dyn Error;
         tracing::warn!(%key, error, "object not shortened, its messages are sent again");
     }
-    kept.map(drop)
+    kept.map(|()| rest)
+}
+
+/// Puts the rest of an object under its own key, and then deletes the object. A crash in between
+/// leaves both: at least once.
+async fn move_rest(
+    store: &impl ObjectStore,
+    (key, rest): (&str, &str),
+    unsent: &[Bytes],
+) -> Result<(), PortError> {
+    store
+        .put(rest, render_parked(unsent), PutCondition::Always)
+        .await?;
+    store.delete(key).await
 }
 
 impl ReleaseError {
@@ -229,6 +251,11 @@ fn refusal(is_sent: &[bool], first: Option<Arc<PortError>>) -> Option<ReleaseErr
 mod tests {
     use std::time::Duration;
 
+    use posthaste_core::model::{Carried, Payload, Timestamp};
+    use posthaste_core::stored::delivery::render_delivery;
+    use posthaste_testkit::records::{delivery, subscription_name, topic_name};
+    use posthaste_testkit::{Fault, Operation, Plan};
+
     use super::*;
     use crate::testing::Kit;
 
@@ -272,6 +299,60 @@ mod tests {
         );
         assert!(error.is_refusal() && !error.is_lasting());
         assert_eq!((sent, left), (15, 10));
+    }
+
+    /// Parks deliveries, of 1, 2, 3 … events, under a key that says what is in the object.
+    fn park_counted(kit: &Kit, deliveries: usize) -> String {
+        let to = || (topic_name("orders"), subscription_name("billing"));
+        let body = |n: usize| {
+            let payloads = (0..=n).map(|_| Payload::Inline(Bytes::from_static(b"{}")));
+            let at = Timestamp::from_millis(1_000_000 - 1000 * n as u64);
+            render_delivery(&delivery(to(), "k", payloads, at))
+        };
+        let messages: Vec<_> = (0..deliveries).map(body).collect();
+        let id = layout::id_with_carried("20260307T0400Z-x", &messages);
+        let (topic, name) = to();
+        let key = layout::parked(kit.clock.now(), &topic, &name, &id);
+        kit.store.write(&key, render_parked(&messages));
+        key
+    }
+
+    #[tokio::test]
+    async fn the_key_of_what_is_left_says_what_it_carries() {
+        let kit = Kit::refusing(|number| number == 1);
+        let key = park_counted(&kit, 25);
+        assert_eq!(
+            layout::carried_of_key(&key),
+            Some(Carried::new(325, Timestamp::from_millis(976_000)))
+        );
+        assert!(super::release(kit.run(), &key).await.is_err());
+        // Deliveries 11 to 20 were refused.
+        let [rest] = kit.store.keys("parked/").try_into().unwrap();
+        assert_eq!(
+            layout::carried_of_key(&rest),
+            Some(Carried::new(155, Timestamp::from_millis(981_000)))
+        );
+        assert_eq!(kit.left(&rest).await.len(), 10);
+        assert_eq!(super::release(kit.run(), &rest).await.unwrap(), 10);
+        assert_eq!(kit.store.keys("parked/"), [] as [String; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_rest_that_cannot_be_put_leaves_the_object_as_it_is() {
+        for operation in [Operation::Put, Operation::Delete] {
+            let store = Plan::by(move |effect| {
+                (effect.operation == operation).then_some(Fault::Before(ErrorKind::Other))
+            });
+            let queue = Plan::by(|effect| {
+                let is_refused = effect.operation == Operation::SendBatch && effect.number == 0;
+                is_refused.then_some(Fault::Before(ErrorKind::Other))
+            });
+            let kit = Kit::with(&store, &queue);
+            let key = park_counted(&kit, 15);
+            assert!(super::release(kit.run(), &key).await.is_err());
+            // At least once: what was sent is sent again with the object.
+            assert_eq!(kit.left(&key).await.len(), 15, "{operation:?}");
+        }
     }
 
     #[tokio::test]

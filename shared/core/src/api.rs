@@ -22,6 +22,7 @@ mod links;
 mod mapping;
 mod mistakes;
 mod naming;
+mod next_attempt;
 pub mod notice;
 mod pressure;
 pub mod problem;
@@ -56,6 +57,7 @@ pub use link_settings::LinkSettings;
 pub use links::{ForcedView, HELD_OBJECTS_SHOWN_MAX, LinkScope, LinkState, LinkView, LinksView};
 pub use mapping::{InputMappingSettings, JsonFieldSettings, JsonFieldWithDefaultSettings};
 pub use mistakes::{Mistake, Notation, Written, read_answer, read_written};
+pub use next_attempt::NextAttempt;
 pub use pressure::{PressureFreshness, PressureResource, PressureTopic, PressureView};
 pub use publish_answer::PublishAnswer;
 pub use replay::{
@@ -74,7 +76,7 @@ pub use signing::{MaskError, RotateSecret, RotatedSecret, RotationError, Signing
 pub use test_event::{TestAttempt, TestRequest, TestResponse};
 pub use topic_keys::{KeyName, TierKeys, TopicKeysView};
 pub use view::{HealthView, SubscriptionPage, TopicPage, TopicSummary, UnreadableTopic};
-pub use waiting::{LastOutcomeView, WaitingCount, WaitingPlace, WaitingView};
+pub use waiting::{LastOutcomeView, WaitingCount, WaitingView};
 pub use webhook_keys::{WebhookKey, WebhookKeys};
 
 pub use crate::model::Status as StatusState;

@@ -2,6 +2,7 @@
 //! the limits.
 
 mod address;
+mod carried;
 mod content_coding;
 pub mod delivery;
 mod delivery_log;
@@ -36,6 +37,7 @@ pub mod visible;
 mod written_time;
 
 pub use address::AddressPolicy;
+pub use carried::Carried;
 pub use content_coding::content_coding;
 pub use delivery::{
     DeadLetter, Delivery, Entry, LastAttempt, LetterPlace, Marks, StorageTrouble, group,

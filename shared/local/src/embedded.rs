@@ -29,6 +29,7 @@ mod store;
 mod tables;
 mod unwritten;
 mod versions;
+mod waiting_objects;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,7 @@ use record::QUEUES;
 use shared::{Handle, Shared, now_of};
 pub use store::StateStore;
 use versions::Versions;
+use waiting_objects::WaitingObjects;
 
 use crate::private;
 
@@ -124,22 +126,26 @@ impl<C: Clock> Local<C> {
         let queues = QUEUES.map(|name| QueueState::new(name, options));
         let now = clock.now();
         let mut opening = Opening::default();
-        let visit = |sequence, header: Option<record::Header<'_>>, bytes| match header {
-            Some(header) => {
+        let waiting_objects = WaitingObjects::default();
+        let visit = |sequence, found: Option<scan::Visited<'_>>, bytes| match found {
+            Some((header, body)) => {
                 opening.note((sequence, &header), now, options.deliveries_in_flight_max);
                 let arrived = Arrived {
                     sequence,
                     group: header.group,
                     due: header.due,
                     bytes,
+                    carried: record::carried(header.queue, body, header.sent_at),
                 };
                 let queue = &queues[usize::from(record::number_of(header.queue))];
                 queue.index.lock().insert(arrived, now);
             }
             None => damage::set_aside(&queues, sequence, now),
         };
-        let (live, last_object) =
-            engine.read(|transaction| scan::scan(transaction, begin.first_sequence, visit))?;
+        let (live, last_object) = engine.read(|transaction| {
+            let visit_object = |key: &str| waiting_objects.add(key);
+            scan::scan(transaction, begin.first_sequence, visit, visit_object)
+        })?;
         opening.written_until = opening.written_until.max(last_object);
         let time = clock.clone();
         let shared = Arc::new(Shared {
@@ -151,6 +157,7 @@ impl<C: Clock> Local<C> {
             queues,
             bodies: Mutex::new(Bodies::new(options.body_cache_bytes)),
             versions: Versions::default(),
+            waiting_objects,
             counters: Arc::new(Counters::new(options.batch_points)),
             now: Box::new(move || now_of(&time)),
             disk_reserve_bytes: options.disk_reserve_bytes,

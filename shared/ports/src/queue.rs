@@ -115,12 +115,20 @@ pub struct QueueCounts {
     pub in_flight: u64,
 }
 
-/// The messages of one group that a queue has.
+/// The events that wait in one group of the delivery queue. A message that is no delivery counts as
+/// one event, accepted when it was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupCount {
-    /// Messages that are due, delayed, or in flight.
-    pub messages: u64,
-    /// The time at which the first of those that are delayed becomes visible.
+    /// Events of messages that are due and not being worked on.
+    pub due: u64,
+    /// Events of messages that are not due yet.
+    pub delayed: u64,
+    /// Events of messages that were received, and neither settled nor timed out.
+    pub in_flight: u64,
+    /// The acceptance of the oldest of them, to the second.
+    pub oldest: Option<Timestamp>,
+    /// The time at which the first of those that are delayed becomes visible, where it is asked
+    /// for.
     pub next_due: Option<Timestamp>,
 }
 
@@ -227,19 +235,21 @@ pub trait QueueReceiver: Send + Sync {
         ready(Ok(None))
     }
 
-    /// Counts the messages of each of these groups, without receiving them. `None` if the queue
-    /// cannot tell, as SQS cannot.
-    ///
-    /// `see` gets the bodies of at most `bodies_max` messages in all, with the place of their group
-    /// among `groups`, until it answers `false`. The groups take turns. It gets `None` in place
-    /// of a body that cannot be read, or that has left the queue since the count.
+    /// Counts the events of each of these groups of the delivery queue, in their order, without a
+    /// look at the messages themselves. `None` if the queue cannot tell, as SQS cannot.
     fn waiting(
         &self,
         groups: &[String],
-        bodies_max: usize,
-        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
     ) -> impl Future<Output = Result<Option<Vec<GroupCount>>, PortError>> + Send {
-        let _ = (groups, bodies_max, see);
+        let _ = groups;
+        ready(Ok(None))
+    }
+
+    /// The same for every group that has messages, each with its name, and without the time at
+    /// which it is next due.
+    fn waiting_by_group(
+        &self,
+    ) -> impl Future<Output = Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError>> + Send {
         ready(Ok(None))
     }
 }

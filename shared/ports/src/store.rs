@@ -3,8 +3,10 @@
 
 use std::future::Future;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use posthaste_core::api::WaitingCount;
 use posthaste_core::model::Timestamp;
 
 use crate::{ErrorKind, PortError, validate};
@@ -115,6 +117,14 @@ pub trait ObjectStore: Send + Sync {
         after: Option<&str>,
         max: usize,
     ) -> impl Future<Output = Result<ListPage, PortError>> + Send;
+
+    /// Counts the events in parked and held objects without a list: of these folders
+    /// (`topic.subscription` in lower case), or of all. Folders without such an object are left out.
+    /// `None` if the store keeps no such count, as S3 does not.
+    fn waiting_objects(&self, of: Option<&[String]>) -> Option<Vec<(Arc<str>, WaitingCount)>> {
+        let _ = of;
+        None
+    }
 }
 
 /// A store that is lent.
@@ -152,6 +162,10 @@ impl<S: ObjectStore> ObjectStore for &S {
         max: usize,
     ) -> Result<ListPage, PortError> {
         S::list(self, prefix, after, max).await
+    }
+
+    fn waiting_objects(&self, of: Option<&[String]>) -> Option<Vec<(Arc<str>, WaitingCount)>> {
+        S::waiting_objects(self, of)
     }
 }
 

@@ -32,6 +32,7 @@ pub mod timeout_at;
 pub mod topics;
 pub mod unused_links;
 pub mod update;
+pub mod waiting;
 pub mod wake_signal;
 pub mod wrong_keys;
 
@@ -57,5 +58,6 @@ pub use timeout_at::{stop_at, timeout, timeout_at};
 pub use topics::{Registry, RegistryError};
 pub use unused_links::unused_links;
 pub use update::{Edit, UpdateError, Updated, get_newer, update, update_with};
+pub use waiting::{AllWaiting, WaitingEvents};
 pub use wake_signal::{WakeSignaller, signal_wake};
 pub use wrong_keys::{WrongKeyAnswer, WrongKeys};

@@ -4,9 +4,11 @@ mod plan;
 
 use std::future::pending;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::api::WaitingCount;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::model::Link;
 use posthaste_core::pressure::DueOfGroup;
@@ -201,21 +203,23 @@ impl<P: QueueReceiver> QueueReceiver for Faulty<P> {
             .await
     }
 
-    async fn waiting(
-        &self,
-        groups: &[String],
-        bodies_max: usize,
-        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
-    ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.run(Operation::Waiting, "", || {
-            self.port.waiting(groups, bodies_max, see)
-        })
-        .await
+    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.run(Operation::Waiting, "", || self.port.waiting(groups))
+            .await
+    }
+
+    async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
+        self.run(Operation::Waiting, "", || self.port.waiting_by_group())
+            .await
     }
 }
 
 #[deny(clippy::missing_trait_methods)]
 impl<P: ObjectStore> ObjectStore for Faulty<P> {
+    fn waiting_objects(&self, of: Option<&[String]>) -> Option<Vec<(Arc<str>, WaitingCount)>> {
+        self.port.waiting_objects(of)
+    }
+
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         self.run(Operation::Get, key, || self.port.get(key)).await
     }

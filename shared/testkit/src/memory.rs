@@ -8,8 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
-use posthaste_core::model::{EndpointUrl, Timestamp};
+use posthaste_core::model::{Carried, EndpointUrl, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
+use posthaste_core::stored::delivery::carried;
 
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueName,
@@ -121,6 +122,29 @@ impl MemoryQueue {
 }
 
 impl World {
+    /// The events of each group of a queue, and when the first delayed ones become visible.
+    fn waiting(&self, queue: QueueName) -> BTreeMap<String, (GroupCount, Option<Timestamp>)> {
+        let mut all: BTreeMap<String, (GroupCount, Option<Timestamp>)> = BTreeMap::new();
+        for stored in self.messages.iter().filter(|it| it.queue == queue) {
+            let carried =
+                carried(&stored.message.body).unwrap_or_else(|| Carried::one(stored.sent_at));
+            let group = stored.message.group.clone().unwrap_or_default();
+            let (count, next_due) = all.entry(group).or_default();
+            let events = u64::from(carried.events);
+            if stored.visible_from <= self.elapsed {
+                count.due += events;
+            } else if stored.receipt.is_some() {
+                count.in_flight += events;
+            } else {
+                count.delayed += events;
+                let due = Timestamp::EPOCH + stored.visible_from;
+                *next_due = (*next_due).into_iter().chain([due]).min();
+            }
+            count.oldest = count.oldest.into_iter().chain([carried.accepted()]).min();
+        }
+        all
+    }
+
     fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -308,34 +332,19 @@ impl QueueReceiver for MemoryQueue {
         Ok(Some(groups.iter().map(due).collect()))
     }
 
-    async fn waiting(
-        &self,
-        groups: &[String],
-        bodies_max: usize,
-        mut see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
-    ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        let world = self.world.lock();
-        let (mut counts, mut seen) = (vec![GroupCount::default(); groups.len()], 0);
-        for stored in world.messages.iter().filter(|m| m.queue == self.name) {
-            let place = groups
-                .iter()
-                .position(|group| stored.message.group.as_ref() == Some(group));
-            let Some(place) = place else { continue };
-            let count = &mut counts[place];
-            count.messages += 1;
-            if stored.receipt.is_none() && stored.visible_from > world.elapsed {
-                let due = Timestamp::EPOCH + stored.visible_from;
-                count.next_due = Some(count.next_due.map_or(due, |next| next.min(due)));
-            }
-            if seen < bodies_max {
-                seen = if see(place, Some(&stored.message.body)) {
-                    seen + 1
-                } else {
-                    bodies_max
-                };
-            }
-        }
-        Ok(Some(counts))
+    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+        let all = self.world.lock().waiting(self.name);
+        let count = |group: &String| {
+            let (count, next_due) = all.get(group.as_str()).copied().unwrap_or_default();
+            GroupCount { next_due, ..count }
+        };
+        Ok(Some(groups.iter().map(count).collect()))
+    }
+
+    async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
+        let all = self.world.lock().waiting(self.name);
+        let count = |(group, (count, _)): (String, _)| (group.into(), count);
+        Ok(Some(all.into_iter().map(count).collect()))
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
+use posthaste_core::api::WaitingCount;
 use posthaste_core::model::Link;
 use posthaste_core::pressure::DueOfGroup;
 
@@ -329,21 +330,27 @@ impl<P: QueueReceiver> QueueReceiver for Recorded<P> {
         result
     }
 
-    async fn waiting(
-        &self,
-        groups: &[String],
-        bodies_max: usize,
-        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
-    ) -> Result<Option<Vec<GroupCount>>, PortError> {
+    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
         let call = self.begin(Operation::Waiting, "");
-        let result = self.port.waiting(groups, bodies_max, see).await;
+        let result = self.port.waiting(groups).await;
         call.carrying(groups.len(), 0).end(&result);
+        result
+    }
+
+    async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
+        let call = self.begin(Operation::Waiting, "");
+        let result = self.port.waiting_by_group().await;
+        call.end(&result);
         result
     }
 }
 
 #[deny(clippy::missing_trait_methods)]
 impl<P: ObjectStore> ObjectStore for Recorded<P> {
+    fn waiting_objects(&self, of: Option<&[String]>) -> Option<Vec<(Arc<str>, WaitingCount)>> {
+        self.port.waiting_objects(of)
+    }
+
     async fn get(&self, key: &str) -> Result<Option<Object>, PortError> {
         let call = self.begin(Operation::Get, key);
         let result = self.port.get(key).await;

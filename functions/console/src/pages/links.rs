@@ -14,6 +14,7 @@ use crate::asked::Query;
 use crate::console::Pages;
 use crate::filters::{ROWS_MAX, pager};
 use crate::page::{Answer, Page, Section};
+use crate::pages::subscription::waiting::in_words;
 use crate::shown::{foreign, number, time};
 use crate::table::Column::{self, Number, Text};
 use crate::table::table;
@@ -26,7 +27,7 @@ const COLUMNS: [Column; 7] = [
     Text("Last failure"),
     Number("Failures"),
     Text("Next try"),
-    Number("Held objects"),
+    Number("Waiting events"),
 ];
 
 /// Most rows that the API answers.
@@ -98,7 +99,7 @@ fn row(link: &LinkView) -> Markup {
             }
             td.number { (failures.unwrap_or_default()) }
             td { @if let Some(next) = &link.next_probe { (time(next.0)) } }
-            td.number { @if let Some(held) = link.held_objects { (number(held.into())) } }
+            td.number { @if let Some(waiting) = link.waiting.as_deref() { (in_words(waiting)) } }
         }
     }
 }

@@ -52,6 +52,8 @@ pub(super) fn step() -> Step {
         waiting: Some(Waiting {
             due: 3_900,
             later: 17,
+            held: 418,
+            is_partial: false,
         }),
         down: Some(1),
         pressure: Some(
@@ -86,10 +88,10 @@ async fn the_last_hour_is_shown_in_figures_and_charts() {
         "7,200 in the last hour",
         "80 %",
         "1,800 of 9,000 sent events failed",
-        "3,900",
+        "4,335",
     ]);
     page.has(&[
-        "17 wait for a retry",
+        "3,900 due or under way, 17 for a retry, 418 held",
         ">120</span>",
         "every link answers",
         "data-live",

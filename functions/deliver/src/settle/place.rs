@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use posthaste_core::attempt::Wait;
 use posthaste_core::attempt::settle::wait;
 use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_MAX, Timestamp};
@@ -32,11 +33,11 @@ impl Place {
         }
     }
 
-    /// The id of an object that is written in this place now.
-    pub(crate) fn id(self, now: Timestamp, uuid: String) -> String {
+    /// The id of an object with these messages that is written in this place now.
+    pub(crate) fn id(self, now: Timestamp, uuid: &str, messages: &[Bytes]) -> String {
         match self {
-            Self::Parked => layout::parked_id(now, &uuid),
-            Self::Held => uuid,
+            Self::Parked => layout::id_with_carried(&layout::parked_id(now, uuid), messages),
+            Self::Held => layout::id_with_carried(uuid, messages),
         }
     }
 
@@ -102,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_parked_objects_begin_with_their_time() {
-        assert_eq!(Place::Held.id(START, "u".to_owned()), "u");
-        assert!(Place::Parked.id(START, "u".to_owned()).ends_with('u'));
-        assert!(
-            Place::Parked.id(START, "u".to_owned())
-                < Place::Parked.id(START + secs(60), "u".to_owned())
-        );
+    fn ids_say_what_is_carried_and_those_of_parked_objects_begin_with_their_time() {
+        let messages = [render_delivery(&delivery(2))];
+        let id = |place: Place, now| place.id(now, "u", &messages);
+        let carried = format!("u.2.{}", delivery(2).published_at.as_secs());
+        assert_eq!(id(Place::Held, START), carried);
+        assert!(id(Place::Parked, START).ends_with(&format!("-{carried}")));
+        assert!(id(Place::Parked, START) < id(Place::Parked, START + secs(60)));
     }
 
     /// The delay of what waits in the queue instead, and when it is due then.

@@ -154,11 +154,10 @@ impl<P: Ports> WaitingObjects<P> {
     }
 
     async fn put(&self, shared: &Shared<'_>, run: &[(usize, Bytes)]) -> Result<(), PortError> {
-        let id = shared
-            .place
-            .id(self.clock.now(), self.entropy.uuid().to_string());
-        let key = shared.place.key(shared.delivery, &id);
         let messages: Vec<_> = run.iter().map(|(_, message)| message.clone()).collect();
+        let uuid = self.entropy.uuid().to_string();
+        let id = shared.place.id(self.clock.now(), &uuid, &messages);
+        let key = shared.place.key(shared.delivery, &id);
         self.state
             .put(&key, render_parked(&messages), PutCondition::Always)
             .await

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, StatusState};
+use posthaste_core::api::{
+    IsoTimestamp, LinkScope, LinkState, LinkView, StatusState, WaitingCount,
+};
 use posthaste_core::circuit::{Condition, Target};
 use posthaste_core::model::{EndpointUrl, Link, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::{TopicRecord, layout};
+use posthaste_services::AllWaiting;
 
 /// The subscription for which events are held.
 pub(super) struct Owner {
@@ -72,21 +75,28 @@ impl Owner {
         self.objects > 0 && !is_known && (self.state != LinkState::Releasing || !is_link_known)
     }
 
-    fn row(&self) -> LinkView {
-        LinkView::held(
+    fn waiting(&self, waiting: &AllWaiting) -> WaitingCount {
+        waiting.of(&self.topic, &self.name)
+    }
+
+    fn row(&self, waiting: &AllWaiting) -> LinkView {
+        let row = LinkView::held(
             &self.topic,
             &self.name,
             self.link.as_ref(),
             self.state,
             self.since,
-        )
-        .holding(self.objects)
+        );
+        LinkView {
+            waiting: Some(Box::new(self.waiting(waiting).view(None))),
+            ..row.holding(self.objects)
+        }
     }
 
     /// The row of the subscription's health on a link, under the names that were written. If its
     /// events go to this link, the row has their number, and shows the state that holds them
     /// apart from the subscription's health.
-    fn over(&self, row: LinkView, link: &Link) -> LinkView {
+    fn over(&self, row: LinkView, link: &Link, waiting: &AllWaiting) -> LinkView {
         let row = LinkView {
             topic: Some(self.topic.clone()),
             subscription: Some(self.name.clone()),
@@ -95,6 +105,10 @@ impl Owner {
         if self.link.as_ref() != Some(link) {
             return row.holding(0);
         }
+        let row = LinkView {
+            waiting: Some(Box::new(self.waiting(waiting).view(None))),
+            ..row
+        };
         match self.state {
             LinkState::Releasing => row.holding(self.objects),
             state => LinkView {
@@ -112,19 +126,25 @@ impl Owner {
 pub(super) fn rows(
     failing: &[(Target, &Condition)],
     owners: &BTreeMap<String, Owner>,
+    waiting: &AllWaiting,
 ) -> Vec<LinkView> {
-    let on_links = objects_on_links(owners);
+    let (on_links, events) = (objects_on_links(owners), events_on_links(owners, waiting));
     let row = |(target, condition): &(Target, &Condition)| {
         let row = LinkView::of(target, condition);
         match target {
             Target::Link(link) => {
-                Some(row.holding(on_links.get(link).copied().unwrap_or_default()))
+                let events = events.get(link).copied().unwrap_or_default();
+                let row = row.holding(on_links.get(link).copied().unwrap_or_default());
+                Some(LinkView {
+                    waiting: Some(Box::new(events.view(None))),
+                    ..row
+                })
             }
             Target::Subscription { link, topic, name } => {
                 match owners.get(&layout::held_of(topic, name)) {
                     // What was seen of it since it was deleted is forgotten within a minute.
                     Some(owner) if owner.is_gone => None,
-                    Some(owner) => Some(owner.over(row, link)),
+                    Some(owner) => Some(owner.over(row, link, waiting)),
                     None => Some(row.holding(0)),
                 }
             }
@@ -139,7 +159,7 @@ pub(super) fn rows(
         owners
             .values()
             .filter(|owner| owner.has_own_row(&known))
-            .map(Owner::row),
+            .map(|owner| owner.row(waiting)),
     );
     rows.sort_by(|one, other| place(one).cmp(&place(other)));
     rows
@@ -152,6 +172,19 @@ fn objects_on_links(owners: &BTreeMap<String, Owner>) -> BTreeMap<&Link, u32> {
         let Some(link) = link else { continue };
         let sum = links.entry(link).or_default();
         *sum = sum.saturating_add(*objects);
+    }
+    links
+}
+
+/// The events that wait for the subscriptions on each link.
+fn events_on_links<'a>(
+    owners: &'a BTreeMap<String, Owner>,
+    waiting: &AllWaiting,
+) -> BTreeMap<&'a Link, WaitingCount> {
+    let mut links = BTreeMap::<_, WaitingCount>::new();
+    for owner in owners.values() {
+        let Some(link) = &owner.link else { continue };
+        links.entry(link).or_default().add(&owner.waiting(waiting));
     }
     links
 }

@@ -140,6 +140,10 @@ async fn a_link_and_its_subscription_are_shown_with_what_waits_for_them() {
             "link": LINK, "state": "glitch", "since": now.to_string(), "failingSince": now.to_string(),
             "failures": 10, "lastOutcome": "Busy", "lastHttpStatusCode": 503,
             "nextProbe": (now + Duration::from_mins(1)).to_string(), "heldObjects": 3,
+            "waiting": {
+                "count": 3, "atLeast": true, "queued": 0, "due": 0, "delayed": 0, "underWay": 0,
+                "parked": 0, "held": 3,
+            },
         });
         row.as_object_mut()
             .unwrap()

@@ -10,7 +10,9 @@ use super::{Api, billing};
 async fn a_subscription_is_read_replaced_and_deleted_in_any_case() {
     let api = Api::with_billing().await;
     let shown = api.get("/topics/ORDERS/subscriptions/BILLING").await;
-    let waiting = json!({ "count": 0, "queued": 0, "parked": 0, "held": 0 });
+    let waiting = json!({
+        "count": 0, "queued": 0, "due": 0, "delayed": 0, "underWay": 0, "parked": 0, "held": 0,
+    });
     let mut expected = json!({
         "name": "Billing",
         "endpoint": { "url": "https://billing.example.com/hooks" },

@@ -45,13 +45,15 @@ impl Api {
 
     fn park(&self, deliveries: &[Delivery], due: Timestamp) {
         let of = &deliveries[0];
-        let key = layout::parked(due, &of.topic, &of.subscription, "20261121T0900Z-x");
+        let id = layout::id_with_carried("20261121T0900Z-x", &bodies(deliveries));
+        let key = layout::parked(due, &of.topic, &of.subscription, &id);
         self.state.write(&key, objects(deliveries));
     }
 
     fn hold_these(&self, id: &str, deliveries: &[Delivery]) {
         let of = &deliveries[0];
-        let key = layout::held(&of.topic, &of.subscription, of.expires_first(), id);
+        let id = layout::id_with_carried(id, &bodies(deliveries));
+        let key = layout::held(&of.topic, &of.subscription, of.expires_first(), &id);
         self.state.write(&key, objects(deliveries));
     }
 
@@ -60,22 +62,39 @@ impl Api {
     }
 }
 
+fn bodies(deliveries: &[Delivery]) -> Vec<Bytes> {
+    deliveries.iter().map(render_delivery).collect()
+}
+
 fn objects(deliveries: &[Delivery]) -> Bytes {
-    render_parked(&deliveries.iter().map(render_delivery).collect::<Vec<_>>())
+    render_parked(&bodies(deliveries))
+}
+
+/// What waits by place, and in sum.
+fn places(due: u64, delayed: u64, parked: u64, held: u64) -> Value {
+    let queued = due + delayed;
+    json!({
+        "count": queued + parked + held, "queued": queued, "due": due, "delayed": delayed,
+        "underWay": 0, "parked": parked, "held": held,
+    })
+}
+
+/// The same with the oldest one's time, and the time of the next attempt.
+fn waiting_since(mut places: Value, oldest: Timestamp, next: Option<Timestamp>) -> Value {
+    places["oldestAcceptedAt"] = json!(oldest.to_string());
+    if let Some(next) = next {
+        places["nextAttemptAt"] = json!(next.to_string());
+    }
+    places
 }
 
 #[tokio::test]
 async fn events_that_wait_are_counted_wherever_they_wait() {
     let api = Api::with_billing().await;
-    assert_eq!(
-        api.waiting().await,
-        json!({ "count": 0, "queued": 0, "parked": 0, "held": 0 })
-    );
+    assert_eq!(api.waiting().await, places(0, 0, 0, 0));
     api.queue_up(&accepted("Billing", 3, 1), 0).await;
     api.queue_up(&accepted("Other", 9, 9), 0).await;
-    let expected = json!({
-        "count": 3, "queued": 3, "parked": 0, "held": 0, "oldestAcceptedAt": before(1).to_string(),
-    });
+    let expected = waiting_since(places(3, 0, 0, 0), before(1), None);
     assert_eq!(api.waiting().await, expected);
     let due = Timestamp::parse("2026-11-21T10:30:00.000Z").unwrap();
     api.park(
@@ -86,10 +105,7 @@ async fn events_that_wait_are_counted_wherever_they_wait() {
     api.hold_these("a", &[accepted("Billing", 4, 50)]);
     api.hold_these("b", &[accepted("Billing", 1, 20)]);
     api.hold_these("c", &[accepted("Billing-2", 1, 59)]);
-    let expected = json!({
-        "count": 11, "queued": 3, "parked": 3, "held": 5, "oldestAcceptedAt": before(50).to_string(),
-        "nextAttemptAt": due.to_string(),
-    });
+    let expected = waiting_since(places(3, 0, 3, 5), before(50), Some(due));
     assert_eq!(api.waiting().await, expected);
     let listed = api.get("/topics/orders/subscriptions").await.json();
     assert_eq!(listed["subscriptions"][0]["waiting"], expected);
@@ -131,7 +147,7 @@ async fn a_list_counts_for_each_subscription_apart() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_counts_as_one_event_or_more() {
+async fn what_is_not_known_counts_as_one_event_or_more() {
     let api = Api::with_billing().await;
     let message = |body| OutgoingMessage {
         body,
@@ -142,6 +158,7 @@ async fn what_cannot_be_read_counts_as_one_event_or_more() {
         .send_batch(vec![message(Bytes::from_static(b"{}"))])
         .await
         .unwrap();
+    // As 0.1.0 wrote them.
     for index in 0..1001 {
         let (topic, name) = (topic_name("orders"), subscription_name("billing"));
         api.state.write(
@@ -149,9 +166,89 @@ async fn what_cannot_be_read_counts_as_one_event_or_more() {
             "{}",
         );
     }
-    let expected =
-        json!({ "count": 1001, "atLeast": true, "queued": 1, "parked": 0, "held": 1000 });
-    assert_eq!(api.waiting().await, expected);
+    let waiting = api.waiting().await;
+    let of = |member: &str| waiting[member].clone();
+    assert_eq!(
+        ["count", "atLeast", "due", "held"].map(of),
+        [json!(1002), json!(true), json!(1), json!(1001)]
+    );
+}
+
+/// Writes that a link failed, and how often.
+fn fail(api: &Api, link: &str, failures: u32) {
+    let target = Target::parse(link).unwrap();
+    let mut shard = Shard::default();
+    let failing = Observation::Failing {
+        failures,
+        last: Failure {
+            outcome: OutcomeName::Busy,
+            status: Some(503),
+        },
+        began: api.clock.now(),
+    };
+    shard.observe(
+        &target,
+        &failing,
+        api.clock.now(),
+        &HealthSettings::default(),
+    );
+    api.state
+        .write(&layout::links(shard_index(target.link())), shard.render());
+}
+
+/// A subscription's list, its link and its event name one time.
+#[tokio::test]
+async fn the_next_attempt_is_at_the_same_time_wherever_it_is_shown() {
+    let api = Api::with_billing().await;
+    api.hold_these("a", &[accepted("Billing", 4, 50)]);
+    write(&api, "a", &[refused("two", 80)]);
+    let event = async || {
+        let shown = api.get("/topics/orders/events/two").await.json();
+        shown["deliveries"][0]["nextAttemptAt"].clone()
+    };
+    let own = event().await;
+    assert!(own.is_string());
+    fail(&api, "https://billing.example.com:443", 10);
+    let probe = api.clock.now() + Duration::from_mins(1);
+    let links = api.get("/links").await.json();
+    let listed = api.get("/topics/orders/subscriptions").await.json();
+    let all = [
+        links["links"][0]["nextProbe"].clone(),
+        listed["subscriptions"][0]["waiting"]["nextAttemptAt"].clone(),
+        api.waiting().await["nextAttemptAt"].clone(),
+        event().await,
+    ];
+    assert_eq!(all, [(); 4].map(|()| json!(probe.to_string())));
+    // Nothing is tried before an operator resumes it.
+    assert_eq!(
+        api.call("POST", &format!("{BILLING}/pause"), &[], "")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(api.waiting().await.get("nextAttemptAt"), None);
+    assert_eq!(event().await, Value::Null);
+}
+
+#[tokio::test]
+async fn links_show_the_events_that_their_subscriptions_show() {
+    let api = Api::with_billing().await;
+    let audit = "/topics/orders/subscriptions/Audit";
+    assert_eq!(api.put(audit, billing()).await.status, 201);
+    api.queue_up(&accepted("Billing", 3, 1), 0).await;
+    api.queue_up(&accepted("Audit", 2, 2), 600).await;
+    api.hold_these("a", &[accepted("audit", 4, 50)]);
+    fail(&api, "https://billing.example.com:443", 10);
+    let links = api.get("/links").await.json();
+    let waiting = &links["links"][0]["waiting"];
+    let expected = waiting_since(places(3, 2, 0, 4), before(50), None);
+    assert_eq!(*waiting, expected);
+    let listed = api.get("/topics/orders/subscriptions").await.json();
+    let counts = listed["subscriptions"].as_array().unwrap().iter();
+    let sum: u64 = counts
+        .filter_map(|it| it["waiting"]["count"].as_u64())
+        .sum();
+    assert_eq!(waiting["count"], sum);
 }
 
 #[tokio::test]

@@ -1,12 +1,11 @@
 //! `links`: links and subscriptions that are not well, and those whose events are held.
 
-use posthaste_core::api::{
-    HELD_OBJECTS_SHOWN_MAX, IsoTimestamp, LinkScope, LinkState, LinkView, LinksView,
-};
+use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, LinksView};
 use serde_json::json;
 use ureq::http::Method;
 
 use super::session::Session;
+use super::subscriptions::count;
 use crate::error::CommandError;
 use crate::output::{Reply, word};
 
@@ -19,7 +18,7 @@ const HEADER: [&str; 9] = [
     "failures",
     "last",
     "next probe",
-    "held objects",
+    "waiting",
 ];
 
 /// The meaning of a next probe.
@@ -65,7 +64,7 @@ fn row(view: &LinkView) -> [String; 9] {
             .unwrap_or_default(),
         last(view),
         time(view.next_probe),
-        view.held_objects.map(held).unwrap_or_default(),
+        view.waiting.as_deref().map(count).unwrap_or_default(),
     ]
 }
 
@@ -106,14 +105,6 @@ fn last(view: &LinkView) -> String {
     }
 }
 
-fn held(objects: u32) -> String {
-    if objects >= HELD_OBJECTS_SHOWN_MAX {
-        format!("{objects}+")
-    } else {
-        objects.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,17 +130,17 @@ mod tests {
             { "link": "https://a.example:443", "scope": "link", "state": "retry",
               "since": "2026-11-21T10:03:00Z", "failingSince": "2026-11-21T10:00:00Z", "failures": 13,
               "lastOutcome": "Busy", "lastHttpStatusCode": 503, "nextProbe": "2026-11-21T10:13:00Z",
-              "heldObjects": 1000 },
+              "heldObjects": 1000, "waiting": { "count": 4180, "atLeast": true, "parked": 0, "held": 4180 } },
             { "scope": "subscription", "topic": "orders", "subscription": "crm", "state": "releasing",
-              "heldObjects": 1 },
+              "heldObjects": 1, "waiting": { "count": 7, "parked": 0, "held": 7 } },
             { "scope": "subscription", "topic": "orders", "subscription": "erp", "state": "unknown",
               "heldObjects": 2 },
         ] });
         let expected = r"
-LINK                   SUBSCRIPTION  STATE      SINCE                     FAILING SINCE             FAILURES  LAST        NEXT PROBE                HELD OBJECTS
-https://a.example:443  all on it     retry      2026-11-21T10:03:00.000Z  2026-11-21T10:00:00.000Z  13        Busy (503)  2026-11-21T10:13:00.000Z  1000+
-(deleted)              orders/crm    releasing                                                                                                      1
-(unknown)              orders/erp    unknown                                                                                                        2
+LINK                   SUBSCRIPTION  STATE      SINCE                     FAILING SINCE             FAILURES  LAST        NEXT PROBE                WAITING
+https://a.example:443  all on it     retry      2026-11-21T10:03:00.000Z  2026-11-21T10:00:00.000Z  13        Busy (503)  2026-11-21T10:13:00.000Z  4180+
+(deleted)              orders/crm    releasing                                                                                                      7
+(unknown)              orders/erp    unknown
 What fails gets no requests until its next probe, which is one request. To try at once: posthaste subscriptions force TOPIC NAME
 there are more than are shown
 ";

@@ -244,7 +244,7 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
 }
 
 /// A count of what waits; `12+` where there may be more.
-fn count(waiting: &WaitingView) -> String {
+pub(super) fn count(waiting: &WaitingView) -> String {
     if waiting.at_least {
         format!("{}+", waiting.count)
     } else {

@@ -86,7 +86,9 @@ pub struct DeliveryView {
     /// The time at which the event expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<IsoTimestamp>,
-    /// The earliest next attempt. Only of an event that waits.
+    /// The earliest next attempt: its own time, or that of the next probe where requests to the
+    /// endpoint pause. Only of an event that waits or is held, and not while the subscription is
+    /// not active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<IsoTimestamp>,
     /// The key of the dead-letter object that has the event, for `GET /dead-letters/{key}`. Left

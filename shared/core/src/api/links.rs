@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{IsoTimestamp, StatusState};
+use super::{IsoTimestamp, StatusState, WaitingView};
 use crate::attempt::OutcomeName;
 use crate::circuit::{Condition, Phase, Target};
 use crate::model::{Link, SubscriptionName, TopicName};
@@ -69,10 +69,15 @@ pub struct LinkView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_probe: Option<IsoTimestamp>,
     /// The number of objects of held deliveries that wait for the subscription, or for all on the
-    /// link. An object holds up to some hundred deliveries. 1000 means that many or more.
+    /// link. An object holds up to some hundred deliveries. 1000 means that many or more. `waiting`
+    /// has the number of events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 3)]
     pub held_objects: Option<u32>,
+    /// The events that wait for the subscription, or for all on the link, as its subscriptions show
+    /// them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Box<WaitingView>>,
 }
 
 /// The part that fails or waits together.
@@ -157,6 +162,7 @@ impl LinkView {
             last_http_status_code: condition.last.status,
             next_probe: condition.next_probe().map(IsoTimestamp),
             held_objects: None,
+            waiting: None,
         }
     }
 
@@ -181,6 +187,7 @@ impl LinkView {
             last_http_status_code: None,
             next_probe: None,
             held_objects: None,
+            waiting: None,
         }
     }
 

@@ -1,10 +1,10 @@
-//! What waits for a subscription, and how its last attempt ended, as operators see it.
+//! The events that wait for a subscription, and the end of its last attempt, as operators see them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::IsoTimestamp;
-use crate::model::{Delivery, Timestamp};
+use crate::model::{Carried, Timestamp};
 
 /// The events that wait for a subscription.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -13,14 +13,27 @@ pub struct WaitingView {
     /// The number of events that wait.
     #[schema(example = 12)]
     pub count: u64,
-    /// Whether there may be more, because not all were counted. Always so on AWS: its queue cannot
-    /// be asked, and each parked or held object counts as one event.
+    /// Whether there may be more, because not all were counted. Always so on AWS, whose queue cannot
+    /// be asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// The events of these in the queue, those that are being sent among them. Left out on AWS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 7)]
     pub queued: Option<u64>,
+    /// The events of those in the queue that are due, and that nothing works on. Left out on AWS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 2)]
+    pub due: Option<u64>,
+    /// The events of those in the queue whose time is still to come. Left out on AWS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 4)]
+    pub delayed: Option<u64>,
+    /// The events of those in the queue that are under way: being sent, or waiting for a place on
+    /// their link. Left out on AWS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 1)]
+    pub under_way: Option<u64>,
     /// The events of these whose next attempt is more than 15 minutes ahead, or was.
     #[schema(example = 1)]
     pub parked: u64,
@@ -28,10 +41,13 @@ pub struct WaitingView {
     /// subscription.
     #[schema(example = 4)]
     pub held: u64,
-    /// The time at which the oldest of them was accepted, as far as they were read.
+    /// The time at which the oldest of them was accepted, to the second. On AWS it is that of the
+    /// parked and held ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_accepted_at: Option<IsoTimestamp>,
-    /// The earliest time at which one that waits for its time is tried. Left out where none does.
+    /// The earliest time of the next attempt: that of a retry, or of the next probe where requests to
+    /// the endpoint pause. Left out where nothing waits for a time, and while the subscription is not
+    /// active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<IsoTimestamp>,
 }
@@ -51,113 +67,173 @@ pub struct LastOutcomeView {
     pub status: Option<u16>,
 }
 
-/// The place in which events wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitingPlace {
-    /// The delivery queue.
-    Queue,
-    /// Parked objects.
-    Parked,
-    /// Held objects.
-    Held,
-}
-
-/// A count of what waits, while it is made.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A count of the events that wait, for a subscription or for several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitingCount {
-    queued: u64,
-    parked: u64,
-    held: u64,
-    oldest: Option<Timestamp>,
-    next: Option<Timestamp>,
-    is_cut: bool,
+    /// Events in the queue that are due and not being worked on.
+    pub due: u64,
+    /// Events in the queue that are not due yet.
+    pub delayed: u64,
+    /// Events in the queue that are being worked on.
+    pub under_way: u64,
+    /// Events in parked objects.
+    pub parked: u64,
+    /// Events in held objects.
+    pub held: u64,
+    /// The acceptance of the oldest of them, as far as it is known.
+    pub oldest: Option<Timestamp>,
+    /// The earliest time at which one that waits for its time is due.
+    pub next_due: Option<Timestamp>,
+    /// Whether there may be more than were counted.
+    pub is_partial: bool,
+    /// Whether the queue could not be asked, as SQS cannot.
+    pub is_without_queue: bool,
 }
 
 impl WaitingCount {
-    /// Adds the events of a delivery.
-    pub fn add(&mut self, place: WaitingPlace, delivery: &Delivery) {
-        let accepted = delivery.published_at;
-        self.oldest = Some(self.oldest.map_or(accepted, |oldest| oldest.min(accepted)));
-        let events = u64::try_from(delivery.events.len()).unwrap_or(u64::MAX);
-        self.add_events(place, events);
+    /// The sum of all places.
+    pub fn total(&self) -> u64 {
+        [self.queued(), self.parked, self.held]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
-    /// Adds messages or objects that were not read. Each has one event or more.
-    pub fn add_unread(&mut self, place: WaitingPlace, number: u64) {
-        self.is_cut |= number > 0;
-        self.add_events(place, number);
+    /// The events in the queue.
+    pub fn queued(&self) -> u64 {
+        [self.due, self.delayed, self.under_way]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
-    /// Notes that there may be more than was counted.
-    pub fn cut(&mut self) {
-        self.is_cut = true;
+    /// Adds a parked object that is due then. An object whose key does not say what it carries has
+    /// one event or more.
+    pub fn add_parked(&mut self, carried: Option<Carried>, due: Option<Timestamp>) {
+        self.parked = self.parked.saturating_add(self.events(carried));
+        self.next_due = earliest(self.next_due, due);
     }
 
-    /// Notes a time at which an attempt is to be made.
-    pub fn due(&mut self, at: Timestamp) {
-        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    /// Adds a held object.
+    pub fn add_held(&mut self, carried: Option<Carried>) {
+        self.held = self.held.saturating_add(self.events(carried));
     }
 
-    /// The count as operators see it. `with_queue` says whether the queue could be asked.
-    pub fn view(&self, with_queue: bool) -> WaitingView {
+    /// Adds the count of others.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.due, other.due),
+            (&mut self.delayed, other.delayed),
+            (&mut self.under_way, other.under_way),
+            (&mut self.parked, other.parked),
+            (&mut self.held, other.held),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.oldest = earliest(self.oldest, other.oldest);
+        self.next_due = earliest(self.next_due, other.next_due);
+        self.is_partial |= other.is_partial;
+        self.is_without_queue |= other.is_without_queue;
+    }
+
+    /// The count as operators see it, with the time of the next attempt.
+    pub fn view(&self, next_attempt_at: Option<Timestamp>) -> WaitingView {
+        let of_queue = |events: u64| (!self.is_without_queue).then_some(events);
         WaitingView {
-            count: self
-                .queued
-                .saturating_add(self.parked)
-                .saturating_add(self.held),
-            at_least: self.is_cut || !with_queue,
-            queued: with_queue.then_some(self.queued),
+            count: self.total(),
+            at_least: self.is_partial || self.is_without_queue,
+            queued: of_queue(self.queued()),
+            due: of_queue(self.due),
+            delayed: of_queue(self.delayed),
+            under_way: of_queue(self.under_way),
             parked: self.parked,
             held: self.held,
             oldest_accepted_at: self.oldest.map(IsoTimestamp),
-            next_attempt_at: self.next.map(IsoTimestamp),
+            next_attempt_at: next_attempt_at.map(IsoTimestamp),
         }
     }
 
-    fn add_events(&mut self, place: WaitingPlace, events: u64) {
-        let sum = match place {
-            WaitingPlace::Queue => &mut self.queued,
-            WaitingPlace::Parked => &mut self.parked,
-            WaitingPlace::Held => &mut self.held,
+    /// The events of an object, whose age is noted.
+    fn events(&mut self, carried: Option<Carried>) -> u64 {
+        let Some(carried) = carried else {
+            self.is_partial = true;
+            return 1;
         };
-        *sum = sum.saturating_add(events);
+        self.oldest = earliest(self.oldest, Some(carried.accepted()));
+        u64::from(carried.events)
     }
+}
+
+/// The earlier of two times, as far as they are known.
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn at(secs: u64) -> Timestamp {
+        Timestamp::from_millis(secs * 1000)
+    }
+
     #[test]
-    fn a_count_is_a_lower_bound_where_something_was_not_read() {
-        let mut count = WaitingCount::default();
-        assert_eq!(
-            count.view(true),
-            WaitingView {
-                queued: Some(0),
-                ..WaitingView::default()
-            }
-        );
-        assert_eq!(
-            count.view(false),
-            WaitingView {
-                at_least: true,
-                ..WaitingView::default()
-            }
-        );
-        count.add_unread(WaitingPlace::Held, 0);
-        assert!(!count.view(true).at_least);
-        count.add_unread(WaitingPlace::Parked, 2);
-        count.due(Timestamp::from_millis(9));
-        count.due(Timestamp::from_millis(7));
-        let expected = WaitingView {
-            count: 2,
-            at_least: true,
-            queued: Some(0),
-            parked: 2,
-            next_attempt_at: Some(IsoTimestamp(Timestamp::from_millis(7))),
-            ..WaitingView::default()
+    fn events_are_added_up_over_all_places() {
+        let mut count = WaitingCount {
+            due: 1,
+            delayed: 20,
+            under_way: 300,
+            oldest: Some(at(9)),
+            next_due: Some(at(50)),
+            ..WaitingCount::default()
         };
-        assert_eq!(count.view(true), expected);
+        count.add_parked(Some(Carried::new(4000, at(8))), Some(at(60)));
+        count.add_held(Some(Carried::new(50_000, at(10))));
+        let expected = WaitingView {
+            count: 54_321,
+            at_least: false,
+            queued: Some(321),
+            due: Some(1),
+            delayed: Some(20),
+            under_way: Some(300),
+            parked: 4000,
+            held: 50_000,
+            oldest_accepted_at: Some(IsoTimestamp(at(8))),
+            next_attempt_at: Some(IsoTimestamp(at(70))),
+        };
+        assert_eq!(count.view(Some(at(70))), expected);
+        assert_eq!(count.next_due, Some(at(50)));
+        let mut sum = count;
+        sum.add(&count);
+        assert_eq!((sum.total(), sum.oldest), (108_642, Some(at(8))));
+    }
+
+    #[test]
+    fn a_count_is_a_lower_bound_where_something_is_not_known() {
+        let mut count = WaitingCount::default();
+        let all = count.view(None);
+        assert_eq!((all.count, all.at_least, all.queued), (0, false, Some(0)));
+        count.add_held(None);
+        count.add_parked(None, Some(at(7)));
+        let view = count.view(None);
+        assert_eq!((view.count, view.at_least), (2, true));
+        assert_eq!((view.parked, view.held), (1, 1));
+        assert_eq!(view.oldest_accepted_at, None);
+    }
+
+    #[test]
+    fn without_the_queue_its_figures_are_left_out() {
+        let count = WaitingCount {
+            held: 3,
+            is_without_queue: true,
+            ..WaitingCount::default()
+        };
+        let view = count.view(None);
+        assert_eq!((view.count, view.at_least), (3, true));
+        assert_eq!(
+            [view.queued, view.due, view.delayed, view.under_way],
+            [None; 4]
+        );
+        let mut sum = WaitingCount::default();
+        sum.add(&count);
+        assert!(sum.is_without_queue);
     }
 }

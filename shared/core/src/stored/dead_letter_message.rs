@@ -90,7 +90,7 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
 mod tests {
     use super::*;
     use crate::model::{Marks, Timestamp};
-    use crate::stored::delivery::tests::{delivery, identified};
+    use crate::stored::delivery::tests::{as_of_0_1_0, delivery, identified};
 
     const DEAD_LETTER_V1_IDENTITY: &str = include_str!("fixtures/dead-letter-v1-identity.json");
     const DEAD_LETTER_V1_OBJECT: &str = include_str!("fixtures/dead-letter-v1-object.json");
@@ -117,7 +117,7 @@ mod tests {
             ..dead_letter()
         };
         assert_eq!(
-            render_dead_letter(&letter),
+            as_of_0_1_0(&render_dead_letter(&letter)),
             DEAD_LETTER_V1_IDENTITY.trim_end()
         );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_IDENTITY.as_bytes()));
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_dead_letter_is_written_as_its_fixture_and_read_back() {
         assert_eq!(
-            render_dead_letter(&dead_letter()),
+            as_of_0_1_0(&render_dead_letter(&dead_letter())),
             DEAD_LETTER_V1.trim_end()
         );
         assert_eq!(
@@ -145,7 +145,7 @@ mod tests {
             ..dead_letter()
         };
         assert_eq!(
-            render_dead_letter(&letter),
+            as_of_0_1_0(&render_dead_letter(&letter)),
             DEAD_LETTER_V1_OBJECT.trim_end()
         );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_OBJECT.as_bytes()));
@@ -160,7 +160,7 @@ mod tests {
             ..dead_letter()
         };
         assert_eq!(
-            render_dead_letter(&letter),
+            as_of_0_1_0(&render_dead_letter(&letter)),
             DEAD_LETTER_V1_DROPPED.trim_end()
         );
         let read = parse_dead_letter(&Bytes::from_static(DEAD_LETTER_V1_DROPPED.as_bytes()));

@@ -5,7 +5,8 @@
 //! notices; read by deliver, wake and, from the redrive queue, by deadletter. Messages live for up
 //! to 14 days in queues, parked and held ones until they expire. Fixtures: `delivery-v1.json`,
 //! `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v1-again.json`,
-//! `delivery-v1-letter.json`, `delivery-v1-matched.json`, `delivery-v2-custom.json`,
+//! `delivery-v1-letter.json`, `delivery-v1-matched.json`, `delivery-v1-number.json`,
+//! `delivery-v2-custom.json`,
 //! `delivery-v3.json`; they are never edited.
 //!
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte
@@ -18,6 +19,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -25,8 +27,8 @@ use super::format::{Format, FormatError};
 use crate::attempt::EventSize;
 use crate::events::Envelope;
 use crate::model::{
-    Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload, PayloadDigest,
-    Schema, SubscriptionName, Timestamp, TopicName,
+    Carried, Delivery, Entry, Hops, Identity, LastAttempt, LetterPlace, Marks, Payload,
+    PayloadDigest, Schema, SubscriptionName, Timestamp, TopicName,
 };
 
 /// The newest version this program reads.
@@ -59,6 +61,10 @@ const HEAD_BYTES: usize = 512;
 #[serde(rename_all = "camelCase")]
 struct DeliveryWire<'a> {
     v: u32,
+    /// The number of events, so that [`carried`] need not read them. Later than version 3: an older
+    /// program passes it over.
+    #[serde(skip_deserializing)]
+    n: usize,
     topic: TopicName,
     subscription: SubscriptionName,
     schema: Schema,
@@ -115,6 +121,14 @@ struct EntryWire<'a> {
     event: Option<&'a RawValue>,
 }
 
+/// As much of a message as [`carried`] needs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CountedWire {
+    published_at: Timestamp,
+    events: Vec<IgnoredAny>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct PayloadWire {
     key: String,
@@ -158,6 +172,41 @@ pub fn parse_delivery(body: &Bytes) -> Result<Delivery, FormatError> {
     Ok(delivery)
 }
 
+/// The number of events of a message, and the time of their acceptance, from the message's
+/// beginning. Messages of 0.1.0 do not begin by the number, and are read whole. `None` if it is no
+/// delivery message.
+pub fn carried(body: &[u8]) -> Option<Carried> {
+    carried_by_head(body).or_else(|| {
+        let wire: CountedWire = serde_json::from_slice(body).ok()?;
+        (!wire.events.is_empty()).then(|| Carried::new(wire.events.len() as u64, wire.published_at))
+    })
+}
+
+/// The same from the members in front, as [`render_delivery`] writes them: `v`, `n`, two names and
+/// a word, none of which has a quote in it, and the time.
+fn carried_by_head(body: &[u8]) -> Option<Carried> {
+    let (_, rest) = number(body.strip_prefix(b"{\"v\":")?)?;
+    let (events, rest) = number(rest.strip_prefix(b",\"n\":")?)?;
+    let rest = skip_text(rest.strip_prefix(b",\"topic\":\"")?)?;
+    let rest = skip_text(rest.strip_prefix(b",\"subscription\":\"")?)?;
+    let rest = skip_text(rest.strip_prefix(b",\"schema\":\"")?)?;
+    let (published_ms, _) = number(rest.strip_prefix(b",\"publishedAt\":")?)?;
+    (events > 0).then(|| Carried::new(events, Timestamp::from_millis(published_ms)))
+}
+
+/// The number that a text begins with, and the rest.
+fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
+    let (digits, rest) = text.split_at(end);
+    let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((number, rest))
+}
+
+/// The rest behind the quote that ends a text.
+fn skip_text(text: &[u8]) -> Option<&[u8]> {
+    text.get(memchr::memchr(b'"', text)? + 1..)
+}
+
 /// The oldest version that says all of a delivery.
 fn version(delivery: &Delivery) -> u32 {
     if delivery.identity.is_some() || !delivery.hops.is_none() {
@@ -174,6 +223,7 @@ impl DeliveryWire<'_> {
     fn head_of(delivery: &Delivery) -> Self {
         Self {
             v: version(delivery),
+            n: delivery.events.len(),
             topic: delivery.topic.clone(),
             subscription: delivery.subscription.clone(),
             schema: delivery.schema,

@@ -29,7 +29,12 @@ pub(super) fn day_key(at: Timestamp) -> String {
 
 /// A minute of a key, in UTC; `minute` counts from the epoch.
 pub(super) fn minute_key(minute: u64) -> String {
-    Timestamp::from_millis(minute.saturating_mul(60_000)).strftime("%Y%m%dT%H%MZ")
+    start_of_minute(minute).strftime("%Y%m%dT%H%MZ")
+}
+
+/// The beginning of a minute, counted from the epoch.
+pub fn start_of_minute(minute: u64) -> Timestamp {
+    Timestamp::from_millis(minute.saturating_mul(60_000))
 }
 
 /// The minute that such a part of a key tells.

@@ -16,13 +16,14 @@ pub use super::drain_report::{DRAIN, drain};
 pub use super::gone::{DISABLED, disabled};
 pub use super::idempotency::{IDEMPOTENCY, idempotency};
 use super::keys::{day_key, hour_key};
-pub use super::keys::{folder, folder_owner};
+pub use super::keys::{folder, folder_owner, start_of_minute};
 pub use super::letter_ending::ENDING;
 pub use super::links::{LINKS, links};
 pub use super::owner::OWNER;
 pub use super::parked::{
-    HELD, PARKED, held, held_expiry_minute, held_folder, held_of, held_of_topic, held_past, parked,
-    parked_at_minute, parked_before, parked_due_minute, parked_folder, parked_id, parked_instead,
+    HELD, PARKED, carried_of_key, held, held_expiry_minute, held_folder, held_of, held_of_topic,
+    held_past, id_with_carried, key_of_rest, parked, parked_at_minute, parked_before,
+    parked_due_minute, parked_folder, parked_id, parked_instead,
 };
 pub use super::pressure::PRESSURE_KEY;
 pub use super::rate::{RATES, rate};

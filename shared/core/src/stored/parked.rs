@@ -1,23 +1,28 @@
 //! Deliveries that wait outside the queue: the messages of one subscription, parked or held.
 //!
 //! Parked ones are due in the same minute, further ahead than the queue delays. Key `parked/{due
-//! minute}/{topic}.{subscription}/{parked minute}-{uuid}.json`. Version 1; written by deliver, and
-//! by wake where a clock was set back; read and deleted by wake. The messages in it have versions
-//! of their own ([`delivery`](super::delivery)).
+//! minute}/{topic}.{subscription}/{parked minute}-{uuid}.{events}.{second}.json`. Version 1; written
+//! by deliver, and by wake where a clock was set back; read and deleted by wake. The messages in it
+//! have versions of their own ([`delivery`](super::delivery)).
 //!
 //! Held ones wait until their endpoint recovers or an operator resumes their subscription. Key
-//! `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.json`, so that the deliveries
-//! of a subscription lie together and those that expire first are listed first. They have the same
-//! content. Written by deliver; read, shortened and deleted by wake; counted by manage.
+//! `held/{topic}.{subscription}/{minute of the first expiry}/{uuid}.{events}.{second}.json`, so that
+//! the deliveries of a subscription lie together and those that expire first are listed first. They
+//! have the same content. Written by deliver; read, shortened and deleted by wake.
+//!
+//! The end of a key says what the object carries: its number of events, and the second in which the
+//! oldest was accepted, from the epoch. So what waits is counted by a list alone. 0.1.0 wrote keys
+//! without it, and reads those with it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::delivery::WIRE_VERSION;
+use super::delivery::carried;
 use super::format::{Format, FormatError};
 use super::keys::{folder, minute_key, minute_of};
-use crate::model::{SubscriptionName, Timestamp, TopicName};
+use crate::model::{Carried, SubscriptionName, Timestamp, TopicName};
 
 /// The prefix of all parked deliveries.
 pub const PARKED: &str = "parked/";
@@ -38,6 +43,54 @@ pub fn parked(
 /// it waits, and a UUID. Older programs wrote the UUID alone.
 pub fn parked_id(at: Timestamp, uuid: &str) -> String {
     format!("{}-{uuid}", minute_key(at.minute()))
+}
+
+/// The id of an object with these messages, each as [`render_parked`] takes it. `id` begins it.
+pub fn id_with_carried(id: &str, messages: &[Bytes]) -> String {
+    let Carried {
+        events,
+        accepted_secs,
+    } = carried_by(messages);
+    format!("{id}.{events}.{accepted_secs}")
+}
+
+/// What an object carries, as its key says. `None` if its key does not tell, as those of 0.1.0.
+pub fn carried_of_key(key: &str) -> Option<Carried> {
+    let (_, events, accepted_secs) = carried_parts(key)?;
+    Some(Carried {
+        events: events.parse().ok()?,
+        accepted_secs: accepted_secs.parse().ok()?,
+    })
+}
+
+/// The key of an object of which these messages are left. It is the same where the key does not say
+/// what the object carries.
+pub fn key_of_rest(key: &str, left: &[Bytes]) -> String {
+    match (carried_parts(key), carried_of_key(key)) {
+        (Some((begin, ..)), Some(_)) => format!("{}.json", id_with_carried(begin, left)),
+        _ => key.to_owned(),
+    }
+}
+
+/// A key up to what it says that its object carries, and the two parts of that.
+fn carried_parts(key: &str) -> Option<(&str, &str, &str)> {
+    let (rest, accepted_secs) = key.strip_suffix(".json")?.rsplit_once('.')?;
+    let (begin, events) = rest.rsplit_once('.')?;
+    // A folder has a dot as well.
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(events) && is_number(accepted_secs)).then_some((begin, events, accepted_secs))
+}
+
+/// What messages carry. One that is not understood has one event, of an unknown age.
+fn carried_by(messages: &[Bytes]) -> Carried {
+    let unknown = Carried {
+        events: 1,
+        accepted_secs: u32::MAX,
+    };
+    messages
+        .iter()
+        .map(|message| carried(message).unwrap_or(unknown))
+        .fold(Carried::default(), Carried::and)
 }
 
 /// The minute in which an object was parked, in minutes since the epoch. `None` if its key does not
@@ -174,6 +227,7 @@ pub fn parse_parked(object: &Bytes) -> Result<Vec<Bytes>, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stored::delivery::tests::delivery;
     use proptest::prelude::*;
 
     #[test]
@@ -202,6 +256,60 @@ mod tests {
             TopicName::parse("Orders").unwrap(),
             SubscriptionName::parse("Billing").unwrap(),
         )
+    }
+
+    #[test]
+    fn a_key_says_what_its_object_carries() {
+        let (topic, subscription) = names();
+        let body = crate::stored::delivery::render_delivery(&delivery());
+        let messages = [body.clone(), body.clone(), Bytes::from_static(b"?")];
+        let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
+        let expected = Carried {
+            events: 5,
+            accepted_secs: 1_700_000_000,
+        };
+        for id in ["1b4e28ba-2fa1-41d2-883f-0016d3cca427", &parked_id(at, "x")] {
+            let id = id_with_carried(id, &messages);
+            let keys = [
+                parked(at, &topic, &subscription, &id),
+                held(&topic, &subscription, at, &id),
+            ];
+            for key in keys {
+                assert_eq!(carried_of_key(&key), Some(expected), "{key}");
+                assert!(key.ends_with(".5.1700000000.json"), "{key}");
+                let rest = key_of_rest(&key, &messages[..1]);
+                assert_eq!(rest, key.replace(".5.1700", ".2.1700"));
+                assert_eq!(carried_of_key(&rest), Some(Carried::of(&delivery())));
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_of_0_1_0_does_not_say_what_its_object_carries() {
+        for key in [
+            "held/orders.billing/20260307T0406Z/1b4e28ba-2fa1-41d2-883f-0016d3cca427.json",
+            "parked/20260307T0406Z/orders.billing/20260307T0336Z-1b4e28ba.json",
+            "held/1.2/20260307T0406Z/x.json",
+            "held/orders.billing/20260307T0406Z/x.2.json",
+            "held/orders.billing/20260307T0406Z/x.2.99999999999.json",
+            "held/orders.billing/20260307T0406Z/x.2.y.json",
+            "held/x",
+        ] {
+            assert_eq!(carried_of_key(key), None, "{key}");
+            assert_eq!(key_of_rest(key, &[]), key);
+        }
+    }
+
+    #[test]
+    fn what_a_key_says_stays_when_it_is_moved_to_another_minute() {
+        let (topic, subscription) = names();
+        let at = Timestamp::parse("2026-03-07T04:05:01Z").unwrap();
+        let body = crate::stored::delivery::render_delivery(&delivery());
+        let id = id_with_carried(&parked_id(at, "1b4e28ba-2fa1"), &[body]);
+        let key = parked(at, &topic, &subscription, &id);
+        let moved = parked_instead(&key, at.minute() + 9, at).unwrap();
+        assert_eq!(carried_of_key(&moved), Some(Carried::of(&delivery())));
+        assert_eq!(parked_due_minute(&moved), Some(at.minute() + 9));
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn check_file(file: File, report: &mut CheckReport) -> Result<(), EngineError> {
 
 fn read_all(database: &Database, next: u64, report: &mut CheckReport) -> Result<(), EngineError> {
     let transaction = database.begin_read()?;
-    if let Err(error) = catch_panic(|| scan(&transaction, next, |_, _, _| {}).map(drop)) {
+    if let Err(error) = catch_panic(|| scan(&transaction, next, |_, _, _| {}, |_| {}).map(drop)) {
         report.failed("the store", &error);
     }
     if let Err(error) = catch_panic(|| read_messages(&transaction, report)) {

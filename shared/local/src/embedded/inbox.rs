@@ -12,6 +12,7 @@ use posthaste_ports::{ErrorKind, PutCondition, QueueName};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::failure::EngineError;
+use super::index::WornOut;
 
 /// Most KiB of waiting jobs. More callers wait until there is room.
 const WAITING_KIB_MAX: u32 = 256 * 1024;
@@ -67,7 +68,7 @@ pub(super) enum Work {
     /// Moves messages to the redrive queue.
     Redrive {
         from: QueueName,
-        messages: Vec<(u64, Arc<str>)>,
+        messages: Vec<WornOut>,
     },
     /// Writes a state object.
     Put {
@@ -109,8 +110,14 @@ impl Work {
     }
 }
 
-/// The result of a job: the first sequence number of the messages, or the version of the object.
-pub(super) type Done = u64;
+/// The result of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Done {
+    /// The first sequence number of the messages, or the version of the object.
+    pub(super) number: u64,
+    /// Whether there was an object of the key before.
+    pub(super) was_there: bool,
+}
 
 /// Why a job was not done. One failure of the engine is shared by all jobs of the commit.
 #[derive(Debug, Clone, thiserror::Error)]

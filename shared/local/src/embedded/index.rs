@@ -2,19 +2,21 @@
 //! next. It does no I/O, reads no clock, and holds no bodies: a waiting message takes some tens of
 //! bytes.
 
+mod ages;
 mod groups;
 mod set_back;
-pub(super) mod waiting;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::model::{SQS_DELAY_MAX, Timestamp};
+use posthaste_core::model::{Carried, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::QueueCounts;
 
-use groups::{GroupId, Groups};
+pub(super) use ages::Ages;
+use groups::{GroupId, Groups, Ready};
 
 /// The longest delay of a message.
 const DELAY_MAX: Duration = SQS_DELAY_MAX;
@@ -42,6 +44,16 @@ pub(super) struct Arrived<'a> {
     pub(super) due: Timestamp,
     /// The size of its body.
     pub(super) bytes: usize,
+    /// Its events, none where they are no matter.
+    pub(super) carried: Carried,
+}
+
+/// A message that was received too often, and is out of its queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WornOut {
+    pub(super) sequence: u64,
+    pub(super) group: Arc<str>,
+    pub(super) carried: Carried,
 }
 
 /// The messages of a receive.
@@ -49,8 +61,8 @@ pub(super) struct Arrived<'a> {
 pub(super) struct Taken {
     /// The messages given out.
     pub(super) given: Vec<Received>,
-    /// Messages received too often, with their groups; they are out of this queue now.
-    pub(super) worn_out: Vec<(u64, Arc<str>)>,
+    /// Messages received too often; they are out of this queue now.
+    pub(super) worn_out: Vec<WornOut>,
 }
 
 /// Why a visibility timeout was not changed.
@@ -65,6 +77,7 @@ pub(super) enum ChangeRefused {
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     group: GroupId,
+    carried: Carried,
     count: u32,
     received_at: Duration,
     until: Duration,
@@ -72,15 +85,30 @@ struct Flight {
     is_held: bool,
 }
 
+/// A message that waits for its time.
+#[derive(Debug, Clone, Copy)]
+struct Delayed {
+    group: GroupId,
+    carried: Carried,
+}
+
+/// A visible message that was received before.
+#[derive(Debug, Clone, Copy)]
+struct Returned {
+    group: GroupId,
+    count: u32,
+    carried: Carried,
+}
+
 /// The index.
 #[derive(Debug, Default)]
 pub(super) struct QueueIndex {
     groups: Groups,
-    delayed: BTreeMap<(Timestamp, u64), GroupId>,
+    delayed: BTreeMap<(Timestamp, u64), Delayed>,
     flights: HashMap<u64, Flight>,
     timeouts: BTreeSet<(Duration, u64)>,
-    /// Visible messages that were received before, with their receive count.
-    returned: HashMap<u64, (GroupId, u32)>,
+    /// Visible messages that were received before.
+    returned: HashMap<u64, Returned>,
     /// Visible messages that were settled late, with the number of their entries among the visible
     /// ones. Those entries are skipped when their turn comes.
     settled: HashMap<u64, u32>,
@@ -109,24 +137,35 @@ impl QueueIndex {
             group,
             due,
             bytes,
+            carried,
         } = arrived;
         let group = self.groups.id(group);
-        self.groups.add_bytes(group, bytes);
+        self.groups.add(group, bytes, carried);
         let due = due.min(now + DELAY_MAX);
         if due > now {
-            self.delayed.insert((due, sequence), group);
-            self.groups.join(group);
+            self.delayed
+                .insert((due, sequence), Delayed { group, carried });
+            self.groups.join(group, carried);
         } else {
-            self.groups.push(group, sequence);
+            self.groups.push(group, Ready { sequence, carried });
             self.visible += 1;
         }
     }
 
     /// Puts back a worn-out message that could not be moved.
-    pub(super) fn put_back(&mut self, sequence: u64, group: &str) {
-        let id = self.groups.id(group);
-        self.groups.push(id, sequence);
-        self.returned.insert(sequence, (id, self.receives_max));
+    pub(super) fn put_back(&mut self, message: &WornOut) {
+        let WornOut {
+            sequence, carried, ..
+        } = *message;
+        let group = self.groups.id(&message.group);
+        self.groups.add(group, 0, carried);
+        self.groups.push(group, Ready { sequence, carried });
+        let returned = Returned {
+            group,
+            count: self.receives_max,
+            carried,
+        };
+        self.returned.insert(sequence, returned);
         self.visible += 1;
     }
 
@@ -135,16 +174,18 @@ impl QueueIndex {
         self.pass(now);
         let mut taken = Taken::default();
         while taken.given.len() < max
-            && let Some((group, sequence)) = self.pop()
+            && let Some((group, Ready { sequence, carried })) = self.pop()
         {
-            let count = self
-                .returned
-                .remove(&sequence)
-                .map_or(0, |(_, count)| count);
+            let count = self.returned.remove(&sequence).map_or(0, |it| it.count);
             self.visible -= 1;
+            self.groups.no_longer_due(group, carried);
             if count >= self.receives_max {
-                self.groups.take_bytes_after(group);
-                taken.worn_out.push((sequence, self.groups.name(group)));
+                self.groups.remove_after(group, carried);
+                taken.worn_out.push(WornOut {
+                    sequence,
+                    group: self.groups.name(group),
+                    carried,
+                });
                 self.groups.forget_if_empty(group);
                 continue;
             }
@@ -152,6 +193,7 @@ impl QueueIndex {
             let count = count + 1;
             let flight = Flight {
                 group,
+                carried,
                 count,
                 received_at: now.monotonic,
                 until,
@@ -159,7 +201,7 @@ impl QueueIndex {
             };
             self.flights.insert(sequence, flight);
             self.timeouts.insert((until, sequence));
-            self.groups.take_off(group);
+            self.groups.take_off(group, carried);
             taken.given.push(Received { sequence, count });
         }
         taken
@@ -189,14 +231,13 @@ impl QueueIndex {
         if let Some(flight) = self.free_flight(received).copied() {
             self.timeouts.remove(&(flight.until, received.sequence));
             self.flights.remove(&received.sequence);
-            self.groups.take_bytes(flight.group);
-            self.groups.land(flight.group);
+            self.land(flight);
             return true;
         }
-        let Some(group) = self.withdraw(received) else {
+        let Some(Returned { group, carried, .. }) = self.withdraw(received) else {
             return false;
         };
-        self.groups.take_bytes_after(group);
+        self.groups.remove_after(group, carried);
         true
     }
 
@@ -209,28 +250,39 @@ impl QueueIndex {
             self.timeouts.remove(&(flight.until, received.sequence));
             return true;
         }
-        let Some(group) = self.withdraw(received) else {
+        let Some(Returned {
+            group,
+            count,
+            carried,
+        }) = self.withdraw(received)
+        else {
             return false;
         };
-        let (count, monotonic) = (received.count, now.monotonic);
+        let monotonic = now.monotonic;
         let flight = Flight {
             group,
+            carried,
             count,
             received_at: monotonic,
             until: monotonic,
             is_held: true,
         };
         self.flights.insert(received.sequence, flight);
-        self.groups.take_off(group);
+        self.groups.take_off(group, carried);
         true
     }
 
     /// A held message is gone.
     pub(super) fn forget(&mut self, sequence: u64) {
         if let Some(flight) = self.flights.remove(&sequence) {
-            self.groups.take_bytes(flight.group);
-            self.groups.land(flight.group);
+            self.land(flight);
         }
+    }
+
+    /// The message of a flight that ended leaves the queue for good.
+    fn land(&mut self, flight: Flight) {
+        self.groups.remove(flight.group, flight.carried);
+        self.groups.land(flight.group, flight.carried);
     }
 
     /// A held message goes on to its visibility timeout.
@@ -309,9 +361,9 @@ impl QueueIndex {
         while let Some(first) = self.delayed.first_entry()
             && first.key().0 <= now.wall
         {
-            let ((_, sequence), group) = first.remove_entry();
-            self.groups.leave(group);
-            self.groups.push(group, sequence);
+            let ((_, sequence), Delayed { group, carried }) = first.remove_entry();
+            self.groups.leave(group, carried);
+            self.groups.push(group, Ready { sequence, carried });
             self.visible += 1;
         }
         while let Some((until, sequence)) = self.timeouts.first().copied()
@@ -326,41 +378,47 @@ impl QueueIndex {
 
     /// A message in flight becomes visible.
     fn show(&mut self, sequence: u64, flight: Flight, count: u32) {
+        let Flight { group, carried, .. } = flight;
         self.flights.remove(&sequence);
-        self.groups.push(flight.group, sequence);
-        self.groups.land(flight.group);
-        self.returned.insert(sequence, (flight.group, count));
+        self.groups.push(group, Ready { sequence, carried });
+        self.groups.land(group, carried);
+        let returned = Returned {
+            group,
+            count,
+            carried,
+        };
+        self.returned.insert(sequence, returned);
         self.visible += 1;
     }
 
     /// The next message by the groups' turns, past those settled late.
-    fn pop(&mut self) -> Option<(GroupId, u64)> {
+    fn pop(&mut self) -> Option<(GroupId, Ready)> {
         loop {
             let group = self.groups.next(self.free())?;
-            let sequence = self.groups.pop(group)?;
-            let Some(entries) = self.settled.get_mut(&sequence) else {
-                return Some((group, sequence));
+            let message = self.groups.pop(group)?;
+            let Some(entries) = self.settled.get_mut(&message.sequence) else {
+                return Some((group, message));
             };
             *entries -= 1;
             self.groups.skip_settled(group);
             if *entries == 0 {
-                self.settled.remove(&sequence);
+                self.settled.remove(&message.sequence);
             }
             self.groups.forget_if_empty(group);
         }
     }
 
     /// Takes a message out that was received and is visible again.
-    fn withdraw(&mut self, received: Received) -> Option<GroupId> {
-        let (group, count) = *self.returned.get(&received.sequence)?;
-        if count != received.count {
+    fn withdraw(&mut self, received: Received) -> Option<Returned> {
+        let returned = *self.returned.get(&received.sequence)?;
+        if returned.count != received.count {
             return None;
         }
         self.returned.remove(&received.sequence);
-        self.groups.settle_late(group);
+        self.groups.settle_late(returned.group, returned.carried);
         *self.settled.entry(received.sequence).or_default() += 1;
         self.visible -= 1;
-        Some(group)
+        Some(returned)
     }
 
     fn flight(&self, received: Received) -> Option<Flight> {

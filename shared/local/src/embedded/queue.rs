@@ -1,13 +1,11 @@
 //! The queue ports over the embedded store.
 
 mod receive;
-mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use posthaste_core::model::{SQS_VISIBILITY_SECS_MAX, Timestamp};
+use posthaste_core::model::{Carried, SQS_VISIBILITY_SECS_MAX, Timestamp};
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
     Clock, ErrorKind, Fate, GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts,
@@ -18,6 +16,7 @@ use posthaste_ports::{
 use super::inbox::{NewMessage, Work};
 use super::index::{Arrived, ChangeRefused, Now, Received};
 use super::queue_state::QueueState;
+use super::record::carried;
 use super::shared::{Handle, Shared, now_of};
 use super::store::answer;
 
@@ -79,6 +78,7 @@ impl<C: Clock> LocalQueue<C> {
                 )
                 .await,
         )
+        .map(|done| done.number)
     }
 
     /// Messages that are sent all or none.
@@ -178,6 +178,7 @@ impl<C: Clock> QueueSender for LocalQueue<C> {
                 group: message.group.clone().unwrap_or_default(),
                 due: message.due,
                 bytes: message.body.len(),
+                carried: carried(message.to, &message.body, message.sent_at),
             })
             .collect();
         let queue = self.clone();
@@ -201,6 +202,7 @@ struct Place {
     due: Timestamp,
     /// The size of its body.
     bytes: usize,
+    carried: Carried,
 }
 
 /// Messages with numbers from `first`, each with its place.
@@ -221,6 +223,7 @@ fn withheld(handle: Arc<Handle>, name: QueueName, first: u64, places: Vec<Place>
                                 group: &place.group,
                                 due: place.due,
                                 bytes: place.bytes,
+                                carried: place.carried,
                             };
                             index.insert(arrived, now.wall);
                         }
@@ -335,13 +338,22 @@ impl<C: Clock> QueueReceiver for LocalQueue<C> {
         Ok(Some(due.collect()))
     }
 
-    async fn waiting(
-        &self,
-        groups: &[String],
-        bodies_max: usize,
-        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
-    ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.look_at(groups, bodies_max, see).await.map(Some)
+    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+        let now = self.now();
+        Ok(Some(self.queue().index.lock().waiting(groups, now)))
+    }
+
+    async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
+        let (mut all, mut next) = (Vec::new(), Some(0));
+        while let Some(from) = next {
+            // The lock is held for a slice, so that no sender waits for the rest.
+            let mut index = self.queue().index.lock();
+            let (some, rest) = index.waiting_from(self.now(), from, GROUPS_AT_ONCE);
+            drop(index);
+            all.extend(some);
+            next = rest;
+        }
+        Ok(Some(all))
     }
 }
 

@@ -1,7 +1,8 @@
 //! The record of a message in the engine: a small header with a digest, then the body byte for
 //! byte.
 
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Carried, Timestamp};
+use posthaste_core::stored::delivery;
 use posthaste_ports::QueueName;
 
 /// All queues, in the order of their numbers on disk.
@@ -117,6 +118,15 @@ pub(super) fn crc(parts: &[&[u8]]) -> u32 {
         hasher.update(part);
     }
     hasher.finalize()
+}
+
+/// The events that wait by a message: none outside of the queue of deliveries. One that is not
+/// understood counts as one event, accepted when it was sent.
+pub(super) fn carried(queue: QueueName, body: &[u8], sent_at: Timestamp) -> Carried {
+    match queue {
+        QueueName::Deliveries => delivery::carried(body).unwrap_or_else(|| Carried::one(sent_at)),
+        QueueName::DeadLetters | QueueName::Redrive | QueueName::Records => Carried::default(),
+    }
 }
 
 /// The place of a queue in `QUEUES`, which is also its number on disk.

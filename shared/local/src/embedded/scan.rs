@@ -42,16 +42,20 @@ pub(super) fn validate(database: &Database) -> Result<(), EngineError> {
     }
 }
 
+/// The header of a message, and its body, whose digest was not checked.
+pub(super) type Visited<'a> = (Header<'a>, &'a [u8]);
+
 /// Visits every message in the order of sending, with the size of its record, and returns the bytes
 /// of messages and objects, and the time at which the last object was written. A header that cannot
-/// be read is `None`. All numbers must be less than `next`.
+/// be read is `None`. Every object is visited by its key. All numbers must be less than `next`.
 pub(super) fn scan(
     transaction: &ReadTransaction,
     next: u64,
-    visit: impl FnMut(u64, Option<Header<'_>>, usize),
+    visit: impl FnMut(u64, Option<Visited<'_>>, usize),
+    visit_object: impl FnMut(&str),
 ) -> Result<(Live, Option<Timestamp>), EngineError> {
     let mut live = messages(transaction, next, visit)?;
-    let (bytes, last) = objects(transaction, next)?;
+    let (bytes, last) = objects(transaction, next, visit_object)?;
     live.add(bytes);
     Ok((live, last))
 }
@@ -59,7 +63,7 @@ pub(super) fn scan(
 fn messages(
     transaction: &ReadTransaction,
     next: u64,
-    mut visit: impl FnMut(u64, Option<Header<'_>>, usize),
+    mut visit: impl FnMut(u64, Option<Visited<'_>>, usize),
 ) -> Result<Live, EngineError> {
     const TABLE: &str = "messages";
     let table = transaction.open_table(MESSAGES)?;
@@ -75,9 +79,9 @@ fn messages(
             });
         }
         (found, last) = (found + 1, Some(sequence));
-        let header = Header::read_unverified(record.value()).map(|(header, _)| header);
-        live.add_message(header.map(|header| header.queue), record.value().len());
-        visit(sequence, header, record.value().len());
+        let found = Header::read_unverified(record.value());
+        live.add_message(found.map(|(header, _)| header.queue), record.value().len());
+        visit(sequence, found, record.value().len());
     }
     all_found(TABLE, table.len()?, found)?;
     Ok(live)
@@ -87,6 +91,7 @@ fn messages(
 fn objects(
     transaction: &ReadTransaction,
     next: u64,
+    mut visit: impl FnMut(&str),
 ) -> Result<(u64, Option<Timestamp>), EngineError> {
     const TABLE: &str = "objects";
     let table = transaction.open_table(OBJECTS)?;
@@ -104,6 +109,7 @@ fn objects(
             });
         }
         digests.step_over(Some(key))?;
+        visit(key);
         last_written = last_written.max(Some(facts.modified_at));
         key.clone_into(&mut last);
         (found, bytes) = (found + 1, bytes.saturating_add(facts.bytes));

@@ -15,6 +15,7 @@ use super::index::Now;
 use super::queue_state::QueueState;
 use super::record::{QUEUES, number_of};
 use super::versions::Versions;
+use super::waiting_objects::WaitingObjects;
 
 /// The handle that all users of a store hold; dropping the last one ends the commit thread.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub(super) queues: [QueueState; QUEUES.len()],
     pub(super) bodies: Mutex<Bodies>,
     pub(super) versions: Versions,
+    pub(super) waiting_objects: WaitingObjects,
     pub(super) counters: Arc<Counters>,
     pub(super) now: Box<dyn Fn() -> Now + Send + Sync>,
     pub(super) disk_reserve_bytes: u64,

@@ -6,6 +6,7 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use posthaste_core::api::WaitingCount;
 use posthaste_core::stored::{PAYLOADS, TOPICS, layout};
 use posthaste_ports::{
     ETag, ErrorKind, ListPage, Object, ObjectMeta, ObjectStore, PortError, PutCondition,
@@ -181,7 +182,8 @@ impl ObjectStore for StateStore {
             condition,
             modified_at,
         };
-        self.write(DOING, work, size).await.map(etag)
+        let written = self.write(DOING, work, size).await?;
+        Ok(etag(written.number))
     }
 
     async fn delete(&self, key: &str) -> Result<(), PortError> {
@@ -196,6 +198,10 @@ impl ObjectStore for StateStore {
         )
         .await
         .map(drop)
+    }
+
+    fn waiting_objects(&self, of: Option<&[String]>) -> Option<Vec<(Arc<str>, WaitingCount)>> {
+        Some(self.handle.shared.waiting_objects.counts(of))
     }
 
     async fn list(

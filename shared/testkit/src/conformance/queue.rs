@@ -137,8 +137,7 @@ pub async fn run<H: QueueHarness>(harness: &H) {
     }
     if backend.shows_groups {
         all.extend::<Vec<Case<'_>>>(cases![harness:
-            waiting::a_group_is_counted_wherever_its_messages_are,
-            waiting::bodies_are_shown_group_by_group_until_there_are_enough,
+            waiting::events_of_a_group_are_counted_wherever_they_are,
             waiting::due_messages_are_counted_by_group,
         ]);
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use posthaste_core::pressure::DueOfGroup;
 use posthaste_ports::{
     GroupCount, MessageId, OutgoingMessage, PortError, QueueCounts, QueueReceiver, QueueSender,
@@ -109,12 +108,11 @@ impl<Q: QueueReceiver> QueueReceiver for Watched<Q> {
         self.queue.due(groups).await
     }
 
-    async fn waiting(
-        &self,
-        groups: &[String],
-        bodies_max: usize,
-        see: impl FnMut(usize, Option<&Bytes>) -> bool + Send,
-    ) -> Result<Option<Vec<GroupCount>>, PortError> {
-        self.queue.waiting(groups, bodies_max, see).await
+    async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+        self.queue.waiting(groups).await
+    }
+
+    async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
+        self.queue.waiting_by_group().await
     }
 }

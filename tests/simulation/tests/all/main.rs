@@ -54,6 +54,7 @@ mod splitting;
 mod states;
 mod temporary;
 mod unknown_names;
+mod waiting;
 mod wake;
 mod wake_under_pressure;
 mod whole_fan_out;

@@ -34,7 +34,7 @@ fn all(recent: &Recent) -> [Chart; 8] {
         Chart::new("Answers of endpoints", Unit::Millis, Shape::Line)
             .with("p50", percentile(0.5))
             .with("p99", percentile(0.99)),
-        Chart::new("Waiting deliveries", Unit::Count, Shape::Line)
+        Chart::new("Waiting events", Unit::Count, Shape::Line)
             .with(
                 "due",
                 recent.gauge(|it| it.waiting.map(|waiting| waiting.due.into())),
@@ -42,6 +42,10 @@ fn all(recent: &Recent) -> [Chart; 8] {
             .with(
                 "for a retry",
                 recent.gauge(|it| it.waiting.map(|waiting| waiting.later.into())),
+            )
+            .with(
+                "held",
+                recent.gauge(|it| it.waiting.map(|waiting| waiting.held.into())),
             ),
         Chart::new("Dead letters", Unit::Count, Shape::Bars).with(
             "written",

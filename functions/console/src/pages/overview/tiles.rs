@@ -43,18 +43,20 @@ impl Tiles<'_> {
                 .find(|it| it.resource == Resource::SubmissionQueue);
             queue.map(|queue| number(queue.reading))
         };
-        let waiting = self.recent.and_then(|recent| recent.now.waiting);
-        let (due, later) = match waiting {
-            Some(waiting) => (
-                Some(number(waiting.due.into())),
-                Some(number(waiting.later.into())),
-            ),
-            None => (self.seen.pressure.as_ref().ok().and_then(due), None),
+        let Some(waiting) = self.recent.and_then(|recent| recent.now.waiting) else {
+            // Where nobody looks step by step, the queue's own count is the least that waits.
+            let due = self.seen.pressure.as_ref().ok().and_then(due);
+            let hint = html! { "messages are due in the queue, of one event or more" };
+            return tile("Waiting", "/links", &figure(due), &hint);
         };
+        let more = if waiting.is_partial { " or more" } else { "" };
+        let total = figure(Some(format!("{}{more}", number(waiting.total()))));
+        let [due, later, held] = [waiting.due, waiting.later, waiting.held].map(u64::from);
         let hint = html! {
-            "deliveries are due" @if let Some(later) = later { "; " (later) " wait for a retry" }
+            "events: " (number(due)) " due or under way, " (number(later)) " for a retry, "
+            (number(held)) " held"
         };
-        tile("Waiting", "/links", &figure(due), &hint)
+        tile("Waiting", "/links", &total, &hint)
     }
 
     fn links(&self) -> Markup {

@@ -48,19 +48,29 @@ pub(super) fn last_outcome(last: Option<&LastOutcomeView>) -> Markup {
     }
 }
 
-fn in_words(waiting: &WaitingView) -> String {
+/// The number of events, or the least of them.
+pub(crate) fn in_words(waiting: &WaitingView) -> String {
     let or_more = if waiting.at_least { " or more" } else { "" };
     format!("{}{or_more}", number(waiting.count))
 }
 
 fn places(waiting: &WaitingView) -> String {
-    let queued = waiting
-        .queued
-        .map(|queued| format!("{} in the queue, ", number(queued)));
-    format!(
-        "{}{} parked for a later retry, {} held",
-        queued.unwrap_or_default(),
-        number(waiting.parked),
-        number(waiting.held)
-    )
+    let of_queue = [
+        (waiting.due, "due"),
+        (waiting.delayed, "to be tried again within 15 minutes"),
+        (waiting.under_way, "under way"),
+    ];
+    let others = [
+        (waiting.parked, "parked for a later retry"),
+        (waiting.held, "held"),
+    ];
+    let known = of_queue
+        .into_iter()
+        .filter_map(|(events, place)| Some((events?, place)));
+    known
+        .chain(others)
+        .filter(|(events, _)| *events > 0)
+        .map(|(events, place)| format!("{} {place}", number(events)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

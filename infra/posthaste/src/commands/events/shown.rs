@@ -158,6 +158,10 @@ fn state(one: &DeliveryView) -> String {
             format!("waits for its next attempt, at {} or later", next.0)
         }
         (DeliveryState::Waiting, None, _) => "waits for its next attempt".to_owned(),
+        (DeliveryState::Held, Some(next), _) => format!(
+            "held until its endpoint recovers, or an operator acts; the next probe is at {}",
+            next.0
+        ),
         (DeliveryState::Held, ..) => {
             "held until its endpoint recovers, or an operator acts".to_owned()
         }

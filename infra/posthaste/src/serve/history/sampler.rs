@@ -11,13 +11,13 @@ use posthaste_core::model::Timestamp;
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, QueueReceiver};
-use posthaste_services::LinkHealth;
+use posthaste_services::{LinkHealth, WaitingEvents};
 
 use super::ring::{Ring, number};
 use crate::serve::metrics::{Totaled, Totals};
 
 /// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of
-/// each that is not empty, and the counts of the queue, which the store has in memory.
+/// each that is not empty, and what waits, which the store has in memory.
 #[derive(Debug)]
 pub(super) struct Sampler<S, Q, C> {
     ring: Arc<Ring>,
@@ -77,16 +77,17 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     }
 
     async fn waiting(&self) -> Option<Waiting> {
-        let counts = self
-            .deliveries
-            .counts()
+        let events = WaitingEvents {
+            deliveries: &self.deliveries,
+            state: &self.state,
+            clock: &self.clock,
+        };
+        let all = events
+            .all()
             .await
-            .map_err(|error| unread("the queue", &error))
+            .map_err(|error| unread("what waits", &error))
             .ok()?;
-        Some(Waiting {
-            due: count(counts.visible),
-            later: count(counts.delayed),
-        })
+        Some(Waiting::of(&all.sum()))
     }
 
     async fn down(&self) -> Option<u32> {
@@ -244,7 +245,10 @@ mod tests {
             },
         );
         let gauges = Gauges {
-            waiting: Some(Waiting { due: 2, later: 0 }),
+            waiting: Some(Waiting {
+                due: 2,
+                ..Waiting::default()
+            }),
             down: Some(0),
             pressure: Some(expected),
         };

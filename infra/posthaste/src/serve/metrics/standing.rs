@@ -1,19 +1,18 @@
 //! What is looked up for each page: how things stand now. What cannot be read is logged and left
 //! out.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use posthaste_core::api::WaitingCount;
 use posthaste_core::circuit::{Phase, Shard, Target};
 use posthaste_core::model::metric::{self, SUBSCRIPTION, TOPIC};
 use posthaste_core::model::{Status, Subscription, Timestamp, Topic, group};
 use posthaste_core::pressure::{Level, PressureState};
 use posthaste_core::stored::PRESSURE_KEY;
-use posthaste_core::stored::delivery::parse_delivery;
 use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver};
-use posthaste_services::LinkHealth;
+use posthaste_services::{LinkHealth, WaitingEvents};
 
 use super::by::{OTHER, SeriesBy};
 use super::exposition::{Line, Value, labels_text};
@@ -27,9 +26,6 @@ const SUBSCRIPTIONS_MAX_BY_SETTING: usize = 10_000;
 
 /// Most links of which a page says whether they are up; those that are not come first.
 const LINKS_MAX: usize = 1000;
-
-/// Most other subscriptions of which a message is read for the age of the oldest event.
-const OTHERS_READ_MAX: usize = 1000;
 
 /// What is looked up.
 pub struct Standing<S, Q, C> {
@@ -81,54 +77,25 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
         lines.0
     }
 
-    /// What waits for each of these subscriptions, and for all others together: the messages of the
-    /// queue. The age is that of one message of each subscription.
+    /// What waits for each of these subscriptions, and for all others together.
     async fn waiting(
         &self,
         subscriptions: &[Arc<Subscription>],
     ) -> Result<(Vec<WaitingFigure>, WaitingFigure), PortError> {
-        let all = total(self.deliveries.counts().await?);
-        let groups: Vec<_> = subscriptions
-            .iter()
-            .map(|subscription| group(&subscription.topic, &subscription.name))
-            .collect();
-        let each = self.figures(&groups).await?;
-        let due = self.deliveries.due_by_group().await?.unwrap_or_default();
-        let known: HashSet<_> = groups.iter().map(String::as_str).collect();
-        let others: Vec<_> = due
-            .iter()
-            .filter(|due| !known.contains(&*due.group))
-            .map(|due| due.group.to_string())
-            .take(OTHERS_READ_MAX)
-            .collect();
-        let of_others = self.figures(&others).await?;
-        // A message may have come or gone since the queue was counted.
-        let shown: u64 = each.iter().map(|figure| figure.number).sum();
-        let others = WaitingFigure {
-            number: all.saturating_sub(shown),
-            oldest: of_others.iter().filter_map(|figure| figure.oldest).min(),
+        let waiting = WaitingEvents {
+            deliveries: &self.deliveries,
+            state: &self.state,
+            clock: &self.clock,
         };
+        let mut by_group = waiting.all().await?.by_group;
+        let each = subscriptions.iter().map(|subscription| {
+            let count = by_group.remove(&group(&subscription.topic, &subscription.name));
+            WaitingFigure::of(&count.unwrap_or_default())
+        });
+        let each = each.collect();
+        let others = by_group.values().map(WaitingFigure::of);
+        let others = others.fold(WaitingFigure::default(), |sum, one| sum.with(&one));
         Ok((each, others))
-    }
-
-    async fn figures(&self, groups: &[String]) -> Result<Vec<WaitingFigure>, PortError> {
-        let mut figures = vec![WaitingFigure::default(); groups.len()];
-        if groups.is_empty() {
-            return Ok(figures);
-        }
-        let see = |place: usize, body: Option<&Bytes>| {
-            if let Some(Ok(delivery)) = body.map(parse_delivery) {
-                let oldest = &mut figures[place].oldest;
-                let accepted = delivery.published_at;
-                *oldest = Some(oldest.map_or(accepted, |oldest| oldest.min(accepted)));
-            }
-            true
-        };
-        let counts = self.deliveries.waiting(groups, groups.len(), see).await?;
-        for (figure, count) in figures.iter_mut().zip(counts.unwrap_or_default()) {
-            figure.number = count.messages;
-        }
-        Ok(figures)
     }
 
     async fn add_queues(&self, lines: &mut Lines) {
@@ -304,6 +271,13 @@ impl Lines {
 }
 
 impl WaitingFigure {
+    fn of(count: &WaitingCount) -> Self {
+        Self {
+            number: count.total(),
+            oldest: count.oldest,
+        }
+    }
+
     /// The two together.
     fn with(self, other: &Self) -> Self {
         Self {

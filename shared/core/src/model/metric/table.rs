@@ -119,14 +119,14 @@ pub const METRICS: &[Metric] = &[
     .labels(&[TOPIC, SUBSCRIPTION, "reason"]),
     looked_up(
         "posthaste_waiting",
-        Number("deliveries"),
-        "Messages of deliveries that wait in the queue: due, delayed or under way. A message has up to ten events.",
+        Number("events"),
+        "Events that wait: due, delayed or under way in the queue, parked or held.",
     )
     .labels(&[TOPIC, SUBSCRIPTION]),
     looked_up(
         "posthaste_oldest_waiting_seconds",
         Seconds,
-        "Time since the oldest event was accepted that is known to wait in the queue; 0 if none is.",
+        "Time since the oldest event that waits was accepted; 0 if none waits.",
     )
     .labels(&[TOPIC, SUBSCRIPTION]),
     looked_up(

@@ -1,6 +1,6 @@
 //! Changes of memory once a commit is durable, and their undoing when it was not done.
 
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Carried, Timestamp};
 use posthaste_ports::QueueName;
 
 use super::{Committer, Outcome};
@@ -15,6 +15,7 @@ struct Arrival {
     group: String,
     due: Timestamp,
     bytes: usize,
+    carried: Carried,
 }
 
 /// The changes of one queue's index, so that its lock is taken once for a whole commit.
@@ -43,7 +44,7 @@ impl Committer {
                     instead_of,
                     ..
                 } => {
-                    for (sequence, message) in (done..).zip(messages) {
+                    for (sequence, message) in (done.number..).zip(messages) {
                         let queue = &mut changes[usize::from(record::number_of(message.to))];
                         queue.arrivals.push(arrive(sequence, message, &mut bodies));
                     }
@@ -54,16 +55,28 @@ impl Committer {
                     }
                 }
                 Work::Redrive { messages, .. } => {
-                    let moved = messages.into_iter().map(|(sequence, group)| Arrival {
-                        sequence,
-                        group: group.to_string(),
+                    let moved = messages.into_iter().map(|worn_out| Arrival {
+                        sequence: worn_out.sequence,
+                        group: worn_out.group.to_string(),
                         due: Timestamp::EPOCH,
                         bytes: 0,
+                        carried: Carried::default(),
                     });
                     let redrive = usize::from(record::number_of(QueueName::Redrive));
                     changes[redrive].arrivals.extend(moved);
                 }
-                Work::Put { key, .. } | Work::Delete { key } => self.shared.versions.forget(&key),
+                Work::Put { key, .. } => {
+                    self.shared.versions.forget(&key);
+                    if !done.was_there {
+                        self.shared.waiting_objects.add(&key);
+                    }
+                }
+                Work::Delete { key } => {
+                    self.shared.versions.forget(&key);
+                    if done.was_there {
+                        self.shared.waiting_objects.remove(&key);
+                    }
+                }
             }
         }
         drop(bodies);
@@ -82,11 +95,11 @@ impl Committer {
                     is_withheld: true,
                     ..
                 },
-                Ok(first),
+                Ok(done),
             ) = (work, outcome)
             {
-                let behind = *first + messages.len() as u64;
-                (*first..behind).for_each(|sequence| self.shared.inbox.delete(sequence));
+                let behind = done.number + messages.len() as u64;
+                (done.number..behind).for_each(|sequence| self.shared.inbox.delete(sequence));
             }
         }
     }
@@ -107,6 +120,7 @@ impl Committer {
                     group: &arrival.group,
                     due: arrival.due,
                     bytes: arrival.bytes,
+                    carried: arrival.carried,
                 };
                 index.insert(arrived, now.wall);
             }
@@ -126,8 +140,8 @@ impl Committer {
                     .update(now, |index| index.release(sequence));
             }
             Work::Redrive { from, messages } => self.shared.queue(from).update(now, |index| {
-                for (sequence, group) in messages {
-                    index.put_back(sequence, &group);
+                for message in &messages {
+                    index.put_back(message);
                 }
             }),
             // Whatever became of the object, it is read again.
@@ -141,6 +155,7 @@ impl Committer {
 /// has come.
 fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
     let bytes = message.body.len();
+    let carried = record::carried(message.to, &message.body, message.sent_at);
     if message.due <= message.sent_at {
         bodies.insert(
             message.to,
@@ -156,5 +171,6 @@ fn arrive(sequence: u64, message: NewMessage, bodies: &mut Bodies) -> Arrival {
         group: message.group.unwrap_or_default(),
         due: message.due,
         bytes,
+        carried,
     }
 }

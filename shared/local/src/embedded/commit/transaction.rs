@@ -8,7 +8,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use super::{Committer, Outcome};
 use crate::embedded::damage::catch_panic;
 use crate::embedded::failure::EngineError;
-use crate::embedded::inbox::{Batch, Failed, NewMessage, Work};
+use crate::embedded::inbox::{Batch, Done, Failed, NewMessage, Work};
 use crate::embedded::record::{self, Header};
 use crate::embedded::store::version_of;
 use crate::embedded::tables::{
@@ -63,13 +63,14 @@ impl Committer {
         messages: &mut Messages<'_>,
     ) -> Result<Outcome, EngineError> {
         let number = self.next_sequence;
+        let mut was_there = false;
         match work {
             Work::Messages { messages: new, .. } => self.next_sequence += new.len() as u64,
             Work::Redrive {
                 messages: moved, ..
             } => {
-                for (sequence, _) in moved {
-                    self.redrive(messages, *sequence)?;
+                for worn_out in moved {
+                    self.redrive(messages, worn_out.sequence)?;
                 }
             }
             Work::Put {
@@ -87,6 +88,7 @@ impl Committer {
                         cause: None,
                     }));
                 }
+                was_there = known.is_some();
                 self.live.remove(known.map_or(0, |known| known.bytes));
                 self.live.add(bytes.len() as u64);
                 let facts = (number, modified_at.as_millis(), bytes.len() as u64);
@@ -101,6 +103,7 @@ impl Committer {
             Work::Delete { key } => {
                 let mut objects = transaction.open_table(OBJECTS)?;
                 let known = objects.remove(key.as_str())?;
+                was_there = known.is_some();
                 self.live
                     .remove(known.map_or(0, |facts| ObjectFacts::from(facts.value()).bytes));
                 let mut contents = transaction.open_table(OBJECT_BYTES)?;
@@ -109,7 +112,7 @@ impl Committer {
                 digests.remove(key.as_str())?;
             }
         }
-        Ok(Ok(number))
+        Ok(Ok(Done { number, was_there }))
     }
 
     /// Deletes messages. Those that lie side by side are deleted in one go, since many share a
@@ -155,7 +158,7 @@ impl Committer {
             .iter()
             .zip(outcomes)
             .filter_map(|(job, outcome)| match (&job.work, outcome) {
-                (Work::Messages { messages, .. }, Ok(first)) => Some((*first..).zip(messages)),
+                (Work::Messages { messages, .. }, Ok(done)) => Some((done.number..).zip(messages)),
                 _ => None,
             });
         let mut new = numbered.flatten().peekable();

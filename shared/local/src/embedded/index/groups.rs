@@ -8,7 +8,11 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use posthaste_core::model::Carried;
 use posthaste_core::pressure::DueOfGroup;
+use posthaste_ports::GroupCount;
+
+use super::ages::Ages;
 
 /// A group's number, given again when the group is forgotten.
 pub(super) type GroupId = u32;
@@ -16,11 +20,26 @@ pub(super) type GroupId = u32;
 /// Most room that an empty queue of visible messages keeps.
 const IDLE_CAPACITY_MAX: usize = 64;
 
+/// A visible message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub(super) sequence: u64,
+    pub(super) carried: Carried,
+}
+
+/// The events of a group's messages, by where the messages are.
+#[derive(Debug, Default)]
+struct Events {
+    due: u64,
+    delayed: u64,
+    in_flight: u64,
+}
+
 #[derive(Debug)]
 struct Group {
     name: Arc<str>,
     /// Visible messages, oldest first.
-    ready: VecDeque<u64>,
+    ready: VecDeque<Ready>,
     /// Entries of `ready` whose messages were settled late, and are skipped.
     settled_late: u32,
     in_flight: u32,
@@ -28,6 +47,9 @@ struct Group {
     /// Bytes of all its messages, about: exact for those that come, the average for those that go.
     /// The size of each message would take memory that a long backlog does not have.
     bytes: u64,
+    events: Events,
+    /// When the events of all its messages were accepted.
+    ages: Ages,
     /// The turn in which it was served last.
     turn: u64,
 }
@@ -39,6 +61,21 @@ impl Group {
 
     fn due(&self) -> u64 {
         (self.ready.len() as u64).saturating_sub(u64::from(self.settled_late))
+    }
+
+    fn count(&self) -> GroupCount {
+        let Events {
+            due,
+            delayed,
+            in_flight,
+        } = self.events;
+        GroupCount {
+            due,
+            delayed,
+            in_flight,
+            oldest: self.ages.oldest(),
+            next_due: None,
+        }
     }
 }
 
@@ -63,17 +100,22 @@ impl Groups {
             return *id;
         }
         let name: Arc<str> = name.into();
-        let group = Group {
+        let mut group = Group {
             name: name.clone(),
             ready: VecDeque::new(),
             settled_late: 0,
             in_flight: 0,
             delayed: 0,
             bytes: 0,
+            events: Events::default(),
+            ages: Ages::default(),
             turn: 0,
         };
         let id = if let Some(id) = self.unused.pop() {
-            self.all[id as usize] = group;
+            let unused = &mut self.all[id as usize];
+            // Its room is empty, and saves an allocation.
+            group.ages = std::mem::take(&mut unused.ages);
+            *unused = group;
             id
         } else {
             self.all.push(group);
@@ -91,26 +133,56 @@ impl Groups {
     }
 
     /// A message of so many bytes comes into the group.
-    pub(super) fn add_bytes(&mut self, id: GroupId, bytes: usize) {
+    pub(super) fn add(&mut self, id: GroupId, bytes: usize, carried: Carried) {
         let group = &mut self.all[id as usize];
         group.bytes = group.bytes.saturating_add(bytes as u64);
+        group.ages.add(carried);
     }
 
     /// One of the group's messages, which is in flight and still counted, leaves the queue for good.
-    pub(super) fn take_bytes(&mut self, id: GroupId) {
+    pub(super) fn remove(&mut self, id: GroupId, carried: Carried) {
         let group = &mut self.all[id as usize];
         group.bytes -= group.bytes / group.messages().max(1);
+        group.ages.remove(carried);
     }
 
     /// The same for a message that is counted no more.
-    pub(super) fn take_bytes_after(&mut self, id: GroupId) {
+    pub(super) fn remove_after(&mut self, id: GroupId, carried: Carried) {
         let group = &mut self.all[id as usize];
         group.bytes -= group.bytes / (group.messages() + 1);
+        group.ages.remove(carried);
     }
 
     /// An entry among the visible ones is skipped when its turn comes.
-    pub(super) fn settle_late(&mut self, id: GroupId) {
+    pub(super) fn settle_late(&mut self, id: GroupId, carried: Carried) {
         self.all[id as usize].settled_late += 1;
+        self.no_longer_due(id, carried);
+    }
+
+    /// The events of a message are not due any more.
+    pub(super) fn no_longer_due(&mut self, id: GroupId, carried: Carried) {
+        self.all[id as usize].events.due -= u64::from(carried.events);
+    }
+
+    /// The events of a group, without the time at which the first delayed one is due.
+    pub(super) fn count(&self, id: GroupId) -> GroupCount {
+        self.all[id as usize].count()
+    }
+
+    /// The events of some groups that have any, from the place `from` on, and the place to go on
+    /// from.
+    pub(super) fn counts_from(
+        &self,
+        from: usize,
+        max: usize,
+    ) -> (Vec<(Arc<str>, GroupCount)>, Option<usize>) {
+        let end = from.saturating_add(max).min(self.all.len());
+        let groups = self.all.get(from..end).unwrap_or_default();
+        let counts = groups
+            .iter()
+            .filter(|group| group.messages() > 0)
+            .map(|group| (Arc::clone(&group.name), group.count()));
+        (counts.collect(), (end < self.all.len()).then_some(end))
     }
 
     /// The number of due messages of a group.
@@ -131,11 +203,6 @@ impl Groups {
         (due.collect(), (end < self.all.len()).then_some(end))
     }
 
-    /// The visible messages of a group, oldest first.
-    pub(super) fn ready(&self, id: GroupId) -> &VecDeque<u64> {
-        &self.all[id as usize].ready
-    }
-
     /// The number of messages of a group that wait for their time.
     pub(super) fn delayed(&self, id: GroupId) -> u32 {
         self.all[id as usize].delayed
@@ -146,19 +213,24 @@ impl Groups {
     }
 
     /// A message of the group waits for its time.
-    pub(super) fn join(&mut self, id: GroupId) {
-        self.all[id as usize].delayed += 1;
+    pub(super) fn join(&mut self, id: GroupId, carried: Carried) {
+        let group = &mut self.all[id as usize];
+        group.delayed += 1;
+        group.events.delayed += u64::from(carried.events);
     }
 
     /// A message of the group waits no longer; the caller pushes it next.
-    pub(super) fn leave(&mut self, id: GroupId) {
-        self.all[id as usize].delayed -= 1;
+    pub(super) fn leave(&mut self, id: GroupId, carried: Carried) {
+        let group = &mut self.all[id as usize];
+        group.delayed -= 1;
+        group.events.delayed -= u64::from(carried.events);
     }
 
     /// Adds a visible message.
-    pub(super) fn push(&mut self, id: GroupId, sequence: u64) {
+    pub(super) fn push(&mut self, id: GroupId, message: Ready) {
         let group = &mut self.all[id as usize];
-        group.ready.push_back(sequence);
+        group.events.due += u64::from(message.carried.events);
+        group.ready.push_back(message);
         if group.ready.len() == 1 {
             self.turns_ever += 1;
             group.turn = self.turns_ever;
@@ -173,10 +245,11 @@ impl Groups {
         ((in_flight as usize) < free).then_some(id)
     }
 
-    /// Takes the group's oldest visible message; it goes to the end of its equals.
-    pub(super) fn pop(&mut self, id: GroupId) -> Option<u64> {
+    /// Takes the group's oldest visible message; it goes to the end of its equals. Its events count
+    /// as due until the caller says otherwise: those of one that was settled late do not.
+    pub(super) fn pop(&mut self, id: GroupId) -> Option<Ready> {
         let group = &mut self.all[id as usize];
-        let sequence = group.ready.pop_front()?;
+        let message = group.ready.pop_front()?;
         self.turns.remove(&(group.in_flight, group.turn, id));
         if group.ready.is_empty() {
             group.ready.shrink_to(IDLE_CAPACITY_MAX);
@@ -185,16 +258,18 @@ impl Groups {
             group.turn = self.turns_ever;
             self.turns.insert((group.in_flight, group.turn, id));
         }
-        Some(sequence)
+        Some(message)
     }
 
     /// A message of the group is in flight.
-    pub(super) fn take_off(&mut self, id: GroupId) {
+    pub(super) fn take_off(&mut self, id: GroupId, carried: Carried) {
+        self.all[id as usize].events.in_flight += u64::from(carried.events);
         self.fly(id, |in_flight| in_flight + 1);
     }
 
     /// A message of the group is no longer in flight.
-    pub(super) fn land(&mut self, id: GroupId) {
+    pub(super) fn land(&mut self, id: GroupId, carried: Carried) {
+        self.all[id as usize].events.in_flight -= u64::from(carried.events);
         self.fly(id, |in_flight| in_flight - 1);
         self.forget_if_empty(id);
     }
@@ -218,6 +293,7 @@ impl Groups {
         let group = &mut self.all[id as usize];
         if group.ready.is_empty() && group.in_flight == 0 && group.delayed == 0 {
             group.ready = VecDeque::new();
+            group.ages.clear();
             if self.ids.remove(&group.name).is_some() {
                 self.unused.push(id);
             }

@@ -1,10 +1,9 @@
 //! Random operations on one queue against a naive reference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use bytes::Bytes;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Carried, Timestamp};
 use posthaste_ports::{
     Clock, ErrorKind, GroupCount, OutgoingMessage, QueueCounts, QueueName, QueueReceiver,
     QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
@@ -50,12 +49,22 @@ enum Step {
 #[derive(Debug)]
 struct Message {
     body: String,
+    carried: Carried,
     group: Option<String>,
     sent_at: Timestamp,
     visible_at: Timestamp,
     received_at: Timestamp,
     receive_count: u32,
     receipt: Option<Receipt>,
+}
+
+/// The beginning of a delivery message, with a number of its own.
+fn delivery(number: u32, carried: Carried) -> String {
+    let Carried { events, .. } = carried;
+    let published_ms = carried.accepted().as_millis() + 999;
+    format!(
+        r#"{{"v":1,"n":{events},"topic":"a","subscription":"b","schema":"x","publishedAt":{published_ms},"m":{number}}}"#
+    )
 }
 
 /// The queue in its plainest form.
@@ -73,7 +82,15 @@ struct Model {
 impl Model {
     fn send(&mut self, group: u8, delay: Duration, now: Timestamp) -> OutgoingMessage {
         self.bodies += 1;
-        let body = self.bodies.to_string();
+        let carried = Carried::new(
+            u64::from(self.bodies % 7 + 1),
+            Timestamp::from_millis(now.as_millis().saturating_sub(u64::from(self.bodies * 997))),
+        );
+        // Some are no deliveries.
+        let (body, carried) = match self.bodies % 4 {
+            0 => (self.bodies.to_string(), Carried::one(now)),
+            _ => (delivery(self.bodies, carried), carried),
+        };
         let group = (group > 0).then(|| format!("group-{group}"));
         let visible_at = now + delay;
         let sent = OutgoingMessage {
@@ -84,6 +101,7 @@ impl Model {
         let (received_at, receive_count, receipt) = (now, 0, None);
         self.messages.push(Message {
             body,
+            carried,
             group,
             sent_at: now,
             visible_at,
@@ -203,24 +221,28 @@ impl Model {
             .position(|message| message.receipt.as_ref() == Some(receipt))
     }
 
-    /// Messages of a group, and the time at which the first delayed one becomes visible.
-    fn waiting(&self, group: &str, now: Timestamp) -> (GroupCount, Vec<Bytes>) {
-        let of: Vec<_> = self
+    /// Events of a group, by where their messages are, the oldest one's time, and the time at which
+    /// the first delayed message becomes visible.
+    fn waiting(&self, group: &str, now: Timestamp) -> GroupCount {
+        let of = self
             .messages
             .iter()
-            .filter(|it| it.group.as_deref() == Some(group))
-            .collect();
-        let is_delayed = |it: &&&Message| it.visible_at > now && !Self::is_in_flight(it, now);
-        let next_due = of.iter().filter(is_delayed).map(|it| it.visible_at).min();
-        let mut bodies: Vec<_> = of.iter().map(|it| Bytes::from(it.body.clone())).collect();
-        bodies.sort();
-        (
-            GroupCount {
-                messages: of.len() as u64,
-                next_due,
-            },
-            bodies,
-        )
+            .filter(|it| it.group.as_deref() == Some(group));
+        let mut count = GroupCount::default();
+        for message in of {
+            let events = u64::from(message.carried.events);
+            if message.visible_at <= now {
+                count.due += events;
+            } else if Self::is_in_flight(message, now) {
+                count.in_flight += events;
+            } else {
+                count.delayed += events;
+                count.next_due = count.next_due.into_iter().chain([message.visible_at]).min();
+            }
+            let accepted = message.carried.accepted();
+            count.oldest = count.oldest.into_iter().chain([accepted]).min();
+        }
+        count
     }
 
     fn counts(&self, now: Timestamp) -> QueueCounts {
@@ -414,20 +436,24 @@ impl World {
     /// What waits is what the model has, group by group, also after a restart.
     async fn check_groups(&self) {
         let groups: Vec<_> = (1..5).map(|number| format!("group-{number}")).collect();
-        let mut bodies = vec![Vec::new(); groups.len()];
-        let see = |place: usize, body: Option<&Bytes>| {
-            bodies[place].extend(body.cloned());
-            true
-        };
         let queue = self.local.queue(QueueName::Deliveries);
-        let counts = queue.waiting(&groups, 1000, see).await.unwrap().unwrap();
-        for ((group, count), mut bodies) in groups.iter().zip(counts).zip(bodies) {
-            bodies.sort();
-            assert_eq!(
-                (count, bodies),
-                self.model.waiting(group, self.clock.now()),
-                "{group}"
-            );
+        let counts = queue.waiting(&groups).await.unwrap().unwrap();
+        let all: BTreeMap<_, _> = queue
+            .waiting_by_group()
+            .await
+            .unwrap()
+            .unwrap()
+            .into_iter()
+            .collect();
+        for (group, count) in groups.iter().zip(counts) {
+            let expected = self.model.waiting(group, self.clock.now());
+            assert_eq!(count, expected, "{group}");
+            let expected = GroupCount {
+                next_due: None,
+                ..expected
+            };
+            let found = all.get(group.as_str()).copied().unwrap_or_default();
+            assert_eq!(found, expected, "{group} among all");
         }
     }
 }

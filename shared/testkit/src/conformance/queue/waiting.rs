@@ -1,8 +1,8 @@
-//! Cases of a look at what waits, group by group.
+//! Cases of counting what waits, group by group.
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use posthaste_core::model::Timestamp;
 
 use super::{QueueHarness, message, remove, send, take};
 use posthaste_ports::{GroupCount, OutgoingMessage, QueueReceiver};
@@ -21,35 +21,94 @@ fn names(groups: [&str; 3]) -> [String; 3] {
 
 async fn counts(queue: &impl QueueReceiver, groups: [&str; 3]) -> Vec<GroupCount> {
     queue
-        .waiting(&names(groups), 0, |_, _| true)
+        .waiting(&names(groups))
         .await
         .unwrap()
         .expect("a queue that shows its groups")
 }
 
-pub(super) async fn a_group_is_counted_wherever_its_messages_are(harness: &impl QueueHarness) {
+/// Events that are due, delayed and in flight.
+fn events(due: u64, delayed: u64, in_flight: u64) -> GroupCount {
+    GroupCount {
+        due,
+        delayed,
+        in_flight,
+        ..GroupCount::default()
+    }
+}
+
+pub(super) async fn events_of_a_group_are_counted_wherever_they_are(harness: &impl QueueHarness) {
     let (queue, backend) = (harness.fresh().await.deliveries, harness.backend());
     let now = harness.now().expect("a clock of the test");
-    let count = |messages, next_due| GroupCount { messages, next_due };
+    let second = |at: Timestamp| Timestamp::from_millis(at.as_secs() * 1000);
+    let delivery =
+        r#"{"v":1,"n":7,"topic":"a","subscription":"b","schema":"x","publishedAt":5400}"#;
     for message in [
-        of("a", "1", 0),
+        of("a", delivery, 0),
         of("a", "2", 60),
         of("b", "3", 0),
-        of("a", "4", 30),
+        of("a", delivery, 30),
         message("none"),
     ] {
         send(&queue, message).await;
     }
-    let due = now + Duration::from_secs(30);
-    let expected = [count(3, Some(due)), count(0, None), count(1, None)];
-    assert_eq!(counts(&queue, ["a", "no such group", "b"]).await, expected);
+    let old = Some(Timestamp::from_millis(5000));
+    let sent = Some(second(now));
+    let next_due = Some(now + Duration::from_secs(30));
+    let a = |due, in_flight| GroupCount {
+        oldest: old,
+        next_due,
+        ..events(due, 8, in_flight)
+    };
+    let b = |due, in_flight| GroupCount {
+        oldest: sent,
+        ..events(due, 0, in_flight)
+    };
+    let none = GroupCount::default();
+    let look = async || counts(&queue, ["a", "no such group", "b"]).await;
+    assert_eq!(look().await, [a(7, 0), none, b(1, 0)]);
     let taken = take(&queue, backend, 3).await;
-    assert_eq!(counts(&queue, ["a", "no such group", "b"]).await, expected);
+    assert_eq!(look().await, [a(0, 7), none, b(0, 1)]);
+    assert_eq!(
+        all(&queue).await,
+        [
+            (String::new(), b(0, 1)),
+            (
+                "a".to_owned(),
+                GroupCount {
+                    next_due: None,
+                    ..a(0, 7)
+                }
+            ),
+            ("b".to_owned(), b(0, 1)),
+        ]
+    );
     for received in &taken {
         remove(&queue, backend, &received.receipt).await;
     }
-    let expected = [count(2, Some(due)), count(0, None), count(0, None)];
-    assert_eq!(counts(&queue, ["a", "no such group", "b"]).await, expected);
+    assert_eq!(look().await, [a(0, 0), none, none]);
+    harness.pass(Duration::from_secs(30)).await;
+    let later = GroupCount {
+        oldest: old,
+        next_due: Some(now + Duration::from_secs(60)),
+        ..events(7, 1, 0)
+    };
+    assert_eq!(look().await, [later, none, none]);
+    let again = take(&queue, backend, 1).await;
+    remove(&queue, backend, &again[0].receipt).await;
+    let last = GroupCount {
+        oldest: sent,
+        ..GroupCount { due: 0, ..later }
+    };
+    assert_eq!(look().await, [last, none, none]);
+}
+
+async fn all(queue: &impl QueueReceiver) -> Vec<(String, GroupCount)> {
+    let all = queue.waiting_by_group().await.unwrap();
+    let all = all.expect("a queue that shows its groups").into_iter();
+    let mut all: Vec<_> = all.map(|(group, of)| (group.to_string(), of)).collect();
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    all
 }
 
 /// Due messages and bytes of each group, and the due ones of three groups.
@@ -89,37 +148,4 @@ pub(super) async fn due_messages_are_counted_by_group(harness: &impl QueueHarnes
     }
     harness.pass(Duration::from_secs(30)).await;
     assert_eq!(due(&queue).await, (vec![row("a", 1, 4)], vec![1, 0, 0]));
-}
-
-pub(super) async fn bodies_are_shown_group_by_group_until_there_are_enough(
-    harness: &impl QueueHarness,
-) {
-    let queue = harness.fresh().await.deliveries;
-    for message in [of("a", "1", 0), of("a", "2", 60), of("b", "3", 0)] {
-        send(&queue, message).await;
-    }
-    let shown = async |bodies_max: usize, enough: usize| {
-        let mut shown = Vec::new();
-        let see = |place: usize, body: Option<&Bytes>| {
-            shown.push((place, body.cloned().unwrap_or_default()));
-            shown.len() < enough
-        };
-        queue
-            .waiting(&names(["a", "b", "c"]), bodies_max, see)
-            .await
-            .unwrap()
-            .expect("groups");
-        shown.sort();
-        shown
-    };
-    let all = [(0, "1"), (0, "2"), (1, "3")].map(|(place, body)| (place, Bytes::from(body)));
-    assert_eq!(shown(10, 10).await, all);
-    assert_eq!(
-        (
-            shown(2, 10).await.len(),
-            shown(10, 1).await.len(),
-            shown(0, 10).await.len()
-        ),
-        (2, 1, 0)
-    );
 }

@@ -104,6 +104,10 @@ fn every_state_is_said_in_words() {
         "held until its endpoint recovers, or an operator acts",
     );
     check(
+        json!({ "state": "held", "nextAttemptAt": at }),
+        "held until its endpoint recovers, or an operator acts; the next probe is at 2026-11-21T10:10:00.000Z",
+    );
+    check(
         json!({ "state": "dead-lettered", "reason": "EndpointGone", "deadLetterObject": "ORDERS/x.json" }),
         "given up (EndpointGone); it is in the dead letters ORDERS/x.json",
     );

@@ -1,0 +1,248 @@
+//! The events that wait: one count for everything that shows one.
+//!
+//! They wait in the queue, which counts them itself where it can, and in parked and held objects,
+//! whose keys say how many events they carry. The embedded store counts those too. Where a store
+//! does not, they are listed. Nothing is read to count them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use futures_util::TryStreamExt;
+use posthaste_core::api::WaitingCount;
+use posthaste_core::model::{SQS_GROUP_ID_CHARS_MAX, SubscriptionName, TopicName, group};
+use posthaste_core::stored::layout;
+use posthaste_ports::{Clock, GroupCount, ObjectStore, PortError, QueueReceiver};
+
+use crate::pages;
+
+/// Longest time for listing parked and held objects. A list that begins just before its end still
+/// ends before a request's time limit.
+const LISTING_TIME: Duration = Duration::from_secs(2);
+
+/// Minutes before the present one from which parked objects are listed where the bucket keeps the
+/// marks of deleted ones, which a list would have to pass over. What is older was slowed by
+/// pressure.
+const PARKED_BEFORE_MINUTES: u64 = 60;
+
+/// The places in which events wait.
+#[derive(Debug)]
+pub struct WaitingEvents<'a, Q, S, C> {
+    /// The delivery queue.
+    pub deliveries: &'a Q,
+    /// The state bucket.
+    pub state: &'a S,
+    /// The time.
+    pub clock: &'a C,
+}
+
+/// What waits of all subscriptions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllWaiting {
+    /// What waits of each subscription that has anything, by [`group`]: `topic.subscription` in
+    /// lower case.
+    pub by_group: BTreeMap<String, WaitingCount>,
+    /// Whether not everything could be counted in time.
+    is_partial: bool,
+    /// Whether the queue could not be asked.
+    is_without_queue: bool,
+}
+
+impl AllWaiting {
+    /// The sum of all.
+    pub fn sum(&self) -> WaitingCount {
+        let mut sum = WaitingCount {
+            is_partial: self.is_partial,
+            is_without_queue: self.is_without_queue,
+            ..WaitingCount::default()
+        };
+        self.by_group.values().for_each(|count| sum.add(count));
+        sum
+    }
+
+    /// What waits of a subscription.
+    pub fn of(&self, topic: &TopicName, name: &SubscriptionName) -> WaitingCount {
+        let mut count = WaitingCount {
+            is_partial: self.is_partial,
+            is_without_queue: self.is_without_queue,
+            ..WaitingCount::default()
+        };
+        if let Some(found) = self.by_group.get(&group(topic, name)) {
+            count.add(found);
+        }
+        count
+    }
+}
+
+/// The counts to which objects are added, by the folder of their subscription. `None` for a folder
+/// that nobody asked for.
+trait Counts {
+    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount>;
+}
+
+/// The counts of some subscriptions.
+struct Chosen<'a> {
+    places: HashMap<&'a str, usize>,
+    counts: &'a mut [WaitingCount],
+}
+
+impl Counts for Chosen<'_> {
+    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
+        let place = *self.places.get(folder)?;
+        self.counts.get_mut(place)
+    }
+}
+
+impl Counts for AllWaiting {
+    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
+        let group = folder.get(..SQS_GROUP_ID_CHARS_MAX).unwrap_or(folder);
+        Some(self.by_group.entry(group.to_owned()).or_default())
+    }
+}
+
+impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
+    /// What waits of these subscriptions of a topic, in their order.
+    pub async fn of(
+        &self,
+        topic: &TopicName,
+        names: &[SubscriptionName],
+    ) -> Result<Vec<WaitingCount>, PortError> {
+        let until = self.clock.monotonic() + LISTING_TIME;
+        let groups: Vec<_> = names.iter().map(|name| group(topic, name)).collect();
+        let queued = self.deliveries.waiting(&groups).await?;
+        let is_without_queue = queued.is_none();
+        let mut counts: Vec<_> = match queued {
+            Some(queued) => queued.iter().map(in_queue).collect(),
+            None => vec![without_queue(); names.len()],
+        };
+        let folders: Vec<_> = names
+            .iter()
+            .map(|name| layout::folder(topic, name))
+            .collect();
+        let mut chosen = Chosen {
+            places: folders.iter().map(String::as_str).zip(0..).collect(),
+            counts: &mut counts,
+        };
+        if self.add_counted(Some(&folders), &mut chosen) {
+            return Ok(counts);
+        }
+        let held = match names {
+            [only] => layout::held_of(topic, only),
+            _ => layout::held_of_topic(topic),
+        };
+        let is_whole = self
+            .add_objects(&held, is_without_queue, &mut chosen, until)
+            .await?;
+        for count in &mut counts {
+            count.is_partial |= !is_whole;
+        }
+        Ok(counts)
+    }
+
+    /// What waits of every subscription that has anything.
+    pub async fn all(&self) -> Result<AllWaiting, PortError> {
+        let until = self.clock.monotonic() + LISTING_TIME;
+        let queued = self.deliveries.waiting_by_group().await?;
+        let mut all = AllWaiting {
+            is_without_queue: queued.is_none(),
+            ..AllWaiting::default()
+        };
+        for (group, count) in queued.unwrap_or_default() {
+            all.by_group.insert(group.to_string(), in_queue(&count));
+        }
+        if self.add_counted(None, &mut all) {
+            return Ok(all);
+        }
+        let is_without_queue = all.is_without_queue;
+        let is_whole = self
+            .add_objects(layout::HELD, is_without_queue, &mut all, until)
+            .await?;
+        all.is_partial = !is_whole;
+        Ok(all)
+    }
+
+    /// Adds the objects of these folders, or of all, if the store has counted them.
+    fn add_counted(&self, folders: Option<&[String]>, counts: &mut impl Counts) -> bool {
+        let Some(found) = self.state.waiting_objects(folders) else {
+            return false;
+        };
+        for (folder, more) in found {
+            if let Some(count) = counts.of(&folder) {
+                count.add(&more);
+            }
+        }
+        true
+    }
+
+    /// Adds what is parked, and what is held under a prefix; whether there was time for all of it.
+    async fn add_objects(
+        &self,
+        held: &str,
+        has_marks: bool,
+        counts: &mut impl Counts,
+        until: Duration,
+    ) -> Result<bool, PortError> {
+        let minute = self.clock.now().minute();
+        let after =
+            has_marks.then(|| layout::parked_before(minute.saturating_sub(PARKED_BEFORE_MINUTES)));
+        let parked = self
+            .add_listed((layout::PARKED, after), counts, add_parked, until)
+            .await?;
+        let held = self
+            .add_listed((held, None), counts, add_held, until)
+            .await?;
+        Ok(parked && held)
+    }
+
+    async fn add_listed<T: Counts>(
+        &self,
+        (prefix, after): (&str, Option<String>),
+        counts: &mut T,
+        add: impl Fn(&mut T, &str) -> Option<()>,
+        until: Duration,
+    ) -> Result<bool, PortError> {
+        let mut listed = std::pin::pin!(pages(self.state, prefix, after));
+        while let Some(page) = listed.try_next().await? {
+            for object in &page.objects {
+                add(counts, &object.key);
+            }
+            if self.clock.monotonic() >= until && page.next_after.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn add_parked(counts: &mut impl Counts, key: &str) -> Option<()> {
+    let count = counts.of(layout::parked_folder(key)?)?;
+    let due = layout::parked_due_minute(key).map(layout::start_of_minute);
+    count.add_parked(layout::carried_of_key(key), due);
+    Some(())
+}
+
+fn add_held(counts: &mut impl Counts, key: &str) -> Option<()> {
+    let count = counts.of(layout::held_folder(key)?)?;
+    count.add_held(layout::carried_of_key(key));
+    Some(())
+}
+
+fn in_queue(of: &GroupCount) -> WaitingCount {
+    WaitingCount {
+        due: of.due,
+        delayed: of.delayed,
+        under_way: of.in_flight,
+        oldest: of.oldest,
+        next_due: of.next_due,
+        ..WaitingCount::default()
+    }
+}
+
+fn without_queue() -> WaitingCount {
+    WaitingCount {
+        is_without_queue: true,
+        ..WaitingCount::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;
