@@ -17,6 +17,10 @@ def health(field):
     return default("HealthSettings", field, HEALTH)
 
 
+def arrival(field):
+    return default("ArrivalSettings", field, "shared/core/src/health/settings.rs")
+
+
 def setting_of_deliver(field):
     return default("DeliverSettings", field, LIMITS)
 
@@ -163,6 +167,13 @@ SENTENCES = [
     ("failing-endpoints", f"allows, {TIME_TO_LIVE // HOUR} hours by default"),
     ("failing-endpoints", f"for that time, and for {constant('PAUSE_MAX') // MINUTE} minutes at most"),
     ("failing-endpoints", f"After {WORDS[health('problem_failures')]} failures among the successes of others"),
+    ("failing-endpoints", f"| `failing` | {WORDS[arrival('failing_in_row')]} tries in a row failed"),
+    ("failing-endpoints", f"Where fewer than {arrival('tries_min')} were tried within the "
+                          f"{WORDS[int(arrival('window')) // MINUTE]} minutes, older tries count too, up to "
+                          f"{arrival('tries_min')} and a day."),
+    ("failing-endpoints", f"and {arrival('recovered_percent')} % of the last two minutes' tries did"),
+    ("failing-endpoints", f"{constant('SUBSCRIPTIONS_IN_BOOK_MAX'):,} subscriptions can be known at once"),
+    ("failing-endpoints", f"in an outage of more than {PROBES[-1] + CHANGE} minutes"),
     ("failing-endpoints", f"in Retry for {CHANGE} minutes |"),
     ("failing-endpoints", f"| {CHANGE} minutes after it succeeded again"),
     ("failing-endpoints", f"The log has {constant('LINK_FAILED')} for a link and {constant('EXCHANGE_FAILED')} for"),
@@ -181,6 +192,7 @@ SENTENCES = [
     ("known-limits", f"the {WORDS[health('refusals_in_row')]} in a row in each worker"),
     ("known-limits", f"Each of the {constant('LINK_SHARDS')} parts of `links/` records at most "
                      f"{constant('TARGETS_PER_SHARD_MAX'):,} links"),
+    ("known-limits", f"- **At most {constant('SUBSCRIPTIONS_IN_BOOK_MAX'):,} subscriptions are known to be failing.**"),
     ("known-limits", f"with a queue of more than {constant('SQS_DELAY_MAX') // MINUTE} minutes"),
     ("known-limits", f"look for {constant('ADVANCED_FILTER_VALUES_MAX')} parts of them"),
     ("known-limits", f"by count ({constant('REQUESTS_PER_INVOCATION_MAX'):,} messages)"),

@@ -210,6 +210,7 @@ impl<P: Ports> Deliver<P> {
                 },
             },
             settler: Settler {
+                circuit: circuit.clone(),
                 disabler: Disabler {
                     ports: notice_ports.clone(),
                     wake: wake.clone(),

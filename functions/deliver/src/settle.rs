@@ -15,12 +15,15 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::attempt::EntryVerdict;
 use posthaste_core::delivery_log::{RecordText, join_records};
+use posthaste_core::health::{SeenTry, book_key};
+use posthaste_core::model::Status;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::stop_at;
 use tokio::sync::mpsc;
 
+use crate::circuit::Circuit;
 use crate::disable::Disabler;
-use crate::invocation::{EntryRef, Invocation};
+use crate::invocation::{EntryRef, Invocation, Job};
 use crate::limits::SETTLED_AT_ONCE_MAX;
 use crate::send::{Attempted, Settle};
 use ending::{Complete, Ender, Ending};
@@ -32,6 +35,7 @@ pub(crate) struct Settler<P: Ports> {
     pub(crate) ender: Ender<P>,
     pub(crate) records: RecordsQueue<P>,
     pub(crate) disabler: Disabler<P>,
+    pub(crate) circuit: Arc<Circuit<P>>,
 }
 
 /// The settling of one invocation's messages. While it exists, messages may join a group.
@@ -119,6 +123,7 @@ impl<P: Ports> Settling<'_, P> {
     /// delays no other.
     async fn complete(&self, invocation: &Invocation, job: usize, verdicts: Vec<EntryVerdict>) {
         let ender = &self.settler.ender;
+        self.settler.note_tries(&invocation.jobs[job], &verdicts);
         let records = invocation.jobs[job].take_records(&verdicts, ender.clock.now());
         let ending = ender.prepare(invocation, Complete { job, verdicts }).await;
         if !records.is_empty() {
@@ -139,6 +144,32 @@ impl<P: Ports> Settling<'_, P> {
 }
 
 impl<P: Ports> Settler<P> {
+    /// Notes which events of a message arrived. What is paused is not tried, and no sign.
+    fn note_tries(&self, job: &Job, verdicts: &[EntryVerdict]) {
+        let links = &self.circuit.links;
+        let arrivals = links.arrivals();
+        let is_all_well = verdicts.iter().all(|it| *it == EntryVerdict::Delivered);
+        if !arrivals.is_counting() || (is_all_well && !arrivals.is_watching()) {
+            return;
+        }
+        let Some(subscription) = &job.subscription else {
+            return;
+        };
+        let now = self.ender.clock.now();
+        if subscription.status_at(now) != Status::Active {
+            return;
+        }
+        let delayed_after = links.settings().arrivals.delayed_after;
+        let delivery = &job.delivery;
+        for (entry, verdict) in delivery.events.iter().zip(verdicts) {
+            let seen = SeenTry::of_verdict(delivery, &entry.key, *verdict, now, delayed_after);
+            if let Some(seen) = seen {
+                let key = || book_key(&subscription.topic, &subscription.name);
+                arrivals.note(key, &seen);
+            }
+        }
+    }
+
     /// Begins to settle an invocation's messages.
     pub(crate) fn begin(&self, invocation: &Invocation) -> (Settling<'_, P>, ToGather) {
         let (recorded, receiver) = mpsc::channel(invocation.jobs.len().max(1));

@@ -89,7 +89,7 @@ pub(crate) async fn list_subscriptions<P: Ports>(
         .iter()
         .map(|(_, name, settings)| settings.shown(name, now))
         .collect();
-    manage.add_waiting(&record.name, &mut subscriptions).await;
+    manage.add_waiting(&record, &mut subscriptions).await;
     Ok(JsonResponse::new(SubscriptionPage {
         subscriptions,
         cursor,
@@ -98,8 +98,8 @@ pub(crate) async fn list_subscriptions<P: Ports>(
 
 /// Show a subscription
 ///
-/// Secrets are masked. What waits, the last outcome and the health are as of now, and as far as
-/// they could be read. The answer can be put back as it is.
+/// Secrets are masked. What waits, the last outcome, the health and the circuit are as of now, and
+/// as far as they could be read. The answer can be put back as it is.
 #[utoipa::path(get, path = "/topics/{topic}/subscriptions/{name}", tag = "subscriptions",
     params(SubscriptionPath),
     responses((status = 200, description = "The subscription", body = SubscriptionSettings,
@@ -113,7 +113,7 @@ pub(crate) async fn get_subscription<P: Ports>(
     let (name, settings) = path.find(&record)?;
     let mut shown = settings.shown(name, manage.clock.now());
     manage
-        .add_waiting(&record.name, std::slice::from_mut(&mut shown))
+        .add_waiting(&record, std::slice::from_mut(&mut shown))
         .await;
     shown.last_outcome = manage.last_outcome(&record, name).await.map(Box::new);
     Ok(JsonResponse::versioned(

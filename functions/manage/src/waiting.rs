@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use posthaste_core::api::events::{AttemptView, DeliveryView};
 use posthaste_core::api::{
-    IsoTimestamp, LastOutcomeView, LinkView, NextAttempt, StatusState, SubscriptionSettings,
+    IsoTimestamp, KnownHealth, LastOutcomeView, LinkView, NextAttempt, StatusState,
+    SubscriptionHealthView, SubscriptionSettings,
 };
-use posthaste_core::circuit::{Shard, Target, shard_index};
+use posthaste_core::circuit::{Condition, Shard, Target, shard_index};
 use posthaste_core::delivery_log::{DeliveryState, Kind, RecordFilter};
-use posthaste_core::model::{EndpointUrl, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::health::book_key;
+use posthaste_core::model::{EndpointUrl, Status, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::TopicRecord;
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
 use posthaste_services::{WaitingEvents, timeout};
@@ -34,7 +36,12 @@ type Shards = Vec<(usize, Arc<Shard>)>;
 
 impl<P: Ports> Manage<P> {
     /// Adds what waits for these subscriptions of a topic, and their health.
-    pub(crate) async fn add_waiting(&self, topic: &TopicName, shown: &mut [SubscriptionSettings]) {
+    pub(crate) async fn add_waiting(
+        &self,
+        record: &TopicRecord,
+        shown: &mut [SubscriptionSettings],
+    ) {
+        let topic = &record.name;
         let names: Vec<_> = shown
             .iter()
             .filter_map(|settings| settings.name.clone())
@@ -44,13 +51,11 @@ impl<P: Ports> Manage<P> {
         }
         let shards = match in_time(&self.clock, self.links.all()).await {
             Ok(shards) => {
-                for it in shown.iter_mut() {
-                    it.health = health(topic, it, &shards).map(Box::new);
-                }
+                self.add_health(record, shown, &shards).await;
                 shards
             }
             Err(error) => {
-                left_out(topic, &*error, "health");
+                left_out(topic, &*error, "circuit");
                 Shards::new()
             }
         };
@@ -64,6 +69,50 @@ impl<P: Ports> Manage<P> {
                 }
             }
             Err(error) => left_out(topic, &*error, "waiting"),
+        }
+    }
+
+    /// Adds the circuit and the health of these subscriptions.
+    async fn add_health(
+        &self,
+        record: &TopicRecord,
+        shown: &mut [SubscriptionSettings],
+        shards: &Shards,
+    ) {
+        let topic = &record.name;
+        let arrivals = self.links.arrivals();
+        let book = match in_time(&self.clock, arrivals.book()).await {
+            Ok(book) => Some(book),
+            Err(error) => {
+                left_out(topic, &*error, "health");
+                None
+            }
+        };
+        let now = self.clock.now();
+        let is_seen = arrivals.is_counting() || !self.is_log_off(Some(record));
+        for it in shown {
+            let Some(targets) = targets(topic, it) else {
+                continue;
+            };
+            let conditions = targets.each_ref().map(|target| condition(shards, target));
+            let mut known = targets.iter().zip(conditions);
+            it.circuit = known
+                .find_map(|(target, found)| Some(LinkView::of(target, found?)))
+                .map(Box::new);
+            let (Some(book), Some(name)) = (&book, &it.name) else {
+                continue;
+            };
+            let status = it.status.as_ref().map(|status| status.at(now));
+            let known = KnownHealth {
+                status: status.as_ref().map_or(Status::Active, |it| it.state),
+                status_since: status.map(|status| status.since.0),
+                health: book.subscription(&book_key(topic, name)),
+                conditions,
+                is_seen,
+            };
+            let settings = &self.links.settings().arrivals;
+            let view = SubscriptionHealthView::of(known, now, settings);
+            it.health = Some(Box::new(view));
         }
     }
 
@@ -147,22 +196,20 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-/// The health of a subscription at its endpoint, or of the endpoint's link.
-fn health(topic: &TopicName, shown: &SubscriptionSettings, shards: &Shards) -> Option<LinkView> {
+/// A subscription at its endpoint, and the endpoint's link.
+fn targets(topic: &TopicName, shown: &SubscriptionSettings) -> Option<[Target; 2]> {
     let link = EndpointUrl::parse(&shown.endpoint.url).ok()?.link();
-    let name = shown.name.clone()?;
     let of_itself = Target::Subscription {
         link: link.clone(),
         topic: topic.clone(),
-        name,
+        name: shown.name.clone()?,
     };
-    let view = |target: Target| {
-        let condition = shards
-            .iter()
-            .find_map(|(_, shard)| shard.condition(&target))?;
-        Some(LinkView::of(&target, condition))
-    };
-    view(of_itself).or_else(|| view(Target::Link(link)))
+    Some([of_itself, Target::Link(link)])
+}
+
+fn condition<'a>(shards: &'a Shards, target: &Target) -> Option<&'a Condition> {
+    let known = |(_, shard): &'a (usize, Arc<Shard>)| shard.condition(target);
+    shards.iter().find_map(known)
 }
 
 /// What decides about the next attempt for a subscription. One whose endpoint cannot be read has no

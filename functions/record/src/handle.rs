@@ -50,13 +50,18 @@ impl<P: Ports> Record<P> {
             malformed,
         } = received;
         malformed.iter().for_each(count_lost);
+        self.know_health(write_by).await;
+        let mut written = Vec::with_capacity(hours.len());
         // The newest hour is the largest, and what is asked for most.
         for (hour, gathered) in hours.into_iter().rev() {
-            let oldest = gathered.oldest();
-            if let Err(unwritten) = self.write_hour(hour, gathered, write_by).await {
-                refused.add(unwritten, oldest);
+            let (oldest, tries) = (gathered.oldest(), self.tries(&gathered.records));
+            match self.write_hour(hour, gathered, write_by).await {
+                Ok(()) => written.push(tries),
+                Err(unwritten) => refused.add(unwritten, oldest),
             }
         }
+        self.add_tries(written.into_iter().rev(), &messages, write_by)
+            .await;
         self.oldest_unwritten
             .report(refused.oldest, self.ports.clock.now());
         let mut failures = self.put_off(refused, deadline).await;

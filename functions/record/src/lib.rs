@@ -5,6 +5,7 @@ mod busy;
 mod end;
 mod error;
 mod handle;
+mod health;
 mod merge;
 mod receive;
 mod record;
@@ -20,6 +21,7 @@ mod written;
 
 pub use crate::end::Ended;
 pub use crate::error::RecordError;
+pub use crate::health::HealthPorts;
 pub use crate::merge::MergeReport;
 pub use crate::record::{Aside, Record, RecordPorts, RecordSettings};
 pub use posthaste_delivery_log::Summaries;

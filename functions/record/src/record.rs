@@ -11,6 +11,7 @@ use posthaste_ports::{ObjectStore, Ports};
 use posthaste_services::{Tally, timeout_at};
 
 use crate::error::RecordError;
+use crate::health::HealthPorts;
 use crate::summarized::SummarizedHours;
 use crate::unwritten::OldestUnwritten;
 use crate::written::WrittenFiles;
@@ -31,6 +32,9 @@ pub struct RecordPorts<P: Ports> {
     pub aside: Aside<P::Log>,
     /// The summaries of the log's days.
     pub summaries: Summaries<P::Log>,
+    /// The book of failing subscriptions, where it is made of records. `None` embedded: there
+    /// deliver sees each try.
+    pub health: Option<HealthPorts<P>>,
     /// Time.
     pub clock: P::Clock,
     /// Chance.

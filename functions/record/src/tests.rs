@@ -4,11 +4,13 @@ mod busy;
 mod ending;
 mod faults;
 mod handling;
+mod health;
 mod merging;
 mod refused;
 mod summarizing;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,9 +21,11 @@ use posthaste_core::delivery_log::{
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
 use posthaste_ports::{Bundle, Clock, MessageId, QueueName, Receipt, ReceivedMessage};
+use posthaste_services::{Arrivals, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
 
+use crate::health::HealthPorts;
 use crate::record::{Aside, Record, RecordPorts, RecordSettings};
 
 type Store = Faulty<MemoryStore>;
@@ -158,6 +162,16 @@ impl Kit {
     }
 }
 
+/// The ports of health, over this state bucket.
+fn health(clock: &ManualClock, state: &MemoryStore, plan: &Plan) -> HealthPorts<TestPorts> {
+    let state = Faulty::new(state.clone(), "state", plan);
+    HealthPorts {
+        arrivals: Arrivals::new(state.clone(), clock.clone()).counting(),
+        wake: WakeSignaller::new(Arc::new(state), clock.clone()),
+        delayed_after: Duration::from_hours(1),
+    }
+}
+
 fn wire(
     clock: &ManualClock,
     (log, state, queue): (&MemoryStore, &MemoryStore, &MemoryQueue),
@@ -170,6 +184,7 @@ fn wire(
         log: Faulty::new(log.clone(), "log", plan),
         aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
         summaries: Summaries::in_log(Faulty::new(log.clone(), "summaries", plan)),
+        health: Some(health(clock, state, plan)),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     };

@@ -6,6 +6,7 @@ pub(crate) mod disabled_notices;
 mod ended;
 mod forced;
 pub(crate) mod gone;
+pub(crate) mod health_notices;
 mod held;
 pub(crate) mod link_notices;
 mod parked;

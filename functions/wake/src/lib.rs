@@ -13,7 +13,7 @@ mod waits;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join3;
+use futures_util::future::{join3, join4};
 use posthaste_core::model::{Timestamp, TopicName};
 use posthaste_core::release::ParkedWalk;
 use posthaste_core::release::outage::awake_since;
@@ -27,6 +27,7 @@ use jobs::clean_up::{
 };
 use jobs::disabled_notices::send_disabled_notices;
 use jobs::gone::disable_gone_subscriptions;
+use jobs::health_notices::look_at_health;
 use jobs::link_notices::look_at_links;
 use jobs::release::release;
 use jobs::replays::replay_all;
@@ -141,10 +142,13 @@ impl<P: Ports> Wake<P> {
         if matches!(left, LeftWork::From(_)) {
             found = found.of_the_dead();
         }
-        if run
-            .in_time(may_rest(state, &found, began))
-            .await
-            .unwrap_or_default()
+        // Tries that failed are known here before anybody else knows of them.
+        let has_news = self.ports.links.arrivals().has_news();
+        if !has_news
+            && run
+                .in_time(may_rest(state, &found, began))
+                .await
+                .unwrap_or_default()
         {
             return Ok(WakeReport {
                 rested: true,
@@ -194,8 +198,10 @@ impl<P: Ports> Wake<P> {
         let release = Box::pin(release(run, last, walk, &mut report));
         let others = Box::pin(self.run_others(run, &temporary, last));
         let link_notices = Box::pin(look_at_links(run, self.settings.notices_topic.as_ref()));
-        let notices = join3(
+        let notices_topic = self.settings.notices_topic.as_ref();
+        let notices = join4(
             link_notices,
+            Box::pin(look_at_health(run, notices_topic)),
             Box::pin(send_disabled_notices(run)),
             Box::pin(disable_gone_subscriptions(run)),
         );

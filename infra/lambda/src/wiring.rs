@@ -21,9 +21,10 @@ use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_record::{Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
-    Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry, Reliever,
+    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
+    Reliever, WakeSignaller,
 };
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
@@ -359,9 +360,16 @@ pub fn record(
     let log = clients
         .store(&environment.log_bucket)
         .with_objects_up_to(LOG_OBJECT_BYTES_MAX);
+    let arrivals = Arrivals::new(state.clone(), SystemClock).counting();
+    let health = HealthPorts {
+        arrivals,
+        wake: WakeSignaller::new(Arc::new(state.clone()), SystemClock),
+        delayed_after: environment.links.arrivals.delayed_after,
+    };
     let ports = RecordPorts {
         records: records.clone(),
         state,
+        health: Some(health),
         aside: Aside::in_log(log.clone()),
         summaries: Summaries::in_log(log.clone()),
         log,

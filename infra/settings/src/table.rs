@@ -367,7 +367,7 @@ table! {
         Some(Variable::new("REQUESTS_MAX", LAMBDA_REQUESTS, &[Deliver]).default("256")
             .parameter("RequestsMax"));
     LINK_SETTINGS: LinkSettings = parse::json, None,
-        Some(Variable::new("LINK_SETTINGS", Form::Json, &[Deliver, Wake, Manage]).optional()
+        Some(Variable::new("LINK_SETTINGS", Form::Json, &[Deliver, Wake, Manage, Record]).optional()
             .parameter("LinkSettings"));
     PRESSURE_SETTINGS: ExchangeSettings = parse::json, None,
         Some(Variable::new("PRESSURE_SETTINGS", Form::Json, &[Monitor]).optional()

@@ -13,6 +13,7 @@ pub mod edit;
 pub mod events;
 mod found;
 pub mod gone;
+mod health;
 mod iso;
 mod json_document;
 mod json_schema;
@@ -49,6 +50,7 @@ pub use dead_letters::{DeadLetterPage, DeadLetterView, ResolveAnswer, ResolveReq
 pub use delivery_headers::DeliveryHeaderSettings;
 pub use difference::{MemberChange, subscription_differences, topic_differences};
 pub use found::{FoundEvent, FoundEvents};
+pub use health::{KnownHealth, SubscriptionHealthView};
 pub use iso::{IsoDuration, IsoTimestamp};
 pub use json_document::{JsonFault, read_json};
 pub use json_schema::apply_file_schema;

@@ -7,6 +7,7 @@ pub mod circuit;
 pub mod delivery_log;
 pub mod events;
 pub mod filter;
+pub mod health;
 pub mod model;
 pub mod pressure;
 pub mod release;

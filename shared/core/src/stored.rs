@@ -12,6 +12,7 @@ pub mod drain_report;
 mod force_request;
 mod format;
 mod gone;
+mod health;
 mod idempotency;
 mod keys;
 pub mod layout;
@@ -44,6 +45,7 @@ pub use force_request::ForceRequest;
 pub(crate) use format::Format;
 pub use format::FormatError;
 pub use gone::GoneMark;
+pub use health::HEALTH;
 pub use idempotency::{
     Claim, IdempotencyKey, IdempotencyKeyError, IdempotencyRecord, RequestDigest,
 };

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod activity;
+pub mod arrivals;
 pub mod audit;
 pub mod busy;
 pub mod catch_panic;
@@ -37,6 +38,7 @@ pub mod wake_signal;
 pub mod wrong_keys;
 
 pub use activity::Activity;
+pub use arrivals::{Arrivals, BOOK_MAX_AGE, HealthError};
 pub use completing::Completing;
 pub use drain::{DRAIN_POST_TIMEOUT, DrainMeter, DrainPost, DrainReports, PlaceWait};
 pub use fan_out::{Acceptance, FanOut, FanOutError, Inline, Origin, Written};

@@ -22,7 +22,7 @@ use posthaste_core::circuit::{
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, layout};
 
-use crate::{SingleFlight, get_newer};
+use crate::{Arrivals, SingleFlight, get_newer};
 use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
 use start::Start;
 
@@ -50,6 +50,7 @@ pub struct LinkHealth<S, C> {
     clock: C,
     settings: Arc<HealthSettings>,
     shared: Arc<Shared>,
+    arrivals: Arrivals<S, C>,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +77,34 @@ struct Known {
     times: u64,
 }
 
+impl<S: ObjectStore + Clone, C: Clock> LinkHealth<S, C> {
+    /// The knowledge in this state bucket.
+    pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
+        Self {
+            arrivals: Arrivals::new(store.clone(), clock.clone()),
+            store,
+            clock,
+            settings: Arc::new(settings),
+            shared: Arc::default(),
+        }
+    }
+
+    /// The same, where deliver notes here which tries arrive, for a process that runs wake too.
+    #[must_use]
+    pub fn counting_arrivals(self) -> Self {
+        Self {
+            arrivals: self.arrivals.counting(),
+            ..self
+        }
+    }
+}
+
 impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
+    /// The tries of subscriptions, and the book of those that fail.
+    pub fn arrivals(&self) -> &Arrivals<S, C> {
+        &self.arrivals
+    }
+
     /// Whether all parts were read since this process began.
     pub fn is_start_known(&self) -> bool {
         self.shared.start.is_known()
@@ -99,16 +127,6 @@ impl<S: ObjectStore, C: Clock> LinkHealth<S, C> {
             }
         };
         start.reads.run("start", read).await;
-    }
-
-    /// The knowledge in this state bucket.
-    pub fn new(store: S, clock: C, settings: HealthSettings) -> Self {
-        Self {
-            store,
-            clock,
-            settings: Arc::new(settings),
-            shared: Arc::default(),
-        }
     }
 
     /// The rules it goes by.

@@ -86,6 +86,13 @@ where
         let Some(topic) = self.topic_of(about, notices).await? else {
             return Ok(());
         };
+        let is_wanted = |notice: &&Notice<'_>| {
+            topic.delivery_failed_notices || !matches!(notice, Notice::Failed(_))
+        };
+        let notices: Vec<_> = notices.iter().filter(is_wanted).copied().collect();
+        if notices.is_empty() {
+            return Ok(());
+        }
         let to = self.addressee_of(&topic).await?;
         let own: Vec<_> = notices
             .iter()

@@ -46,6 +46,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         creations: Creations::default(),
         delivery_log: None,
         record_unmatched: false,
+        delivery_failed_notices: None,
         settings,
     }
 }

@@ -11,8 +11,10 @@ use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
-use posthaste_services::{Activity, DrainMeter, LinkHealth, PressureReader, Registry, WrongKeys};
+use posthaste_record::{Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_services::{
+    Activity, Arrivals, DrainMeter, LinkHealth, PressureReader, Registry, WakeSignaller, WrongKeys,
+};
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
 use posthaste_wake::{DeliveryLog, Wake, WakePorts};
@@ -29,6 +31,9 @@ pub(crate) type WakeFunction = Wake<TestPorts<Queue, State, Bucket, ScriptedEndp
 
 /// manage over a world's adapters.
 pub(crate) type ManageFunction = Manage<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
+
+/// The ports of record.
+type RecordTestPorts = TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>;
 
 /// The adapters of a world. Their calls are recorded and may fail.
 pub(crate) struct Wiring {
@@ -142,13 +147,27 @@ impl Wiring {
         })
     }
 
-    pub(crate) fn record(&self) -> Record<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>> {
+    pub(crate) fn record(&self) -> Record<RecordTestPorts> {
+        self.record_with(None)
+    }
+
+    /// record, from whose records health is known.
+    pub(crate) fn record_counting(&self) -> Record<RecordTestPorts> {
+        self.record_with(Some(HealthPorts {
+            arrivals: Arrivals::new(self.state(), self.clock.clone()).counting(),
+            wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
+            delayed_after: HealthSettings::default().arrivals.delayed_after,
+        }))
+    }
+
+    fn record_with(&self, health: Option<HealthPorts<RecordTestPorts>>) -> Record<RecordTestPorts> {
         let ports = RecordPorts {
             records: self.queue(QueueName::Records),
             state: self.state(),
             log: self.log(),
             aside: Aside::in_log(self.log()),
             summaries: Summaries::in_log(self.log()),
+            health,
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         };
@@ -156,6 +175,11 @@ impl Wiring {
     }
 
     pub(crate) fn links(&self) -> LinkHealth<State, ManualClock> {
+        self.links_of_lambda().counting_arrivals()
+    }
+
+    /// Links as a function sees them that does not know the tries of others.
+    pub(crate) fn links_of_lambda(&self) -> LinkHealth<State, ManualClock> {
         LinkHealth::new(self.state(), self.clock.clone(), HealthSettings::default())
     }
 

@@ -142,6 +142,21 @@ impl World {
         }
     }
 
+    /// The same, in which health is known from the delivery log, as on AWS.
+    #[must_use]
+    pub fn knowing_health_from_records(self) -> Self {
+        let links = self.wiring.links_of_lambda();
+        let settings = DeliverSettings::default();
+        let (max_age, chance) = (Duration::ZERO, self.chance.clone());
+        Self {
+            worker: self.wiring.worker(links.clone(), max_age, chance, settings),
+            wake: self.wiring.wake(links.clone(), max_age),
+            record: self.wiring.record_counting(),
+            links,
+            ..self
+        }
+    }
+
     fn wired(
         faults: &Faults,
         topic_max_age: Duration,

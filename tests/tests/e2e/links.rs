@@ -196,7 +196,7 @@ fn endpoint_that_refuses_ten_events_is_stopped_until_forced() {
         let shown = home.run_json(&server, &["subscriptions", "show", "orders", "billing"]);
         (shown["waiting"]["count"] == 1).then_some(shown)
     });
-    assert_eq!(waits["health"]["state"], "glitch", "{waits}");
+    assert_eq!(waits["circuit"]["state"], "glitch", "{waits}");
     assert_eq!(endpoint.received("/a").len(), 10);
     endpoint.on("/a", &[200]);
     home.run_json(&server, &["subscriptions", "force", "orders", "billing"]);

@@ -106,6 +106,7 @@ pub(crate) fn written(shown: &SubscriptionSettings) -> SubscriptionSettings {
         waiting: None,
         last_outcome: None,
         health: None,
+        circuit: None,
         ..shown.clone()
     }
 }
@@ -127,6 +128,7 @@ fn now(shown: &SubscriptionSettings) -> Markup {
         dl.facts {
             @if let Some(status) = &shown.status { (fact("State", &state::state(status))) }
             (fact("Health", &health::health(shown)))
+            (fact("Circuit", &health::circuit(shown)))
             (fact("Waiting", &waiting::waiting(shown.waiting.as_deref())))
             (fact("Last attempt", &waiting::last_outcome(shown.last_outcome.as_deref())))
         }

@@ -30,7 +30,7 @@ async fn its_subscriptions_are_shown_with_state_health_and_filter() {
         "attempts",
         "href=\"/console/topics/Orders/subscriptions/billing\"",
         "active",
-        "well",
+        "healthy",
         "https://billing.example.com/hooks<",
         "order.paid; subject begins with shops/",
     ]);

@@ -35,6 +35,7 @@ fn settler(world: &World) -> Settler<TestPorts> {
     let settings = RecordsSettings::EMBEDDED;
     let records = RecordsQueue::new(Arc::clone(&world.records), clock.clone(), settings);
     Settler {
+        circuit: Arc::new(world.circuit()),
         ender: Ender {
             queue,
             state,

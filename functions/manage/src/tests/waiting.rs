@@ -5,10 +5,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation, Shard, Target, shard_index};
+use posthaste_core::health::{HealthBook, SeenTry, Tries, TryResult};
 use posthaste_core::model::{Delivery, Payload, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
-use posthaste_core::stored::layout;
 use posthaste_core::stored::parked::render_parked;
+use posthaste_core::stored::{HEALTH, layout};
 use posthaste_ports::{Clock, ErrorKind, OutgoingMessage, QueueSender};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use serde_json::{Value, json};
@@ -252,9 +253,11 @@ async fn links_show_the_events_that_their_subscriptions_show() {
 }
 
 #[tokio::test]
-async fn health_is_that_of_the_subscription_or_else_of_its_link() {
+async fn circuit_is_that_of_the_subscription_or_else_of_its_link() {
     let api = Api::with_billing().await;
-    assert_eq!(api.get(BILLING).await.json().get("health"), None);
+    let shown = api.get(BILLING).await.json();
+    assert_eq!(shown.get("circuit"), None);
+    assert_eq!(shown["health"], json!({ "state": "healthy" }));
     let last = Failure {
         outcome: OutcomeName::Busy,
         status: Some(503),
@@ -281,14 +284,59 @@ async fn health_is_that_of_the_subscription_or_else_of_its_link() {
         );
         api.state
             .write(&layout::links(shard_index(target.link())), shard.render());
-        let health = api.get(BILLING).await.json()["health"].clone();
-        let of = |member: &str| health[member].clone();
+        let shown = api.get(BILLING).await.json();
+        let of = |member: &str| shown["circuit"][member].clone();
         let expected = [json!(scope), json!("glitch"), json!("Busy"), json!(503)];
         assert_eq!(
             ["scope", "state", "lastOutcome", "lastHttpStatusCode"].map(of),
             expected
         );
+        let health = json!({
+            "state": "down", "since": api.clock.now().to_string(), "lastOutcome": "Busy",
+            "lastHttpStatusCode": 503,
+        });
+        assert_eq!(shown["health"], health, "a link that is held off");
     }
+}
+
+/// The endpoint refuses everything, so its circuit is closed.
+#[tokio::test]
+async fn health_says_what_arrives_whatever_the_circuit() {
+    let api = Api::with_billing().await;
+    let now = api.clock.now();
+    let refused = SeenTry {
+        key: "a",
+        accepted_at: now,
+        at: now,
+        is_first: true,
+        result: TryResult::Failed {
+            outcome: Some(OutcomeName::Unauthorized),
+            status: Some(401),
+            is_last: true,
+        },
+    };
+    let mut tries = Tries::default();
+    (0..100).for_each(|_| tries.note(&refused));
+    let mut book = HealthBook::default();
+    book.add([("orders.billing".to_owned(), tries)].into(), "run");
+    api.state.write(HEALTH, book.render());
+    let shown = api.get(BILLING).await.json();
+    let listed = api.get("/topics/orders/subscriptions").await.json();
+    assert_eq!(shown.get("circuit"), None);
+    let of = |member: &str| shown["health"][member].clone();
+    let members = [
+        "state",
+        "arrivedPercent",
+        "tried",
+        "failedInRow",
+        "lastHttpStatusCode",
+    ];
+    let expected = [json!("down"), json!(0), json!(100), json!(100), json!(401)];
+    assert_eq!(members.map(of), expected);
+    assert_eq!(listed["subscriptions"][0]["health"], shown["health"]);
+    let paused = api.call("POST", &format!("{BILLING}/pause"), &[], "").await;
+    assert_eq!(paused.status, 200);
+    assert_eq!(api.get(BILLING).await.json()["health"]["state"], "paused");
 }
 
 #[tokio::test]
@@ -320,7 +368,7 @@ async fn what_is_shown_is_put_back_and_never_stored() {
         (put.status, put.header("etag")),
         (200, shown.header("etag"))
     );
-    for member in ["waiting", "lastOutcome", "health"] {
+    for member in ["waiting", "lastOutcome", "health", "circuit"] {
         assert_eq!(put.json().get(member), None, "{member}");
         assert_eq!(
             api.get("/topics/orders").await.json()["subscriptions"]["Billing"].get(member),

@@ -40,7 +40,7 @@ pub(crate) fn ports(
         log_delay: LOG_DELAY,
         registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
         pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),
-        links: LinkHealth::new(store, clock.clone(), HealthSettings::default()),
+        links: LinkHealth::new(store, clock.clone(), HealthSettings::default()).counting_arrivals(),
         activity: Activity::default(),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),

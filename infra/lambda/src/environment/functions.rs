@@ -330,6 +330,8 @@ pub struct RecordEnvironment {
     pub log_bucket: String,
     /// The URL of the queue of the delivery log's records.
     pub records_queue_url: String,
+    /// When a subscription is failing.
+    pub links: HealthSettings,
 }
 
 impl Environment for RecordEnvironment {
@@ -337,6 +339,7 @@ impl Environment for RecordEnvironment {
         Self {
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
+            links: variables.link_settings(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `links`: links and subscriptions that are not well, and those whose events are held.
 
 use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, LinksView};
+use posthaste_core::attempt::OutcomeName;
 use serde_json::json;
 use ureq::http::Method;
 
@@ -62,7 +63,7 @@ fn row(view: &LinkView) -> [String; 9] {
         view.failures
             .map(|failures| failures.to_string())
             .unwrap_or_default(),
-        last(view),
+        last(view.last_outcome, view.last_http_status_code),
         time(view.next_probe),
         view.waiting.as_deref().map(count).unwrap_or_default(),
     ]
@@ -84,22 +85,12 @@ fn whose(view: &LinkView) -> String {
     }
 }
 
-/// The state of what fails and the outcome of its last request, in a few words.
-pub(super) fn health(view: &LinkView) -> String {
-    let (state, last) = (word(&view.state), last(view));
-    if last.is_empty() {
-        state
-    } else {
-        format!("{state}: {last}")
-    }
-}
-
-fn last(view: &LinkView) -> String {
-    let outcome = view
-        .last_outcome
+/// The outcome of the last request that failed.
+pub(super) fn last(outcome: Option<OutcomeName>, status: Option<u16>) -> String {
+    let outcome = outcome
         .map(|outcome| format!("{outcome:?}"))
         .unwrap_or_default();
-    match view.last_http_status_code {
+    match status {
         Some(status) => format!("{outcome} ({status})"),
         None => outcome,
     }

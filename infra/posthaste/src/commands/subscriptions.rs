@@ -3,8 +3,9 @@
 
 use posthaste_core::api::{
     ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
-    SubscriptionPage, SubscriptionSettings, WaitingView,
+    SubscriptionHealthView, SubscriptionPage, SubscriptionSettings, WaitingView,
 };
+use posthaste_core::health::HealthState;
 use posthaste_core::model::visible::visible_line;
 use serde::Serialize;
 use serde_json::json;
@@ -234,13 +235,21 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
         waiting.map(count).unwrap_or_default(),
         time(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
         time(waiting.and_then(|waiting| waiting.next_attempt_at)),
-        settings
-            .health
-            .as_deref()
-            .map(links::health)
-            .unwrap_or_default(),
+        settings.health.as_deref().map(health).unwrap_or_default(),
         reason,
     ]
+}
+
+/// Whether events arrive, and how the last one failed where they do not.
+fn health(view: &SubscriptionHealthView) -> String {
+    let state = view.state.to_string();
+    if !matches!(view.state, HealthState::Failing | HealthState::Down) {
+        return state;
+    }
+    let share = view.arrived_percent.map(|percent| format!(" {percent} %"));
+    let last = links::last(view.last_outcome, view.last_http_status_code);
+    let last = (!last.is_empty()).then(|| format!(": {last}"));
+    [state, share.unwrap_or_default(), last.unwrap_or_default()].concat()
 }
 
 /// A count of what waits; `12+` where there may be more.
@@ -317,23 +326,25 @@ mod tests {
                 "count": 12, "queued": 7, "parked": 1, "held": 4,
                 "oldestAcceptedAt": "2026-11-21T10:00:00Z", "nextAttemptAt": "2026-11-21T10:20:00Z",
             },
-            "health": { "link": "https://a.example:443", "scope": "link", "state": "retry",
-                "lastOutcome": "Busy", "lastHttpStatusCode": 503 },
+            "health": { "state": "down", "since": "2026-11-21T10:00:00Z", "arrivedPercent": 0,
+                "tried": 13, "lastOutcome": "Busy", "lastHttpStatusCode": 503 },
+            "circuit": { "link": "https://a.example:443", "scope": "link", "state": "retry" },
         });
         let crm = json!({
             "name": "crm", "endpoint": { "url": "https://b.example/" },
             "status": { "state": "Paused", "reason": "paused by an operator",
                 "since": "2026-11-21T10:00:00Z" },
             "waiting": { "count": 1000, "atLeast": true, "parked": 0, "held": 1000 },
+            "health": { "state": "paused" },
         });
         let erp = json!({ "name": "erp", "endpoint": { "url": "https://c.example/" } });
         let subscriptions: Vec<_> = [billing, crm, erp]
             .map(|it| serde_json::from_value(it).unwrap())
             .into();
         let expected = r"
-SUBSCRIPTION  ENDPOINT            EVENT TYPES  STATE   WAITING  OLDEST                    NEXT ATTEMPT              HEALTH             REASON
-billing       https://a.example/  all          Active  12       2026-11-21T10:00:00.000Z  2026-11-21T10:20:00.000Z  retry: Busy (503)
-crm           https://b.example/  all          Paused  1000+                                                                           paused by an operator
+SUBSCRIPTION  ENDPOINT            EVENT TYPES  STATE   WAITING  OLDEST                    NEXT ATTEMPT              HEALTH                REASON
+billing       https://a.example/  all          Active  12       2026-11-21T10:00:00.000Z  2026-11-21T10:20:00.000Z  down 0 %: Busy (503)
+crm           https://b.example/  all          Paused  1000+                                                        paused                paused by an operator
 erp           https://c.example/  all
 ";
         assert_eq!(

@@ -96,7 +96,8 @@ impl<'a> Adapters<'a> {
             log_aside: log_folder(LOG_ASIDE_DIR)?,
             registry: Registry::new(local.state(), SystemClock, TOPIC_MAX_AGE),
             pressure: PressureReader::new(local.state(), SystemClock, pressure_max_age),
-            links: LinkHealth::new(local.state(), SystemClock, settings.links.clone()),
+            links: LinkHealth::new(local.state(), SystemClock, settings.links.clone())
+                .counting_arrivals(),
             webhooks: HyperWebhookClient::new(settings.client.clone(), SystemClock)?,
         })
     }
@@ -238,6 +239,7 @@ impl<'a> Adapters<'a> {
             log: self.log.clone(),
             aside: Aside::apart(self.log_aside.clone()),
             summaries: Summaries::apart(self.log_summaries.clone()),
+            health: None,
             clock: SystemClock,
             entropy: SystemEntropy,
         };

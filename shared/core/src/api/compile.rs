@@ -83,6 +83,7 @@ pub fn compile_topic(
         default_time_to_live: settings.default_time_to_live.map(|ttl| ttl.0),
         auto_delete_on_idle: idle,
         notices_topic: settings.notices_topic.clone(),
+        delivery_failed_notices: settings.delivery_failed_notices.unwrap_or_default(),
         delivery_log: settings.delivery_log,
         record_unmatched: settings.record_unmatched,
         keys,

@@ -16,7 +16,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 pub use self::begun::BegunWork;
 pub use self::change::{PendingHandshake, SubscriptionChange};
-use self::change::{delivers, is_corrected, links_changed};
+use self::change::{delivers, failed_notices, is_corrected, links_changed};
 use self::checks::{
     bad_setting, bad_settings, check_expiration, check_whole, no_rotation, normal_endpoint,
     require_distinct, require_same_name, within_subscription, written_url,
@@ -60,9 +60,11 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
         require_same_name(written.name.as_ref().map(TopicName::as_str), topic.as_str())?;
         require_distinct(written)?;
         let subscriptions = std::mem::take(&mut settings.subscriptions);
+        let delivery_failed_notices = failed_notices(settings, written);
         *settings = TopicSettings {
             name: None,
             endpoint: None,
+            delivery_failed_notices,
             subscriptions,
             ..written.clone()
         };
@@ -203,6 +205,7 @@ impl<R: Fn(&mut [u8])> Editor<'_, R> {
             waiting: None,
             last_outcome: None,
             health: None,
+            circuit: None,
             ..wanted.clone()
         };
         let change = SubscriptionChange {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::IsoDuration;
 use crate::circuit::{HealthSettings, HealthSettingsError};
+use crate::health::ArrivalSettings;
 
 /// Changes to the defaults. What is left out stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -39,6 +40,20 @@ pub struct LinkSettings {
     /// The number of failures, while others succeeded, after which an event is delivered alone and
     /// last (Exchange's `PerMsgFailuresBeforeMarkingAsProblem`). 2.
     pub problem_failures: Option<u32>,
+    /// The number of tries in a row that failed, after which a subscription is failing. 10.
+    pub failing_in_row: Option<u32>,
+    /// The share of tries that failed, in percent, from which on it is failing. 50.
+    pub failing_percent: Option<u32>,
+    /// The least number of tries of which that share is taken. 20.
+    pub failing_tries_min: Option<u32>,
+    /// The time over which tries are measured. PT5M.
+    pub failing_window: Option<IsoDuration>,
+    /// The time without an arrival after which it is failing if requests are held back. PT1M.
+    pub failing_after: Option<IsoDuration>,
+    /// The share of the last tries that arrived, in percent, from which on it is healthy again. 90.
+    pub recovered_percent: Option<u32>,
+    /// The age of an undelivered event from which on there is a notice. PT1H.
+    pub delayed_after: Option<IsoDuration>,
 }
 
 impl LinkSettings {
@@ -64,9 +79,24 @@ impl LinkSettings {
                 .suppress_state_changes
                 .unwrap_or(default.suppress_state_changes),
             problem_failures: self.problem_failures.unwrap_or(default.problem_failures),
+            arrivals: self.arrivals(),
         };
         settings.validate()?;
         Ok(settings)
+    }
+
+    fn arrivals(&self) -> ArrivalSettings {
+        let default = ArrivalSettings::default();
+        let length = |written: Option<IsoDuration>, default| written.map_or(default, |it| it.0);
+        ArrivalSettings {
+            failing_in_row: self.failing_in_row.unwrap_or(default.failing_in_row),
+            failing_percent: self.failing_percent.unwrap_or(default.failing_percent),
+            tries_min: self.failing_tries_min.unwrap_or(default.tries_min),
+            window: length(self.failing_window, default.window),
+            failing_after: length(self.failing_after, default.failing_after),
+            recovered_percent: self.recovered_percent.unwrap_or(default.recovered_percent),
+            delayed_after: length(self.delayed_after, default.delayed_after),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 mod disabled;
 mod envelope;
 mod failed;
+mod health;
 mod later;
 mod link;
 mod pressure;
@@ -16,6 +17,10 @@ use crate::pressure::PressureChange;
 
 pub use self::disabled::{Disabled, SUBSCRIPTION_DISABLED};
 pub use self::failed::{DELIVERY_FAILED, Failed};
+pub use self::health::{
+    DELIVERY_DELAYED, DelayNews, HealthNews, LINK_FAILING, LINK_RECOVERED, LinkNews,
+    NAMED_SUBSCRIPTIONS_MAX, SUBSCRIPTION_FAILING, SUBSCRIPTION_RECOVERED, SubscriptionNews,
+};
 pub use self::later::{Fate, later};
 pub use self::link::{LINK_DOWN, LINK_UP, LinkChanged};
 pub use self::pressure::PRESSURE_CHANGED;
@@ -31,6 +36,8 @@ pub enum Notice<'a> {
     Pressure(&'a PressureChange),
     /// A link, or a subscription on it, is down or up again.
     Link(LinkChanged<'a>),
+    /// A subscription or a link is failing, or is healthy again, or an event is late.
+    Health(HealthNews<'a>),
 }
 
 impl Notice<'_> {
@@ -41,7 +48,7 @@ impl Notice<'_> {
             Self::Failed(Failed { letter, .. }) => {
                 topic.accepted(letter.delivery.identity, letter.delivery.published_at)
             }
-            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) => true,
+            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) | Self::Health(_) => true,
         }
     }
 
@@ -50,7 +57,9 @@ impl Notice<'_> {
     pub fn hops(&self) -> Hops {
         match self {
             Self::Failed(failed) => failed.letter.delivery.hops,
-            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) => Hops::default(),
+            Self::Disabled(_) | Self::Pressure(_) | Self::Link(_) | Self::Health(_) => {
+                Hops::default()
+            }
         }
     }
 
@@ -63,6 +72,7 @@ impl Notice<'_> {
             Self::Disabled(disabled) => disabled.event(schema),
             Self::Pressure(change) => change.event(schema),
             Self::Link(changed) => changed.event(schema),
+            Self::Health(news) => news.event(schema),
         }
     }
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 pub use self::filter::{AdvancedFilterSettings, FilterSettings};
 use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView,
-    LinkView, SecretText, SigningSettings, StatusState, WaitingView,
+    LinkView, SecretText, SigningSettings, StatusState, SubscriptionHealthView, WaitingView,
 };
 use crate::model::{ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName};
 
@@ -51,12 +51,16 @@ pub struct TopicSettings {
     /// long, the topic is deleted with them. PT5M or more. Never when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_delete_on_idle: Option<IsoDuration>,
-    /// The topic of this installation that gets a notice of each delivery that failed for good and
-    /// of each subscription that was disabled. This topic itself is allowed, and so is one
-    /// that is made later. No notices when left out.
+    /// The topic of this installation that gets a notice where a subscription or its link is
+    /// failing, healthy again or disabled, and where an event is late. This topic itself is
+    /// allowed, and so is one that is made later. No notices when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub notices_topic: Option<TopicName>,
+    /// Whether each event that is given up has a notice of its own as well. When left out, as it
+    /// was; false for a new topic. True for a topic that release 0.1 wrote with a `noticesTopic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_failed_notices: Option<bool>,
     /// How much the delivery log keeps of this topic's deliveries. The default of the installation
     /// when left out, which is `payloads` unless its operator changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,17 +123,20 @@ pub struct SubscriptionSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusView>,
     /// The events that wait, as they are shown where a subscription is read. Ignored when written,
-    /// as are the next two.
+    /// as are the next three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Box<WaitingView>>,
     /// The end of its last attempt of the last 24 hours, where it alone is shown and the delivery
     /// log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_outcome: Option<Box<LastOutcomeView>>,
-    /// Its own state, or that of its endpoint's link, as `GET /links` has it. Left out where both
+    /// Whether its webhooks arrive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Box<SubscriptionHealthView>>,
+    /// Its own circuit, or that of its endpoint's link, as `GET /links` has it. Left out where both
     /// are well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<Box<LinkView>>,
+    pub circuit: Option<Box<LinkView>>,
 }
 
 /// The endpoint of a subscription.

@@ -99,11 +99,7 @@ pub fn observe(
             },
         ) => match it.phase {
             Phase::Recovering => {
-                let told_down = it.told_down;
-                let again = || Condition {
-                    told_down,
-                    ..first(*failures, *last, now, settings)
-                };
+                let again = || again(it, first(*failures, *last, now, settings));
                 (*began >= it.since).then(again)
             }
             // Requests that were under way fail for a while.
@@ -172,16 +168,13 @@ fn refused(
     now: Timestamp,
     settings: &HealthSettings,
 ) -> Option<Condition> {
-    let hold = |told_down| Condition {
+    let hold = || Condition {
         refused: true,
-        told_down,
         ..first(refusals, last, now, settings)
     };
     match before {
-        None => Some(hold(false)),
-        Some(it) if it.phase == Phase::Recovering => {
-            (began >= it.since).then(|| hold(it.told_down))
-        }
+        None => Some(hold()),
+        Some(it) if it.phase == Phase::Recovering => (began >= it.since).then(|| again(it, hold())),
         Some(it) => (it.refused && is_as_good_as_a_probe(it, began, now))
             .then(|| next(it, refusals, last, now, settings)),
     }
@@ -264,6 +257,21 @@ fn first(failures: u32, last: Failure, now: Timestamp, settings: &HealthSettings
         asked: false,
         forced: false,
         refused: false,
+    }
+}
+
+/// The first hold of a target that was recovering. Where nothing succeeded in between, because an
+/// operator ended the last hold, it is the same spell of failures.
+fn again(before: &Condition, hold: Condition) -> Condition {
+    let failing_since = if before.forced {
+        before.failing_since
+    } else {
+        hold.failing_since
+    };
+    Condition {
+        failing_since,
+        told_down: before.told_down,
+        ..hold
     }
 }
 

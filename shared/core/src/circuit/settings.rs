@@ -4,6 +4,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::health::ArrivalSettings;
+
 /// Counts that make sense: less than one is never reached, and more than a worker has requests
 /// under way would let an endpoint be hammered.
 const COUNT: RangeInclusive<u32> = 1..=1000;
@@ -27,6 +29,16 @@ const RAMP: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::fr
 
 /// Longest time after which a notice is sent.
 const CHANGE_DELAY: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_hours(24);
+
+/// Shares in percent that make sense.
+const PERCENT: RangeInclusive<u32> = 1..=100;
+
+/// Shortest and longest time over which tries are measured: minutes are counted, and as many are
+/// kept.
+const WINDOW: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(1);
+
+/// Shortest and longest time without an arrival, or of an event without a delivery.
+const ARRIVAL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 
 /// All settings of failing endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +71,8 @@ pub struct HealthSettings {
     /// An event that failed so often while others succeeded is a problem event
     /// (`PerMsgFailuresBeforeMarkingAsProblem`).
     pub problem_failures: u32,
+    /// When a subscription is failing, and when it is healthy again.
+    pub arrivals: ArrivalSettings,
 }
 
 /// Why settings are refused.
@@ -115,6 +129,7 @@ impl Default for HealthSettings {
             state_change_delay: Duration::from_mins(5),
             suppress_state_changes: false,
             problem_failures: 2,
+            arrivals: ArrivalSettings::default(),
         }
     }
 }
@@ -123,6 +138,7 @@ impl HealthSettings {
     /// Checks every setting, and names the first that is out of its range as it stands in a file of
     /// settings.
     pub fn validate(&self) -> Result<(), HealthSettingsError> {
+        let arrivals = &self.arrivals;
         let counts = [
             ("failuresInARow", self.failures_in_a_row, COUNT),
             ("failuresOfInvocation", self.failures_of_invocation, COUNT),
@@ -130,6 +146,10 @@ impl HealthSettings {
             ("glitches", self.glitches, COUNT),
             ("firstHolds", self.first_holds, COUNT),
             ("problemFailures", self.problem_failures, COUNT),
+            ("failingInRow", arrivals.failing_in_row, COUNT),
+            ("failingPercent", arrivals.failing_percent, PERCENT),
+            ("failingTriesMin", arrivals.tries_min, COUNT),
+            ("recoveredPercent", arrivals.recovered_percent, PERCENT),
         ];
         let lengths = [
             ("glitchHold", self.glitch_hold, GLITCH),
@@ -138,6 +158,9 @@ impl HealthSettings {
             ("probeLease", self.probe_lease, PROBE),
             ("rampStep", self.ramp_step, RAMP),
             ("stateChangeDelay", self.state_change_delay, CHANGE_DELAY),
+            ("failingWindow", arrivals.window, WINDOW),
+            ("failingAfter", arrivals.failing_after, ARRIVAL),
+            ("delayedAfter", arrivals.delayed_after, ARRIVAL),
         ];
         for (member, value, range) in counts {
             if !range.contains(&value) {

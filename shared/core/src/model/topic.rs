@@ -37,6 +37,8 @@ pub struct Topic {
     pub auto_delete_on_idle: Option<Duration>,
     /// The topic that notices about its deliveries go to. It may be missing.
     pub notices_topic: Option<TopicName>,
+    /// Whether each event that is given up has a notice.
+    pub delivery_failed_notices: bool,
     /// How much the delivery log keeps of its deliveries. `None` is the installation's default.
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether an event that matches no subscription has a record in the delivery log.

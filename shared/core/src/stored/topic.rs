@@ -91,6 +91,10 @@ pub struct TopicRecord {
     /// in memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_unmatched: bool,
+    /// The place of `settings.delivery_failed_notices`, for the same reason. Release 0.1 knows no
+    /// such setting, and sends these notices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_failed_notices: Option<bool>,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
@@ -125,6 +129,7 @@ impl TopicRecord {
             creations: Creations::default(),
             delivery_log: None,
             record_unmatched: false,
+            delivery_failed_notices: None,
             settings: TopicSettings::default(),
         }
     }
@@ -134,6 +139,9 @@ impl TopicRecord {
         let mut record = FORMAT.parse(bytes, |record: &Self| record.v)?;
         record.settings.delivery_log = record.delivery_log.take();
         record.settings.record_unmatched = take(&mut record.record_unmatched);
+        let failed_notices = record.delivery_failed_notices.take();
+        let is_of_0_1 = || record.settings.notices_topic.as_ref().map(|_| true);
+        record.settings.delivery_failed_notices = failed_notices.or_else(is_of_0_1);
         Ok(record)
     }
 
@@ -164,6 +172,7 @@ impl TopicRecord {
         let mut stored = self.clone();
         stored.delivery_log = stored.settings.delivery_log.take();
         stored.record_unmatched = take(&mut stored.settings.record_unmatched);
+        stored.delivery_failed_notices = stored.settings.delivery_failed_notices.take();
         stored.v = stored.version();
         render(&stored)
     }

@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use http::Request;
 use posthaste_aws::{AwsSettings, Clients, QueueUrls, S3Store, SqsQueue};
 use posthaste_core::circuit::HealthSettings;
+use posthaste_core::health::ArrivalSettings;
 use posthaste_core::model::{CREATION_ID_BYTES, CreationId, DeliveryLogMode, Timestamp, TopicName};
 use posthaste_core::pressure::PressureState;
 use posthaste_core::stored::delivery::parse_delivery;
@@ -22,9 +23,10 @@ use posthaste_ports::{
     Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_record::{Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
-    Activity, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
+    Activity, Arrivals, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
+    WakeSignaller,
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
@@ -223,6 +225,11 @@ impl Wiring {
             log: log(),
             aside: Aside::in_log(log()),
             summaries: Summaries::in_log(log()),
+            health: Some(HealthPorts {
+                arrivals: Arrivals::new(self.state(), self.clock.clone()).counting(),
+                wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
+                delayed_after: ArrivalSettings::default().delayed_after,
+            }),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),
         };

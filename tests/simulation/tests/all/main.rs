@@ -28,6 +28,7 @@ mod failing_scopes;
 mod fallback;
 mod former_release;
 mod hanging_paths;
+mod health;
 mod held_links;
 mod hops;
 mod late;

@@ -1,6 +1,6 @@
 //! The changes that a write makes to subscriptions.
 
-use crate::api::{SecretText, StatusState, StatusView, SubscriptionSettings};
+use crate::api::{SecretText, StatusState, StatusView, SubscriptionSettings, TopicSettings};
 use crate::model::{EndpointUrl, Link, SubscriptionName, Timestamp};
 
 /// The change that a write made to one subscription.
@@ -109,4 +109,13 @@ pub(super) fn links_changed(
         .symmetric_difference(&wanted.endpoint.links())
         .cloned()
         .collect()
+}
+
+/// Whether each event that is given up has a notice after a write. Of each topic with notices this
+/// is said, to tell it from one that release 0.1 wrote.
+pub(super) fn failed_notices(before: &TopicSettings, written: &TopicSettings) -> Option<bool> {
+    let has_notices = written.notices_topic.is_some();
+    let said = written.delivery_failed_notices;
+    said.or(before.delivery_failed_notices)
+        .or(has_notices.then_some(false))
 }

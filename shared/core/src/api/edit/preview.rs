@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::change::failed_notices;
 use super::checks::{
     bad_setting, check_expiration, check_whole, normal_endpoint, require_distinct,
     require_same_name, within_subscription,
@@ -100,6 +101,7 @@ fn own(shown: &TopicSettings, wanted: &TopicSettings) -> TopicSettings {
         name: shown.name.clone(),
         endpoint: shown.endpoint.clone(),
         subscriptions: BTreeMap::new(),
+        delivery_failed_notices: failed_notices(shown, wanted),
         ..wanted.clone()
     }
 }
@@ -141,6 +143,7 @@ fn subscription(
         waiting: None,
         last_outcome: None,
         health: None,
+        circuit: None,
         ..wanted.clone()
     })
 }

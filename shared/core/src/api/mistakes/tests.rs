@@ -68,7 +68,7 @@ fn every_kind_of_mistake_in_every_subscription_is_named() {
                 "unknown member `colour`, expected one of `name`, `endpoint`, `deliverySchema`, \
                 `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `deliveryHeaders`, \
                 `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`, `waiting`, `lastOutcome`, \
-                `health`",
+                `health`, `circuit`",
             ),
             ("deliverySchema", "unknown word, did you mean `CloudEvents`?"),
             ("filters", "unknown member `filters`, did you mean `filter`?"),
@@ -190,7 +190,7 @@ fn a_missing_member_is_named_once_beside_other_mistakes() {
                 "unknown member `colours`, expected one of `name`, `endpoint`, `deliverySchema`, \
                 `contentMode`, `filter`, `retryPolicy`, `batching`, `deadLetter`, `deliveryHeaders`, \
                 `signing`, `autoDeleteOnIdle`, `expirationTimeUtc`, `status`, `waiting`, `lastOutcome`, \
-                `health`",
+                `health`, `circuit`",
             ),
             ("a", "missing member `endpoint`"),
             ("b.batching", "expected an object, found a list"),

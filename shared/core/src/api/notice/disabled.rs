@@ -45,6 +45,7 @@ impl Disabled<'_> {
             subject: path(topic, subscription),
             at: self.since,
             traceparent: None,
+            text: format!("{topic}/{subscription} is disabled: {}.", self.reason),
         };
         let data = Data {
             topic,
@@ -74,7 +75,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             event.json(),
-            r#"{"specversion":"1.0","id":"orders.billing.disabled.1700000000000","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.subscription.disabled","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:13:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","reason":"the endpoint answered 410 Gone","since":"2023-11-14T22:13:20.000Z"}}"#
+            r#"{"specversion":"1.0","id":"orders.billing.disabled.1700000000000","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.subscription.disabled","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:13:20.000Z","datacontenttype":"application/json","data":{"text":"Orders/billing is disabled: the endpoint answered 410 Gone.","topic":"Orders","subscription":"billing","reason":"the endpoint answered 410 Gone","since":"2023-11-14T22:13:20.000Z"}}"#
         );
     }
 }

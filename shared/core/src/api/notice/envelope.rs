@@ -18,6 +18,9 @@ pub(super) struct Envelope<'a> {
     pub(super) subject: String,
     pub(super) at: Timestamp,
     pub(super) traceparent: Option<&'a str>,
+    /// The news in a sentence, which becomes the first member of the data: a chat takes that as
+    /// its message.
+    pub(super) text: String,
 }
 
 /// The path of a subscription, which is both `source` and `subject` of a notice about it.
@@ -35,6 +38,7 @@ impl Envelope<'_> {
         // Writing text that was read as JSON cannot fail; if it did, the empty text would be no
         // event.
         let data = serde_json::to_vec(data).unwrap_or_default();
+        let data = self.with_text(&data);
         let json = match schema {
             Schema::CloudEvents => self.cloud_event(&data),
             Schema::EventGrid => self.event_grid_event(&data),
@@ -42,6 +46,13 @@ impl Envelope<'_> {
         };
         let custom = (schema == Schema::Custom).then(|| self.mapped());
         Event::made(schema, &String::from_utf8_lossy(&json), custom)
+    }
+
+    /// The data with its text. It is an object with members.
+    fn with_text(&self, data: &[u8]) -> Vec<u8> {
+        let text = serde_json::to_string(&self.text).unwrap_or_default();
+        let members = data.strip_prefix(b"{").unwrap_or_default();
+        [br#"{"text":"#, text.as_bytes(), b",", members].concat()
     }
 
     fn cloud_event(&self, data: &[u8]) -> Bytes {

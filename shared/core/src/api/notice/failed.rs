@@ -154,6 +154,10 @@ impl Failed<'_> {
             subject: path(topic, subscription),
             at: self.at,
             traceparent: self.entry.traceparent.as_deref(),
+            text: format!(
+                "An event of {topic}/{subscription} was given up after {} attempts: {}.",
+                delivery.attempts, self.letter.reason
+            ),
         };
         envelope.around(&report, schema)
     }

@@ -33,6 +33,15 @@ impl LinkChanged<'_> {
             StateChange::Up => (LINK_UP, "up"),
         };
         let since = self.condition.since;
+        let (link, failing_since) = (self.target.link(), self.condition.failing_since);
+        let target = match self.target {
+            Target::Link(_) => link.to_string(),
+            Target::Subscription { topic, name, .. } => format!("{topic}/{name} at {link}"),
+        };
+        let text = match self.news {
+            StateChange::Down => format!("{target} is down. It fails since {failing_since}."),
+            StateChange::Up => format!("{target} is up again since {since}."),
+        };
         let envelope = Envelope {
             // A phase begins once at a time.
             id: format!(
@@ -45,6 +54,7 @@ impl LinkChanged<'_> {
             subject: subject(self.target),
             at: since,
             traceparent: None,
+            text,
         };
         // The members are those of `GET /links`, so that a program reads both alike.
         envelope.around(&LinkView::of(self.target, self.condition), schema)
@@ -115,6 +125,7 @@ mod tests {
             "type": "dev.posthaste.link.down", "subject": "/links/https://a.example:443",
             "time": "2023-11-14T22:13:20.000Z", "datacontenttype": "application/json",
             "data": {
+                "text": "https://a.example:443 is down. It fails since 2023-11-14T22:13:20.000Z.",
                 "link": "https://a.example:443", "scope": "link", "state": "retry",
                 "since": "2023-11-14T22:13:20.000Z", "failingSince": "2023-11-14T22:13:20.000Z",
                 "failures": 13, "lastOutcome": "Busy", "lastHttpStatusCode": 503,
@@ -135,6 +146,7 @@ mod tests {
         };
         let notice = told("https://a.example:443 orders.billing", &up, StateChange::Up);
         let expected = json!({
+            "text": "orders/billing at https://a.example:443 is up again since 2023-11-14T22:13:20.000Z.",
             "link": "https://a.example:443", "scope": "subscription", "topic": "orders",
             "subscription": "billing", "state": "recovering", "since": "2023-11-14T22:13:20.000Z",
             "failingSince": "2023-11-14T22:13:20.000Z", "failures": 13, "lastOutcome": "Busy",

@@ -63,6 +63,12 @@ impl PressureChange {
             subject: format!("{SOURCE}/{resource}{}", path.unwrap_or_default()),
             at: self.at,
             traceparent: None,
+            text: format!(
+                "{resource}{} went from {} to {}.",
+                topic.map_or_else(String::new, |topic| format!(" of {}", topic.name)),
+                self.previous,
+                self.current
+            ),
         };
         let data = Data {
             topic: topic.map(|topic| OfTopic {
@@ -139,6 +145,7 @@ mod tests {
 
     fn data() -> Value {
         json!({
+            "text": "drain-time went from normal to medium.",
             "resource": "drain-time", "previousLevel": "normal", "level": "medium", "overallLevel": "high",
             "refusalBegan": false, "reading": 70, "unit": "seconds",
             "thresholds": { "normal": 30, "medium": 60, "high": 300 }, "since": "2023-11-14T22:13:20.000Z",
@@ -194,7 +201,10 @@ mod tests {
             "/pressure/drain-time/topics/Orders/subscriptions/billing"
         );
         let mut expected = data();
-        let own = json!({ "topic": "Orders", "subscription": "billing", "due": 470 });
+        let own = json!({
+            "text": "drain-time of Orders went from normal to medium.",
+            "topic": "Orders", "subscription": "billing", "due": 470,
+        });
         let members = expected.as_object_mut().unwrap();
         members.extend(own.as_object().unwrap().clone());
         assert_eq!(told["data"], expected);
@@ -210,6 +220,7 @@ mod tests {
             Schema::Custom,
         );
         let expected = json!({
+            "text": "drain-time went from normal to medium.",
             "resource": "drain-time", "previousLevel": "normal", "level": "medium", "overallLevel": "high",
             "refusalBegan": false, "tarpit": "PT15S", "refusedTiers": ["bulk"],
         });

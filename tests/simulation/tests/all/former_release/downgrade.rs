@@ -172,7 +172,7 @@ async fn originals(world: &World) -> usize {
 
 #[tokio::test]
 async fn what_is_newer_is_given_back_as_it_is_and_delivered_by_the_program_that_knows_it() {
-    let left = Left::by(full().await).await;
+    let left = Left::by(Box::pin(full()).await).await;
     let next = left.clone().replaced(TO_NEXT);
     assert_ne!(next, left);
     // Now the program under test is the older one.

@@ -78,7 +78,7 @@ fn a_notice_tells_what_became_of_a_cloud_event() {
     let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}"#;
     assert_eq!(
         notice(Schema::CloudEvents, Some(text), Schema::CloudEvents).json(),
-        r#"{"specversion":"1.0","id":"orders.billing.0b0e-3","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.delivery.failed","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:18:20.000Z","datacontenttype":"application/json","data":{"topic":"Orders","subscription":"billing","id":"1","source":"/s","type":"t","subject":"a/b","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"CloudEvents","event":{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}}}"#
+        r#"{"specversion":"1.0","id":"orders.billing.0b0e-3","source":"/topics/Orders/subscriptions/billing","type":"dev.posthaste.delivery.failed","subject":"/topics/Orders/subscriptions/billing","time":"2023-11-14T22:18:20.000Z","datacontenttype":"application/json","data":{"text":"An event of Orders/billing was given up after 3 attempts: MaxDeliveryAttemptsExceeded.","topic":"Orders","subscription":"billing","id":"1","source":"/s","type":"t","subject":"a/b","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"CloudEvents","event":{"specversion":"1.0","id":"1","source":"/s","type":"t","subject":"a/b","x":7,"data":{ "n": 1.00 }}}}"#
     );
 }
 
@@ -108,6 +108,7 @@ fn what_was_dropped_untried_has_no_object_and_no_outcome() {
     };
     let event = failed.event(Schema::CloudEvents).unwrap();
     let expected = json!({
+        "text": "An event of Orders/billing was given up after 0 attempts: MaxDeliveryAttemptsExceeded.",
         "topic": "Orders", "subscription": "billing", "deadLetterReason": "MaxDeliveryAttemptsExceeded",
         "deliveryAttempts": 0, "publishTime": "2023-11-14T22:13:20.0000000Z", "schema": "CloudEvents",
         "dataOmitted": true, "attributesOmitted": true,

@@ -1,0 +1,99 @@
+//! Health of subscriptions: writes the tries that this process gathered, opens and closes
+//! incidents, and sends their notices. [`posthaste_core::health`] decides which there are.
+//!
+//! An incident is written before its notice is sent, and marked afterwards. A run that is cut short
+//! in between leaves the same notice, with the same id, to the next.
+
+mod error;
+mod facts;
+mod sending;
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use posthaste_core::circuit::Target;
+use posthaste_core::health::DueNotice;
+use posthaste_core::model::TopicName;
+use posthaste_ports::{Clock, Entropy, Ports};
+
+use super::ended;
+use crate::run::Run;
+use error::HealthJobError;
+use facts::facts;
+use sending::Teller;
+
+/// Notices that are sent before they are marked. A crash repeats no more than these.
+const SENT_PER_MARK: usize = 32;
+
+/// Looks at health. The topic `notices_topic` is notified of every incident.
+pub(crate) async fn look_at_health<P: Ports>(run: Run<'_, P>, notices_topic: Option<&TopicName>) {
+    ended::work(run, "health of subscriptions", look(run, notices_topic)).await;
+}
+
+async fn look<P: Ports>(
+    run: Run<'_, P>,
+    notices_topic: Option<&TopicName>,
+) -> Result<(), HealthJobError> {
+    let links = &run.ports.links;
+    let arrivals = links.arrivals();
+    arrivals
+        .write(&run.ports.entropy.uuid().to_string())
+        .await?;
+    let book = arrivals.stored().await?;
+    if book.is_empty() {
+        return Ok(());
+    }
+    run.note_work();
+    let mut of_links = BTreeMap::new();
+    for (_, shard) in links.all().await? {
+        for (target, condition) in shard.conditions() {
+            if let Target::Link(link) = target {
+                of_links.insert(link.to_string(), condition.clone());
+            }
+        }
+    }
+    let facts = facts(run.ports, &book).await?;
+    let now = run.ports.clock.now();
+    let settings = &links.settings().arrivals;
+    let book = arrivals
+        .change(|book| book.decide(&facts, &of_links, now, settings))
+        .await?;
+    let due = book.due();
+    if due.is_empty() {
+        return Ok(());
+    }
+    let teller = Teller {
+        ports: run.ports,
+        book: &book,
+        facts: &facts,
+        notices_topic,
+    };
+    for part in due.chunks(SENT_PER_MARK) {
+        if !run.may_begin() {
+            return Ok(());
+        }
+        let told = tell_all(&teller, part).await?;
+        arrivals
+            .change(|book| told.iter().for_each(|notice| book.mark_told(notice)))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Sends notices, and answers those that went to all addressees.
+async fn tell_all<'a, P: Ports>(
+    teller: &Teller<'_, P>,
+    due: &'a [DueNotice],
+) -> Result<Vec<&'a DueNotice>, HealthJobError> {
+    let sends: Vec<_> = due.iter().map(|notice| teller.tell(notice)).collect();
+    let mut told = Vec::new();
+    for (notice, is_told) in due.iter().zip(join_all(sends).await) {
+        if is_told? {
+            told.push(notice);
+        }
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! What records and links say of the subscriptions in the book.
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, stream};
+use posthaste_core::circuit::Target;
+use posthaste_core::health::{HealthBook, HealthFacts, Standing, SubscriptionHealth};
+use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::RegistryError;
+
+use crate::ports::WakePorts;
+
+/// Topics that are read at once.
+const READS_AT_ONCE: usize = 32;
+
+/// The facts of each subscription in the book, by its key.
+pub(super) async fn facts<P: Ports>(
+    ports: &WakePorts<P>,
+    book: &HealthBook,
+) -> Result<BTreeMap<String, HealthFacts>, RegistryError> {
+    let reads: Vec<_> = book
+        .subscriptions()
+        .map(|(key, health)| facts_of(ports, key, health))
+        .collect();
+    let mut reads = stream::iter(reads).buffer_unordered(READS_AT_ONCE);
+    let mut facts = BTreeMap::new();
+    while let Some(found) = reads.next().await {
+        let (key, found) = found?;
+        facts.insert(key, found);
+    }
+    Ok(facts)
+}
+
+/// The names that a key of the book is made of.
+pub(super) fn names(key: &str) -> Option<(TopicName, SubscriptionName)> {
+    let (topic, subscription) = key.split_once('.')?;
+    let topic = TopicName::parse(topic).ok()?;
+    Some((topic, SubscriptionName::parse(subscription).ok()?))
+}
+
+async fn facts_of<P: Ports>(
+    ports: &WakePorts<P>,
+    key: &str,
+    health: &SubscriptionHealth,
+) -> Result<(String, HealthFacts), RegistryError> {
+    let nothing = |standing| HealthFacts {
+        standing,
+        link: String::new(),
+        own: None,
+        of_link: None,
+    };
+    let Some((topic, name)) = names(key) else {
+        return Ok((key.to_owned(), nothing(Standing::Stopped)));
+    };
+    let topic = match ports.registry.topic(&topic).await {
+        Ok(topic) => topic,
+        // It was logged where it was read, and waiting does not mend it.
+        Err(RegistryError::Record(_)) => {
+            return Ok((key.to_owned(), nothing(Standing::Unknown)));
+        }
+        Err(error) => return Err(error),
+    };
+    let subscription = topic
+        .as_ref()
+        .and_then(|topic| topic.subscriptions.get(&name.folded()));
+    let now = ports.clock.now();
+    let Some(subscription) = subscription.filter(|it| is_meant(it, health, now)) else {
+        return Ok((key.to_owned(), nothing(Standing::Stopped)));
+    };
+    let link = subscription.endpoint.link();
+    let facts = HealthFacts {
+        standing: Standing::Active,
+        link: link.to_string(),
+        own: ports.links.condition(&Target::of(subscription)),
+        of_link: ports.links.condition(&Target::Link(link)),
+    };
+    Ok((key.to_owned(), facts))
+}
+
+/// Whether the book is about this subscription, which is active: not about an earlier one of its
+/// name.
+fn is_meant(subscription: &Subscription, health: &SubscriptionHealth, now: Timestamp) -> bool {
+    let created_at = subscription.created.subscription.and_then(|it| it.at);
+    let tries = &health.tries;
+    let last_at = tries.last_failure().map(|failure| failure.at);
+    let is_former = created_at.is_some_and(|created_at| {
+        created_at <= now && last_at.is_some_and(|last_at| last_at < created_at)
+    });
+    subscription.status_at(now) == Status::Active && !is_former
+}

@@ -1,0 +1,280 @@
+//! Sends the notices of health to their addressees: the topic of the whole program, and those that
+//! the topics of the subscriptions name.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use posthaste_core::api::notice::{DelayNews, HealthNews, LinkNews, Notice, SubscriptionNews};
+use posthaste_core::health::{
+    Delayed, DueNotice, HealthBook, HealthFacts, HealthState, Incident, LinkIncident,
+    SubscriptionHealth, health_state,
+};
+use posthaste_core::model::{Status, SubscriptionName, Topic, TopicName};
+use posthaste_ports::{Clock, Ports};
+use posthaste_services::topics::topic_names;
+use posthaste_services::{NoticeError, RegistryError};
+
+use super::error::HealthJobError;
+use super::facts::names;
+use crate::ports::WakePorts;
+
+/// Topics that are read at once.
+const READS_AT_ONCE: usize = 32;
+
+/// A subscription by its names.
+type Named = (TopicName, SubscriptionName);
+
+/// What notices are made of.
+pub(super) struct Teller<'a, P: Ports> {
+    pub(super) ports: &'a WakePorts<P>,
+    pub(super) book: &'a HealthBook,
+    pub(super) facts: &'a BTreeMap<String, HealthFacts>,
+    pub(super) notices_topic: Option<&'a TopicName>,
+}
+
+/// A subscription that a notice is about.
+struct Subject<'a> {
+    topic: Arc<Topic>,
+    name: SubscriptionName,
+    health: &'a SubscriptionHealth,
+}
+
+impl<P: Ports> Teller<'_, P> {
+    /// Sends a notice; whether no addressee has yet to get it.
+    pub(super) async fn tell(&self, notice: &DueNotice) -> Result<bool, HealthJobError> {
+        match notice {
+            DueNotice::Failing { key, incident } | DueNotice::Recovered { key, incident } => {
+                self.tell_of_subscription(key, incident).await
+            }
+            DueNotice::Delayed { key, delayed } => self.tell_of_delay(key, *delayed).await,
+            DueNotice::LinkFailing { link, incident }
+            | DueNotice::LinkRecovered { link, incident } => {
+                self.tell_of_link(link, incident).await
+            }
+        }
+    }
+
+    async fn tell_of_subscription(
+        &self,
+        key: &str,
+        incident: &Incident,
+    ) -> Result<bool, HealthJobError> {
+        let Some(Subject {
+            topic,
+            name,
+            health,
+        }) = self.subject(key).await?
+        else {
+            return Ok(true);
+        };
+        let links = &self.ports.links;
+        let settings = &links.settings().arrivals;
+        let now = self.ports.clock.now();
+        let facts = self.facts.get(key);
+        let conditions = facts.map_or([None; 2], |facts| {
+            [facts.own.as_ref(), facts.of_link.as_ref()]
+        });
+        let state = match incident.recovered_at {
+            Some(_) => HealthState::Healthy,
+            None => health_state(Status::Active, Some(health), &conditions, now, settings),
+        };
+        let link = facts.map_or("", |facts| &facts.link);
+        let (since, last) = (incident.since, health.tries.last_failure());
+        let outcome = last
+            .and_then(|last| last.outcome)
+            .map(tracing::field::display);
+        let status = last.and_then(|last| last.status);
+        if incident.recovered_at.is_none() {
+            tracing::warn!(
+                topic = %topic.name, subscription = %name, link, %state, %since, outcome, status,
+                "the subscription is failing"
+            );
+        } else {
+            tracing::info!(
+                topic = %topic.name, subscription = %name, link, %since,
+                "the subscription is healthy again"
+            );
+        }
+        let news = SubscriptionNews {
+            topic: &topic.name,
+            subscription: &name,
+            link,
+            state,
+            incident,
+            tries: &health.tries,
+            share: health.tries.measured(now, settings),
+        };
+        let addressees = self.addressees([&*topic]);
+        Ok(self
+            .send(addressees.values(), HealthNews::Subscription(news))
+            .await)
+    }
+
+    async fn tell_of_delay(&self, key: &str, delayed: Delayed) -> Result<bool, HealthJobError> {
+        let Some(Subject {
+            topic,
+            name,
+            health,
+        }) = self.subject(key).await?
+        else {
+            return Ok(true);
+        };
+        let accepted_at = delayed.accepted_at;
+        tracing::warn!(
+            topic = %topic.name, subscription = %name, %accepted_at,
+            "an event is not delivered for a long time"
+        );
+        let news = DelayNews {
+            topic: &topic.name,
+            subscription: &name,
+            delayed,
+            tries: &health.tries,
+            after: self.ports.links.settings().arrivals.delayed_after,
+        };
+        let addressees = self.addressees([&*topic]);
+        Ok(self
+            .send(addressees.values(), HealthNews::Delay(news))
+            .await)
+    }
+
+    /// Each addressee is told of the subscriptions of the topics that name it, and the whole
+    /// program's of all.
+    async fn tell_of_link(
+        &self,
+        link: &str,
+        incident: &LinkIncident,
+    ) -> Result<bool, HealthJobError> {
+        let topics = self.topics_on(link).await?;
+        let since = incident.since;
+        let subscriptions: usize = topics.iter().map(|(_, named)| named.len()).sum();
+        if incident.recovered_at.is_none() {
+            tracing::warn!(link, %since, subscriptions, "the link is failing");
+        } else {
+            tracing::info!(link, %since, subscriptions, "the link is well again");
+        }
+        let addressees = self.addressees(topics.iter().map(|(topic, _)| &**topic));
+        let mut is_told = true;
+        for (folded, name) in &addressees {
+            let is_of_all = self.notices_topic.is_some_and(|it| it.folded() == *folded);
+            let is_for = |topic: &Topic| {
+                let own = topic.notices_topic.as_ref();
+                is_of_all || own.is_some_and(|own| own.folded() == *folded)
+            };
+            let named: Vec<_> = topics
+                .iter()
+                .filter(|(topic, _)| is_for(topic))
+                .flat_map(|(_, named)| named.iter().cloned())
+                .collect();
+            let news = LinkNews {
+                link,
+                incident,
+                subscriptions: named.len(),
+                named: &named,
+            };
+            is_told &= self.send([name], HealthNews::Link(news)).await;
+        }
+        Ok(is_told)
+    }
+
+    /// The addressees of notices about these topics, by folded name, so that none is notified
+    /// twice.
+    fn addressees<'t>(
+        &self,
+        topics: impl IntoIterator<Item = &'t Topic>,
+    ) -> BTreeMap<String, TopicName> {
+        if self.ports.links.settings().suppress_state_changes {
+            return BTreeMap::new();
+        }
+        let own = topics
+            .into_iter()
+            .filter_map(|it| it.notices_topic.as_ref());
+        own.chain(self.notices_topic)
+            .map(|name| (name.folded(), name.clone()))
+            .collect()
+    }
+
+    /// The subscription with this key, under the name that its record has; `None` if it is gone.
+    async fn subject(&self, key: &str) -> Result<Option<Subject<'_>>, RegistryError> {
+        let Some((topic, name)) = names(key) else {
+            return Ok(None);
+        };
+        let topic = match self.ports.registry.topic(&topic).await {
+            Ok(topic) => topic,
+            Err(RegistryError::Record(_)) => None,
+            Err(error) => return Err(error),
+        };
+        let (Some(topic), Some(health)) = (topic, self.book.subscription(key)) else {
+            return Ok(None);
+        };
+        let stored = topic.subscriptions.get(&name.folded());
+        let name = stored.map(|subscription| subscription.name.clone());
+        Ok(name.map(|name| Subject {
+            topic,
+            name,
+            health,
+        }))
+    }
+
+    /// The topics with active subscriptions on a link, and these.
+    async fn topics_on(&self, link: &str) -> Result<Vec<(Arc<Topic>, Vec<Named>)>, HealthJobError> {
+        let names = topic_names(&self.ports.state).await?;
+        let reads: Vec<_> = names
+            .into_iter()
+            .map(|name| self.topic_on(name, link))
+            .collect();
+        // In the order of their names, so that a repeated notice names the same.
+        let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
+        let mut topics = Vec::new();
+        while let Some(found) = reads.next().await {
+            topics.extend(found?);
+        }
+        Ok(topics)
+    }
+
+    async fn topic_on(
+        &self,
+        name: String,
+        link: &str,
+    ) -> Result<Option<(Arc<Topic>, Vec<Named>)>, RegistryError> {
+        let Ok(name) = TopicName::parse(&name) else {
+            return Ok(None);
+        };
+        let topic = match self.ports.registry.topic(&name).await {
+            Ok(Some(topic)) => topic,
+            Ok(None) | Err(RegistryError::Record(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let now = self.ports.clock.now();
+        let on_link = topic.subscriptions.values().filter(|it| {
+            it.status_at(now) == Status::Active && it.endpoint.link().to_string() == link
+        });
+        let named: Vec<_> = on_link
+            .map(|it| (topic.name.clone(), it.name.clone()))
+            .collect();
+        Ok((!named.is_empty()).then_some((topic, named)))
+    }
+
+    /// Sends a notice to these topics; whether it went to all of them, or never can.
+    async fn send<'t>(
+        &self,
+        to: impl IntoIterator<Item = &'t TopicName>,
+        news: HealthNews<'_>,
+    ) -> bool {
+        let mut is_told = true;
+        for name in to {
+            let (notifier, notices) = (self.ports.notifier(), [Notice::Health(news)]);
+            // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
+            let sent = Box::pin(notifier.tell_system(name, &notices));
+            let Err(error) = sent.await else {
+                continue;
+            };
+            let is_final = matches!(error, NoticeError::Topic(RegistryError::Record(_)));
+            let error = &error as &dyn Error;
+            tracing::error!(notices_topic = %name, error, "notice of health not sent");
+            is_told &= is_final;
+        }
+        is_told
+    }
+}

@@ -1,0 +1,448 @@
+//! The notices about health: a subscription or a link is failing, or is healthy again, and an event
+//! is late.
+
+use serde::Serialize;
+
+use super::envelope::{Envelope, path};
+use crate::attempt::OutcomeName;
+use crate::events::{Event, EventError};
+use crate::health::{Delayed, HealthState, Incident, LinkIncident, Share, Tries};
+use crate::model::time::format_duration;
+use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
+
+/// The type of a notice about a subscription at which too few events arrive.
+pub const SUBSCRIPTION_FAILING: &str = "dev.posthaste.subscription.failing";
+
+/// The type of a notice about one at which they arrive again.
+pub const SUBSCRIPTION_RECOVERED: &str = "dev.posthaste.subscription.recovered";
+
+/// The type of a notice about a link whose subscriptions are failing.
+pub const LINK_FAILING: &str = "dev.posthaste.link.failing";
+
+/// The type of a notice about one that is well again.
+pub const LINK_RECOVERED: &str = "dev.posthaste.link.recovered";
+
+/// The type of a notice about an event that has been undelivered for too long.
+pub const DELIVERY_DELAYED: &str = "dev.posthaste.delivery.delayed";
+
+/// Most subscriptions of a link that a notice names. It has the number of all.
+pub const NAMED_SUBSCRIPTIONS_MAX: usize = 20;
+
+/// The path of `GET /links`, which is the `source` of notices about links.
+const LINKS: &str = "/links";
+
+/// A subscription is failing, or is healthy again.
+#[derive(Debug, Clone, Copy)]
+pub struct SubscriptionNews<'a> {
+    /// The topic it is on.
+    pub topic: &'a TopicName,
+    /// The name of the subscription.
+    pub subscription: &'a SubscriptionName,
+    /// The link of its endpoint.
+    pub link: &'a str,
+    /// Its state.
+    pub state: HealthState,
+    /// The incident.
+    pub incident: &'a Incident,
+    /// Its tries.
+    pub tries: &'a Tries,
+    /// The share of them that is measured.
+    pub share: Share,
+}
+
+/// A link is failing, or is well again.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkNews<'a> {
+    /// The link.
+    pub link: &'a str,
+    /// The incident.
+    pub incident: &'a LinkIncident,
+    /// The number of active subscriptions on it, of the topics that the addressee is told of.
+    pub subscriptions: usize,
+    /// The first of them.
+    pub named: &'a [(TopicName, SubscriptionName)],
+}
+
+/// An event has been undelivered for too long.
+#[derive(Debug, Clone, Copy)]
+pub struct DelayNews<'a> {
+    /// The topic it was published to.
+    pub topic: &'a TopicName,
+    /// The subscription that it goes to.
+    pub subscription: &'a SubscriptionName,
+    /// The event.
+    pub delayed: Delayed,
+    /// The tries of the subscription.
+    pub tries: &'a Tries,
+    /// The age of which the operator is told.
+    pub after: std::time::Duration,
+}
+
+/// News of health.
+#[derive(Debug, Clone, Copy)]
+pub enum HealthNews<'a> {
+    /// A subscription.
+    Subscription(SubscriptionNews<'a>),
+    /// A link.
+    Link(LinkNews<'a>),
+    /// An event.
+    Delay(DelayNews<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SubscriptionData<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    link: &'a str,
+    state: HealthState,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovered_at: Option<String>,
+    failed_in_row: u32,
+    tried: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrived_percent: Option<u8>,
+    #[serde(flatten)]
+    last: Last,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LinkData<'a> {
+    link: &'a str,
+    since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovered_at: Option<String>,
+    subscription_count: usize,
+    subscriptions: Vec<Named<'a>>,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DelayData<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    accepted_at: String,
+    delayed_after: String,
+    #[serde(flatten)]
+    last: Last,
+}
+
+/// How tries ended.
+#[derive(Serialize)]
+struct Last {
+    #[serde(rename = "lastFailureAt", skip_serializing_if = "Option::is_none")]
+    failure_at: Option<String>,
+    #[serde(rename = "lastOutcome", skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeName>,
+    #[serde(rename = "lastHttpStatusCode", skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(rename = "lastArrivedAt", skip_serializing_if = "Option::is_none")]
+    arrived_at: Option<String>,
+}
+
+impl Last {
+    fn of(tries: &Tries) -> Self {
+        let failure = tries.last_failure();
+        let text = |time: Timestamp| time.to_string();
+        Self {
+            failure_at: failure.map(|failure| text(failure.at)),
+            outcome: failure.and_then(|failure| failure.outcome),
+            status: failure.and_then(|failure| failure.status),
+            arrived_at: tries.last_arrived_at().map(text),
+        }
+    }
+
+    /// The last failure in words, behind a sentence.
+    fn words(&self) -> String {
+        match (self.outcome, self.status) {
+            (Some(outcome), Some(status)) => format!(" The last answer was {status} ({outcome})."),
+            (None, Some(status)) => format!(" The last answer was {status}."),
+            (Some(outcome), None) => format!(" The last failure was {outcome}."),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+impl HealthNews<'_> {
+    pub(super) fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        match self {
+            Self::Subscription(news) => news.event(schema),
+            Self::Link(news) => news.event(schema),
+            Self::Delay(news) => news.event(schema),
+        }
+    }
+}
+
+impl SubscriptionNews<'_> {
+    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let (topic, subscription, since) = (self.topic, self.subscription, self.incident.since);
+        let recovered_at = self.incident.recovered_at;
+        let (event_type, word) = match recovered_at {
+            None => (SUBSCRIPTION_FAILING, "failing"),
+            Some(_) => (SUBSCRIPTION_RECOVERED, "recovered"),
+        };
+        let last = Last::of(self.tries);
+        let name = format!("{topic}/{subscription}");
+        let text = match (recovered_at, self.share.arrived_percent()) {
+            (Some(at), _) => {
+                format!("{name} is healthy again since {at}. It was failing since {since}.")
+            }
+            (None, Some(percent)) => format!(
+                "{name} is {}: {percent} % of its last {} tries arrived. It fails since {since}.{}",
+                self.state,
+                self.share.tried(),
+                last.words()
+            ),
+            (None, None) => format!("{name} is {} since {since}.{}", self.state, last.words()),
+        };
+        let envelope = Envelope {
+            // An incident begins once at a time.
+            id: format!(
+                "{}.{}.{word}.{}",
+                topic.folded(),
+                subscription.folded(),
+                since.as_millis()
+            ),
+            event_type,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
+            at: recovered_at.unwrap_or(since),
+            traceparent: None,
+            text,
+        };
+        let data = SubscriptionData {
+            topic,
+            subscription,
+            link: self.link,
+            state: self.state,
+            since: since.to_string(),
+            recovered_at: recovered_at.map(|at| at.to_string()),
+            failed_in_row: self.tries.in_row(),
+            tried: self.share.tried(),
+            arrived_percent: self.share.arrived_percent(),
+            last,
+        };
+        envelope.around(&data, schema)
+    }
+}
+
+impl LinkNews<'_> {
+    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let LinkIncident {
+            since,
+            recovered_at,
+            ..
+        } = *self.incident;
+        let (event_type, word) = match recovered_at {
+            None => (LINK_FAILING, "failing"),
+            Some(_) => (LINK_RECOVERED, "recovered"),
+        };
+        let (link, count) = (self.link, self.subscriptions);
+        let text = match recovered_at {
+            None => format!("{link} is failing since {since}, with {count} subscriptions."),
+            Some(at) => format!(
+                "{link}, with {count} subscriptions, is well again since {at}. It was failing since {since}."
+            ),
+        };
+        let envelope = Envelope {
+            id: format!("link.{link}.{word}.{}", since.as_millis()),
+            event_type,
+            source: LINKS.to_owned(),
+            subject: format!("{LINKS}/{link}"),
+            at: recovered_at.unwrap_or(since),
+            traceparent: None,
+            text,
+        };
+        let named = self.named.iter().take(NAMED_SUBSCRIPTIONS_MAX);
+        let named = named.map(|(topic, subscription)| Named {
+            topic,
+            subscription,
+        });
+        let data = LinkData {
+            link,
+            since: since.to_string(),
+            recovered_at: recovered_at.map(|at| at.to_string()),
+            subscription_count: count,
+            subscriptions: named.collect(),
+        };
+        envelope.around(&data, schema)
+    }
+}
+
+impl DelayNews<'_> {
+    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let (topic, subscription) = (self.topic, self.subscription);
+        let accepted_at = self.delayed.accepted_at;
+        let after = format_duration(self.after);
+        let last = Last::of(self.tries);
+        let text = format!(
+            "An event of {topic}/{subscription} that was accepted at {accepted_at} is not delivered \
+                yet, after more than {after}.{}",
+            last.words()
+        );
+        let envelope = Envelope {
+            id: format!(
+                "{}.{}.delayed.{}",
+                topic.folded(),
+                subscription.folded(),
+                accepted_at.as_millis()
+            ),
+            event_type: DELIVERY_DELAYED,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
+            at: accepted_at + self.after,
+            traceparent: None,
+            text,
+        };
+        let data = DelayData {
+            topic,
+            subscription,
+            accepted_at: accepted_at.to_string(),
+            delayed_after: after,
+            last,
+        };
+        envelope.around(&data, schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::notice::Notice;
+    use crate::health::{SeenTry, TryResult};
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn refused() -> Tries {
+        let mut tries = Tries::default();
+        tries.note(&SeenTry {
+            key: "a",
+            accepted_at: START,
+            at: START,
+            is_first: true,
+            result: TryResult::Failed {
+                outcome: Some(OutcomeName::Unauthorized),
+                status: Some(401),
+                is_last: true,
+            },
+        });
+        tries
+    }
+
+    fn told(news: HealthNews<'_>) -> Value {
+        let event = Notice::Health(news).event(Schema::CloudEvents).unwrap();
+        serde_json::from_slice(event.json()).unwrap()
+    }
+
+    fn orders_billing() -> (TopicName, SubscriptionName) {
+        (
+            TopicName::parse("Orders").unwrap(),
+            SubscriptionName::parse("billing").unwrap(),
+        )
+    }
+
+    #[test]
+    fn notice_of_a_failing_subscription_has_its_share_and_last_answer() {
+        let (topic, subscription) = orders_billing();
+        let tries = refused();
+        let news = |incident| {
+            told(HealthNews::Subscription(SubscriptionNews {
+                topic: &topic,
+                subscription: &subscription,
+                link: "https://a.example:443",
+                state: HealthState::Down,
+                incident,
+                tries: &tries,
+                share: Share {
+                    arrived: 0,
+                    failed: 10,
+                    from: Some(START),
+                },
+            }))
+        };
+        let incident = Incident {
+            since: START,
+            link: None,
+            told: false,
+            recovered_at: None,
+        };
+        let failing = news(&incident);
+        assert_eq!(failing["id"], "orders.billing.failing.1700000000000");
+        assert_eq!(failing["type"], SUBSCRIPTION_FAILING);
+        assert_eq!(failing["subject"], "/topics/Orders/subscriptions/billing");
+        let expected = json!({
+            "text": "Orders/billing is down: 0 % of its last 10 tries arrived. It fails since \
+                2023-11-14T22:13:20.000Z. The last answer was 401 (Unauthorized).",
+            "topic": "Orders", "subscription": "billing", "link": "https://a.example:443", "state": "down",
+            "since": "2023-11-14T22:13:20.000Z", "failedInRow": 1, "tried": 10, "arrivedPercent": 0,
+            "lastFailureAt": "2023-11-14T22:13:20.000Z", "lastOutcome": "Unauthorized",
+            "lastHttpStatusCode": 401,
+        });
+        assert_eq!(failing["data"], expected);
+        let recovered = news(&Incident {
+            recovered_at: Some(START + Duration::from_mins(5)),
+            ..incident.clone()
+        });
+        assert_eq!(recovered["id"], "orders.billing.recovered.1700000000000");
+        assert_eq!(recovered["time"], "2023-11-14T22:18:20.000Z");
+        assert_eq!(recovered["data"]["recoveredAt"], "2023-11-14T22:18:20.000Z");
+    }
+
+    #[test]
+    fn notice_of_a_link_names_twenty_subscriptions_and_counts_all() {
+        let hundred: Vec<_> = (0..100)
+            .map(|n| {
+                let name = SubscriptionName::parse(&format!("s{n}")).unwrap();
+                (orders_billing().0, name)
+            })
+            .collect();
+        let of_link = told(HealthNews::Link(LinkNews {
+            link: "https://a.example:443",
+            incident: &LinkIncident {
+                since: START,
+                is_of_circuit: true,
+                told: false,
+                recovered_at: None,
+            },
+            subscriptions: 100,
+            named: &hundred,
+        }));
+        assert_eq!(of_link["type"], LINK_FAILING);
+        assert_eq!(of_link["data"]["subscriptionCount"], 100);
+        let names = of_link["data"]["subscriptions"].as_array().unwrap();
+        assert_eq!(names.len(), NAMED_SUBSCRIPTIONS_MAX);
+        assert_eq!(
+            names[19],
+            json!({ "topic": "Orders", "subscription": "s19" })
+        );
+    }
+
+    #[test]
+    fn notice_of_a_late_event_says_since_when_it_waits() {
+        let (topic, subscription) = orders_billing();
+        let notice = told(HealthNews::Delay(DelayNews {
+            topic: &topic,
+            subscription: &subscription,
+            delayed: Delayed {
+                accepted_at: START,
+                told: false,
+            },
+            tries: &refused(),
+            after: Duration::from_hours(1),
+        }));
+        assert_eq!(notice["id"], "orders.billing.delayed.1700000000000");
+        assert_eq!(notice["time"], "2023-11-14T23:13:20.000Z");
+        assert_eq!(notice["data"]["acceptedAt"], "2023-11-14T22:13:20.000Z");
+        assert_eq!(notice["data"]["delayedAfter"], "PT1H");
+    }
+}

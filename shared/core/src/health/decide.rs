@@ -1,0 +1,253 @@
+//! The incidents that begin and end now.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::book::{HealthBook, SubscriptionHealth};
+use super::incident::{Delayed, Incident, LinkIncident};
+use super::settings::ArrivalSettings;
+use super::state::is_held_off;
+use crate::circuit::Condition;
+use crate::model::Timestamp;
+
+/// The number of failing subscriptions of one link from which on the link is taken for the cause,
+/// whatever its circuit says: behind one gateway, they fail together.
+const SUBSCRIPTIONS_TOGETHER_MIN: usize = 5;
+
+/// The time for which a subscription stays in the book after its last failure.
+const KNOWN_FOR: Duration = Duration::from_hours(1);
+
+/// What its record says of a subscription in the book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Events are delivered.
+    Active,
+    /// It is paused, pending or disabled, or it does not exist any more.
+    Stopped,
+    /// Its record cannot be read.
+    Unknown,
+}
+
+/// What is known of a subscription elsewhere.
+#[derive(Debug, Clone)]
+pub struct HealthFacts {
+    /// What its record says.
+    pub standing: Standing,
+    /// The link of its endpoint.
+    pub link: String,
+    /// What the circuit knows of the subscription.
+    pub own: Option<Condition>,
+    /// What it knows of the link.
+    pub of_link: Option<Condition>,
+}
+
+impl HealthFacts {
+    fn is_held_off(&self) -> bool {
+        let conditions = [&self.own, &self.of_link];
+        conditions.into_iter().flatten().any(is_held_off)
+    }
+
+    fn is_link_held_off(&self) -> bool {
+        self.of_link.as_ref().is_some_and(is_held_off)
+    }
+}
+
+impl HealthBook {
+    /// Opens the incidents that begin, and closes those that are over. `links` has the conditions
+    /// of links. What no facts are known of stays as it is.
+    pub fn decide(
+        &mut self,
+        facts: &BTreeMap<String, HealthFacts>,
+        links: &BTreeMap<String, Condition>,
+        now: Timestamp,
+        settings: &ArrivalSettings,
+    ) {
+        self.forget_stopped(facts);
+        self.close_links(links, now, settings);
+        self.close_incidents(now, settings);
+        self.open_incidents(facts, now, settings);
+        self.note_delays(now, settings);
+        self.tidy(now, settings);
+    }
+
+    fn forget_stopped(&mut self, facts: &BTreeMap<String, HealthFacts>) {
+        let is_stopped = |key: &String| {
+            let facts = facts.get(key);
+            facts.is_some_and(|facts| facts.standing == Standing::Stopped)
+        };
+        self.subscriptions.retain(|key, _| !is_stopped(key));
+    }
+
+    /// The incident of a link whose circuit held it is over when that has ended for a while, one of
+    /// subscriptions that failed together when half of them are well.
+    fn close_links(
+        &mut self,
+        links: &BTreeMap<String, Condition>,
+        now: Timestamp,
+        settings: &ArrivalSettings,
+    ) {
+        let is_settled = |condition: &Condition| {
+            !is_held_off(condition)
+                && condition.next_probe().is_none()
+                && now >= condition.until + settings.failing_after
+        };
+        for (link, incident) in &mut self.links {
+            if !incident.told || incident.recovered_at.is_some() {
+                continue;
+            }
+            let of_link = self.subscriptions.values().filter(|health| {
+                let incident = health.incident.as_ref();
+                incident.is_some_and(|it| it.link.as_ref() == Some(link))
+            });
+            let (mut failing, mut recovered) = (0, 0);
+            for health in of_link {
+                if health.tries.is_recovered(settings) {
+                    recovered += 1;
+                } else {
+                    failing += 1;
+                }
+            }
+            let is_well = links.get(link).is_none_or(is_settled);
+            if is_well && (incident.is_of_circuit || recovered >= failing) {
+                incident.recovered_at = Some(now);
+            }
+        }
+    }
+
+    fn close_incidents(&mut self, now: Timestamp, settings: &ArrivalSettings) {
+        for health in self.subscriptions.values_mut() {
+            let Some(incident) = &mut health.incident else {
+                continue;
+            };
+            let is_open = incident.link.is_none() && incident.told;
+            if is_open && incident.recovered_at.is_none() && health.tries.is_recovered(settings) {
+                incident.recovered_at = Some(now);
+            }
+        }
+        // The incident of a link that nothing remembers any more.
+        let is_orphan = |health: &SubscriptionHealth| {
+            let incident = health.incident.as_ref();
+            let link = incident.and_then(|incident| incident.link.as_ref());
+            link.is_some_and(|link| !self.links.contains_key(link))
+        };
+        let orphans = self.subscriptions.iter().filter(|(_, it)| is_orphan(it));
+        let orphans: Vec<_> = orphans.map(|(key, _)| key.clone()).collect();
+        for key in orphans {
+            self.end_incident(&key);
+        }
+    }
+
+    fn open_incidents(
+        &mut self,
+        facts: &BTreeMap<String, HealthFacts>,
+        now: Timestamp,
+        settings: &ArrivalSettings,
+    ) {
+        let is_failing = |health: &SubscriptionHealth, facts: &HealthFacts| {
+            let tries = &health.tries;
+            tries.is_failing(now, settings)
+                || facts.is_held_off() && tries.is_without_arrival(now, settings)
+        };
+        let mut by_link = BTreeMap::<&str, (Vec<&str>, usize)>::new();
+        for (key, health) in &self.subscriptions {
+            let Some(facts) = facts.get(key) else {
+                continue;
+            };
+            if facts.standing != Standing::Active {
+                continue;
+            }
+            let (new, own) = by_link.entry(&facts.link).or_default();
+            match &health.incident {
+                None if is_failing(health, facts) => new.push(key),
+                Some(incident) if incident.link.is_none() => *own += 1,
+                _ => {}
+            }
+        }
+        let mut opened = Vec::new();
+        for (link, (new, own)) in by_link {
+            let is_link_held_off =
+                |key: &&str| facts.get(*key).is_some_and(HealthFacts::is_link_held_off);
+            let is_of_circuit = new.iter().any(is_link_held_off);
+            let is_known = self
+                .links
+                .get(link)
+                .is_some_and(|it| it.recovered_at.is_none());
+            let is_cause =
+                is_of_circuit || is_known || new.len() + own >= SUBSCRIPTIONS_TOGETHER_MIN;
+            for key in new {
+                opened.push((
+                    key.to_owned(),
+                    is_cause.then(|| (link.to_owned(), is_of_circuit)),
+                ));
+            }
+        }
+        for (key, cause) in opened {
+            self.open(&key, cause, now, settings);
+        }
+    }
+
+    fn open(
+        &mut self,
+        key: &str,
+        cause: Option<(String, bool)>,
+        now: Timestamp,
+        settings: &ArrivalSettings,
+    ) {
+        let Some(health) = self.subscriptions.get_mut(key) else {
+            return;
+        };
+        let from = health.tries.measured(now, settings).from;
+        let since = health.tries.row_since().or(from).unwrap_or(now);
+        health.incident = Some(Incident {
+            since,
+            link: cause.as_ref().map(|(link, _)| link.clone()),
+            told: false,
+            recovered_at: None,
+        });
+        if let Some((link, is_of_circuit)) = cause {
+            let incident = self.links.entry(link).or_insert(LinkIncident {
+                since,
+                is_of_circuit,
+                told: false,
+                recovered_at: None,
+            });
+            if !incident.told {
+                incident.since = incident.since.min(since);
+                incident.is_of_circuit |= is_of_circuit;
+            }
+        }
+    }
+
+    /// Of an event that is late because its link is the cause, the link's notice has told.
+    fn note_delays(&mut self, now: Timestamp, settings: &ArrivalSettings) {
+        for health in self.subscriptions.values_mut() {
+            let is_late = |at: Timestamp| now >= at + settings.delayed_after;
+            let is_of_link = health.incident.as_ref().is_some_and(|it| it.link.is_some());
+            let oldest = health.tries.oldest().map(|event| event.accepted_at);
+            match (health.delayed, oldest) {
+                (None, Some(accepted_at)) if is_late(accepted_at) && !is_of_link => {
+                    health.delayed = Some(Delayed {
+                        accepted_at,
+                        told: false,
+                    });
+                }
+                (Some(delayed), None)
+                    if delayed.told && health.tries.undelivered_at().is_none_or(is_late) =>
+                {
+                    health.delayed = None;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tidy(&mut self, now: Timestamp, settings: &ArrivalSettings) {
+        self.subscriptions.retain(|_, health| {
+            health.tries.tidy(now, settings);
+            let failed_at = health.tries.last_failure().map(|failure| failure.at);
+            let is_recent = failed_at.is_some_and(|at| now < at + KNOWN_FOR);
+            let is_open = health.incident.is_some() || health.delayed.is_some();
+            is_recent || is_open || health.tries.oldest().is_some()
+        });
+    }
+}

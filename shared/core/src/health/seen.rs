@@ -1,0 +1,85 @@
+//! Tries as deliver sees them, and as the delivery log has them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
+
+use super::tries::{SeenTry, TryResult};
+use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
+use crate::delivery_log::{Kind, LogResult, Record};
+use crate::model::{Delivery, LastAttempt, Timestamp};
+
+impl<'a> SeenTry<'a> {
+    /// The try of an event of a delivery. `None` if nothing became of it, and it is not older than
+    /// `delayed_after`.
+    pub fn of_verdict(
+        delivery: &'a Delivery,
+        key: &'a str,
+        verdict: EntryVerdict,
+        now: Timestamp,
+        delayed_after: Duration,
+    ) -> Option<Self> {
+        let accepted_at = delivery.published_at;
+        let is_late = now >= accepted_at + delayed_after;
+        let failed = |last: Option<LastAttempt>, is_last| TryResult::Failed {
+            outcome: last.map(|last| last.outcome),
+            status: last.and_then(|last| last.status),
+            is_last,
+        };
+        let result = match verdict {
+            EntryVerdict::Delivered => TryResult::Arrived,
+            EntryVerdict::Retry { last, .. } => failed(Some(last), false),
+            EntryVerdict::GiveUp {
+                reason: DeadLetterReason::TimeToLiveExceeded,
+                last,
+            } => failed(last, true),
+            EntryVerdict::GiveUp { last: None, .. } => TryResult::Ended,
+            EntryVerdict::GiveUp { last, .. } => failed(last, true),
+            EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } | EntryVerdict::Held => {
+                is_late.then_some(TryResult::Waits)?
+            }
+        };
+        Some(Self {
+            key,
+            accepted_at,
+            at: now,
+            is_first: delivery.attempts == 0 && !is_late,
+            result,
+        })
+    }
+
+    /// The try that a record of the delivery log is about; `None` if it is about none.
+    pub fn of_record(record: &'a Record, delayed_after: Duration) -> Option<Self> {
+        let is_late = record.time >= record.accepted_at + delayed_after;
+        let failed = |is_last| TryResult::Failed {
+            outcome: record.reason.as_deref().and_then(outcome),
+            status: record.status,
+            is_last,
+        };
+        let result = match (record.kind, record.result) {
+            (Kind::Attempt | Kind::AnsweredLate, LogResult::Delivered) => TryResult::Arrived,
+            (Kind::Attempt, LogResult::Retry) => failed(false),
+            (Kind::Attempt | Kind::Expired, LogResult::DeadLettered | LogResult::Dropped) => {
+                failed(true)
+            }
+            (Kind::GivenUp, _) => TryResult::Ended,
+            (Kind::Held, _) if is_late => TryResult::Waits,
+            _ => return None,
+        };
+        Some(Self {
+            key: &record.delivery_key,
+            accepted_at: record.accepted_at,
+            at: record.time,
+            is_first: record.attempt <= 1 && !is_late,
+            result,
+        })
+    }
+}
+
+/// The outcome of this name. A dead letter's reason is none.
+fn outcome(name: &str) -> Option<OutcomeName> {
+    let name: StrDeserializer<'_, Error> = name.into_deserializer();
+    OutcomeName::deserialize(name).ok()
+}

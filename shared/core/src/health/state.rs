@@ -1,0 +1,91 @@
+//! The state of a subscription's health, in one word: the same in the API, the CLI, the console,
+//! notices and metrics.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::book::SubscriptionHealth;
+use super::settings::ArrivalSettings;
+use crate::circuit::{Condition, Phase};
+use crate::model::{Status, Timestamp};
+use crate::word::display_the_word;
+
+/// Whether the webhooks of a subscription arrive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum HealthState {
+    /// Events arrive, as far as is known.
+    Healthy,
+    /// Too few events arrive.
+    Failing,
+    /// No event arrives.
+    Down,
+    /// An operator paused it.
+    Paused,
+    /// Its endpoint has not consented yet.
+    Pending,
+    /// Its endpoint did not consent.
+    Refused,
+    /// Its endpoint is gone, or an operator disabled it.
+    Disabled,
+    /// Nothing is known, because no records are kept of its deliveries. Also a word of another
+    /// program.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+display_the_word!(HealthState);
+
+impl HealthState {
+    /// Whether events arrive, or would: neither failing nor stopped.
+    pub fn is_up(self) -> bool {
+        matches!(self, Self::Healthy | Self::Unknown)
+    }
+}
+
+/// Whether the circuit keeps requests from a target because they failed, not because its endpoint
+/// asked for a pause. An operator who ends a hold proves nothing.
+pub fn is_held_off(condition: &Condition) -> bool {
+    match condition.phase {
+        Phase::Glitch => !condition.is_pause(),
+        Phase::Retry => true,
+        Phase::Recovering => condition.forced,
+    }
+}
+
+/// The state of a subscription that has this status, is known like this, and whose endpoint and
+/// link the circuit knows like this.
+pub fn health_state(
+    status: Status,
+    health: Option<&SubscriptionHealth>,
+    conditions: &[Option<&Condition>],
+    now: Timestamp,
+    settings: &ArrivalSettings,
+) -> HealthState {
+    match status {
+        Status::Active => {}
+        Status::Paused => return HealthState::Paused,
+        Status::Pending => return HealthState::Pending,
+        Status::Failed => return HealthState::Refused,
+        Status::Disabled => return HealthState::Disabled,
+    }
+    let is_held_off = conditions.iter().flatten().any(|it| is_held_off(it));
+    // Where a second endpoint takes the events, they arrive all the same.
+    let arrives = health.is_some_and(|health| {
+        health.tries.in_row() == 0 && health.tries.measured(now, settings).arrived > 0
+    });
+    if is_held_off && !arrives {
+        return HealthState::Down;
+    }
+    let Some(health) = health else {
+        return HealthState::Healthy;
+    };
+    if health.incident.is_none() && !health.tries.is_failing(now, settings) {
+        return HealthState::Healthy;
+    }
+    match health.tries.measured(now, settings).arrived {
+        0 => HealthState::Down,
+        _ => HealthState::Failing,
+    }
+}

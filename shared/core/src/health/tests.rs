@@ -1,0 +1,416 @@
+//! Tries, states and incidents, on times that the tests name.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::attempt::OutcomeName;
+use crate::circuit::{Condition, Failure, Phase};
+use crate::model::{Status, Timestamp};
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
+const MINUTE: Duration = Duration::from_mins(1);
+const LINK: &str = "https://a.example:443";
+
+const REFUSED: TryResult = TryResult::Failed {
+    outcome: Some(OutcomeName::Unauthorized),
+    status: Some(401),
+    is_last: true,
+};
+const BUSY: TryResult = TryResult::Failed {
+    outcome: Some(OutcomeName::Busy),
+    status: Some(503),
+    is_last: false,
+};
+
+fn seen(key: &str, at: Timestamp, result: TryResult) -> SeenTry<'_> {
+    SeenTry {
+        key,
+        accepted_at: START,
+        at,
+        is_first: false,
+        result,
+    }
+}
+
+fn tries(results: impl IntoIterator<Item = (u64, TryResult)>) -> Tries {
+    let mut tries = Tries::default();
+    for (second, result) in results {
+        tries.note(&seen("a", START + Duration::from_secs(second), result));
+    }
+    tries
+}
+
+/// So many tries with this result, all at the start.
+fn many(count: u64, result: TryResult) -> Tries {
+    tries((0..count).map(|_| (0, result)))
+}
+
+fn book(all: impl IntoIterator<Item = (&'static str, Tries)>) -> HealthBook {
+    let mut book = HealthBook::default();
+    let tries = all.into_iter().map(|(key, tries)| (key.to_owned(), tries));
+    book.add(tries.collect(), "first");
+    book
+}
+
+fn facts_on(link: &str, of_link: Option<Condition>) -> HealthFacts {
+    HealthFacts {
+        standing: Standing::Active,
+        link: link.to_owned(),
+        own: None,
+        of_link,
+    }
+}
+
+/// Decides where every subscription is active, and the circuit knows this of its link.
+fn decide(book: &mut HealthBook, of_link: Option<&Condition>, now: Timestamp) {
+    let keys: Vec<_> = book
+        .subscriptions()
+        .map(|(key, _)| key.to_owned())
+        .collect();
+    let facts = keys
+        .into_iter()
+        .map(|key| (key, facts_on(LINK, of_link.cloned())))
+        .collect();
+    let links = of_link.map(|condition| (LINK.to_owned(), condition.clone()));
+    let links = links.into_iter().collect();
+    book.decide(&facts, &links, now, &ArrivalSettings::default());
+}
+
+/// The kinds of the notices that are due, which are marked as sent.
+fn told(book: &mut HealthBook) -> Vec<String> {
+    let due = book.due();
+    for notice in &due {
+        book.mark_told(notice);
+    }
+    let word = |notice: &DueNotice| match notice {
+        DueNotice::Failing { key, .. } => format!("{key} failing"),
+        DueNotice::Recovered { key, .. } => format!("{key} recovered"),
+        DueNotice::Delayed { key, .. } => format!("{key} delayed"),
+        DueNotice::LinkFailing { .. } => "link failing".to_owned(),
+        DueNotice::LinkRecovered { .. } => "link recovered".to_owned(),
+    };
+    due.iter().map(word).collect()
+}
+
+fn held(phase: Phase) -> Condition {
+    Condition {
+        phase,
+        since: START,
+        failing_since: START,
+        hold: 1,
+        until: START + MINUTE,
+        failures: 10,
+        last: Failure {
+            outcome: OutcomeName::SocketError,
+            status: None,
+        },
+        probe: None,
+        told_down: false,
+        asked: false,
+        forced: false,
+        refused: false,
+    }
+}
+
+#[test]
+fn ten_failures_in_a_row_whatever_their_status_are_failing() {
+    let settings = ArrivalSettings::default();
+    for result in [REFUSED, BUSY] {
+        assert!(!many(9, result).is_failing(START, &settings));
+        assert!(many(10, result).is_failing(START, &settings));
+    }
+    let mut broken = many(9, REFUSED);
+    broken.add(many(1, TryResult::Arrived));
+    broken.add(many(9, REFUSED));
+    assert_eq!(broken.in_row(), 9);
+}
+
+#[test]
+fn half_of_twenty_tries_that_failed_are_failing() {
+    let settings = ArrivalSettings::default();
+    let mixed = |arrived: u64, failed: u64| {
+        let results = (0..arrived + failed).map(|n| {
+            let is_arrival = n % 2 == 0 && n / 2 < arrived || n >= 2 * failed;
+            (0, if is_arrival { TryResult::Arrived } else { BUSY })
+        });
+        tries(results)
+    };
+    assert!(!mixed(9, 9).is_failing(START, &settings), "too few");
+    assert!(mixed(10, 10).is_failing(START, &settings));
+    assert!(!mixed(12, 9).is_failing(START, &settings));
+}
+
+#[test]
+fn rare_tries_are_measured_over_more_than_the_window() {
+    let settings = ArrivalSettings::default();
+    let rare =
+        tries((0..30).map(|n| (n * 600, if n % 2 == 0 { BUSY } else { TryResult::Arrived })));
+    let now = START + 300 * MINUTE;
+    let share = rare.measured(now, &settings);
+    assert_eq!((share.arrived, share.failed), (10, 10));
+    assert!(rare.is_failing(now, &settings));
+    let often = tries((0..600).map(|n| (n, TryResult::Arrived)));
+    let share = often.measured(START + 10 * MINUTE, &settings);
+    assert_eq!(share.tried(), 300, "five minutes of ten");
+}
+
+#[test]
+fn failing_subscription_is_told_of_once_and_when_it_is_healthy() {
+    let mut book = book([("orders.billing", many(1000, REFUSED))]);
+    decide(&mut book, None, START);
+    assert_eq!(told(&mut book), ["orders.billing failing"]);
+    for minute in 1..60 {
+        decide(&mut book, None, START + minute * MINUTE);
+        assert_eq!(told(&mut book), [""; 0], "{minute}");
+    }
+    let arrived = tries([(3600, TryResult::Arrived)]);
+    book.add([("orders.billing".to_owned(), arrived)].into(), "second");
+    decide(&mut book, None, START + 61 * MINUTE);
+    assert_eq!(told(&mut book), ["orders.billing recovered"]);
+    decide(&mut book, None, START + 62 * MINUTE);
+    assert_eq!(told(&mut book), [""; 0]);
+}
+
+/// The process dies between the notice and its mark.
+#[test]
+fn notice_without_a_mark_is_due_again_with_the_same_incident() {
+    let mut book = book([("orders.billing", many(10, REFUSED))]);
+    decide(&mut book, None, START);
+    let first = book.due();
+    let mut book = HealthBook::parse(&book.render()).unwrap();
+    book.add(
+        [("orders.billing".to_owned(), many(5, REFUSED))].into(),
+        "x",
+    );
+    decide(&mut book, None, START + MINUTE);
+    assert_eq!(book.due(), first);
+}
+
+#[test]
+fn link_that_is_the_cause_has_the_only_notices() {
+    let names: Vec<_> = (0..100).map(|n| format!("orders.s{n:02}")).collect();
+    let mut book = HealthBook::default();
+    let all = names.iter().map(|name| (name.clone(), many(1, BUSY)));
+    book.add(all.collect(), "first");
+    let down = held(Phase::Glitch);
+    decide(&mut book, Some(&down), START);
+    assert_eq!(told(&mut book), [""; 0], "it may be over in a moment");
+    decide(&mut book, Some(&down), START + MINUTE);
+    assert_eq!(told(&mut book), ["link failing"]);
+    let down = held(Phase::Retry);
+    decide(&mut book, Some(&down), START + 5 * MINUTE);
+    assert_eq!(told(&mut book), [""; 0]);
+    let up = Condition {
+        until: START + 10 * MINUTE,
+        ..held(Phase::Recovering)
+    };
+    decide(&mut book, Some(&up), START + 10 * MINUTE);
+    assert_eq!(told(&mut book), [""; 0]);
+    decide(&mut book, Some(&up), START + 11 * MINUTE);
+    assert_eq!(told(&mut book), ["link recovered"]);
+    // One of them fails by itself.
+    book.add([(names[7].clone(), many(10, REFUSED))].into(), "second");
+    decide(&mut book, None, START + 12 * MINUTE);
+    assert_eq!(told(&mut book), ["orders.s07 failing"]);
+}
+
+/// A gateway answers 503 for all that is behind it.
+#[test]
+fn subscriptions_of_a_link_that_fail_together_have_its_notices() {
+    let names = ["a.a", "a.b", "a.c", "a.d", "a.e", "a.f"];
+    let mut book = book(names.map(|name| (name, many(10, BUSY))));
+    decide(&mut book, None, START);
+    assert_eq!(told(&mut book), ["link failing"]);
+    for (at, name) in names.into_iter().enumerate().take(3) {
+        let arrived = tries([(180, TryResult::Arrived)]);
+        book.add([(name.to_owned(), arrived)].into(), &at.to_string());
+    }
+    decide(&mut book, None, START + 4 * MINUTE);
+    assert_eq!(told(&mut book), ["link recovered"]);
+}
+
+/// `force` proves nothing, and the time of the first failure stands.
+#[test]
+fn force_does_not_restart_the_clock() {
+    let forced = Condition {
+        forced: true,
+        until: START + Duration::from_secs(50),
+        since: START + Duration::from_secs(50),
+        ..held(Phase::Recovering)
+    };
+    let mut book = book([("orders.billing", many(3, BUSY))]);
+    decide(&mut book, Some(&forced), START + MINUTE);
+    assert_eq!(told(&mut book), ["link failing"]);
+    decide(&mut book, Some(&forced), START + 10 * MINUTE);
+    assert_eq!(told(&mut book), [""; 0]);
+}
+
+#[test]
+fn pause_that_the_endpoint_asked_for_is_no_failure() {
+    let pause = Condition {
+        asked: true,
+        hold: 0,
+        ..held(Phase::Glitch)
+    };
+    let mut book = book([("orders.billing", many(1, BUSY))]);
+    decide(&mut book, Some(&pause), START + 10 * MINUTE);
+    assert_eq!(told(&mut book), [""; 0]);
+    let known = book.subscription("orders.billing");
+    let settings = ArrivalSettings::default();
+    let state = health_state(Status::Active, known, &[Some(&pause)], START, &settings);
+    assert_eq!(state, HealthState::Healthy);
+}
+
+#[test]
+fn late_event_is_told_of_once_however_often_it_is_tried() {
+    let mut book = book([("orders.billing", many(1, BUSY))]);
+    let hour = 60 * MINUTE;
+    decide(&mut book, None, START + hour.saturating_sub(MINUTE));
+    assert_eq!(told(&mut book), [""; 0]);
+    decide(&mut book, None, START + hour);
+    assert_eq!(told(&mut book), ["orders.billing delayed"]);
+    book.add(
+        [("orders.billing".to_owned(), tries([(4000, BUSY)]))].into(),
+        "b",
+    );
+    decide(&mut book, None, START + 2 * hour);
+    assert_eq!(told(&mut book), [""; 0]);
+    // It arrives, and an hour later another one is late.
+    let mut arrived = Tries::default();
+    arrived.note(&seen("a", START + 2 * hour, TryResult::Arrived));
+    book.add([("orders.billing".to_owned(), arrived)].into(), "c");
+    assert_eq!(
+        book.subscription("orders.billing").unwrap().tries.oldest(),
+        None
+    );
+    decide(&mut book, None, START + 4 * hour);
+    let mut late = Tries::default();
+    late.note(&SeenTry {
+        accepted_at: START + 3 * hour,
+        ..seen("b", START + 4 * hour, BUSY)
+    });
+    book.add([("orders.billing".to_owned(), late)].into(), "d");
+    decide(&mut book, None, START + 4 * hour);
+    assert_eq!(told(&mut book), ["orders.billing delayed"]);
+}
+
+#[test]
+fn stopped_subscription_leaves_the_book_without_a_notice() {
+    let mut book = book([("orders.billing", many(10, REFUSED))]);
+    decide(&mut book, None, START);
+    told(&mut book);
+    let facts = HealthFacts {
+        standing: Standing::Stopped,
+        ..facts_on(LINK, None)
+    };
+    let facts = [("orders.billing".to_owned(), facts)].into();
+    let settings = ArrivalSettings::default();
+    book.decide(&facts, &BTreeMap::new(), START, &settings);
+    assert!(book.is_empty() && book.due().is_empty());
+}
+
+#[test]
+fn healthy_subscription_is_forgotten_after_an_hour() {
+    let mut one = many(1, REFUSED);
+    one.note(&seen("b", START, TryResult::Arrived));
+    let mut book = book([("orders.billing", one)]);
+    decide(&mut book, None, START + 59 * MINUTE);
+    assert!(!book.is_empty());
+    decide(&mut book, None, START + 60 * MINUTE);
+    assert!(book.is_empty());
+}
+
+#[test]
+fn write_that_is_repeated_counts_once() {
+    let mut book = HealthBook::default();
+    let nine = || [("orders.billing".to_owned(), many(9, REFUSED))].into();
+    assert!(book.add(nine(), "run"));
+    assert!(!book.add(nine(), "run"));
+    let failed = |book: &HealthBook| book.subscription("orders.billing").unwrap().tries.in_row();
+    assert_eq!(failed(&book), 9);
+    assert!(book.add(nine(), "another run"));
+    assert_eq!(failed(&book), 18);
+}
+
+#[test]
+fn arrivals_alone_are_not_in_the_book_and_it_is_bounded() {
+    let mut book = HealthBook::default();
+    assert!(!book.add(
+        [("a.b".to_owned(), many(5, TryResult::Arrived))].into(),
+        "a"
+    ));
+    let many_keys = (0..=SUBSCRIPTIONS_IN_BOOK_MAX).map(|n| (format!("a.s{n}"), many(1, BUSY)));
+    book.add(many_keys.collect(), "b");
+    assert_eq!(book.subscriptions().count(), SUBSCRIPTIONS_IN_BOOK_MAX);
+}
+
+#[test]
+fn states_have_the_words_of_all_surfaces() {
+    let settings = ArrivalSettings::default();
+    let of = |status, tries: Option<Tries>, condition: Option<&Condition>| {
+        let health = tries.map(|tries| SubscriptionHealth {
+            tries,
+            ..SubscriptionHealth::default()
+        });
+        health_state(status, health.as_ref(), &[condition], START, &settings).to_string()
+    };
+    let mut some = many(20, BUSY);
+    some.add(many(1, TryResult::Arrived));
+    some.add(many(10, BUSY));
+    assert_eq!(of(Status::Active, None, None), "healthy");
+    assert_eq!(of(Status::Active, Some(some.clone()), None), "failing");
+    assert_eq!(of(Status::Active, Some(many(10, REFUSED)), None), "down");
+    assert_eq!(of(Status::Active, None, Some(&held(Phase::Retry))), "down");
+    assert_eq!(of(Status::Paused, Some(some), None), "paused");
+    assert_eq!(of(Status::Pending, None, None), "pending");
+    assert_eq!(of(Status::Failed, None, None), "refused");
+    assert_eq!(of(Status::Disabled, None, None), "disabled");
+    let read = |word: &str| serde_json::from_str::<HealthState>(word).unwrap();
+    assert_eq!(read("\"retry\""), HealthState::Unknown, "of release 0.1");
+}
+
+#[test]
+fn book_is_stored_like_this() {
+    const FIXTURE: &str = include_str!("../stored/fixtures/health-book-v1.json");
+    let mut book = book([("orders.billing", tries([(0, BUSY), (60, REFUSED)]))]);
+    book.add([("orders.crm".to_owned(), many(10, BUSY))].into(), "second");
+    decide(&mut book, Some(&held(Phase::Retry)), START + MINUTE);
+    assert_eq!(book.render(), FIXTURE.trim_end());
+    assert_eq!(HealthBook::parse(FIXTURE.as_bytes()).unwrap(), book);
+}
+
+proptest! {
+    /// However tries are cut into parts, their sums are those of all, and so is the row.
+    #[test]
+    fn parts_of_tries_add_up(
+        results in proptest::collection::vec((0..3_u8, 0..600_u64), 0..200),
+        cuts in proptest::collection::vec(0..200_usize, 0..5),
+    ) {
+        let result = |n| match n {
+            0 => TryResult::Arrived,
+            1 => BUSY,
+            _ => REFUSED,
+        };
+        let results: Vec<_> = results.into_iter().map(|(n, at)| (at, result(n))).collect();
+        let whole = tries(results.iter().copied());
+        let mut sum = Tries::default();
+        let mut cuts = cuts;
+        cuts.push(results.len());
+        cuts.sort_unstable();
+        let mut from = 0;
+        for cut in cuts {
+            let to = cut.min(results.len()).max(from);
+            sum.add(tries(results[from..to].iter().copied()));
+            from = to;
+        }
+        let settings = ArrivalSettings::default();
+        let now = START + 20 * MINUTE;
+        prop_assert_eq!(sum.measured(now, &settings), whole.measured(now, &settings));
+        prop_assert_eq!(sum.in_row(), whole.in_row());
+        prop_assert_eq!(sum.row_since(), whole.row_since());
+        prop_assert_eq!(sum.last_failure(), whole.last_failure());
+    }
+}

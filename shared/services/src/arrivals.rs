@@ -1,0 +1,307 @@
+//! The tries of subscriptions: gathered in memory, and added to the book of those that fail.
+//!
+//! In `serve` deliver notes each try, and wake writes what was gathered, once a minute. On AWS
+//! record notes what it reads in the delivery log, and writes at the end of a batch. An arrival is
+//! counted only where something fails, so nothing is written or read for what is healthy, except
+//! that record looks at the book once a minute.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use posthaste_core::health::{HealthBook, SeenTry, Tries, TryResult};
+use posthaste_core::stored::{FormatError, HEALTH};
+use posthaste_ports::{Clock, ETag, ObjectStore, PortError, Revalidated};
+
+use crate::update::{Edit, UpdateError, get_newer, update};
+
+/// Most subscriptions whose tries are gathered between two writes: twice as many as the book takes.
+/// Tries of others are not counted until then.
+const GATHERED_MAX: usize = 4000;
+
+/// The age at which record reads the book again, to learn what another instance wrote.
+pub const BOOK_MAX_AGE: Duration = Duration::from_mins(1);
+
+/// Why the book was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum HealthError {
+    /// It could not be read.
+    #[error("failed to read what is known of failing subscriptions")]
+    Read(#[source] PortError),
+    /// A newer program wrote it.
+    #[error("failed to understand what is known of failing subscriptions")]
+    Object(#[source] FormatError),
+    /// It could not be changed.
+    #[error("failed to write what is known of failing subscriptions")]
+    Write(#[source] UpdateError<FormatError>),
+}
+
+/// The tries of subscriptions. Clones share what is gathered.
+#[derive(Debug, Clone)]
+pub struct Arrivals<S, C> {
+    store: S,
+    clock: C,
+    /// Whether tries are noted here.
+    counts: bool,
+    memory: Arc<Memory>,
+}
+
+#[derive(Debug)]
+struct Memory {
+    /// Whether arrivals are worth a look: something fails, or the book was not read yet.
+    is_watching: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    gathered: BTreeMap<String, Tries>,
+    /// What a write may have added already, with the name under which it would be known.
+    unsure: Option<(String, BTreeMap<String, Tries>)>,
+    /// The subscriptions in the book; `None` before the first read.
+    known: Option<BTreeSet<String>>,
+    etag: Option<ETag>,
+    /// By the clock's `monotonic`.
+    checked_at: Option<Duration>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            is_watching: AtomicBool::new(true),
+            state: Mutex::default(),
+        }
+    }
+}
+
+impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
+    /// The tries of subscriptions whose book is in this state bucket, where others note them.
+    pub fn new(store: S, clock: C) -> Self {
+        Self {
+            store,
+            clock,
+            counts: false,
+            memory: Arc::default(),
+        }
+    }
+
+    /// The same, where tries are noted here.
+    #[must_use]
+    pub fn counting(self) -> Self {
+        Self {
+            counts: true,
+            ..self
+        }
+    }
+
+    /// Whether tries are noted here.
+    pub fn is_counting(&self) -> bool {
+        self.counts
+    }
+
+    /// Notes a try of the subscription with this key in the book.
+    pub fn note(&self, key: impl FnOnce() -> String, seen: &SeenTry<'_>) {
+        let is_arrival = matches!(seen.result, TryResult::Arrived | TryResult::Ended);
+        if !self.counts || (is_arrival && !self.is_watching()) {
+            return;
+        }
+        let key = key();
+        let mut state = self.memory.state.lock();
+        let is_known = state
+            .known
+            .as_ref()
+            .is_none_or(|known| known.contains(&key));
+        let is_full = state.gathered.len() >= GATHERED_MAX;
+        if let Some(tries) = state.gathered.get_mut(&key) {
+            tries.note(seen);
+        } else if !is_full && (is_known || !is_arrival) {
+            state.gathered.entry(key).or_default().note(seen);
+            self.memory.is_watching.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Gathers tries of a later time. Those of a subscription that is not known to fail are passed
+    /// over, unless one failed.
+    pub fn gather(&self, tries: BTreeMap<String, Tries>) {
+        let mut state = self.memory.state.lock();
+        for (key, tries) in tries {
+            let is_known = state
+                .known
+                .as_ref()
+                .is_none_or(|known| known.contains(&key));
+            let is_full = state.gathered.len() >= GATHERED_MAX;
+            if let Some(gathered) = state.gathered.get_mut(&key) {
+                gathered.add(tries);
+            } else if !is_full && (is_known || tries.has_news()) {
+                state.gathered.insert(key, tries);
+            }
+        }
+    }
+
+    /// Whether an arrival may be news: something fails, or it is not known whether anything does.
+    pub fn is_watching(&self) -> bool {
+        self.counts && self.memory.is_watching.load(Ordering::Relaxed)
+    }
+
+    /// Whether tries that failed are gathered here and not written yet, or the book was not read.
+    pub fn has_news(&self) -> bool {
+        if !self.is_watching() {
+            return false;
+        }
+        let state = self.memory.state.lock();
+        state.known.is_none()
+            || state.unsure.is_some()
+            || state.gathered.values().any(Tries::has_news)
+    }
+
+    /// The book, with what is gathered here.
+    pub async fn book(&self) -> Result<HealthBook, HealthError> {
+        let mut book = self.stored().await?;
+        let state = self.memory.state.lock();
+        if let Some((run, tries)) = &state.unsure {
+            book.add(tries.clone(), run);
+        }
+        book.add(state.gathered.clone(), "");
+        Ok(book)
+    }
+
+    /// Reads the book again if it was read longer ago than this.
+    pub async fn know(&self, age_max: Duration) -> Result<(), HealthError> {
+        let (etag, checked_at) = {
+            let state = self.memory.state.lock();
+            (state.etag.clone(), state.checked_at)
+        };
+        let now = self.clock.monotonic();
+        if checked_at.is_some_and(|at| now.saturating_sub(at) < age_max) {
+            return Ok(());
+        }
+        let found = get_newer(&self.store, HEALTH, etag.as_ref());
+        match found.await.map_err(HealthError::Read)? {
+            Revalidated::Unchanged => self.memory.state.lock().checked_at = Some(now),
+            Revalidated::Missing => self.learn(&HealthBook::default(), None),
+            Revalidated::Changed(object) => {
+                let book = parsed(&object.bytes).map_err(HealthError::Object)?;
+                self.learn(&book, Some(object.etag));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered, under the name `run`; whether that changed the book. What could not
+    /// be written is written with the next call, under the same name, so that it counts once.
+    pub async fn write(&self, run: &str) -> Result<bool, HealthError> {
+        let mut is_changed = false;
+        while let Some((run, tries)) = self.next_part(run) {
+            match self.add(&run, &tries).await {
+                Ok(changed) => is_changed |= changed,
+                Err(error) => {
+                    self.memory.state.lock().unsure = Some((run, tries));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(is_changed)
+    }
+
+    /// Changes the book, and answers what it is then. `change` is called again where others wrote.
+    pub async fn change(
+        &self,
+        mut change: impl FnMut(&mut HealthBook),
+    ) -> Result<HealthBook, HealthError> {
+        let updated = update(&self.store, HEALTH, |found| {
+            let before = match &found {
+                Some(object) => parsed(&object.bytes)?,
+                None => HealthBook::default(),
+            };
+            let mut book = before.clone();
+            change(&mut book);
+            if book == before {
+                return Ok(Edit::Keep(book));
+            }
+            Ok(Edit::Write(book.render(), book))
+        });
+        // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
+        let updated = Box::pin(updated).await.map_err(HealthError::Write)?;
+        self.learn(&updated.answer, updated.etag);
+        Ok(updated.answer)
+    }
+
+    async fn add(&self, run: &str, tries: &BTreeMap<String, Tries>) -> Result<bool, HealthError> {
+        if !self.is_news(tries) {
+            return Ok(false);
+        }
+        let mut is_changed = false;
+        self.change(|book| is_changed = book.add(tries.clone(), run))
+            .await?;
+        Ok(is_changed)
+    }
+
+    /// Whether tries say anything of what is in the book, as far as is known, or failed.
+    fn is_news(&self, tries: &BTreeMap<String, Tries>) -> bool {
+        let state = self.memory.state.lock();
+        let is_known = |key: &String| state.known.as_ref().is_none_or(|known| known.contains(key));
+        tries
+            .iter()
+            .any(|(key, tries)| tries.has_news() || is_known(key))
+    }
+
+    fn next_part(&self, run: &str) -> Option<(String, BTreeMap<String, Tries>)> {
+        let mut state = self.memory.state.lock();
+        if let Some(unsure) = state.unsure.take() {
+            return Some(unsure);
+        }
+        let gathered = std::mem::take(&mut state.gathered);
+        (!gathered.is_empty()).then(|| (run.to_owned(), gathered))
+    }
+
+    /// The book, as it is stored.
+    pub async fn stored(&self) -> Result<HealthBook, HealthError> {
+        // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
+        let found = Box::pin(self.store.get(HEALTH));
+        let Some(object) = found.await.map_err(HealthError::Read)? else {
+            self.learn(&HealthBook::default(), None);
+            return Ok(HealthBook::default());
+        };
+        let book = parsed(&object.bytes).map_err(HealthError::Object)?;
+        self.learn(&book, Some(object.etag));
+        Ok(book)
+    }
+
+    fn learn(&self, book: &HealthBook, etag: Option<ETag>) {
+        let mut state = self.memory.state.lock();
+        let known: BTreeSet<_> = book
+            .subscriptions()
+            .map(|(key, _)| key.to_owned())
+            .collect();
+        let is_watching = !known.is_empty() || !state.gathered.is_empty();
+        state.known = Some(known);
+        state.etag = etag;
+        state.checked_at = Some(self.clock.monotonic());
+        self.memory
+            .is_watching
+            .store(is_watching, Ordering::Relaxed);
+    }
+}
+
+/// The book in an object. One that is not understood counts as empty, and the next write replaces
+/// it.
+fn parsed(bytes: &[u8]) -> Result<HealthBook, FormatError> {
+    match HealthBook::parse(bytes) {
+        Err(error @ FormatError::Malformed(..)) => {
+            let error = &error as &dyn Error;
+            tracing::error!(
+                key = HEALTH,
+                error,
+                "failing subscriptions not understood, they count as healthy"
+            );
+            Ok(HealthBook::default())
+        }
+        parsed => parsed,
+    }
+}

@@ -1,0 +1,160 @@
+use posthaste_core::health::TryResult;
+use posthaste_core::model::Timestamp;
+use posthaste_ports::{ErrorKind, PutCondition};
+use posthaste_testkit::memory::MemoryStore;
+use posthaste_testkit::{Calls, Fault, Faulty, ManualClock, Operation, Plan, Recorded};
+
+use super::*;
+
+const BILLING: &str = "orders.billing";
+const FAILED: TryResult = TryResult::Failed {
+    outcome: None,
+    status: Some(401),
+    is_last: true,
+};
+
+type Store = Faulty<Recorded<MemoryStore>>;
+
+struct Kit {
+    calls: Calls,
+    store: MemoryStore,
+    clock: ManualClock,
+    arrivals: Arrivals<Store, ManualClock>,
+}
+
+impl Kit {
+    fn with(plan: &Plan) -> Self {
+        let (calls, store) = (Calls::default(), MemoryStore::default());
+        let clock = ManualClock::new(Timestamp::EPOCH);
+        let recorded = Recorded::new(store.clone(), "state", &calls);
+        let faulty = Faulty::new(recorded, "state", plan);
+        Self {
+            arrivals: Arrivals::new(faulty, clock.clone()).counting(),
+            calls,
+            store,
+            clock,
+        }
+    }
+
+    fn note(&self, key: &str, result: TryResult) {
+        let seen = SeenTry {
+            key: "a",
+            accepted_at: Timestamp::EPOCH,
+            at: self.clock.now(),
+            is_first: true,
+            result,
+        };
+        self.arrivals.note(|| key.to_owned(), &seen);
+    }
+
+    async fn tries(&self) -> Tries {
+        let book = self.arrivals.stored().await.unwrap();
+        book.subscription(BILLING).unwrap().tries.clone()
+    }
+}
+
+#[tokio::test]
+async fn healthy_deliveries_are_neither_kept_nor_written() {
+    let kit = Kit::with(&Plan::none());
+    kit.arrivals.stored().await.unwrap();
+    kit.calls.take();
+    for _ in 0..1000 {
+        kit.note(BILLING, TryResult::Arrived);
+    }
+    assert!(!kit.arrivals.is_watching() && !kit.arrivals.has_news());
+    assert!(!kit.arrivals.write("run").await.unwrap());
+    assert_eq!(kit.calls.all().len(), 0);
+}
+
+#[tokio::test]
+async fn arrivals_count_where_something_fails_and_nowhere_else() {
+    let kit = Kit::with(&Plan::none());
+    kit.arrivals.stored().await.unwrap();
+    kit.note(BILLING, FAILED);
+    kit.note(BILLING, TryResult::Arrived);
+    kit.note("orders.crm", TryResult::Arrived);
+    assert!(kit.arrivals.has_news());
+    assert!(kit.arrivals.write("run").await.unwrap());
+    assert!(!kit.arrivals.has_news());
+    let book = kit.arrivals.stored().await.unwrap();
+    assert_eq!(
+        book.subscriptions().map(|(key, _)| key).collect::<Vec<_>>(),
+        [BILLING]
+    );
+    kit.note(BILLING, TryResult::Arrived);
+    kit.arrivals.write("another run").await.unwrap();
+    let settings = posthaste_core::health::ArrivalSettings::default();
+    let share = kit.tries().await.measured(Timestamp::EPOCH, &settings);
+    assert_eq!((share.arrived, share.failed), (2, 1));
+}
+
+/// The write succeeds, and its answer is lost.
+#[tokio::test]
+async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
+    let plan = Plan::by(|effect| {
+        let is_first = effect.operation == Operation::Put && effect.number < 2;
+        is_first.then_some(Fault::After(ErrorKind::TimedOut))
+    });
+    let kit = Kit::with(&plan);
+    kit.note(BILLING, FAILED);
+    assert!(kit.arrivals.write("run").await.is_err());
+    kit.note(BILLING, FAILED);
+    while kit.arrivals.write("another run").await.is_err() {}
+    assert_eq!(kit.tries().await.in_row(), 2);
+}
+
+#[tokio::test]
+async fn what_is_gathered_is_seen_before_it_is_written() {
+    let kit = Kit::with(&Plan::none());
+    kit.note(BILLING, FAILED);
+    let book = kit.arrivals.book().await.unwrap();
+    assert_eq!(book.subscription(BILLING).unwrap().tries.in_row(), 1);
+    assert_eq!(kit.store.keys("health/"), [""; 0]);
+}
+
+#[tokio::test]
+async fn where_others_count_nothing_is_noted() {
+    let store = MemoryStore::default();
+    let clock = ManualClock::new(Timestamp::EPOCH);
+    let arrivals = Arrivals::new(store, clock);
+    let seen = SeenTry {
+        key: "a",
+        accepted_at: Timestamp::EPOCH,
+        at: Timestamp::EPOCH,
+        is_first: true,
+        result: FAILED,
+    };
+    arrivals.note(|| unreachable!(), &seen);
+    assert!(!arrivals.has_news());
+}
+
+#[tokio::test]
+async fn book_is_read_again_once_it_is_old() {
+    let kit = Kit::with(&Plan::none());
+    for (minute, reads) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
+        kit.clock
+            .advance_to(Timestamp::EPOCH + minute * BOOK_MAX_AGE);
+        kit.arrivals.know(BOOK_MAX_AGE).await.unwrap();
+        assert_eq!(kit.calls.count(Operation::Get), reads, "{minute}");
+    }
+}
+
+#[tokio::test]
+async fn damaged_book_is_replaced_and_a_newer_one_is_not() {
+    let kit = Kit::with(&Plan::none());
+    let put = async |text: &str| {
+        let text = text.to_owned().into();
+        kit.store
+            .put(HEALTH, text, PutCondition::Always)
+            .await
+            .unwrap();
+    };
+    put("?").await;
+    kit.note(BILLING, FAILED);
+    assert!(kit.arrivals.write("run").await.unwrap());
+    put(r#"{"v":2}"#).await;
+    kit.note(BILLING, FAILED);
+    assert!(kit.arrivals.write("another run").await.is_err());
+    let object = kit.store.get(HEALTH).await.unwrap().unwrap();
+    assert_eq!(object.bytes, r#"{"v":2}"#);
+}
