@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use posthaste_core::api::WaitingCount;
 use posthaste_core::circuit::{Phase, Shard, Target};
+use posthaste_core::health::{ArrivalSettings, HealthBook, book_key, health_state};
 use posthaste_core::model::metric::{self, SUBSCRIPTION, TOPIC};
-use posthaste_core::model::{Status, Subscription, Timestamp, Topic, group};
+use posthaste_core::model::{Subscription, Timestamp, Topic, group};
 use posthaste_core::pressure::{Level, PressureState};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver};
@@ -64,7 +65,18 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
         }
         self.add_queues(&mut lines).await;
         match self.links.all().await {
-            Ok(shards) => lines.add_health(&subscriptions, &Down::of(&shards), now),
+            Ok(shards) => {
+                let health = Health {
+                    book: self.links.arrivals().book().await.unwrap_or_else(|error| {
+                        left_out("posthaste_subscription_up", &error);
+                        HealthBook::default()
+                    }),
+                    settings: &self.links.settings().arrivals,
+                    shards: &shards,
+                };
+                let is_up = |subscription: &Subscription| health.is_up(subscription, now);
+                lines.add_health(&subscriptions, &Down::of(&shards), is_up);
+            }
             Err(error) => left_out("posthaste_link_up", &error),
         }
         match self.state.get(PRESSURE_KEY).await {
@@ -159,14 +171,28 @@ impl Down {
             subscriptions: texts(subscriptions),
         }
     }
+}
 
-    /// Whether a subscription gets requests.
+/// What is known of the health of subscriptions.
+struct Health<'a> {
+    book: HealthBook,
+    settings: &'a ArrivalSettings,
+    shards: &'a [(usize, Arc<Shard>)],
+}
+
+impl Health<'_> {
+    /// Whether the webhooks of a subscription arrive, or would.
     fn is_up(&self, subscription: &Subscription, now: Timestamp) -> bool {
         let target = Target::of(subscription);
         let link = Target::Link(target.link().clone());
-        subscription.status_at(now) == Status::Active
-            && !self.links.contains(&link.to_string())
-            && !self.subscriptions.contains(&target.to_string())
+        let conditions = [&target, &link].map(|target| {
+            let mut shards = self.shards.iter();
+            shards.find_map(|(_, shard)| shard.condition(target))
+        });
+        let key = book_key(&subscription.topic, &subscription.name);
+        let health = self.book.subscription(&key);
+        let status = subscription.status_at(now);
+        health_state(status, health, &conditions, now, self.settings).is_up()
     }
 }
 
@@ -223,11 +249,16 @@ impl Lines {
         }
     }
 
-    fn add_health(&mut self, subscriptions: &[Arc<Subscription>], down: &Down, now: Timestamp) {
+    fn add_health(
+        &mut self,
+        subscriptions: &[Arc<Subscription>],
+        down: &Down,
+        is_up: impl Fn(&Subscription) -> bool,
+    ) {
         for subscription in subscriptions {
             let topic = (TOPIC, subscription.topic.as_str());
             let name = (SUBSCRIPTION, subscription.name.as_str());
-            let is_up = as_number(down.is_up(subscription, now));
+            let is_up = as_number(is_up(subscription));
             self.add("posthaste_subscription_up", [topic, name], is_up);
         }
         let number = down.subscriptions.len() as u64;

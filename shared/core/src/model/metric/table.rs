@@ -137,7 +137,7 @@ pub const METRICS: &[Metric] = &[
     looked_up(
         "posthaste_subscription_up",
         Number("1 or 0"),
-        "Whether a subscription gets requests: 0 if it is paused, pending or disabled, or its endpoint or link fails.",
+        "Whether the webhooks of a subscription arrive: 0 if it is failing, down, paused, pending, refused or disabled.",
     )
     .labels(&[TOPIC, SUBSCRIPTION]),
     looked_up(
