@@ -371,12 +371,18 @@ async fn each_event_of_a_request_has_its_record() {
 }
 
 #[tokio::test]
-async fn what_was_not_tried_has_no_record() {
+async fn what_was_not_tried_is_recorded_as_waiting() {
     let world = World::new();
     world
         .endpoint
         .answer([Answer::Failure(SendFailure::Exhausted)]);
-    assert_eq!(recorded(&world, 1, json!({})).await, []);
+    let waits = (
+        true,
+        None,
+        "retry".to_owned(),
+        "no resources left to connect".to_owned(),
+    );
+    assert_eq!(recorded(&world, 1, json!({})).await, [waits]);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn a_topic_is_made_read_replaced_listed_and_deleted() {
     let replaced = api.put("/topics/orders", written).await;
     let shown = json!({
         "name": "Orders", "inputSchema": "CloudEvents", "defaultTimeToLive": "P1D", "noticesTopic": "Ops",
-        "deliveryLog": "off",
+        "deliveryFailedNotices": false, "deliveryLog": "off",
     });
     assert_eq!((replaced.status, replaced.json()), (200, shown.clone()));
 

@@ -512,7 +512,7 @@ mod tests {
         );
         check(
             "posthaste events show",
-            "posthaste events show needs `<TOPIC>`, `<ID>`",
+            "posthaste events show needs `<ID>`",
             None,
         );
         check(

@@ -203,7 +203,7 @@ async fn nothing_is_found_in_an_answer_that_says_so() {
     }
     assert_eq!(api.get("/events/a/b").await.status, 404);
     let bad = ask(&api, "x", "&from=never").await;
-    assert_eq!(bad.problem(400, "bad-request")["member"], "from");
+    assert_eq!(bad.problem(400, "about:blank")["member"], "from");
 }
 
 #[tokio::test]

@@ -131,6 +131,7 @@ async fn a_notice_says_what_producers_get() {
         "refusalBegan": true, "reading": 99, "unit": "percent",
         "thresholds": { "normal": 95, "medium": 97, "high": 99 }, "since": START.to_string(),
         "tarpit": "PT0S", "refusedTiers": ["internal", "standard", "bulk"],
+        "text": "database-disk went from normal to high.",
     });
     assert_eq!(data, &expected);
 }

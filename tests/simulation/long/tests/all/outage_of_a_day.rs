@@ -46,8 +46,9 @@ const REQUESTS_TO_THE_DEAD_MAX: usize = 10 + MESSAGES_A_MINUTE + 99;
 const PUTS_DOWN_MAX: usize = MESSAGES + 2 * MINUTES + MINUTES / 9 + 5 * REQUESTS_TO_THE_DEAD_MAX;
 
 /// In every minute wake reads its lease, the pressure, before each pass, and the topic and the link
-/// of what is held; deliver reads the topic.
-const GETS_DOWN_MAX: usize = 8 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
+/// of what is held, the book of health, and the topic and the link of what is in it; deliver reads
+/// the topic.
+const GETS_DOWN_MAX: usize = 11 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
 /// In every minute wake looks for what is parked, held, forced, replayed, temporary, gone and to be
 /// told, and at the second and third page of what is held; at the page of which the one that asks

@@ -90,7 +90,7 @@ fn a_notice_can_be_an_event_grid_event_about_one() {
     assert_eq!(
         made.json(),
         &format!(
-            r#"{{"id":"orders.billing.0b0e-3","topic":"/topics/Orders/subscriptions/billing","subject":"/topics/Orders/subscriptions/billing","eventType":"dev.posthaste.delivery.failed","eventTime":"2023-11-14T22:18:20.0000000Z","dataVersion":"1","metadataVersion":"1","data":{{"topic":"Orders","subscription":"billing","id":"1","type":"t","subject":"a","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"EventGrid","event":{text}}}}}"#
+            r#"{{"id":"orders.billing.0b0e-3","topic":"/topics/Orders/subscriptions/billing","subject":"/topics/Orders/subscriptions/billing","eventType":"dev.posthaste.delivery.failed","eventTime":"2023-11-14T22:18:20.0000000Z","dataVersion":"1","metadataVersion":"1","data":{{"text":"An event of Orders/billing was given up after 3 attempts: MaxDeliveryAttemptsExceeded.","topic":"Orders","subscription":"billing","id":"1","type":"t","subject":"a","deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":3,"lastDeliveryOutcome":"Busy","lastHttpStatusCode":503,"publishTime":"2023-11-14T22:13:20.0000000Z","lastDeliveryAttemptTime":"2023-11-14T22:13:21.0000000Z","deadLetterObject":"ORDERS/BILLING/2023/11/14/22/x.json","schema":"EventGrid","event":{text}}}}}"#
         )
     );
 }
