@@ -404,11 +404,13 @@ async fn cut_replay_is_begun_by_wake_once_it_was_noted() {
     let request = Request::new("POST", REPLAY, json!({ "includeFormer": true }));
     let buried = async |world: &World| bury(world, 3).await;
     cut_everywhere(Faults::in_state, &request, buried, async |world, place| {
-        // The first write is the signal, and the second one the marker.
+        // The first write is the entry of the audit trail, then come the signal and the marker.
         let is_noted = ![
             "HangBefore at write 0",
             "HangAfter at write 0",
             "HangBefore at write 1",
+            "HangAfter at write 1",
+            "HangBefore at write 2",
         ]
         .iter()
         .any(|before| place.ends_with(before));
