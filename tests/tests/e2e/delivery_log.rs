@@ -94,7 +94,7 @@ fn what_became_of_events_is_shown_and_listed() {
     let text = home.run(&server, &["events", "show", "orders", "2"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(
-        text.starts_with("Billing: delivered\naccepted at "),
+        text.starts_with("the event as a whole: delivered\n\nBilling: delivered\naccepted at "),
         "{text}"
     );
     assert!(
