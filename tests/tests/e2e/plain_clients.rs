@@ -351,6 +351,12 @@ fn an_endless_part_of_a_path_names_nothing() {
                 .filter(|it| methods[**it].is_object())
             {
                 let answer = api.manage(&method.to_uppercase(), &path, Some(&json!({})));
+                if template == "/events/{id}" {
+                    // What users have may be of any length. Nothing is found.
+                    assert_eq!(answer.status, 200);
+                    assert_eq!(answer.json()["events"], json!([]));
+                    continue;
+                }
                 assert!(
                     [400, 401, 404, 414].contains(&answer.status),
                     "{method} {template}: {}",
