@@ -2,19 +2,12 @@
 //! instances deliver, the delivery log is what knows of all of them.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::time::Duration;
 
 use posthaste_core::delivery_log::Record as LogRecord;
 use posthaste_core::health::{SeenTry, Tries, TryResult};
-use posthaste_ports::{Clock, MessageId, Ports};
-use posthaste_services::{Arrivals, BOOK_MAX_AGE, HealthError, WakeSignaller};
-
-use crate::error::RecordError;
-use crate::record::Record;
-
-/// The longest time for reading or writing the book: the records themselves go first.
-const BOOK_TIME: Duration = Duration::from_secs(3);
+use posthaste_ports::Ports;
+use posthaste_services::{Arrivals, WakeSignaller};
 
 /// The ports of health.
 #[derive(Debug)]
@@ -32,7 +25,7 @@ pub(crate) type TriesByKey = BTreeMap<String, Tries>;
 
 impl<P: Ports> HealthPorts<P> {
     /// The tries of these records, in the order of time; none where all is well.
-    fn tries(&self, records: &[LogRecord]) -> TriesByKey {
+    pub(crate) fn tries(&self, records: &[LogRecord]) -> TriesByKey {
         let mut seen: Vec<_> = records
             .iter()
             .filter_map(|record| Some((record, SeenTry::of_record(record, self.delayed_after)?)))
@@ -52,65 +45,4 @@ impl<P: Ports> HealthPorts<P> {
             .map(|((topic, subscription), tries)| ([topic, ".", subscription].concat(), tries))
             .collect()
     }
-}
-
-impl<P: Ports> Record<P> {
-    /// Learns which subscriptions fail, if that was some time ago.
-    pub(crate) async fn know_health(&self, deadline: Duration) {
-        let Some(health) = &self.ports.health else {
-            return;
-        };
-        let deadline = self.book_time(deadline);
-        let known = health.arrivals.know(BOOK_MAX_AGE);
-        log_health(self.in_time(deadline, async { Ok(known.await) }).await);
-    }
-
-    /// The tries of records that are about to be written.
-    pub(crate) fn tries(&self, records: &[LogRecord]) -> TriesByKey {
-        let health = self.ports.health.as_ref();
-        health
-            .map(|health| health.tries(records))
-            .unwrap_or_default()
-    }
-
-    /// Adds the tries of a batch to the book. If that fails, the next batch adds them. A batch that
-    /// comes again, because its end was cut off, counts once.
-    pub(crate) async fn add_tries(
-        &self,
-        tries: impl DoubleEndedIterator<Item = TriesByKey>,
-        messages: &[MessageId],
-        deadline: Duration,
-    ) {
-        let Some(health) = &self.ports.health else {
-            return;
-        };
-        tries.for_each(|tries| health.arrivals.gather(tries));
-        let first = messages.iter().map(|id| &*id.0).min();
-        let run = format!("{}.{}", first.unwrap_or_default(), messages.len());
-        let add = async {
-            let is_changed = health.arrivals.write(&run).await;
-            if matches!(is_changed, Ok(true)) {
-                health.wake.signal().await;
-            }
-            Ok(is_changed.map(drop))
-        };
-        let deadline = self.book_time(deadline);
-        log_health(self.in_time(deadline, add).await);
-    }
-
-    fn book_time(&self, deadline: Duration) -> Duration {
-        deadline.min(self.ports.clock.monotonic() + BOOK_TIME)
-    }
-}
-
-fn log_health(ended: Result<Result<(), HealthError>, RecordError>) {
-    let error: Box<dyn Error> = match ended {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => error.into(),
-        Err(error) => error.into(),
-    };
-    tracing::warn!(
-        error = &*error,
-        "tries not counted yet, what is known of failing subscriptions is older"
-    );
 }

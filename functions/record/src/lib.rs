@@ -14,6 +14,7 @@ mod summarize;
 mod summarized;
 #[cfg(test)]
 mod tests;
+mod tries;
 mod unwritten;
 mod work;
 mod write;

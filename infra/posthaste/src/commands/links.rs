@@ -1,12 +1,11 @@
 //! `links`: links and subscriptions that are not well, and those whose events are held.
 
-use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, LinksView};
+use posthaste_core::api::{IsoTimestamp, LinkScope, LinkState, LinkView, LinksView, WaitingView};
 use posthaste_core::attempt::OutcomeName;
 use serde_json::json;
 use ureq::http::Method;
 
 use super::session::Session;
-use super::subscriptions::count;
 use crate::error::CommandError;
 use crate::output::{Reply, word};
 
@@ -93,6 +92,15 @@ pub(super) fn last(outcome: Option<OutcomeName>, status: Option<u16>) -> String 
     match status {
         Some(status) => format!("{outcome} ({status})"),
         None => outcome,
+    }
+}
+
+/// A count of what waits; `12+` where there may be more.
+pub(super) fn count(waiting: &WaitingView) -> String {
+    if waiting.at_least {
+        format!("{}+", waiting.count)
+    } else {
+        waiting.count.to_string()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use posthaste_core::api::{
     ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
-    SubscriptionHealthView, SubscriptionPage, SubscriptionSettings, WaitingView,
+    SubscriptionHealthView, SubscriptionPage, SubscriptionSettings,
 };
 use posthaste_core::health::HealthState;
 use posthaste_core::model::visible::visible_line;
@@ -232,7 +232,7 @@ fn list_row(settings: &SubscriptionSettings) -> [String; 9] {
         endpoint,
         types,
         state,
-        waiting.map(count).unwrap_or_default(),
+        waiting.map(links::count).unwrap_or_default(),
         time(waiting.and_then(|waiting| waiting.oldest_accepted_at)),
         time(waiting.and_then(|waiting| waiting.next_attempt_at)),
         settings.health.as_deref().map(health).unwrap_or_default(),
@@ -250,15 +250,6 @@ fn health(view: &SubscriptionHealthView) -> String {
     let last = links::last(view.last_outcome, view.last_http_status_code);
     let last = (!last.is_empty()).then(|| format!(": {last}"));
     [state, share.unwrap_or_default(), last.unwrap_or_default()].concat()
-}
-
-/// A count of what waits; `12+` where there may be more.
-pub(super) fn count(waiting: &WaitingView) -> String {
-    if waiting.at_least {
-        format!("{}+", waiting.count)
-    } else {
-        waiting.count.to_string()
-    }
 }
 
 fn list(session: &Session, topic: &str) -> Result<Reply, CommandError> {

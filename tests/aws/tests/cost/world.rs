@@ -57,7 +57,7 @@ pub(crate) const VISIBILITY: Duration = Duration::from_secs(730);
 pub(crate) const DELIVER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Requests of a run of wake that looks for work and finds none: the lease is read, taken and given
-/// back, the pressure read; what is parked, forced, held, temporary, to be replayed, to be told and to
+/// back, the pressure and the book of health read; what is parked, forced, held, temporary, to be replayed, to be told and to
 /// be disabled, and links that are not well, are listed.
 pub(crate) const WAKE_LOOK: Requests = Requests {
     sends: 0,
@@ -65,7 +65,7 @@ pub(crate) const WAKE_LOOK: Requests = Requests {
     deletes: 0,
     others: 0,
     puts: 10,
-    gets: 2,
+    gets: 3,
 };
 
 /// Requests of a run of wake in a minute without work: the lease and the signal are read.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::MASKED;
+use crate::api::MASKED;
 
 /// The end of a path that stands for an item of a list of objects, such as a filter.
 const ITEM: &str = "[]";
