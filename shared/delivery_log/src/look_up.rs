@@ -1,6 +1,6 @@
 //! Everything that the log has about an id.
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{
     Cursor, LogDay, LogHour, LookUp, Record, RecordFilter, newest_first, without_duplicates,
 };
@@ -169,7 +169,7 @@ impl<S: ObjectStore> LogReader<S> {
         while !rest.is_empty() && !searched.is_over {
             let (days, older) = split_days(rest);
             let files = match &summaries {
-                Some(summaries) => summaries.may_have(days).await?,
+                Some(summaries) => summaries.may_have(days).await,
                 None => days.to_vec(),
             };
             let days = Days {
@@ -205,7 +205,7 @@ impl<S: ObjectStore> LogReader<S> {
         }
         Ok(Some(Summarized {
             summaries,
-            sizes: summaries.sizes().await?,
+            sizes: summaries.sizes().await,
             id,
         }))
     }
@@ -259,16 +259,13 @@ impl<S: ObjectStore> LogReader<S> {
 
 impl<S: ObjectStore> Summarized<'_, S> {
     /// The files that may have the id, of some days.
-    async fn may_have(&self, files: &[LogFile]) -> Result<Vec<LogFile>, LogError> {
+    async fn may_have(&self, files: &[LogFile]) -> Vec<LogFile> {
         let days = files.chunk_by(|one, other| LogDay::of(one.hour) == LogDay::of(other.hour));
         let kept: Vec<_> = days
             .map(|day| self.summaries.may_have(&self.sizes, day, &self.id))
             .collect();
-        let kept: Vec<_> = stream::iter(kept)
-            .buffered(DAYS_AT_ONCE)
-            .try_collect()
-            .await?;
-        Ok(kept.concat())
+        let kept: Vec<_> = stream::iter(kept).buffered(DAYS_AT_ONCE).collect().await;
+        kept.concat()
     }
 }
 

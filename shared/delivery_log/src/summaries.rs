@@ -9,7 +9,6 @@ use posthaste_ports::{ErrorKind, ObjectStore, PortError, PutCondition};
 use posthaste_services::objects;
 
 use crate::ask::IdAsked;
-use crate::error::LogError;
 use crate::log_file::LogFile;
 use crate::summary::{DaySummary, ROW_BYTES, Row, files_digest, hash_of, row_of, rows_of};
 
@@ -97,11 +96,11 @@ impl<S: ObjectStore> Summaries<S> {
         }
     }
 
-    /// The sizes of all summaries.
-    pub(crate) async fn sizes(&self) -> Result<SummarySizes, LogError> {
-        let days = self.days().await.map_err(LogError::List)?;
+    /// The sizes of all summaries: none where they cannot be listed.
+    pub(crate) async fn sizes(&self) -> SummarySizes {
+        let days = self.days().await.unwrap_or_default();
         let rows = |(day, bytes)| Some((day, rows_of(bytes)?));
-        Ok(days.into_iter().filter_map(rows).collect())
+        days.into_iter().filter_map(rows).collect()
     }
 
     /// The files of a day, without those of hours that cannot have the id. An hour whose filter was
@@ -111,22 +110,18 @@ impl<S: ObjectStore> Summaries<S> {
         sizes: &SummarySizes,
         files: &[LogFile],
         id: &IdAsked<'_>,
-    ) -> Result<Vec<LogFile>, LogError> {
+    ) -> Vec<LogFile> {
         let day = files.first().map(|file| LogDay::of(file.hour));
         let Some((day, rows)) = day.and_then(|day| Some((day, *sizes.get(&day)?))) else {
-            return Ok(files.to_vec());
+            return files.to_vec();
         };
         let hash = hash_of(id.text);
         let place = row_of(hash, rows);
-        let row = self
-            .row(day, place)
-            .await
-            .map_err(|source| LogError::Read {
-                file: self.key(day),
-                source,
-            })?;
+        // A summary only saves reads: without it, all files of its day are read. If the store
+        // answers nothing, those reads say so.
+        let row = self.row(day, place).await.ok().flatten();
         let Some(row) = row.filter(|row| row.is_at(place, rows)) else {
-            return Ok(files.to_vec());
+            return files.to_vec();
         };
         let is_kept = |files: &[LogFile]| {
             let hour = files[0].hour;
@@ -134,12 +129,9 @@ impl<S: ObjectStore> Summaries<S> {
                 || row.files(hour) != files_digest(files)
                 || !id.is_summarized(hour)
         };
-        Ok(files
-            .chunk_by(|one, other| one.hour == other.hour)
-            .filter(|files| is_kept(files))
-            .flatten()
-            .cloned()
-            .collect())
+        let of_hours = files.chunk_by(|one, other| one.hour == other.hour);
+        let kept = of_hours.filter(|files| is_kept(files));
+        kept.flatten().cloned().collect()
     }
 }
 

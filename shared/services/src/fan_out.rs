@@ -131,7 +131,9 @@ where
             meant: &meant,
         };
         let records = acceptance.and_then(|acceptance| {
-            AcceptanceRecords::of(acceptance.records, &topic.name, &request.records())
+            let records = request.records();
+            let left_out = meant.recorded.len() - records.len();
+            AcceptanceRecords::of(acceptance.records, &topic.name, &records, left_out)
         });
         let messages = self.send(plan.messages(&request), records).await?;
         Ok(Written { matched, messages })

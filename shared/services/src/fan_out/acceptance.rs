@@ -135,6 +135,11 @@ fn matched_set(
     }
 }
 
+/// The records of one request are too large for its memory.
+#[derive(Debug, thiserror::Error)]
+#[error("the names of matched subscriptions take more room than a request has for them")]
+struct NoRoom;
+
 /// Records of acceptances on their way into the delivery log. Where they do not get there they are
 /// missing in it, and no delivery is.
 pub(super) struct AcceptanceRecords<'a, Q> {
@@ -145,8 +150,16 @@ pub(super) struct AcceptanceRecords<'a, Q> {
 }
 
 impl<'a, Q: QueueSender> AcceptanceRecords<'a, Q> {
-    /// `None` where there are none.
-    pub(super) fn of(queue: &'a Q, topic: &'a TopicName, records: &[RecordText]) -> Option<Self> {
+    /// `None` where there are none. Those that were `left_out` for want of room are counted as lost.
+    pub(super) fn of(
+        queue: &'a Q,
+        topic: &'a TopicName,
+        records: &[RecordText],
+        left_out: usize,
+    ) -> Option<Self> {
+        if left_out > 0 {
+            report_lost(&BTreeMap::from([(topic, left_out)]), &NoRoom);
+        }
         (!records.is_empty()).then(|| Self {
             queue,
             topic,

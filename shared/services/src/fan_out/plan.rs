@@ -219,6 +219,9 @@ fn output(input: Schema, subscription: &Subscription) -> Schema {
     }
 }
 
+/// Bytes of the record of an acceptance beside its names, usually.
+const RECORD_BYTES_USUAL: usize = 512;
+
 impl Request<'_> {
     fn message(
         &self,
@@ -268,8 +271,16 @@ impl Request<'_> {
         format!("{}-{index}", self.id)
     }
 
-    /// The records of the acceptances that are not said by messages.
+    /// The records of the acceptances that are not said by messages, as many as have room beside
+    /// them. Each has all names.
     pub(super) fn records(&self) -> Vec<RecordText> {
+        let mut room = INLINE_FAN_OUT_BYTES_MAX;
+        let has_room = |(_, matched): &&(usize, Arc<str>)| {
+            let bytes = matched.len() + RECORD_BYTES_USUAL;
+            let left = room.checked_sub(bytes);
+            room = left.unwrap_or_default();
+            left.is_some()
+        };
         let record = |(index, matched): &(usize, Arc<str>)| {
             let accepted = AcceptedEvent {
                 topic: &self.topic.name,
@@ -280,7 +291,8 @@ impl Request<'_> {
             };
             accepted.record().ok()
         };
-        self.meant.recorded.iter().filter_map(record).collect()
+        let recorded = self.meant.recorded.iter().take_while(has_room);
+        recorded.filter_map(record).collect()
     }
 
     fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {

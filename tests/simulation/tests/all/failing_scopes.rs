@@ -123,7 +123,8 @@ async fn a_link_that_is_down_is_asked_once_for_all_of_its_subscriptions_and_come
         (world.endpoint.take().len(), phase(&world, LINK)),
         (3, Some(Phase::Retry))
     );
-    assert_eq!(world.held_deliveries().await.len(), 15);
+    // One is the notice that the link is failing.
+    assert_eq!(world.held_deliveries().await.len(), 16);
     world.endpoint.answer([Answer::Status(204)]);
     world.pass(12 * MINUTE).await;
     let mut requests = world.endpoint.take();

@@ -1,6 +1,6 @@
 //! The list of held objects: the folders of a run, and more of a folder when its turn comes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
 
 use posthaste_core::release::HeldFolder;
@@ -77,6 +77,9 @@ pub(super) async fn list_more<P: Ports>(run: Run<'_, P>, folder: &mut HeldFolder
                 folder
                     .keys
                     .extend(objects.into_iter().map(|object| object.key));
+                // The rest of an object that was just taken may come again behind it.
+                let listed: BTreeSet<_> = folder.keys.drain(..).collect();
+                folder.keys.extend(listed);
                 folder.more_after = next_after;
             }
             Err(error) => {
