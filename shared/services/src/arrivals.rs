@@ -62,7 +62,8 @@ struct Memory {
 #[derive(Debug, Default)]
 struct State {
     gathered: BTreeMap<String, Tries>,
-    /// What a write may have added already, with the name under which it would be known.
+    /// What a write may have added already, with the name under which it would be known: also
+    /// while it is under way, so that one that is cut off loses nothing.
     unsure: Option<(String, BTreeMap<String, Tries>)>,
     /// The subscriptions in the book; `None` before the first read.
     known: Option<BTreeSet<String>>,
@@ -194,19 +195,13 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
     }
 
     /// Writes what is gathered, under the name `run`; whether that changed the book. What could not
-    /// be written is written with the next call, under the same name, so that it counts once.
+    /// be written, or was cut off, is written with the next call, under the same name, so that it
+    /// counts once. What is gathered meanwhile is left to the next call: a second part of the same
+    /// name would not count.
     pub async fn write(&self, run: &str) -> Result<bool, HealthError> {
-        let mut is_changed = false;
-        while let Some((run, tries)) = self.next_part(run) {
-            match self.add(&run, &tries).await {
-                Ok(changed) => is_changed |= changed,
-                Err(error) => {
-                    self.memory.state.lock().unsure = Some((run, tries));
-                    return Err(error);
-                }
-            }
-        }
-        Ok(is_changed)
+        let is_changed_before = self.write_unsure().await?;
+        self.begin_part(run);
+        Ok(self.write_unsure().await? || is_changed_before)
     }
 
     /// Changes the book, and answers what it is then. `change` is called again where others wrote.
@@ -251,13 +246,26 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
             .any(|(key, tries)| tries.has_news() || is_known(key))
     }
 
-    fn next_part(&self, run: &str) -> Option<(String, BTreeMap<String, Tries>)> {
+    /// Makes what is gathered the part that is written next, unless there is one.
+    fn begin_part(&self, run: &str) {
         let mut state = self.memory.state.lock();
-        if let Some(unsure) = state.unsure.take() {
-            return Some(unsure);
+        if state.unsure.is_none() && !state.gathered.is_empty() {
+            let gathered = std::mem::take(&mut state.gathered);
+            state.unsure = Some((run.to_owned(), gathered));
         }
-        let gathered = std::mem::take(&mut state.gathered);
-        (!gathered.is_empty()).then(|| (run.to_owned(), gathered))
+    }
+
+    /// Writes the part that was begun, if there is one; whether that changed the book.
+    async fn write_unsure(&self) -> Result<bool, HealthError> {
+        let unsure = self.memory.state.lock().unsure.clone();
+        let Some((run, tries)) = unsure else {
+            return Ok(false);
+        };
+        let is_changed = self.add(&run, &tries).await?;
+        // Another caller may have begun another part meanwhile.
+        let mut state = self.memory.state.lock();
+        state.unsure.take_if(|(begun, _)| *begun == run);
+        Ok(is_changed)
     }
 
     /// The book, as it is stored.
@@ -279,7 +287,8 @@ impl<S: ObjectStore, C: Clock> Arrivals<S, C> {
             .subscriptions()
             .map(|(key, _)| key.to_owned())
             .collect();
-        let is_watching = !known.is_empty() || !state.gathered.is_empty();
+        let has_tries = !state.gathered.is_empty() || state.unsure.is_some();
+        let is_watching = !known.is_empty() || has_tries;
         state.known = Some(known);
         state.etag = etag;
         state.checked_at = Some(self.clock.monotonic());

@@ -9,6 +9,7 @@ mod facts;
 mod sending;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use futures_util::future::join_all;
 use posthaste_core::circuit::Target;
@@ -43,7 +44,6 @@ async fn look<P: Ports>(
     if book.is_empty() {
         return Ok(());
     }
-    run.note_work();
     let mut of_links = BTreeMap::new();
     for (_, shard) in links.all().await? {
         for (target, condition) in shard.conditions() {
@@ -58,6 +58,11 @@ async fn look<P: Ports>(
     let book = arrivals
         .change(|book| book.decide(&facts, &of_links, now, settings))
         .await?;
+    // Otherwise an ordinary look suffices: new failures end a rest, and there is none while a link
+    // is held.
+    if book.is_astir(now, settings) {
+        run.note_work();
+    }
     let due = book.due();
     if due.is_empty() {
         return Ok(());
@@ -72,7 +77,7 @@ async fn look<P: Ports>(
         if !run.may_begin() {
             return Ok(());
         }
-        let told = tell_all(&teller, part).await?;
+        let told = tell_all(&teller, part).await;
         arrivals
             .change(|book| told.iter().for_each(|notice| book.mark_told(notice)))
             .await?;
@@ -80,19 +85,25 @@ async fn look<P: Ports>(
     Ok(())
 }
 
-/// Sends notices, and answers those that went to all addressees.
+/// Sends notices, and answers those that went to all addressees. One that cannot be sent is left
+/// to the next run, and does not keep the others.
 async fn tell_all<'a, P: Ports>(
     teller: &Teller<'_, P>,
     due: &'a [DueNotice],
-) -> Result<Vec<&'a DueNotice>, HealthJobError> {
+) -> Vec<&'a DueNotice> {
     let sends: Vec<_> = due.iter().map(|notice| teller.tell(notice)).collect();
     let mut told = Vec::new();
     for (notice, is_told) in due.iter().zip(join_all(sends).await) {
-        if is_told? {
-            told.push(notice);
+        match is_told {
+            Ok(true) => told.push(notice),
+            Ok(false) => {}
+            Err(error) => {
+                let error = &error as &dyn Error;
+                tracing::error!(error, "notice of health not sent");
+            }
         }
     }
-    Ok(told)
+    told
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The incidents that begin and end now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::book::{HealthBook, SubscriptionHealth};
@@ -70,6 +70,23 @@ impl HealthBook {
         self.tidy(now, settings);
     }
 
+    /// Whether a notice is due, or the passing of time may lead to a decision within the hour. Of
+    /// what the circuit holds it says nothing.
+    pub fn is_astir(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
+        let is_astir = |health: &SubscriptionHealth| {
+            let tries = &health.tries;
+            let failed_at = tries.last_failure().map(|failure| failure.at);
+            let tried_at = failed_at.max(tries.last_arrived_at());
+            let is_of_link = health.incident.as_ref().is_some_and(|it| it.link.is_some());
+            let may_be_late = health.delayed.is_none() && !is_of_link;
+            let is_soon_late =
+                |at: Timestamp| now + KNOWN_FOR >= at + settings.delayed_after && may_be_late;
+            let oldest = tries.oldest().map(|event| event.accepted_at);
+            tried_at.is_some_and(|at| now < at + KNOWN_FOR) || oldest.is_some_and(is_soon_late)
+        };
+        !self.due().is_empty() || self.subscriptions.values().any(is_astir)
+    }
+
     fn forget_stopped(&mut self, facts: &BTreeMap<String, HealthFacts>) {
         let is_stopped = |key: &String| {
             let facts = facts.get(key);
@@ -79,7 +96,7 @@ impl HealthBook {
     }
 
     /// The incident of a link whose circuit held it is over when that has ended for a while, one of
-    /// subscriptions that failed together when half of them are well.
+    /// subscriptions that failed together when half of them are well, or forgotten.
     fn close_links(
         &mut self,
         links: &BTreeMap<String, Condition>,
@@ -101,7 +118,7 @@ impl HealthBook {
             });
             let (mut failing, mut recovered) = (0, 0);
             for health in of_link {
-                if health.tries.is_recovered(settings) {
+                if health.tries.is_recovered(settings) || health.tries.is_forgotten(now) {
                     recovered += 1;
                 } else {
                     failing += 1;
@@ -120,7 +137,8 @@ impl HealthBook {
                 continue;
             };
             let is_open = incident.link.is_none() && incident.told;
-            if is_open && incident.recovered_at.is_none() && health.tries.is_recovered(settings) {
+            let is_over = health.tries.is_recovered(settings) || health.tries.is_forgotten(now);
+            if is_open && incident.recovered_at.is_none() && is_over {
                 incident.recovered_at = Some(now);
             }
         }
@@ -181,15 +199,19 @@ impl HealthBook {
                 ));
             }
         }
+        let known: BTreeSet<_> = self.links.keys().cloned().collect();
         for (key, cause) in opened {
-            self.open(&key, cause, now, settings);
+            self.open(&key, cause, &known, now, settings);
         }
     }
 
+    /// Of a link in `known`, the incident was opened before, and keeps its time: its notice's id
+    /// has it.
     fn open(
         &mut self,
         key: &str,
         cause: Option<(String, bool)>,
+        known: &BTreeSet<String>,
         now: Timestamp,
         settings: &ArrivalSettings,
     ) {
@@ -205,14 +227,17 @@ impl HealthBook {
             recovered_at: None,
         });
         if let Some((link, is_of_circuit)) = cause {
+            let is_known = known.contains(&link);
             let incident = self.links.entry(link).or_insert(LinkIncident {
                 since,
                 is_of_circuit,
                 told: false,
                 recovered_at: None,
             });
-            if !incident.told {
+            if !is_known {
                 incident.since = incident.since.min(since);
+            }
+            if !incident.told {
                 incident.is_of_circuit |= is_of_circuit;
             }
         }

@@ -297,6 +297,98 @@ fn late_event_is_told_of_once_however_often_it_is_tried() {
     assert_eq!(told(&mut book), ["orders.billing delayed"]);
 }
 
+/// Events come no more, so that nothing ever arrives.
+#[test]
+fn incident_without_traffic_is_over_after_a_day() {
+    let mut book = book([("orders.billing", many(10, REFUSED))]);
+    decide(&mut book, None, START);
+    assert_eq!(told(&mut book), ["orders.billing failing"]);
+    decide(&mut book, None, START + (24 * 60 - 1) * MINUTE);
+    assert_eq!(told(&mut book), [""; 0]);
+    decide(&mut book, None, START + 24 * 60 * MINUTE);
+    assert_eq!(told(&mut book), ["orders.billing recovered"]);
+    decide(&mut book, None, START + 24 * 60 * MINUTE);
+    assert!(book.is_empty());
+}
+
+#[test]
+fn incident_stays_while_an_event_is_undelivered() {
+    let mut waiting = many(9, REFUSED);
+    waiting.note(&SeenTry {
+        accepted_at: START + 2 * MINUTE,
+        ..seen("b", START, BUSY)
+    });
+    let mut book = book([("orders.billing", waiting)]);
+    decide(&mut book, None, START);
+    assert_eq!(told(&mut book), ["orders.billing failing"]);
+    decide(&mut book, None, START + 24 * 60 * MINUTE);
+    assert_eq!(told(&mut book), ["orders.billing delayed"]);
+    let end = START + (25 * 60 + 2) * MINUTE;
+    decide(&mut book, None, end);
+    assert_eq!(told(&mut book), [""; 0], "it ended somewhere");
+    decide(&mut book, None, end);
+    assert_eq!(told(&mut book), ["orders.billing recovered"]);
+}
+
+#[test]
+fn incident_of_a_link_without_traffic_is_over_unless_the_circuit_holds_it() {
+    let names = ["a.a", "a.b", "a.c", "a.d", "a.e"];
+    let day = 24 * 60 * MINUTE;
+    let mut book = book(names.map(|name| (name, many(10, REFUSED))));
+    decide(&mut book, None, START);
+    assert_eq!(told(&mut book), ["link failing"]);
+    decide(&mut book, Some(&held(Phase::Retry)), START + day);
+    assert_eq!(told(&mut book), [""; 0]);
+    decide(&mut book, None, START + day);
+    assert_eq!(told(&mut book), ["link recovered"]);
+    decide(&mut book, None, START + day);
+    assert!(book.is_empty());
+}
+
+/// Its notice may have been sent, and only the mark is missing.
+#[test]
+fn incident_of_a_link_that_was_opened_keeps_its_time() {
+    let names = ["a.a", "a.b", "a.c", "a.d", "a.e"];
+    let at = |second| tries((0..10).map(|_| (second, REFUSED)));
+    let mut book = book(names.map(|name| (name, at(if name == "a.d" { 50 } else { 55 }))));
+    decide(&mut book, None, START + MINUTE);
+    let first = book.due();
+    let [DueNotice::LinkFailing { incident, .. }] = &*first else {
+        panic!("{first:?}")
+    };
+    let since = incident.since;
+    assert_eq!(since, START + Duration::from_secs(50), "the first of them");
+    book.add([("a.f".to_owned(), at(5))].into(), "late");
+    decide(&mut book, None, START + 2 * MINUTE);
+    assert!(book.subscription("a.f").unwrap().incident.is_some());
+    assert_eq!(book.due(), first);
+}
+
+#[test]
+fn book_is_astir_while_time_may_decide_something() {
+    let settings = ArrivalSettings::default();
+    let hour = 60 * MINUTE;
+    let mut book = book([("orders.billing", many(10, REFUSED))]);
+    decide(&mut book, None, START);
+    assert!(
+        book.is_astir(START + 2 * hour, &settings),
+        "a notice is due"
+    );
+    told(&mut book);
+    assert!(book.is_astir(START + 59 * MINUTE, &settings));
+    assert!(!book.is_astir(START + hour, &settings), "it fails no more");
+    let mut late = Tries::default();
+    late.note(&SeenTry {
+        accepted_at: START + 3 * hour,
+        ..seen("b", START, BUSY)
+    });
+    book.add([("orders.billing".to_owned(), late)].into(), "second");
+    assert!(book.is_astir(START + 3 * hour, &settings), "it may be late");
+    decide(&mut book, None, START + 4 * hour);
+    assert_eq!(told(&mut book), ["orders.billing delayed"]);
+    assert!(!book.is_astir(START + 4 * hour, &settings), "it is told");
+}
+
 #[test]
 fn stopped_subscription_leaves_the_book_without_a_notice() {
     let mut book = book([("orders.billing", many(10, REFUSED))]);

@@ -249,6 +249,13 @@ impl Tries {
         self.in_row == 0 && share.arrived > 0 && share.has_arrived(settings.recovered_percent)
     }
 
+    /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of
+    /// recovery.
+    pub(super) fn is_forgotten(&self, now: Timestamp) -> bool {
+        let is_old = |failure: LastFailure| now >= failure.at + TRIES_AGE_MAX;
+        self.oldest.is_none() && self.last_failure.is_none_or(is_old)
+    }
+
     /// The tries of the last minutes that have any: what is known of them may come late.
     fn recent(&self) -> Share {
         let mut share = Share::default();

@@ -103,6 +103,53 @@ async fn write_whose_answer_is_lost_is_repeated_and_counts_once() {
     assert_eq!(kit.tries().await.in_row(), 2);
 }
 
+/// Its time is over while the book is written, before it is or after.
+#[tokio::test]
+async fn write_that_is_cut_off_is_repeated_and_counts_once() {
+    for fault in [Fault::HangBefore, Fault::HangAfter] {
+        let plan = Plan::nth_of(0, fault, |effect| effect.operation == Operation::Put);
+        let kit = Kit::with(&plan);
+        kit.note(BILLING, FAILED);
+        plan.kill(kit.arrivals.write("run")).await;
+        assert!(kit.arrivals.has_news());
+        kit.arrivals.stored().await.unwrap();
+        assert!(kit.arrivals.has_news(), "whatever the book has");
+        kit.note(BILLING, FAILED);
+        kit.arrivals.write("another run").await.unwrap();
+        assert_eq!(kit.tries().await.in_row(), 2);
+        assert!(!kit.arrivals.has_news());
+    }
+}
+
+/// Tries that come during a write would be dropped as known under its name.
+#[tokio::test]
+async fn what_comes_while_it_is_written_counts_with_the_next_write() {
+    let during = Arc::new(Mutex::new(None::<Arrivals<Store, ManualClock>>));
+    let noting = Arc::clone(&during);
+    let plan = Plan::by(move |effect| {
+        let arrivals = (effect.operation == Operation::Put).then(|| noting.lock().take());
+        let seen = SeenTry {
+            key: "a",
+            accepted_at: Timestamp::EPOCH,
+            at: Timestamp::EPOCH,
+            is_first: true,
+            result: FAILED,
+        };
+        if let Some(arrivals) = arrivals.flatten() {
+            arrivals.note(|| BILLING.to_owned(), &seen);
+        }
+        None
+    });
+    let kit = Kit::with(&plan);
+    *during.lock() = Some(kit.arrivals.clone());
+    kit.note(BILLING, FAILED);
+    assert!(kit.arrivals.write("run").await.unwrap());
+    assert_eq!(kit.tries().await.in_row(), 1);
+    assert!(kit.arrivals.has_news());
+    assert!(kit.arrivals.write("another run").await.unwrap());
+    assert_eq!(kit.tries().await.in_row(), 2);
+}
+
 #[tokio::test]
 async fn what_is_gathered_is_seen_before_it_is_written() {
     let kit = Kit::with(&Plan::none());

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use posthaste_core::circuit::Target;
 use posthaste_core::health::{HealthBook, HealthFacts, Standing, SubscriptionHealth};
 use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
-use posthaste_ports::{Clock, Ports};
+use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::RegistryError;
 
 use crate::ports::WakePorts;
@@ -39,6 +39,14 @@ pub(super) fn names(key: &str) -> Option<(TopicName, SubscriptionName)> {
     Some((topic, SubscriptionName::parse(subscription).ok()?))
 }
 
+/// Whether a topic's record cannot be used: what is known of the others does not wait for it.
+pub(super) fn is_broken(error: &RegistryError) -> bool {
+    match error {
+        RegistryError::Record(_) => true,
+        RegistryError::Store(error) => error.kind == ErrorKind::Damaged,
+    }
+}
+
 async fn facts_of<P: Ports>(
     ports: &WakePorts<P>,
     key: &str,
@@ -55,8 +63,8 @@ async fn facts_of<P: Ports>(
     };
     let topic = match ports.registry.topic(&topic).await {
         Ok(topic) => topic,
-        // It was logged where it was read, and waiting does not mend it.
-        Err(RegistryError::Record(_)) => {
+        // Waiting does not mend it.
+        Err(error) if is_broken(&error) => {
             return Ok((key.to_owned(), nothing(Standing::Unknown)));
         }
         Err(error) => return Err(error),

@@ -17,7 +17,7 @@ use posthaste_services::topics::topic_names;
 use posthaste_services::{NoticeError, RegistryError};
 
 use super::error::HealthJobError;
-use super::facts::names;
+use super::facts::{is_broken, names};
 use crate::ports::WakePorts;
 
 /// Topics that are read at once.
@@ -202,7 +202,7 @@ impl<P: Ports> Teller<'_, P> {
         };
         let topic = match self.ports.registry.topic(&topic).await {
             Ok(topic) => topic,
-            Err(RegistryError::Record(_)) => None,
+            Err(error) if is_broken(&error) => None,
             Err(error) => return Err(error),
         };
         let (Some(topic), Some(health)) = (topic, self.book.subscription(key)) else {
@@ -243,7 +243,8 @@ impl<P: Ports> Teller<'_, P> {
         };
         let topic = match self.ports.registry.topic(&name).await {
             Ok(Some(topic)) => topic,
-            Ok(None) | Err(RegistryError::Record(_)) => return Ok(None),
+            Ok(None) => return Ok(None),
+            Err(error) if is_broken(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
         let now = self.ports.clock.now();
@@ -270,7 +271,7 @@ impl<P: Ports> Teller<'_, P> {
             let Err(error) = sent.await else {
                 continue;
             };
-            let is_final = matches!(error, NoticeError::Topic(RegistryError::Record(_)));
+            let is_final = matches!(&error, NoticeError::Topic(error) if is_broken(error));
             let error = &error as &dyn Error;
             tracing::error!(notices_topic = %name, error, "notice of health not sent");
             is_told &= is_final;

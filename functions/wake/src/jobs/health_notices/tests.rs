@@ -1,8 +1,11 @@
-use posthaste_core::health::{HealthBook, SeenTry, TryResult, book_key};
+use std::time::Duration;
+
+use posthaste_core::health::{HealthBook, SeenTry, TryResult};
 use posthaste_core::model::Timestamp;
 use posthaste_core::stored::HEALTH;
-use posthaste_ports::ObjectStore;
-use posthaste_testkit::records::{subscription_name, topic_name};
+use posthaste_ports::{ErrorKind, ObjectStore};
+use posthaste_testkit::records::{topic_name, topic_record, topic_settings};
+use posthaste_testkit::{Fault, Operation, Plan};
 use serde_json::{Value, json};
 
 use super::*;
@@ -13,10 +16,27 @@ const FAILED: TryResult = TryResult::Failed {
     status: Some(401),
     is_last: true,
 };
+const BUSY: TryResult = TryResult::Failed {
+    outcome: None,
+    status: Some(503),
+    is_last: false,
+};
+const TOGETHER: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// The topic `orders`, whose notices nobody gets, with this subscription.
 fn orders(kit: &Kit, billing: Value) {
     kit.topic(json!({ "subscriptions": { "Billing": subscription(billing) } }));
+}
+
+/// The topic `orders`, whose subscriptions fail together on one link.
+fn orders_that_fail_together(kit: &Kit) {
+    let all = TOGETHER.map(|name| (name.to_owned(), subscription(json!({}))));
+    kit.topic(json!({ "subscriptions": serde_json::Map::from_iter(all) }));
+    for name in TOGETHER {
+        for _ in 0..10 {
+            note_of(kit, &format!("orders.{name}"), kit.clock.now(), FAILED);
+        }
+    }
 }
 
 fn fail(kit: &Kit, count: usize) {
@@ -26,6 +46,10 @@ fn fail(kit: &Kit, count: usize) {
 }
 
 fn note(kit: &Kit, at: Timestamp, result: TryResult) {
+    note_of(kit, "orders.billing", at, result);
+}
+
+fn note_of(kit: &Kit, key: &str, at: Timestamp, result: TryResult) {
     let seen = SeenTry {
         key: "a",
         accepted_at: at,
@@ -33,8 +57,7 @@ fn note(kit: &Kit, at: Timestamp, result: TryResult) {
         is_first: false,
         result,
     };
-    let key = || book_key(&topic_name("orders"), &subscription_name("billing"));
-    kit.ports.links.arrivals().note(key, &seen);
+    kit.ports.links.arrivals().note(|| key.to_owned(), &seen);
 }
 
 async fn book(kit: &Kit) -> HealthBook {
@@ -53,6 +76,8 @@ async fn incident_is_known_and_marked_where_nobody_is_told() {
     let found = book(&kit).await;
     let health = found.subscription("orders.billing").unwrap();
     assert!(health.incident.as_ref().unwrap().told);
+    // In a minute of its own: what is judged is the share of the last two.
+    kit.clock.advance(Duration::from_mins(2));
     note(&kit, kit.clock.now(), TryResult::Arrived);
     look_at_health(kit.run(), None).await;
     let found = book(&kit).await;
@@ -83,6 +108,73 @@ async fn topic_that_cannot_be_read_keeps_its_tries() {
     let found = book(&kit).await;
     let health = found.subscription("orders.billing").unwrap();
     assert_eq!((health.tries.in_row(), &health.incident), (10, &None));
+}
+
+/// The object of the topic `broken` is damaged: its own notice can never be sent.
+#[tokio::test]
+async fn damaged_topic_keeps_nobody_elses_notices() {
+    let plan = Plan::at(Fault::Before(ErrorKind::Damaged), |effect| {
+        effect.key == "topics/broken.json"
+    });
+    let kit = Kit::with(&plan, &Plan::none());
+    kit.store.write("topics/broken.json", "{}");
+    orders_that_fail_together(&kit);
+    note_of(&kit, "broken.billing", kit.clock.now(), BUSY);
+    look_at_health(kit.run(), None).await;
+    let found = book(&kit).await;
+    assert!(found.links().all(|(_, incident)| incident.told));
+    assert_eq!(found.links().count(), 1);
+    kit.clock.advance(Duration::from_hours(1));
+    look_at_health(kit.run(), None).await;
+    let found = book(&kit).await;
+    let health = found.subscription("broken.billing").unwrap();
+    assert!(health.delayed.unwrap().told && health.incident.is_none());
+}
+
+/// Whom the link's notice goes to is not known, because the topics cannot be listed.
+#[tokio::test]
+async fn notice_that_cannot_be_sent_keeps_no_other() {
+    let plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.operation == Operation::List && effect.key.starts_with("topics/")
+    });
+    let kit = Kit::with(&plan, &Plan::none());
+    orders_that_fail_together(&kit);
+    let elsewhere = json!({ "endpoint": { "url": "https://b.example/" } });
+    let settings = json!({ "subscriptions": { "Billing": subscription(elsewhere) } });
+    let invoices = topic_record(
+        topic_name("invoices"),
+        topic_settings(settings),
+        kit.clock.now(),
+    );
+    kit.store.write("topics/invoices.json", invoices.render());
+    for _ in 0..10 {
+        note_of(&kit, "invoices.billing", kit.clock.now(), FAILED);
+    }
+    for is_listed in [false, true] {
+        plan.switch(!is_listed);
+        look_at_health(kit.run(), None).await;
+        let found = book(&kit).await;
+        let health = found.subscription("invoices.billing").unwrap();
+        assert!(health.incident.as_ref().unwrap().told, "{is_listed}");
+        let links: Vec<_> = found.links().map(|(_, incident)| incident.told).collect();
+        assert_eq!(links, [is_listed]);
+    }
+}
+
+#[tokio::test]
+async fn incident_in_which_nothing_happens_lets_wake_rest() {
+    let kit = Kit::new();
+    orders(&kit, json!({}));
+    fail(&kit, 10);
+    for (hours, is_idle) in [(0, false), (1, true)] {
+        kit.clock.advance(Duration::from_hours(hours));
+        let run = kit.run();
+        look_at_health(run, None).await;
+        assert_eq!(run.was_idle(), is_idle, "{hours}");
+        let found = book(&kit).await;
+        let health = found.subscription("orders.billing").unwrap();
+        assert!(health.incident.as_ref().unwrap().told);
+    }
 }
 
 #[tokio::test]
