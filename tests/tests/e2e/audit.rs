@@ -45,8 +45,10 @@ fn changes_say_their_way_and_address_and_outlive_a_kill() {
     let entries = home.run_json(&server, &list);
     assert_eq!(trail(&entries), expected(rows));
     assert_eq!(entries, server.api().show("/audit?topic=orders"));
-    let changes = json!([{ "member": "subscriptions.billing.status.state",
-        "before": "Active", "after": "Paused" }]);
+    let changes = json!([
+        { "member": "subscriptions.billing.status.reason", "after": "paused by an operator" },
+        { "member": "subscriptions.billing.status.state", "before": "Active", "after": "Paused" },
+    ]);
     assert_eq!(entries["entries"][0]["changes"], changes);
     let text = home.run(&server, &list);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();

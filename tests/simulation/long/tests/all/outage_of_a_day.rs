@@ -52,11 +52,12 @@ const GETS_DOWN_MAX: usize = 11 * MINUTES + 3 * REQUESTS_TO_THE_DEAD_MAX;
 
 /// In every minute wake looks for what is parked, held, forced, replayed, temporary, gone and to be
 /// told, and at the second and third page of what is held; at the page of which the one that asks
-/// is drawn; once an hour for what is old.
-const LISTS_DOWN_MAX: usize = 9 * MINUTES + 4 * 24;
+/// is drawn; and for links that are not well, to judge whose webhooks arrive; once an hour for what
+/// is old.
+const LISTS_DOWN_MAX: usize = 10 * MINUTES + 4 * 24;
 
-/// The objects from which those that asked were taken.
-const DELETES_DOWN_MAX: usize = REQUESTS_TO_THE_DEAD_MAX;
+/// The objects from which those that asked were taken, and those whose rest has a key of its own.
+const DELETES_DOWN_MAX: usize = 2 * REQUESTS_TO_THE_DEAD_MAX;
 
 /// Every message leaves the queue once; the first do so again after each Glitch, and each that asks
 /// twice: with its failure, and when its wait is over.
