@@ -286,7 +286,8 @@ pub(crate) fn life<'a>(
         .flat_map(DeliveryHistory::records)
         .map(|record| record.time)
         .max();
-    let end = last.filter(|_| histories.clone().all(has_ended));
+    let mut histories = histories;
+    let end = last.filter(|_| histories.all(has_ended));
     let (from, to) = asked;
     (from.max(accepted.min()), end.or(to))
 }

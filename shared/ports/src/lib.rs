@@ -23,8 +23,8 @@ pub use error::{ErrorKind, PortError};
 pub use evict::{Evict, Evicted};
 pub use probe::{Database, NoMachine, Probe, Sample};
 pub use queue::{
-    BatchResponse, GroupCount, MessageId, OutgoingMessage, QueueCounts, QueueName, QueueReceiver,
-    QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
+    BatchResponse, GroupCount, GroupCounts, MessageId, OutgoingMessage, QueueCounts, QueueName,
+    QueueReceiver, QueueSender, Receipt, ReceiveRequest, ReceivedMessage, Successor,
 };
 pub use store::{
     ETag, ListPage, Object, ObjectMeta, ObjectStore, PutCondition, Revalidated, ends_early, part_of,

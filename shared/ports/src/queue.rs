@@ -132,6 +132,9 @@ pub struct GroupCount {
     pub next_due: Option<Timestamp>,
 }
 
+/// The counts of groups, with their names.
+pub type GroupCounts = Vec<(Arc<str>, GroupCount)>;
+
 /// Sends messages to one queue.
 pub trait QueueSender: Send + Sync {
     /// Sends 1..=10 messages whose bodies sum to at most 1 MiB.
@@ -249,7 +252,7 @@ pub trait QueueReceiver: Send + Sync {
     /// which it is next due.
     fn waiting_by_group(
         &self,
-    ) -> impl Future<Output = Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError>> + Send {
+    ) -> impl Future<Output = Result<Option<GroupCounts>, PortError>> + Send {
         ready(Ok(None))
     }
 }

@@ -91,7 +91,7 @@ pub(super) async fn events_of_a_group_are_counted_wherever_they_are(harness: &im
     harness.pass(Duration::from_secs(30)).await;
     let later = GroupCount {
         oldest: old,
-        next_due: Some(now + Duration::from_secs(60)),
+        next_due: Some(now + Duration::from_mins(1)),
         ..events(7, 1, 0)
     };
     assert_eq!(look().await, [later, none, none]);
