@@ -37,8 +37,9 @@ const LOOK_STANDS: Duration = Duration::from_secs(1);
 pub struct Publish<P: Ports> {
     /// The delivery queue.
     pub deliveries: P::Queue,
-    /// The queue of the delivery log's records.
-    pub records: P::Queue,
+    /// The queue of the delivery log's records. `None` for a moment of an update on AWS, when the
+    /// program is new and its settings are not: then no acceptance is recorded.
+    pub records: Option<P::Queue>,
     /// Looks topics up.
     pub registry: Registry<P::Store, P::Clock>,
     /// The state bucket, for payloads that are stored once.
@@ -191,8 +192,9 @@ impl<P: Ports> Publish<P> {
         };
         let inline = self.inline(topic, received.dehydrate);
         let is_recorded = self.log_mode(topic).keeps_attempts();
-        let acceptance = is_recorded.then_some(Acceptance {
-            records: &self.records,
+        let records = self.records.as_ref().filter(|_| is_recorded);
+        let acceptance = records.map(|records| Acceptance {
+            records,
             first_attempts_wait: received.first_attempts_wait,
         });
         let accepted = fan_out.accept(topic, &received.events, inline, origin, acceptance);

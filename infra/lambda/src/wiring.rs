@@ -93,20 +93,21 @@ pub type AwsSampling = Owned<Sampling<AwsMonitor, SystemClock>, S3Store, SystemC
 
 /// publish, as the routes of its Function URL.
 pub fn publish(environment: &PublishEnvironment, clients: &Clients, state: S3Store) -> Router {
-    let urls = QueueUrls::from([
-        (
-            QueueName::Deliveries,
-            environment.deliveries_queue_url.clone(),
-        ),
-        (QueueName::Records, environment.records_queue_url.clone()),
-    ]);
+    let urls = QueueUrls::from([(
+        QueueName::Deliveries,
+        environment.deliveries_queue_url.clone(),
+    )]);
+    let records = environment.records_queue_url.clone().map(|url| {
+        let urls = QueueUrls::from([(QueueName::Records, url)]);
+        clients.queue(QueueName::Records, urls, SystemClock)
+    });
     let registry = Registry::new(state.clone(), SystemClock, environment.registry_max_age);
     // Only publish reads the pressure here. There are no names and connections of endpoints to give
     // up.
     let reliever = Reliever::new(SystemClock, resident_bytes).over("topics", registry.clone());
     let publish = Publish::<Aws> {
-        deliveries: clients.queue(QueueName::Deliveries, urls.clone(), SystemClock),
-        records: clients.queue(QueueName::Records, urls, SystemClock),
+        deliveries: clients.queue(QueueName::Deliveries, urls, SystemClock),
+        records,
         registry,
         payloads: state.clone(),
         pressure: PressureReader::new(state, SystemClock, PRESSURE_MAX_AGE).relieving(reliever),

@@ -116,7 +116,7 @@ impl World {
         let clock = self.clock.clone();
         Publish {
             deliveries: over(self.queue.clone()),
-            records: over(self.records.clone()),
+            records: Some(over(self.records.clone())),
             registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
             payloads: store.clone(),
             pressure: PressureReader::new(store, clock.clone(), Duration::ZERO),

@@ -27,8 +27,8 @@ use super::variables::Variables;
 pub struct PublishEnvironment {
     /// The URL of the delivery queue.
     pub deliveries_queue_url: String,
-    /// The URL of the queue of the delivery log's records.
-    pub records_queue_url: String,
+    /// The URL of the queue of the delivery log's records. Settings of 0.1.0 do not have it.
+    pub records_queue_url: Option<String>,
     /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
     /// Settings of the function.
@@ -41,7 +41,7 @@ impl Environment for PublishEnvironment {
             deliveries_queue_url: variables
                 .get(&table::DELIVERIES_QUEUE_URL)
                 .unwrap_or_default(),
-            records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
+            records_queue_url: variables.get_where_set(&table::RECORDS_QUEUE_URL),
             registry_max_age: variables.registry_max_age(),
             settings: publish_settings(
                 variables,

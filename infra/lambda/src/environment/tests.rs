@@ -119,11 +119,23 @@ fn messages_have_a_group_in_batches_of_one_alone() {
     }
 }
 
+/// An update gives a function its new program first, and its new settings a moment later.
+#[test]
+fn publish_starts_with_the_settings_of_0_1_0() {
+    let settings: BTreeMap<_, _> = REQUIRED.iter().copied().collect();
+    let read = PublishEnvironment::read(&|name| {
+        let value = settings.get(name).filter(|_| name != "RECORDS_QUEUE_URL");
+        value.map(|value| (*value).to_owned())
+    });
+    let (_, publish) = read.unwrap();
+    assert_eq!(publish.records_queue_url, None);
+}
+
 #[test]
 fn what_is_required_is_enough_and_the_rest_has_its_default() {
     let (common, publish): (_, PublishEnvironment) = read_all(&[]).unwrap();
     assert_eq!(publish.deliveries_queue_url, DELIVERIES);
-    assert_eq!(publish.records_queue_url, RECORDS);
+    assert_eq!(publish.records_queue_url.as_deref(), Some(RECORDS));
     assert_eq!(publish.registry_max_age, Duration::from_secs(5));
     assert_eq!(publish.settings.tarpit, Tarpit::Advise);
     assert!(publish.settings.stores_for_log);

@@ -94,6 +94,15 @@ impl<'a> Variables<'a> {
         }
     }
 
+    /// The value of a variable that an earlier release of the function does not have.
+    pub(super) fn get_where_set<T: Clone + Send + Sync + 'static>(
+        &mut self,
+        setting: &'static Setting<T>,
+    ) -> Option<T> {
+        let name = setting.variable.as_ref()?.name;
+        (self.read)(name).and_then(|_| self.get(setting))
+    }
+
     /// Records that the content of a variable is refused.
     pub(super) fn refuse<T>(&mut self, setting: &Setting<T>, error: &dyn std::error::Error) {
         if let Some(Variable { name, .. }) = setting.variable {

@@ -131,7 +131,7 @@ impl<'a> Adapters<'a> {
     pub(super) fn publish(&self, settings: &ServeSettings) -> Publish<Embedded> {
         Publish {
             deliveries: self.local.queue(QueueName::Deliveries),
-            records: self.local.queue(QueueName::Records),
+            records: Some(self.local.queue(QueueName::Records)),
             registry: self.registry.clone(),
             payloads: self.local.state(),
             pressure: self.pressure.clone(),

@@ -129,7 +129,7 @@ impl Deployed {
 fn publish(local: &Local<SystemClock>) -> Router {
     posthaste_publish::router(Arc::new(Publish::<Embedded> {
         deliveries: local.queue(QueueName::Deliveries),
-        records: local.queue(QueueName::Records),
+        records: Some(local.queue(QueueName::Records)),
         registry: Registry::new(local.state(), SystemClock, Duration::ZERO),
         payloads: local.state(),
         pressure: PressureReader::new(local.state(), SystemClock, Duration::ZERO),

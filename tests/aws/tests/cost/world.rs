@@ -159,7 +159,7 @@ impl Wiring {
     fn publish(&self) -> Publish<TestPorts<Queue, Store>> {
         Publish {
             deliveries: self.recorded(QueueName::Deliveries),
-            records: self.recorded(QueueName::Records),
+            records: Some(self.recorded(QueueName::Records)),
             registry: self.registry(TOPIC_MAX_AGE),
             payloads: self.state(),
             pressure: self.pressure(),

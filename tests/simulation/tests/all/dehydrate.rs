@@ -60,7 +60,7 @@ impl Host {
         let registry = Registry::new(state(), clock.clone(), Duration::ZERO);
         let publish = Publish {
             deliveries: queue(QueueName::Deliveries),
-            records: queue(QueueName::Records),
+            records: Some(queue(QueueName::Records)),
             registry: registry.clone(),
             payloads: state(),
             pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),

@@ -132,7 +132,7 @@ impl Process {
             .over("connections", client.clone());
         let publish = Publish {
             deliveries: queue.clone(),
-            records: local.queue(QueueName::Records),
+            records: Some(local.queue(QueueName::Records)),
             registry: registry.clone(),
             payloads: store.clone(),
             pressure: PressureReader::new(store.clone(), clock.clone(), Duration::ZERO),

@@ -41,11 +41,11 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
     Arc::new(Publish {
         deliveries: Faulty::new(queue, "deliveries", plan),
         // A fault of records costs no delivery.
-        records: Faulty::new(
+        records: Some(Faulty::new(
             world.local.queue(QueueName::Records),
             "records",
             &Plan::none(),
-        ),
+        )),
         registry: Registry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),

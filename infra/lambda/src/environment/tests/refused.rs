@@ -34,7 +34,6 @@ fn what_is_required_is_asked_for_by_name_whether_it_is_absent_or_empty() {
     let redrive = "REDRIVE_QUEUE_URL is not set, expected the URL of a queue";
     check::<DeadLetterEnvironment>("REDRIVE_QUEUE_URL", redrive);
     let records = "RECORDS_QUEUE_URL is not set, expected the URL of a queue";
-    check::<PublishEnvironment>("RECORDS_QUEUE_URL", records);
     check::<DeliverEnvironment>("RECORDS_QUEUE_URL", records);
     check::<DeadLetterEnvironment>("RECORDS_QUEUE_URL", records);
     check::<RecordEnvironment>("RECORDS_QUEUE_URL", records);

@@ -137,7 +137,7 @@ type ManualPublish = Publish<TestPorts<LocalQueue<ManualClock>, StateStore>>;
 fn publish(local: &Local<ManualClock>, clock: &ManualClock) -> ManualPublish {
     Publish {
         deliveries: local.queue(QueueName::Deliveries),
-        records: local.queue(QueueName::Records),
+        records: Some(local.queue(QueueName::Records)),
         registry: Registry::new(local.state(), clock.clone(), Duration::ZERO),
         payloads: local.state(),
         pressure: PressureReader::new(local.state(), clock.clone(), Duration::ZERO),

@@ -49,7 +49,7 @@ fn function(
 ) -> Publish<TestPorts<Sqs, MemoryStore>> {
     Publish {
         deliveries: queue.clone(),
-        records: Sqs::new(clock.clone(), Order::Plain),
+        records: Some(Sqs::new(clock.clone(), Order::Plain)),
         registry: Registry::new(state.clone(), clock.clone(), TOPIC_MAX_AGE),
         payloads: state.clone(),
         pressure: PressureReader::new(state.clone(), clock.clone(), Duration::from_secs(5)),

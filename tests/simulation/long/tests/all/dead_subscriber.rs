@@ -170,7 +170,7 @@ fn publish(world: &World) -> Neighbour {
     let (state, clock) = (world.local.state(), world.clock.clone());
     Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
-        records: world.local.queue(QueueName::Records),
+        records: Some(world.local.queue(QueueName::Records)),
         registry: Registry::new(state.clone(), clock.clone(), Duration::ZERO),
         payloads: state.clone(),
         pressure: PressureReader::new(state, clock.clone(), Duration::ZERO),

@@ -243,7 +243,7 @@ fn publisher(world: &World) -> Arc<Publisher> {
     let (state, clock) = (|| world.local.state(), world.clock.clone());
     Arc::new(Publish {
         deliveries: world.local.queue(QueueName::Deliveries),
-        records: world.local.queue(QueueName::Records),
+        records: Some(world.local.queue(QueueName::Records)),
         registry: Registry::new(state(), clock.clone(), Duration::ZERO),
         payloads: state(),
         pressure: PressureReader::new(state(), clock.clone(), Duration::ZERO),
