@@ -60,7 +60,7 @@ fn a_function_without_an_environment_names_what_it_needs() {
     let records = "RECORDS_QUEUE_URL is not set, expected the URL of a queue";
     let log = "LOG_BUCKET is not set, expected the name of a bucket";
     let key = "ADMIN_KEY_SHA256 is not set, expected the SHA-256 digest of the admin key, as 64 hexadecimal digits";
-    check("publish", &[], &[state, deliveries, records]);
+    check("publish", &[], &[state, deliveries]);
     check("deliver", &[], &[state, deliveries, dead_letters, records]);
     check("wake", &[], &[state, bucket, log, deliveries]);
     check("record", &[], &[state, log, records]);
