@@ -1,10 +1,13 @@
 """A former release and this one on one stack: `both.py FORMER`, where FORMER is a checkout of the former release with
 its programs built in `target/debug`. Started by `just former`.
 
-The former release is deployed and filled. Then its functions become those of this release one after the other, with a
-`deliver` of each beside the other; then they go back, and forth again. Each event that was accepted by either has to
-arrive, or to be a dead letter."""
+The former release is deployed and filled. Then CloudFormation updates the stack: its buckets and roles first, then its
+functions one after the other, with a `deliver` of each beside the other. Then all of it goes back, the roles before the
+functions as well, and forth again. Each event that was accepted by either has to arrive, or to be a dead letter."""
 
+import base64
+import hashlib
+import json
 import os
 import pathlib
 import sys
@@ -13,7 +16,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "aws" / "deployed"), str(ROOT / "infra" / "emulator")]
 
+import deploy  # noqa: E402
 import package  # noqa: E402
+import template  # noqa: E402
 from endpoints import Endpoints  # noqa: E402
 from leave import statuses  # noqa: E402
 from leave_on_aws import Woken  # noqa: E402
@@ -21,12 +26,14 @@ from patience import until  # noqa: E402
 from scenario import OTHERS, PAUSED, SUBSCRIPTIONS, TOPIC, Scenario  # noqa: E402
 from stack import Stack  # noqa: E402
 
-# The functions of each program, in the order in which they are updated here.
-FUNCTIONS = {
-    "deliver": "posthaste-delivery", "publish": "posthaste-delivery", "wake": "posthaste-log",
-    "manage": "posthaste-log", "deadletter": "posthaste-delivery", "monitor": "posthaste-delivery",
-    "record": "posthaste-log",
-}
+# The functions, in the order in which they are updated here.
+FUNCTIONS = ("deliver", "publish", "wake", "manage", "deadletter", "monitor", "record")
+
+# The bucket with this release's code. The former release's is where its `up` put it.
+OWN_CODE = "posthaste-code-own"
+
+# The program that deliver is in.
+DELIVERY = "posthaste-delivery"
 
 # Subscriptions whose events become dead letters. Those of `buried` are replayed, and arrive …
 LETTERS = ("gone",)
@@ -48,28 +55,77 @@ class Former(Stack):
     def binaries(self):
         return str(self.checkout / "target" / "debug")
 
-    def replace(self, name, folder):
-        """Gives a function the program of another release."""
-        with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
-            package.pack(folder / FUNCTIONS[name], archive.name)
-            code = pathlib.Path(archive.name).read_bytes()
-        self.client("lambda").update_function_code(FunctionName=self.function(name), ZipFile=code)
+    def upload(self, folder):
+        """This release's code, beside the former one's."""
+        s3 = self.client("s3")
+        s3.create_bucket(Bucket=OWN_CODE)
+        for name in package.PROGRAMS:
+            s3.put_object(Bucket=OWN_CODE, Key=f"{name}.zip", Body=packed(folder / name))
 
-    def replace_all(self, folder):
-        for name in FUNCTIONS:
-            self.replace(name, folder)
+    def update(self, names):
+        """The stack by this release's template, but only these functions are this release's."""
+        made = template.local(OWN_CODE, {})
+        self._update(made, template.local(deploy.CODE_BUCKET, {}, self.checkout / "template.yaml"), names)
+
+    def update_back(self, names):
+        """The stack by the former release's template, but these functions are still this release's."""
+        made = template.local(deploy.CODE_BUCKET, {}, self.checkout / "template.yaml")
+        others = [name for name in FUNCTIONS if name not in names]
+        self._update(made, template.local(OWN_CODE, {}), others)
+
+    def _update(self, made, other, names):
+        """The stack by a template, with all functions but these as another one has them."""
+        own = {f"{name.capitalize()}Function" for name in names}
+        for name, function in template.of_type(other, "AWS::Serverless::Function").items():
+            if name not in own:
+                made["Resources"][name] = function
+        cloudformation = self.client("cloudformation")
+        [stack] = cloudformation.describe_stacks()["Stacks"]
+        known = {one["ParameterKey"] for one in stack["Parameters"]}
+        self.client("s3").put_object(Bucket=OWN_CODE, Key="template.json", Body=json.dumps(made).encode())
+        cloudformation.update_stack(
+            StackName=stack["StackName"],
+            TemplateURL=f"{self.environment['AWS_ENDPOINT_URL']}/{OWN_CODE}/template.json",
+            Capabilities=deploy.CAPABILITIES,
+            Parameters=[
+                {"ParameterKey": name, "UsePreviousValue": True} for name in made["Parameters"] if name in known
+            ],
+        )
+        self._wait(stack["StackName"])
+        # `up` set it, beside the template.
+        deploy.Cloud(self.environment["AWS_ENDPOINT_URL"], stack["StackName"]).set_variable(
+            self.function("manage"), "PUBLISH_URL", self.publish_url
+        )
+        self._check(made)
+
+    def _check(self, made):
+        """Each function has the code that the template names."""
+        for name, function in template.of_type(made, "AWS::Serverless::Function").items():
+            code = function["Properties"]["CodeUri"]
+            there = self.client("lambda").get_function_configuration(FunctionName=self.described["resources"][name])
+            wanted = base64.b64encode(hashlib.sha256(self.read(code["Bucket"], code["Key"])).digest()).decode()
+            if there["CodeSha256"] != wanted:
+                raise AssertionError(f"{name} does not have {code}")
+
+    def _wait(self, name):
+        cloudformation = self.client("cloudformation")
+
+        def status():
+            return cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+
+        until(lambda: not status().endswith("IN_PROGRESS"), "the update of the stack")
+        if status() != "UPDATE_COMPLETE":
+            events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+            raise AssertionError([one for one in events if one["ResourceStatus"].endswith("FAILED")])
 
     def add_deliver(self, folder):
         """Another deliver beside the one of the stack, of this release, on the same queue."""
         functions = self.client("lambda")
         own = functions.get_function_configuration(FunctionName=self.function("deliver"))
-        with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
-            package.pack(folder / FUNCTIONS["deliver"], archive.name)
-            code = pathlib.Path(archive.name).read_bytes()
         name = "deliver-beside"
         functions.create_function(
             FunctionName=name, Runtime=own["Runtime"], Role=own["Role"], Handler=own["Handler"],
-            Code={"ZipFile": code}, Timeout=own["Timeout"], MemorySize=own["MemorySize"],
+            Code={"ZipFile": packed(folder / DELIVERY)}, Timeout=own["Timeout"], MemorySize=own["MemorySize"],
             Environment=own["Environment"],
         )
         [mapping] = functions.list_event_source_mappings(FunctionName=self.function("deliver"))["EventSourceMappings"]
@@ -77,6 +133,13 @@ class Former(Stack):
             EventSourceArn=mapping["EventSourceArn"], FunctionName=name, BatchSize=mapping["BatchSize"],
             FunctionResponseTypes=mapping.get("FunctionResponseTypes", []),
         )
+
+
+def packed(program):
+    """The bytes of a program's archive."""
+    with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
+        package.pack(program, archive.name)
+        return pathlib.Path(archive.name).read_bytes()
 
 
 def publish_more(made, step):
@@ -110,17 +173,23 @@ def main():
         made = Scenario(str(former / "posthaste"), stack.environment, endpoints)
         made.make()
         made.fill()
+        stack.upload(own)
+        stack.update(())
         stack.add_deliver(own)
         publish_more(made, "beside")
-        for name in FUNCTIONS:
-            stack.replace(name, own)
-            publish_more(made, f"after-{name}")
+        for number in range(1, len(FUNCTIONS) + 1):
+            stack.update(FUNCTIONS[:number])
+            publish_more(made, f"update-{number}")
         made.program = os.environ["POSTHASTE_BIN"]
         publish_more(made, "new")
-        stack.replace_all(former)
-        publish_more(made, "back")
-        stack.replace_all(own)
+        for number in range(len(FUNCTIONS) + 1):
+            stack.update_back(FUNCTIONS[number:])
+            publish_more(made, f"back-{number}")
+        stack.update(FUNCTIONS)
         end(made)
+        # What this release's manage alone writes, with a right that the former release's role has not.
+        if not stack.objects(stack.state_bucket, "audit/"):
+            raise AssertionError("manage of this release never ran, or not with its role")
     counts = {name: len(ids) for name, ids in made.accepted.items()}
     letters = sum(counts[name] for name in LETTERS)
     arrived = sum(count for name, count in counts.items() if name not in DEAD)
