@@ -73,7 +73,8 @@ pub(crate) async fn show_event<P: Ports>(
     }
     let bounds = [found.searched_from, asked.0];
     let complete_from = manage.complete_from(&found.records, found.is_cut, bounds);
-    let EventHistory { deliveries, state } = EventHistory::of(found.records, complete_from);
+    let EventHistory { deliveries, state } =
+        EventHistory::of(found.records, complete_from, manage.clock.now());
     let (from, to) = life(deliveries.iter(), asked);
     let gaps = manage.log_gaps(from, to);
     let damaged = named(&found.damaged);

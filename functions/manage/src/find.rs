@@ -190,7 +190,8 @@ impl<P: Ports> Manage<P> {
             Reverse(records.iter().map(|record| record.accepted_at).max())
         });
         events.truncate(EVENTS_MAX + 1);
-        let history = |(event, records)| (event, EventHistory::of(records, complete_from));
+        let now = self.clock.now();
+        let history = |(event, records)| (event, EventHistory::of(records, complete_from, now));
         events.into_iter().map(history).collect()
     }
 

@@ -63,7 +63,7 @@ impl<P: Ports> Manage<P> {
 
     /// Changes one subscription if the conditions hold for it, as [`Self::change`] does. Answers
     /// the name as it is stored, and the result of `edit`.
-    pub(crate) async fn change_subscription<T>(
+    pub(crate) async fn change_subscription<T: Clone>(
         &self,
         entry: AuditEntry,
         path: &SubscriptionPath,
@@ -89,7 +89,7 @@ impl<P: Ports> Manage<P> {
 
     /// Changes the record of a topic that must exist, as [`Self::change`] does. Answers the record
     /// and the result of `edit`.
-    pub(crate) async fn change_existing<T>(
+    pub(crate) async fn change_existing<T: Clone>(
         &self,
         entry: AuditEntry,
         topic: &TopicName,
@@ -109,7 +109,7 @@ impl<P: Ports> Manage<P> {
     /// result of `edit`. The subscriptions that the user `named` count as used, even if nothing
     /// about them changes. The audit trail gets `entry` with what differs, before the record is
     /// written and once it is; of what posthaste does by itself only if something differs.
-    pub(crate) async fn change<T>(
+    pub(crate) async fn change<T: Clone>(
         &self,
         entry: AuditEntry,
         topic: &TopicName,
@@ -119,7 +119,15 @@ impl<P: Ports> Manage<P> {
         let key = layout::topic(topic);
         let entry = entry.of_topic(topic);
         let begun = Mutex::new(None);
+        let written = Mutex::new(None::<(Bytes, (TopicRecord, T))>);
         let edit = |found: Option<Object>| async {
+            // The answer to the write was lost, and the store was asked again: it is made.
+            let last = written.lock().take();
+            if let Some((bytes, answer)) = last
+                && found.as_ref().is_some_and(|object| object.bytes == bytes)
+            {
+                return Ok(Edit::Keep(answer));
+            }
             self.note_expired(found.as_ref()).await?;
             let present = match self.place(&key, found)? {
                 Place::Leaving => {
@@ -143,7 +151,10 @@ impl<P: Ports> Manage<P> {
                 *begun.lock() = Some(entry);
             }
             self.note_begun(present.as_ref(), &record).await?;
-            Ok::<_, ApiError>(Edit::Write(record.render(), (record, answer)))
+            let bytes = record.render();
+            let answer = (record, answer);
+            *written.lock() = Some((bytes.clone(), answer.clone()));
+            Ok::<_, ApiError>(Edit::Write(bytes, answer))
         };
         let changed = match update_with(&self.state, &key, edit).await {
             Ok(updated) => Ok(updated.answer),

@@ -89,9 +89,9 @@ impl<P: Ports> Record<P> {
         let (hours, mut unsummarized) = listed;
         if hours.is_empty() && !look.is_whole {
             // Summaries need no lease: each is whole, and says what it was made of.
-            let hours_left = self.summarize(unsummarized, [begin, work]).await;
+            let left = self.summarize(unsummarized, [begin, work]).await;
             return Ok(MergeReport {
-                hours_left,
+                hours_left: left.late + left.failed,
                 ..MergeReport::default()
             });
         }
@@ -114,8 +114,10 @@ impl<P: Ports> Record<P> {
         };
         let merged = self.merge_hours(hours, look, times, &mut unsummarized);
         let mut report = Box::pin(merged).await;
-        report.hours_left += self.summarize(unsummarized, [begin, work]).await;
-        let checkpoint = look.checkpoint(&lease.checkpoint, report.hours_left == 0);
+        let left = self.summarize(unsummarized, [begin, work]).await;
+        let is_all_merged = report.hours_left + left.late == 0;
+        let checkpoint = look.checkpoint(&lease.checkpoint, is_all_merged);
+        report.hours_left += left.late + left.failed;
         // If this hangs the lease lapses by itself.
         let _ = timeout_at(clock, deadline, lease.give_back(state, checkpoint)).await;
         report.log();

@@ -18,48 +18,55 @@ use crate::work::blocking;
 /// Bytes of footers that are kept while a day is summarized: each is read once.
 const FOOTERS_BYTES_MAX: usize = 1 << 20;
 
+/// Hours whose filters are not up to date after a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HoursLeft {
+    /// For want of time: the next look has to see them again, however old they are.
+    pub(crate) late: usize,
+    /// Because of an error: the usual looks try again, and each other look begins with the oldest
+    /// hour anyway.
+    pub(crate) failed: usize,
+}
+
 impl<P: Ports> Record<P> {
     /// Brings the summaries of these hours up to date, the newest day first. No hour is begun from
-    /// `begin` on, and all work ends by `end`, by the clock's `monotonic`. Answers the number of
-    /// hours that are left to the next run.
+    /// `begin` on, and all work ends by `end`, by the clock's `monotonic`. Answers what is
+    /// left to the next run.
     pub(crate) async fn summarize(
         &self,
         hours: HoursOfFiles,
         [begin, end]: [Duration; 2],
-    ) -> usize {
+    ) -> HoursLeft {
         let mut days = BTreeMap::<LogDay, HoursOfFiles>::new();
         for (hour, files) in hours {
             days.entry(LogDay::of(hour))
                 .or_default()
                 .insert(hour, files);
         }
-        let mut left = 0;
+        let mut left = HoursLeft::default();
         for (day, hours) in days.into_iter().rev() {
             let all = hours.len();
             let summarized = Box::pin(self.summarize_day(day, hours, begin));
             match self.in_time(end, summarized).await {
-                Ok(done) => left += all - done,
+                Ok(HoursLeft { late, failed }) => {
+                    left.late += late;
+                    left.failed += failed;
+                }
                 Err(error) => {
-                    left += all;
-                    let (date, error) = (day.key(), &error as &dyn Error);
-                    tracing::warn!(
-                        date,
-                        error,
-                        "a summary of the delivery log is left to the next merge"
-                    );
+                    left.failed += all;
+                    report(day, &error);
                 }
             }
         }
         left
     }
 
-    /// Answers the number of hours that are up to date then.
     async fn summarize_day(
         &self,
         day: LogDay,
         hours: HoursOfFiles,
         begin: Duration,
-    ) -> Result<usize, RecordError> {
+    ) -> Result<HoursLeft, RecordError> {
         let summaries = &self.ports.summaries;
         let digests: Vec<_> = hours
             .iter()
@@ -68,11 +75,15 @@ impl<P: Ports> Record<P> {
         let made = summaries.are_made_of(day, &digests).await;
         if made.map_err(RecordError::Store)? {
             self.remember(&hours);
-            return Ok(hours.len());
+            return Ok(HoursLeft::default());
         }
         let mut summary = summaries.read(day).await.map_err(RecordError::Store)?;
         let reader = LogReader::new(&self.ports.log, FOOTERS_BYTES_MAX);
         let mut done = HoursOfFiles::new();
+        let mut left = HoursLeft {
+            late: hours.len(),
+            failed: 0,
+        };
         for (hour, files) in hours.into_iter().rev() {
             if self.is_stopped() || self.ports.clock.monotonic() >= begin {
                 break;
@@ -81,19 +92,27 @@ impl<P: Ports> Record<P> {
                 match reader.hour_filter(hour, &files).await {
                     // Another run merged it in between: the next one sees what it has then.
                     Err(error) if error.is_gone() => continue,
-                    filter => filter.map_err(RecordError::Log)?.put_into(&mut summary),
+                    // The others of the day are found by their filters all the same.
+                    Err(error) => {
+                        report(day, &RecordError::Log(error));
+                        left.late -= 1;
+                        left.failed += 1;
+                        continue;
+                    }
+                    Ok(filter) => filter.put_into(&mut summary),
                 }
             }
+            left.late -= 1;
             done.insert(hour, files);
         }
         if done.is_empty() {
-            return Ok(0);
+            return Ok(left);
         }
         let bytes = blocking(move || Ok(summary.render())).await?;
         let written = summaries.write(day, bytes).await;
         written.map_err(RecordError::Store)?;
         self.remember(&done);
-        Ok(done.len())
+        Ok(left)
     }
 
     fn remember(&self, hours: &HoursOfFiles) {
@@ -101,4 +120,13 @@ impl<P: Ports> Record<P> {
             self.summarized.add(*hour, files);
         }
     }
+}
+
+fn report(day: LogDay, error: &RecordError) {
+    let (date, error) = (day.key(), error as &dyn Error);
+    tracing::warn!(
+        date,
+        error,
+        "a summary of the delivery log is left to the next merge"
+    );
 }

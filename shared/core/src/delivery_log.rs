@@ -35,7 +35,7 @@ pub use self::answer::{answer_body_text, answer_text};
 pub use self::change::{Change, change};
 pub use self::columns::{COLUMNS, Column, Encoding, SCHEMA_VERSION, column};
 pub use self::draft::{RecordDetails, RecordedEvent};
-pub use self::event_history::EventHistory;
+pub use self::event_history::{EventHistory, PENDING_MAX};
 pub use self::field::{ColumnType, Value};
 pub use self::file_key::{FileKey, FileName, LogHour};
 pub use self::filter::{Cursor, LookUp, RecordFilter, newest_first};

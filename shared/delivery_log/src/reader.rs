@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use posthaste_core::delivery_log::{MergeNote, Record};
 use posthaste_ports::{Evicted, ObjectStore};
+use posthaste_services::busy::off_the_worker;
 
 use crate::ask::Ask;
 use crate::bloom;
@@ -119,7 +120,8 @@ impl<S: ObjectStore> LogReader<S> {
             };
             let ranges = decode(&file.key, || group.ranges_of(columns.iter().copied()))?;
             let bytes = self.fetch(file, ranges).await?;
-            decode(&file.key, || group.texts(columns, bytes, &mut take))?;
+            // Thousands of texts, while a summary is made on the worker of deliveries.
+            off_the_worker(|| decode(&file.key, || group.texts(columns, bytes, &mut take)))?;
         }
         Ok(())
     }

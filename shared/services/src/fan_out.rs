@@ -26,7 +26,7 @@ pub use acceptance::Acceptance;
 pub use convert::FanOutError;
 pub use plan::{Inline, Origin};
 
-use crate::busy::{BUSY_BYTES_MIN, off_the_worker};
+use crate::busy::{BUSY_BYTES_MIN, off_the_worker, with_bytes};
 use crate::send_all::send_all;
 
 /// Bytes of rendered messages that are gathered before they are sent: the most that one event takes
@@ -131,7 +131,7 @@ where
             meant: &meant,
         };
         let records = acceptance.and_then(|acceptance| {
-            let records = request.records();
+            let records = with_bytes(meant.record_bytes(), || request.records());
             let left_out = meant.recorded.len() - records.len();
             AcceptanceRecords::of(acceptance.records, &topic.name, &records, left_out)
         });

@@ -421,6 +421,31 @@ async fn change_that_lost_its_race_is_refused_in_its_entry() {
     );
 }
 
+/// The answer to a write is lost, and the store is asked again: it has this very record.
+#[tokio::test]
+async fn change_whose_answer_was_lost_keeps_what_it_changed() {
+    let api = Api::with_billing().await;
+    let other = {
+        let state = api.state.clone();
+        let other = Api::with_billing().await;
+        let paused = post(&other, &format!("{SUBSCRIPTION}/pause"), json!({})).await;
+        assert_eq!(paused.status, 200, "{:?}", paused.body);
+        let made = other.state.read("topics/orders.json").unwrap();
+        move || state.write("topics/orders.json", made.clone())
+    };
+    api.clock.advance(MILLISECOND);
+    api.state.when_put(layout::AUDIT, other);
+    let answer = post(&api, &format!("{SUBSCRIPTION}/pause"), json!({})).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let entry = &entries(&api, "").await[0];
+    assert_eq!(
+        (&entry["action"], &entry["outcome"]),
+        (&json!("subscription.pause"), &json!("done")),
+        "{entry}"
+    );
+    assert_ne!(entry.get("changes"), None, "{entry}");
+}
+
 #[tokio::test]
 async fn lists_are_by_topic_and_time_and_come_in_pages() {
     let api = Api::new();

@@ -1,6 +1,7 @@
 //! Summaries of days: when the filter of an hour is made, and when it is made again.
 
 use posthaste_core::delivery_log::{LogDay, LookUp};
+use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE, StoredLease};
 use posthaste_delivery_log::digest_of_hour;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;
@@ -37,6 +38,11 @@ impl Kit {
         };
         let found = reader.look_up(&self.log_files(), &look_up).await.unwrap();
         found.records.len()
+    }
+
+    fn checkpoint(&self) -> MergeCheckpoint {
+        let (_, lease) = self.state.under(RECORD_LEASE).remove(0);
+        StoredLease::parse(&lease).unwrap().checkpoint
     }
 
     fn summary(&self) -> Option<Bytes> {
@@ -183,6 +189,19 @@ async fn summary_that_the_store_refuses_is_written_by_the_next_run() {
         assert_eq!(kit.record.merge().await.unwrap().hours_left, 0);
         assert!(kit.is_summarized(hour()).await);
     }
+}
+
+/// A store that refuses summaries for good does not have each run list the whole log.
+#[tokio::test]
+async fn summaries_that_fail_stop_no_look_at_all_hours() {
+    let plan = Plan::at(Fault::Before(ErrorKind::Other), |effect| {
+        effect.port == "summaries" && effect.operation == Operation::Put
+    });
+    let kit = Kit::with(&plan);
+    kit.put_fresh(7, &records(0..50));
+    kit.close_hour();
+    assert_eq!(kit.record.merge().await.unwrap().hours_left, 1);
+    assert!(kit.checkpoint().all_merged_at.is_some());
 }
 
 /// Whatever fails, and wherever a run is cut short: an event is found, and a later run has all

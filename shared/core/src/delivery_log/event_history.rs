@@ -3,8 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::time::Duration;
+
 use super::{DeliveryHistory, DeliveryState, Kind, LogResult, Origin, Record, histories};
-use crate::model::Timestamp;
+use crate::model::{EVENT_TIME_TO_LIVE_MINUTES_MAX, Timestamp};
+
+/// Longest time for which a delivery without a record of its own counts as pending: an event's
+/// longest life, and an hour for its last record. Later its records were lost on their way, or
+/// nobody takes messages.
+pub const PENDING_MAX: Duration = Duration::from_mins(EVENT_TIME_TO_LIVE_MINUTES_MAX as u64 + 60);
 
 /// An event with its deliveries.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,10 +31,11 @@ struct Meant<'a> {
 
 impl EventHistory {
     /// Gathers the records of an id. A subscription that the event is meant for and that has no
-    /// record is `pending`. Of an event from before `complete_from`, records may be missing, so
-    /// that nothing is said of subscriptions without one.
-    pub fn of(records: Vec<Record>, complete_from: Option<Timestamp>) -> Self {
-        let pending = pending(&records, complete_from);
+    /// record is `pending`, and `unknown` after [`PENDING_MAX`]. Of an event from before
+    /// `complete_from`, records may be missing, so that nothing is said of subscriptions without
+    /// one.
+    pub fn of(records: Vec<Record>, complete_from: Option<Timestamp>, now: Timestamp) -> Self {
+        let pending = pending(&records, complete_from, now);
         let is_unmatched = records
             .iter()
             .any(|record| record.result == LogResult::Unmatched);
@@ -42,7 +50,7 @@ impl EventHistory {
 }
 
 /// A record for each subscription that has none of its own.
-fn pending(records: &[Record], complete_from: Option<Timestamp>) -> Vec<Record> {
+fn pending(records: &[Record], complete_from: Option<Timestamp>, now: Timestamp) -> Vec<Record> {
     let mut meant: BTreeMap<[&str; 2], Meant<'_>> = BTreeMap::new();
     let is_complete =
         |record: &&Record| complete_from.is_none_or(|from| record.accepted_at >= from);
@@ -67,13 +75,18 @@ fn pending(records: &[Record], complete_from: Option<Timestamp>) -> Vec<Record> 
         let without_record = names
             .into_iter()
             .filter(|name| !name.is_empty() && !own.contains(&[topic, key, name]));
-        pending.extend(without_record.map(|name| pending_record(event, name)));
+        let result = if event.accepted_at + PENDING_MAX <= now {
+            LogResult::Unknown
+        } else {
+            LogResult::Pending
+        };
+        pending.extend(without_record.map(|name| pending_record(event, name, result)));
     }
     pending
 }
 
 /// What is known of a delivery without a record: the event, and when it was accepted.
-fn pending_record(event: &Record, subscription: &str) -> Record {
+fn pending_record(event: &Record, subscription: &str, result: LogResult) -> Record {
     Record {
         record_id: format!("{}/{subscription}", event.delivery_key),
         time: event.accepted_at,
@@ -86,7 +99,7 @@ fn pending_record(event: &Record, subscription: &str) -> Record {
         event_type: event.event_type.clone(),
         event_subject: event.event_subject.clone(),
         origin: Origin::First,
-        result: LogResult::Pending,
+        result,
         accepted_at: event.accepted_at,
         ..Record::default()
     }
@@ -138,6 +151,8 @@ mod tests {
 
     const ACCEPTED: Timestamp = Timestamp::from_millis(1_000);
 
+    const NOW: Timestamp = Timestamp::from_millis(60_000);
+
     fn record(subscription: &str, kind: Kind, result: LogResult) -> Record {
         Record {
             record_id: format!("{subscription} {} {}", kind.as_str(), result.as_str()),
@@ -180,7 +195,7 @@ mod tests {
 
     /// The state of the event, and those of its subscriptions.
     fn shown(records: Vec<Record>) -> String {
-        let history = EventHistory::of(records, None);
+        let history = EventHistory::of(records, None, NOW);
         let state = history.state.map_or("none", DeliveryState::as_str);
         let of = |one: &DeliveryHistory| format!(" {}={}", one.subscription, one.state.as_str());
         let deliveries: String = history.deliveries.iter().map(of).collect();
@@ -229,7 +244,9 @@ mod tests {
             let names = ["a", "b", "c"];
             let records = names.iter().zip(results);
             let records = records.map(|(name, result)| attempt(name, *result));
-            EventHistory::of(records.collect(), None).state.unwrap()
+            EventHistory::of(records.collect(), None, NOW)
+                .state
+                .unwrap()
         };
         assert_eq!(state(&[Delivered; 3]), DeliveryState::Delivered);
         let check = |one, expected| assert_eq!(state(&[Delivered, one, Delivered]), expected);
@@ -246,7 +263,7 @@ mod tests {
 
     #[test]
     fn pending_delivery_says_what_the_event_is() {
-        let history = EventHistory::of(vec![accepted("a")], None);
+        let history = EventHistory::of(vec![accepted("a")], None, NOW);
         let first = history.deliveries[0].first();
         assert_eq!(first.event_type.as_deref(), Some("paid"));
         assert_eq!((first.accepted_at, first.time), (ACCEPTED, ACCEPTED));
@@ -257,9 +274,29 @@ mod tests {
     #[test]
     fn nothing_is_pending_where_records_may_be_missing() {
         let records = vec![matched("a,b", attempt("a", LogResult::Delivered))];
-        let count = |from| EventHistory::of(records.clone(), from).deliveries.len();
+        let count = |from| {
+            EventHistory::of(records.clone(), from, NOW)
+                .deliveries
+                .len()
+        };
         assert_eq!(count(Some(ACCEPTED)), 2);
         assert_eq!(count(Some(Timestamp::from_millis(1_001))), 1);
+    }
+
+    /// An event has ended by then: what has no record was lost on its way into the log.
+    #[test]
+    fn what_is_pending_beyond_the_life_of_an_event_is_unknown() {
+        let state = |now| {
+            let delivered = matched("a,b", attempt("a", LogResult::Delivered));
+            let history = EventHistory::of(vec![delivered], None, now);
+            let b = history.deliveries.iter().find(|of| of.subscription == "b");
+            (history.state.unwrap(), b.unwrap().state)
+        };
+        let end = ACCEPTED + PENDING_MAX;
+        let before = Timestamp::from_millis(end.as_millis() - 1);
+        let both = |state| (state, state);
+        assert_eq!(state(before), both(DeliveryState::Pending));
+        assert_eq!(state(end), both(DeliveryState::Unknown));
     }
 
     #[test]
@@ -292,7 +329,7 @@ mod tests {
     #[test]
     fn what_failed_is_replaced_by_what_is_sent_again() {
         let failed = attempt("a", LogResult::DeadLettered);
-        let state = |record| EventHistory::of(vec![failed.clone(), record], None).state;
+        let state = |record| EventHistory::of(vec![failed.clone(), record], None, NOW).state;
         let replayed = |result| state(again("r", Origin::Replay, result));
         assert_eq!(
             replayed(LogResult::Delivered),

@@ -175,6 +175,29 @@ fn failing_subscription_is_told_of_once_and_when_it_is_healthy() {
 }
 
 /// The process dies between the notice and its mark.
+/// The endpoint takes every eleventh request, and other events wait.
+#[test]
+fn one_arrival_among_failures_ends_no_incident() {
+    let mut book = book([("orders.a", many(10, BUSY))]);
+    decide(&mut book, None, START);
+    assert_eq!(told(&mut book), ["orders.a failing"]);
+    let arrives = |key, second| {
+        let mut tries = Tries::default();
+        let at = START + Duration::from_secs(second);
+        tries.note(&seen(key, at, TryResult::Arrived));
+        tries
+    };
+    let mut add = |key, second| {
+        let tries = [("orders.a".to_owned(), arrives(key, second))];
+        book.add(tries.into(), &second.to_string());
+        decide(&mut book, None, START + Duration::from_secs(second));
+        told(&mut book)
+    };
+    assert_eq!(add("b", 300), Vec::<String>::new());
+    assert_eq!(add("c", 600), Vec::<String>::new());
+    assert_eq!(add("d", 900), ["orders.a recovered"]);
+}
+
 #[test]
 fn notice_without_a_mark_is_due_again_with_the_same_incident() {
     let mut book = book([("orders.billing", many(10, REFUSED))]);

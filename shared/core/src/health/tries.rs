@@ -17,6 +17,10 @@ const TRIES_AGE_MAX: Duration = Duration::from_hours(24);
 /// The minutes of which recovery is judged: the last one with tries, and the one before it.
 const RECENT_MINUTES: u64 = 2;
 
+/// Arrivals in a row that end an incident while events still wait. One alone may be luck: an
+/// endpoint that takes every eleventh request would page with each of them.
+const RECOVERED_IN_ROW: u32 = 3;
+
 /// Ends of events that are kept until the next write. More than so many make the oldest event
 /// unknown, which the next failed try of it mends.
 const ENDED_KEPT_MAX: usize = 256;
@@ -106,7 +110,9 @@ pub struct Tries {
     minutes: Vec<Minute>,
     /// The number of failures since the last arrival.
     in_row: u32,
-    /// The time of the first of them.
+    /// The number of arrivals since the last failure.
+    arrived_in_row: u32,
+    /// The time of the first of the failures in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     row_since: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,6 +162,7 @@ impl Tries {
             TryResult::Arrived => {
                 self.count(seen.at.minute(), 1, 0);
                 self.in_row = 0;
+                self.arrived_in_row = self.arrived_in_row.saturating_add(1);
                 self.row_since = None;
                 self.last_arrived_at = self.last_arrived_at.max(Some(seen.at));
                 self.end(seen);
@@ -167,6 +174,7 @@ impl Tries {
             } => {
                 self.count(seen.at.minute(), 0, 1);
                 self.in_row = self.in_row.saturating_add(1);
+                self.arrived_in_row = 0;
                 self.row_since.get_or_insert(seen.at);
                 self.last_failure = Some(LastFailure {
                     at: seen.at,
@@ -189,6 +197,9 @@ impl Tries {
         for (minute, arrived, failed) in &later.minutes {
             self.count(*minute, *arrived, *failed);
         }
+        let has_failed = later.minutes.iter().any(|(_, _, failed)| *failed > 0);
+        let before = if has_failed { 0 } else { self.arrived_in_row };
+        self.arrived_in_row = before.saturating_add(later.arrived_in_row);
         if later.last_arrived_at.is_some() {
             self.in_row = later.in_row;
             self.row_since = later.row_since;
@@ -243,10 +254,14 @@ impl Tries {
             .is_some_and(|since| now >= since + settings.failing_after)
     }
 
-    /// Whether events arrive again.
+    /// Whether events arrive again: some in a row, or one where no other waits.
     pub fn is_recovered(&self, settings: &ArrivalSettings) -> bool {
-        let share = self.recent();
-        self.in_row == 0 && share.arrived > 0 && share.has_arrived(settings.recovered_percent)
+        let wanted = if self.oldest.is_some() {
+            RECOVERED_IN_ROW
+        } else {
+            1
+        };
+        self.arrived_in_row >= wanted && self.recent().has_arrived(settings.recovered_percent)
     }
 
     /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of
@@ -273,6 +288,7 @@ impl Tries {
     pub fn begin_anew(&mut self) {
         self.minutes.clear();
         self.in_row = 0;
+        self.arrived_in_row = 0;
         self.row_since = None;
     }
 

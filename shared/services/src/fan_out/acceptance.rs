@@ -12,6 +12,7 @@ use posthaste_core::model::{
 };
 use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, Withheld};
 
+use super::plan::RECORD_BYTES_USUAL;
 use crate::delivery_log::{record_message, report_lost, send_records};
 
 /// The part of the delivery log in a fan-out.
@@ -92,6 +93,12 @@ impl Meant {
     /// The names that the messages of an event have.
     pub(super) fn in_messages(&self, index: usize) -> Option<&Arc<str>> {
         self.in_messages.get(index)?.as_ref()
+    }
+
+    /// About the bytes of the records of acceptances.
+    pub(super) fn record_bytes(&self) -> usize {
+        let names = self.recorded.iter().map(|(_, names)| names.len());
+        names.map(|names| names + RECORD_BYTES_USUAL).sum()
     }
 
     /// The most bytes that these take beside the head of a message.

@@ -220,7 +220,7 @@ fn output(input: Schema, subscription: &Subscription) -> Schema {
 }
 
 /// Bytes of the record of an acceptance beside its names, usually.
-const RECORD_BYTES_USUAL: usize = 512;
+pub(super) const RECORD_BYTES_USUAL: usize = 512;
 
 impl Request<'_> {
     fn message(

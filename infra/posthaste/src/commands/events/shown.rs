@@ -129,6 +129,10 @@ fn delivery(reply: Reply, one: &DeliveryView, resend: String) -> Reply {
     reply.line("")
 }
 
+/// A state of which the log does not tell.
+const UNKNOWN: &str = "in a state that is not known: no record of it came within 25 hours, or only a newer posthaste \
+    knows it";
+
 /// Where the event is as a whole, in words.
 fn whole(state: DeliveryState) -> &'static str {
     match state {
@@ -139,7 +143,7 @@ fn whole(state: DeliveryState) -> &'static str {
         DeliveryState::Held => "held, since not all subscriptions may have it yet",
         DeliveryState::DeadLettered => "not delivered to all: a delivery was given up",
         DeliveryState::Dropped => "not delivered to all: a delivery was dropped",
-        DeliveryState::Unknown => "in a state that only a newer posthaste knows",
+        DeliveryState::Unknown => UNKNOWN,
     }
 }
 
@@ -172,7 +176,7 @@ fn state(one: &DeliveryView) -> String {
             format!("given up{reason}; it becomes a dead letter within minutes")
         }
         (DeliveryState::Dropped, ..) => format!("given up{reason}, without a dead letter"),
-        (DeliveryState::Unknown, ..) => "in a state that only a newer posthaste knows".to_owned(),
+        (DeliveryState::Unknown, ..) => UNKNOWN.to_owned(),
     }
 }
 

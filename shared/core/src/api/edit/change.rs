@@ -4,7 +4,7 @@ use crate::api::{SecretText, StatusState, StatusView, SubscriptionSettings, Topi
 use crate::model::{EndpointUrl, Link, SubscriptionName, Timestamp};
 
 /// The change that a write made to one subscription.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SubscriptionChange {
     /// The name, as the subscription's creator wrote it.
     pub name: SubscriptionName,

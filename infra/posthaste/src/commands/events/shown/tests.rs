@@ -121,7 +121,7 @@ fn every_state_is_said_in_words() {
     );
     check(
         json!({ "state": "teleported" }),
-        "in a state that only a newer posthaste knows",
+        "in a state that is not known: no record of it came within 25 hours, or only a newer posthaste knows it",
     );
 }
 
