@@ -129,6 +129,7 @@ impl<P: Ports> Manage<P> {
                 return Ok(Edit::Keep(answer));
             }
             self.note_expired(found.as_ref()).await?;
+            let before = found.as_ref().map(|object| object.bytes.clone());
             let present = match self.place(&key, found)? {
                 Place::Leaving => {
                     return Err(conflict().detail("the topic is being deleted").into());
@@ -153,7 +154,9 @@ impl<P: Ports> Manage<P> {
             self.note_begun(present.as_ref(), &record).await?;
             let bytes = record.render();
             let answer = (record, answer);
-            *written.lock() = Some((bytes.clone(), answer.clone()));
+            if before.as_ref() != Some(&bytes) {
+                *written.lock() = Some((bytes.clone(), answer.clone()));
+            }
             Ok::<_, ApiError>(Edit::Write(bytes, answer))
         };
         let changed = match update_with(&self.state, &key, edit).await {

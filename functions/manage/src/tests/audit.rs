@@ -428,6 +428,11 @@ async fn change_whose_answer_was_lost_keeps_what_it_changed() {
     let other = {
         let state = api.state.clone();
         let other = Api::with_billing().await;
+        assert_eq!(
+            other.state.read("topics/orders.json"),
+            state.read("topics/orders.json")
+        );
+        other.clock.advance(MILLISECOND);
         let paused = post(&other, &format!("{SUBSCRIPTION}/pause"), json!({})).await;
         assert_eq!(paused.status, 200, "{:?}", paused.body);
         let made = other.state.read("topics/orders.json").unwrap();
