@@ -104,7 +104,7 @@ where
             Meant::of(plan.receivers(), topic, events, at, waits)
         });
         let meant = meant.unwrap_or_default();
-        if matched.events == 0 && meant.recorded.is_empty() {
+        if matched.events == 0 && meant.recorded.is_empty() && !plan.has_skipped() {
             return Ok(Written {
                 matched,
                 messages: 0,
@@ -131,11 +131,12 @@ where
             meant: &meant,
         };
         let records = acceptance.and_then(|acceptance| {
-            let records = request.records();
-            let left_out = meant.recorded.len() - records.len();
+            let records = request.records(&plan);
+            let left_out = meant.recorded.len() + plan.skipped_count() - records.len();
             AcceptanceRecords::of(acceptance.records, &topic.name, &records, left_out)
         });
         let messages = self.send(plan.messages(&request), records).await?;
+        plan.report_skipped();
         Ok(Written { matched, messages })
     }
 
