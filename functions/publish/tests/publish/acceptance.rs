@@ -250,9 +250,10 @@ async fn record_that_is_refused_harms_no_delivery() {
 
 fn disabled(reason: &str, while_disabled: Option<&str>) -> Value {
     let since = "2026-11-21T09:00:00Z";
+    let at = Timestamp::parse(since).unwrap();
     json!({
         "v": 1, "name": "Orders", "key1": "key-one", "key2": "key-two",
-        "createdAt": since, "updatedAt": since,
+        "createdAt": at, "updatedAt": at,
         "whileDisabled": while_disabled.map(|choice| json!({ "a": choice })).unwrap_or(json!({})),
         "settings": subscriptions(&[
             ("a", json!({ "status": { "state": "Disabled", "since": since, "reason": reason } })),
@@ -301,7 +302,7 @@ async fn disabled_subscription_keeps_or_skips_what_it_misses() {
 }
 
 #[tokio::test]
-async fn skipped_event_is_counted_and_has_a_record_of_its_subscription() {
+async fn skipped_event_has_a_record_of_its_subscription() {
     let world = World::new(json!({})).await;
     let topic = disabled(BY_HAND, None);
     let put = world.store.put(
@@ -315,4 +316,47 @@ async fn skipped_event_is_counted_and_has_a_record_of_its_subscription() {
     let of = [&*record.subscription, record.event_id.as_deref().unwrap()];
     assert_eq!(of, ["a", "1"]);
     assert_eq!(record.reason.as_deref(), Some("SubscriptionDisabled"));
+}
+
+/// The event has matched: it is recorded as skipped, and not as one that matched nothing.
+#[tokio::test]
+async fn skipped_event_is_not_recorded_as_unmatched() {
+    let world = World::new(json!({})).await;
+    let mut topic = disabled(BY_HAND, None);
+    topic["recordUnmatched"] = json!(true);
+    let put = world.store.put(
+        "topics/orders.json",
+        topic.to_string().into(),
+        PutCondition::Always,
+    );
+    put.await.unwrap();
+    assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    let records = world.recorded().concat().into_iter();
+    let kinds: Vec<_> = records.map(|record| record.kind).collect();
+    assert_eq!(kinds, [Kind::Dropped]);
+}
+
+/// Other subscriptions get the event as ever.
+#[tokio::test]
+async fn skipping_takes_nothing_from_other_subscriptions() {
+    let world = World::new(json!({})).await;
+    let mut topic = disabled(BY_HAND, None);
+    topic["settings"]["subscriptions"]["b"] =
+        json!({ "endpoint": { "url": "https://b.example.com/" } });
+    let put = world.store.put(
+        "topics/orders.json",
+        topic.to_string().into(),
+        PutCondition::Always,
+    );
+    put.await.unwrap();
+    assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    let deliveries = world.deliveries();
+    let names: Vec<_> = deliveries
+        .iter()
+        .map(|it| it.subscription.to_string())
+        .collect();
+    assert_eq!(names, ["b"]);
+    let records = world.recorded().concat().into_iter();
+    let of: Vec<_> = records.map(|record| record.subscription).collect();
+    assert_eq!(of, ["a"]);
 }

@@ -150,6 +150,13 @@ impl<'a> Plan<'a> {
         !self.skipped.is_empty()
     }
 
+    /// Whether a subscription skips the event at this position.
+    pub(super) fn skips(&self, index: usize) -> bool {
+        let skips =
+            |events: &[u32]| u32::try_from(index).is_ok_and(|it| events.binary_search(&it).is_ok());
+        self.skipped.iter().any(|(_, events)| skips(events))
+    }
+
     /// The number of records that say so: one for each event and subscription.
     pub(super) fn skipped_count(&self) -> usize {
         self.skipped.iter().map(|(_, events)| events.len()).sum()
