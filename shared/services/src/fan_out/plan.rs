@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::attempt::{DeadLetterReason, EventSize, decide};
+use posthaste_core::attempt::{EventSize, decide};
 use posthaste_core::delivery_log::{AcceptedEvent, RecordText};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
@@ -166,14 +166,13 @@ impl<'a> Plan<'a> {
     pub(super) fn report_skipped(&self) {
         for (subscription, indexes) in &self.skipped {
             let (topic, name) = (&subscription.topic, &subscription.name);
-            let reason = DeadLetterReason::SubscriptionDisabled;
             let events = indexes.len();
             let labels = [
                 ("topic", topic.to_string()),
                 ("subscription", name.to_string()),
             ];
             metrics::counter!("SkippedEventCount", &labels).increment(events as u64);
-            tracing::debug!(%topic, subscription = %name, %reason, events, "events skipped");
+            tracing::debug!(%topic, subscription = %name, events, "events skipped");
         }
     }
 
