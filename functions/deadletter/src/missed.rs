@@ -2,8 +2,8 @@
 //! beyond it is skipped, counted and recorded.
 //!
 //! Only letters of the reason `SubscriptionDisabled` cost a look. They are counted when they are
-//! written, so one that storage refuses is not counted again with each try. Objects that are written
-//! side by side may go beyond the bound together, and a count that fails is missing in it.
+//! written, so one that storage refuses is not counted again with each try. Objects that are
+//! written side by side may go beyond the bound together, and a count that fails is missing in it.
 
 use std::error::Error;
 use std::time::Duration;

@@ -258,8 +258,8 @@ impl<'a> Adapters<'a> {
     }
 }
 
-/// Most bytes of dead letters of what disabled subscriptions miss. There is no bound by a share of a
-/// disk that cannot be measured.
+/// Most bytes of dead letters of what disabled subscriptions miss. There is no bound by a share of
+/// a disk that cannot be measured.
 fn missed_bytes_max(settings: &ServeSettings) -> Option<u64> {
     match settings.missed_max {
         DiskShare::Bytes(bytes) => Some(bytes),

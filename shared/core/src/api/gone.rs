@@ -9,8 +9,8 @@ use crate::stored::{GoneMark, TopicRecord};
 const REASON: &str = "the endpoint answered 410 Gone";
 
 impl SubscriptionSettings {
-    /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or an
-    /// operator did.
+    /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
+    /// an operator did.
     pub(crate) fn gone_at(&self) -> Option<Timestamp> {
         let status = self.status.as_ref();
         let is_gone = |status: &&StatusView| {

@@ -22,8 +22,8 @@ pub struct AcceptedEvent<'a> {
 impl AcceptedEvent<'_> {
     /// The record that it is meant for these subscriptions
     /// ([`matched_names`](crate::model::matched_names)), ready for its message. It is of no
-    /// subscription. Where the same request is
-    /// published again, it has the same keys, and so does each time the record of an event.
+    /// subscription. Where the same request is published again, it has the same keys, and so does
+    /// each time the record of an event.
     pub fn record(&self, matched: &str) -> Result<RecordText, serde_json::Error> {
         let result = if matched.is_empty() {
             LogResult::Unmatched

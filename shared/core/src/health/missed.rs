@@ -99,8 +99,8 @@ impl HealthBook {
         }
     }
 
-    /// Forgets what is not disabled any more, and finds the ends of which an operator is to be told.
-    /// What no facts are known of stays as it is.
+    /// Forgets what is not disabled any more, and finds the ends of which an operator is to be
+    /// told. What no facts are known of stays as it is.
     pub fn decide_missed(&mut self, facts: &BTreeMap<String, MissedFacts>, now: Timestamp) {
         self.missed
             .retain(|key, _| facts.get(key) != Some(&MissedFacts::Other));

@@ -4,7 +4,8 @@
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-while-disabled.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-while-disabled.json`,
+//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 

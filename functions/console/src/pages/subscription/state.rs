@@ -31,7 +31,8 @@ fn missed(keeping: KeepingMissed) -> Markup {
     }
 }
 
-/// The state with its reason, and for how long the new events of a disabled one become dead letters.
+/// The state with its reason, and for how long the new events of a disabled one become dead
+/// letters.
 pub(super) fn state(status: &StatusView, keeping: Option<KeepingMissed>) -> Markup {
     html! {
         (badge(status.state)) " since " (time(status.since.0))
