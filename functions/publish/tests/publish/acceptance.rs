@@ -285,8 +285,8 @@ async fn disabled_subscription_keeps_or_skips_what_it_misses() {
     let kept = (1, vec![(Kind::Accepted, LogResult::Pending)]);
     let skipped = (0, vec![(Kind::Dropped, LogResult::Dropped)]);
     // It was disabled an hour before.
-    let nearly = DISABLED_KEPT - Duration::from_hours(1) - Duration::from_millis(1);
-    let over = nearly + Duration::from_millis(1);
+    let over = DISABLED_KEPT.saturating_sub(Duration::from_hours(1));
+    let nearly = over.saturating_sub(Duration::from_millis(1));
     for (reason, choice, later, expected) in [
         (GONE, None, Duration::ZERO, &kept),
         (GONE, None, nearly, &kept),

@@ -263,6 +263,8 @@ impl<'a> Adapters<'a> {
 fn missed_bytes_max(settings: &ServeSettings) -> Option<u64> {
     match settings.missed_max {
         DiskShare::Bytes(bytes) => Some(bytes),
-        share => disk(&settings.data_dir).map(|disk| share.bytes(disk.total)),
+        share @ DiskShare::Percent(_) => {
+            disk(&settings.data_dir).map(|disk| share.bytes(disk.total))
+        }
     }
 }
