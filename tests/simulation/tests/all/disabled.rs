@@ -126,7 +126,7 @@ async fn what_a_gone_endpoint_missed_arrives_by_a_replay() {
     assert_eq!(arrived, all);
     assert_eq!(
         state_of(&world, "e007").await,
-        "delivered: billing=delivered"
+        "delivered: billing=dead-lettered billing=delivered"
     );
     // wake has seen that it is enabled.
     assert_eq!(book(&world).await, None);
