@@ -8,7 +8,7 @@ use posthaste_ports::{
     Entropy, ErrorKind, PortError, Ports, QueueName, QueueReceiver, ReceivedMessage,
 };
 use posthaste_services::catch_panic::catch_panic;
-use posthaste_services::{Registry, Tally, timeout_at};
+use posthaste_services::{Arrivals, Registry, Tally, timeout_at};
 
 use crate::unwritten::Unwritten;
 
@@ -26,6 +26,8 @@ pub struct DeadLetterPorts<P: Ports> {
     pub records: P::Queue,
     /// How much the delivery log keeps of a topic that does not say so.
     pub delivery_log: DeliveryLogMode,
+    /// Most bytes of dead letters of what disabled subscriptions miss; `None`: no bound.
+    pub missed_bytes_max: Option<u64>,
     /// The delivery queue, for notices.
     pub deliveries: P::Queue,
     /// The state bucket, for payloads that were stored once.
@@ -35,6 +37,8 @@ pub struct DeadLetterPorts<P: Ports> {
     /// Topics and subscriptions: the topic that gets notices, and how long the bucket may refuse a
     /// letter.
     pub registry: Registry<P::Store, P::Clock>,
+    /// The book that says how much of what disabled subscriptions miss was kept.
+    pub book: Arrivals<P::Store, P::Clock>,
     /// Time.
     pub clock: P::Clock,
     /// Chance.

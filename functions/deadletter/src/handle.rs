@@ -117,7 +117,8 @@ impl<P: Ports> DeadLetters<P> {
         let letters = self.without_late(letters, until, &mut failures).await;
         let loaded = self.load_payloads(letters, until).await;
         failures.extend(loaded.failures);
-        failures.extend(self.write(loaded.letters, deadline).await);
+        let letters = Box::pin(self.without_skipped(loaded.letters, until)).await;
+        failures.extend(self.write(letters, deadline).await);
         for message in loaded.raw {
             let id = message.id.clone();
             failures.extend(

@@ -7,6 +7,7 @@ mod handle;
 mod late_answers;
 mod letter;
 mod lost_records;
+mod missed;
 mod notices;
 mod payloads;
 mod receive;

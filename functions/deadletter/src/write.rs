@@ -62,6 +62,7 @@ impl<P: Ports> DeadLetters<P> {
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
+                Box::pin(self.count_missed(&letters, deadline)).await;
                 for read in &letters {
                     self.unwritten.ended(&read.letter.dead);
                 }

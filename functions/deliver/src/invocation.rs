@@ -178,6 +178,12 @@ impl Job {
             .map(|subscription| subscription.status_at(now))
     }
 
+    /// Whether its events were published after the subscription came into the state that it has.
+    pub(crate) fn was_disabled_before(&self) -> bool {
+        let since = self.subscription.as_ref().and_then(|of| of.status_since);
+        since.is_some_and(|since| self.delivery.published_at > since)
+    }
+
     /// Notes an event's verdict. Answers all verdicts if this was the last one missing.
     pub(crate) fn judge(&self, entry: usize, verdict: EntryVerdict) -> Option<Vec<EntryVerdict>> {
         let mut verdicts = self.verdicts.lock();

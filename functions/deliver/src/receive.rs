@@ -265,13 +265,14 @@ fn live_subscription(
 
 /// Judges the events of one message that need no attempt.
 fn judge_unsent(job: &Job, now: Timestamp) {
-    let status = job.status_at(now);
+    let state = job.status_at(now);
+    let was_disabled = job.was_disabled_before();
     for (index, entry) in job.delivery.events.iter().enumerate() {
         let verdict = if job.acknowledged_late.contains(&entry.key) {
             // It arrived; the state of its subscription does not matter any more.
             Some(EntryVerdict::Delivered)
         } else {
-            unsent_verdict(status, is_expired(entry.expires_at, now))
+            unsent_verdict(state, was_disabled, is_expired(entry.expires_at, now))
         };
         if let Some(verdict) = verdict {
             job.judge(index, verdict);
@@ -280,11 +281,17 @@ fn judge_unsent(job: &Job, now: Timestamp) {
 }
 
 /// The verdict over an event that is not sent now, because of the status of its subscription
-/// (`None` for a deleted one) or because it has expired.
-fn unsent_verdict(status: Option<Status>, is_expired: bool) -> Option<EntryVerdict> {
+/// (`None` for a deleted one) or because it has expired. `was_disabled` says that it was published
+/// after its subscription was disabled.
+fn unsent_verdict(
+    status: Option<Status>,
+    was_disabled: bool,
+    is_expired: bool,
+) -> Option<EntryVerdict> {
     let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
     match status {
         None => give_up(DeadLetterReason::SubscriptionDeleted),
+        Some(Status::Disabled) if was_disabled => give_up(DeadLetterReason::SubscriptionDisabled),
         Some(Status::Disabled) => give_up(DeadLetterReason::EndpointGone),
         Some(_) if is_expired => give_up(DeadLetterReason::TimeToLiveExceeded),
         Some(status) => status.waits().then_some(EntryVerdict::Held),
@@ -307,7 +314,7 @@ mod tests {
         let give_up = |reason| Some(EntryVerdict::GiveUp { reason, last: None });
         let check = |status, is_expired, expected| {
             assert_eq!(
-                unsent_verdict(status, is_expired),
+                unsent_verdict(status, false, is_expired),
                 expected,
                 "{status:?}, {is_expired}"
             );
@@ -324,6 +331,8 @@ mod tests {
                 give_up(DeadLetterReason::EndpointGone),
             );
         }
+        let disabled = unsent_verdict(Some(Status::Disabled), true, false);
+        assert_eq!(disabled, give_up(DeadLetterReason::SubscriptionDisabled));
         check(Some(Status::Active), false, None);
         for status in [Status::Pending, Status::Paused, Status::Failed] {
             check(Some(status), false, Some(EntryVerdict::Held));
@@ -338,6 +347,26 @@ mod tests {
             true,
             give_up(DeadLetterReason::TimeToLiveExceeded),
         );
+    }
+
+    /// Those that waited when it was disabled have another reason.
+    #[test]
+    fn events_of_a_disabled_subscription_are_told_apart_by_their_time() {
+        let since = START.to_string();
+        let disabled = json!({ "status": { "state": "Disabled", "since": since } });
+        let check = |published_at, expected| {
+            let mut delivery = delivery(1);
+            delivery.published_at = published_at;
+            let job = job(delivery, &subscription(disabled.clone()));
+            judge_unsent(&job, START + secs(9));
+            let reason = EntryVerdict::GiveUp {
+                reason: expected,
+                last: None,
+            };
+            assert_eq!(job.complete(), Some(vec![reason]));
+        };
+        check(START, DeadLetterReason::EndpointGone);
+        check(START + secs(1), DeadLetterReason::SubscriptionDisabled);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{ASIDE_IN_LOG, LogSize};
+use posthaste_core::delivery_log::ASIDE_IN_LOG;
+use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{LOG_DISK_PERCENT_DEFAULT, LOG_RETENTION_DEFAULT};
 use posthaste_delivery_log::Summaries;
 use posthaste_ports::{ObjectStore, Ports};
@@ -74,7 +75,7 @@ pub struct RecordSettings {
     /// Time for which records are kept. `None` where the bucket's lifecycle deletes them.
     pub retention: Option<Duration>,
     /// The most that the log may take. `None` for no bound.
-    pub size_max: Option<LogSize>,
+    pub size_max: Option<DiskShare>,
     /// Whether batches merge busy hours, because the schedule of the merge comes seldom.
     pub merges_busy_hours: bool,
     /// The folder for files in progress, which have no names: a merge takes up to 256 MiB in it.
@@ -98,7 +99,7 @@ impl Default for RecordSettings {
     fn default() -> Self {
         Self {
             retention: Some(LOG_RETENTION_DEFAULT),
-            size_max: Some(LogSize::Percent(LOG_DISK_PERCENT_DEFAULT)),
+            size_max: Some(DiskShare::Percent(LOG_DISK_PERCENT_DEFAULT)),
             merges_busy_hours: false,
             work_folder: std::env::temp_dir(),
         }

@@ -255,10 +255,12 @@ pub fn dead_letters(
             source,
             records: records.clone(),
             delivery_log: environment.delivery_log,
+            missed_bytes_max: environment.missed_bytes_max,
             deliveries: deliveries.clone(),
             state: state.clone(),
             bucket: clients.store(&environment.dead_letter_bucket),
             registry: registry.clone(),
+            book: Arrivals::new(state.clone(), SystemClock),
             clock: SystemClock,
             entropy: SystemEntropy,
         }))

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use posthaste_core::api::read_json;
-use posthaste_core::delivery_log::LogSize;
 use posthaste_core::model::pasted::{read_key, trimmed};
+use posthaste_core::model::size::{DiskShare, parse_size};
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::url_text::{UrlTextError, parse_written};
 use posthaste_core::model::{
     DEAD_LETTER_RETENTION_MAX, DEAD_LETTER_RETENTION_MIN, DeliveryLogMode, KeyDigest,
-    LOG_RETENTION_MAX, LOG_RETENTION_MIN,
+    LOG_BYTES_KEPT, LOG_RETENTION_MAX, LOG_RETENTION_MIN,
 };
 use posthaste_core::pressure::{PressureSettings, Profile};
 use posthaste_publish::Tarpit;
@@ -72,6 +72,16 @@ struct NotADeadLetterRetention;
 #[derive(Debug, thiserror::Error)]
 #[error("expected a share of the disk such as 5%, or a size of at least 16 MB such as 20GB")]
 struct NotALogSize;
+
+/// Error of a text that is not the room for what disabled subscriptions miss.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a share of the disk such as 10%, or a size such as 20GB")]
+struct NotADiskShare;
+
+/// Error of a text that is not a size.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a size such as 20GB")]
+struct NotASize;
 
 /// Error of a text that is not the server's public URL.
 #[derive(Debug, thiserror::Error)]
@@ -191,8 +201,18 @@ pub(crate) fn dead_letter_retention(text: &str) -> Result<Duration, Refusal> {
     }
 }
 
-pub(crate) fn log_size(text: &str) -> Result<LogSize, Refusal> {
-    LogSize::parse(text).ok_or_else(|| NotALogSize.into())
+/// A share of a disk, or a number of bytes with its unit.
+pub(crate) fn disk_share(text: &str) -> Result<DiskShare, Refusal> {
+    DiskShare::parse(text, 0).ok_or_else(|| NotADiskShare.into())
+}
+
+/// A number of bytes with its unit.
+pub(crate) fn size(text: &str) -> Result<u64, Refusal> {
+    parse_size(text).ok_or_else(|| NotASize.into())
+}
+
+pub(crate) fn log_size(text: &str) -> Result<DiskShare, Refusal> {
+    DiskShare::parse(text, LOG_BYTES_KEPT).ok_or_else(|| NotALogSize.into())
 }
 
 pub(crate) fn on_off(text: &str) -> Result<bool, Refusal> {

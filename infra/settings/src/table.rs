@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use ipnet::IpNet;
 use posthaste_core::api::LinkSettings;
-use posthaste_core::delivery_log::LogSize;
+use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::time::parse_duration;
 use posthaste_core::model::{
     AddressPolicy, DeliveryLogMode, KeyDigest, SQS_IN_FLIGHT_MAX, Secret, TopicName, origin,
@@ -250,6 +250,12 @@ table! {
              [default: forever].")
             .under(DELIVERY)),
         None;
+    DISABLED_KEPT_MAX: DiskShare = parse::disk_share,
+        Some(ServeOption::new("disabled-kept-max", "POSTHASTE_DISABLED_KEPT_MAX", "SIZE",
+            "The most that dead letters of events take which disabled subscriptions miss: a share of the \
+             disk of the data folder such as 10%, or a size such as 20GB. What is missed beyond is skipped.")
+            .under(DELIVERY).default("10%")),
+        None;
     DELIVERY_LOG: DeliveryLogMode = parse::delivery_log_mode,
         Some(ServeOption::new("delivery-log", "POSTHASTE_DELIVERY_LOG", "MODE",
             "How much the delivery log keeps of topics that do not set `deliveryLog`.")
@@ -262,7 +268,7 @@ table! {
             "How long the delivery log keeps records: at least an hour. Whole hours go at a time.")
             .under(DELIVERY_LOG_HEADING).default("P7D")),
         None;
-    DELIVERY_LOG_MAX: LogSize = parse::log_size,
+    DELIVERY_LOG_MAX: DiskShare = parse::log_size,
         Some(ServeOption::new("delivery-log-max", "POSTHASTE_DELIVERY_LOG_MAX", "SIZE",
             "The most that the delivery log takes: a share of its disk such as 5%, or a size such as 20GB. \
              The oldest hours go first, and earlier where the disk fills up.")
@@ -357,6 +363,9 @@ table! {
     REGISTRY_MAX_AGE_SECONDS: u16 = parsed, None,
         Some(Variable::new("REGISTRY_MAX_AGE_SECONDS", MAX_AGE_SECS, &[Publish, Deliver, Deadletter])
             .default("5").parameter("RegistryMaxAge"));
+    DISABLED_KEPT_BYTES_MAX: u64 = parse::size, None,
+        Some(Variable::new("DISABLED_KEPT_BYTES_MAX", Form::Text("a size such as 20GB"), &[Deadletter])
+            .default("100GB").parameter("DisabledKeptMax"));
     DELIVERY_LOG_RETENTION_DAYS: u16 = parsed, None,
         Some(Variable::new("DELIVERY_LOG_RETENTION_DAYS", Form::Number(1, 3650), &[Manage])
             .default("7").parameter("DeliveryLogRetentionDays"));

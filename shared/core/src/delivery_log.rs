@@ -52,7 +52,7 @@ pub(crate) use self::record::cut;
 pub use self::record::{Payload, Record, is_same_log_text, log_text};
 pub use self::record_id::record_id;
 pub use self::retention::{
-    ASIDE_BEFORE, ASIDE_IN_LOG, ListedFile, LogDisk, LogSize, files_over, first_kept_hour,
+    ASIDE_BEFORE, ASIDE_IN_LOG, ListedFile, LogDisk, files_over, first_kept_hour,
     has_room_to_merge, log_bytes_max, records_waiting_bytes_max,
 };
 pub use self::status::StatusRange;

@@ -19,6 +19,7 @@
 mod book;
 mod decide;
 mod incident;
+mod missed;
 mod seen;
 mod settings;
 mod state;
@@ -27,6 +28,7 @@ mod tries;
 pub use book::{HealthBook, SUBSCRIPTIONS_IN_BOOK_MAX, SubscriptionHealth, book_key};
 pub use decide::{HealthFacts, Standing};
 pub use incident::{Delayed, DueNotice, Incident, LinkIncident};
+pub use missed::{Missed, MissedEnd, MissedFacts};
 pub use settings::ArrivalSettings;
 pub use state::{HealthState, health_state, is_held_off};
 pub use tries::{LastFailure, SeenTry, Share, Tries, TryResult, Undelivered};

@@ -64,5 +64,7 @@ pub use sas_token::SasToken;
 pub use schema::{ContentMode, Schema};
 pub use secret::{ADMIN_KEY_CHARS_MIN, KeyDigest, Secret};
 pub use time::{TimeError, Timestamp};
-pub use topic::{DeadLetterPolicy, Status, Subscription, Topic, TopicKeys};
+pub use topic::{
+    DeadLetterPolicy, Intake, KeepingMissed, Status, Subscription, Topic, TopicKeys, WhileDisabled,
+};
 pub use written_time::{WrittenTime, WrittenTimeError};

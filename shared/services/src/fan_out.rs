@@ -20,7 +20,7 @@ use posthaste_ports::{
 
 use acceptance::{AcceptanceRecords, Meant};
 use convert::Converter;
-use plan::{Plan, Request};
+use plan::{Plan, RECORD_BYTES_USUAL, Request};
 
 pub use acceptance::Acceptance;
 pub use convert::FanOutError;
@@ -103,8 +103,12 @@ where
             let waits = acceptance.first_attempts_wait;
             Meant::of(plan.receivers(), topic, events, at, waits)
         });
-        let meant = meant.unwrap_or_default();
-        if matched.events == 0 && meant.recorded.is_empty() {
+        let mut meant = meant.unwrap_or_default();
+        // One that is skipped has matched: it has a record that says so.
+        meant
+            .recorded
+            .retain(|(index, names)| !names.is_empty() || !plan.skips(*index));
+        if matched.events == 0 && meant.recorded.is_empty() && !plan.has_skipped() {
             return Ok(Written {
                 matched,
                 messages: 0,
@@ -131,11 +135,13 @@ where
             meant: &meant,
         };
         let records = acceptance.and_then(|acceptance| {
-            let records = with_bytes(meant.record_bytes(), || request.records());
-            let left_out = meant.recorded.len() - records.len();
+            let rendered_bytes = meant.record_bytes() + plan.skipped_count() * RECORD_BYTES_USUAL;
+            let records = with_bytes(rendered_bytes, || request.records(&plan));
+            let left_out = meant.recorded.len() + plan.skipped_count() - records.len();
             AcceptanceRecords::of(acceptance.records, &topic.name, &records, left_out)
         });
         let messages = self.send(plan.messages(&request), records).await?;
+        plan.report_skipped();
         Ok(Written { matched, messages })
     }
 

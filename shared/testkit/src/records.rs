@@ -1,5 +1,6 @@
 //! Records and deliveries, as manage and publish write them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posthaste_core::api::{SecretText, TierKeys, TopicSettings};
@@ -47,6 +48,7 @@ pub fn topic_record(name: TopicName, settings: TopicSettings, now: Timestamp) ->
         delivery_log: None,
         record_unmatched: false,
         delivery_failed_notices: None,
+        while_disabled: BTreeMap::new(),
         settings,
     }
 }

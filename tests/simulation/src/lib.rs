@@ -20,5 +20,6 @@ pub use link_path::LinkPath;
 pub use names::{event, start};
 pub use ports::{Faults, State};
 pub use waiting::Letter;
+pub use wiring::MISSED_BYTES_MAX;
 pub use worker::{VISIBILITY, Worker};
 pub use world::World;

@@ -26,6 +26,9 @@ use crate::{Chance, ScriptedEndpoint, Worker};
 /// The time after which the log is complete, for wake.
 const LOG_DELAY: Duration = Duration::from_secs(5);
 
+/// Most bytes of dead letters of what disabled subscriptions miss.
+pub const MISSED_BYTES_MAX: u64 = 64 << 10;
+
 /// wake over a world's adapters.
 pub(crate) type WakeFunction = Wake<TestPorts<Queue, State, Bucket, ScriptedEndpoint, Log>>;
 
@@ -87,10 +90,12 @@ impl Wiring {
             source,
             records: self.queue(QueueName::Records),
             delivery_log: DeliveryLogMode::Payloads,
+            missed_bytes_max: Some(MISSED_BYTES_MAX),
             deliveries: self.queue(QueueName::Deliveries),
             state: self.state(),
             bucket: self.bucket(),
             registry: self.registry(topic_max_age),
+            book: Arrivals::new(self.state(), self.clock.clone()),
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         })

@@ -126,7 +126,7 @@ pub(crate) fn settings_text(shown: &SubscriptionSettings) -> Result<String, Page
 fn now(shown: &SubscriptionSettings) -> Markup {
     html! {
         dl.facts {
-            @if let Some(status) = &shown.status { (fact("State", &state::state(status))) }
+            @if let Some(status) = &shown.status { (fact("State", &state::state(status, shown.keeping_missed()))) }
             (fact("Health", &health::health(shown)))
             (fact("Circuit", &health::circuit(shown)))
             (fact("Waiting", &waiting::waiting(shown.waiting.as_deref())))

@@ -76,6 +76,29 @@ async fn all_of_a_subscription_is_shown() {
 }
 
 #[tokio::test]
+async fn fate_of_what_a_disabled_subscription_misses_is_shown() {
+    let world = plain().await;
+    world.get(PAGE).await.has(&[
+        "New events while it is disabled",
+        "become dead letters for seven days after its endpoint disabled it",
+    ]);
+    act(&world, "disable").await;
+    let skips = "New events are skipped and counted.";
+    world.get(PAGE).await.has(&[skips]);
+    let kept = json!({
+        "endpoint": { "url": "https://billing.example.com/hooks" }, "whileDisabled": "deadLetter",
+    });
+    world
+        .put(&["topics", "orders", "subscriptions", "billing"], kept)
+        .await;
+    world
+        .get(PAGE)
+        .await
+        .has(&["New events become dead letters."])
+        .has_not(&[skips]);
+}
+
+#[tokio::test]
 async fn what_waits_and_what_fails_is_shown() {
     let world = plain().await;
     act(&world, "pause").await;

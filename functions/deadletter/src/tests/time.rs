@@ -11,7 +11,7 @@ use posthaste_core::model::{
     DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, Payload, Timestamp,
 };
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
-use posthaste_services::Registry;
+use posthaste_services::{Arrivals, Registry};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy, TestPorts};
 
@@ -73,11 +73,13 @@ impl Bench {
             queue: queue.clone(),
             records: queue.clone(),
             delivery_log: DeliveryLogMode::Off,
+            missed_bytes_max: None,
             deliveries: queue,
             source: QueueName::DeadLetters,
             state: store.clone(),
             bucket: store.clone(),
             registry: Registry::new(store.clone(), clock.clone(), Duration::ZERO),
+            book: Arrivals::new(store.clone(), clock.clone()),
             clock,
             entropy: SeededEntropy::new(7),
         });

@@ -96,6 +96,7 @@ async fn every_member_at_fault_is_named() {
     let api = Api::new();
     let wrong = json!({
         "enpoint": { "url": 5 }, "contentMode": "binry", "retryPolicy": { "schedule": ["x", "PT1S"] },
+        "whileDisabled": "skipp",
     });
     let problem = api
         .put("/topics/orders", json!({ "subscriptions": { "x": wrong } }))
@@ -108,6 +109,7 @@ async fn every_member_at_fault_is_named() {
         { "member": "subscriptions.x.enpoint", "detail": endpoint },
         { "member": "subscriptions.x.enpoint.url", "detail": "expected a text, found a number" },
         { "member": "subscriptions.x.retryPolicy.schedule[0]", "detail": duration },
+        { "member": "subscriptions.x.whileDisabled", "detail": "unknown word, did you mean `skip`?" },
     ]);
     assert_eq!(problem["errors"], errors);
     assert_eq!(

@@ -1,8 +1,10 @@
 //! What an event is meant for is known from the 200 on: its messages name the subscriptions that it
 //! matches, or a record of its acceptance does.
 
+use std::time::Duration;
+
 use posthaste_core::delivery_log::{Kind, LogResult, Record};
-use posthaste_core::model::{DeliveryLogMode, MATCHED_IN_MESSAGES_MAX, Timestamp};
+use posthaste_core::model::{DISABLED_KEPT, DeliveryLogMode, MATCHED_IN_MESSAGES_MAX, Timestamp};
 use posthaste_core::pressure::{Level, PressureState, Resource, ResourceState, Thresholds};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{ErrorKind, ObjectStore, PutCondition};
@@ -244,4 +246,117 @@ async fn record_that_is_refused_harms_no_delivery() {
         assert_eq!((answer.status, world.packed().len()), (200, 17));
         assert_eq!(plan.faults(), 1);
     }
+}
+
+fn disabled(reason: &str, while_disabled: Option<&str>) -> Value {
+    let since = "2026-11-21T09:00:00Z";
+    let at = Timestamp::parse(since).unwrap();
+    json!({
+        "v": 1, "name": "Orders", "key1": "key-one", "key2": "key-two",
+        "createdAt": at, "updatedAt": at,
+        "whileDisabled": while_disabled.map(|choice| json!({ "a": choice })).unwrap_or(json!({})),
+        "settings": subscriptions(&[
+            ("a", json!({ "status": { "state": "Disabled", "since": since, "reason": reason } })),
+        ]),
+    })
+}
+
+const GONE: &str = "the endpoint answered 410 Gone";
+const BY_HAND: &str = "disabled by an operator";
+
+/// The messages and the records of an event that is published so much later.
+async fn published_after(topic: &Value, later: Duration) -> (usize, Vec<(Kind, LogResult)>) {
+    let world = World::new(json!({})).await;
+    let put = world.store.put(
+        "topics/orders.json",
+        topic.to_string().into(),
+        PutCondition::Always,
+    );
+    put.await.unwrap();
+    world.clock.advance(later);
+    assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    let records = world.recorded().concat().into_iter();
+    let records = records.map(|record| (record.kind, record.result));
+    (world.deliveries().len(), records.collect())
+}
+
+#[tokio::test]
+async fn disabled_subscription_keeps_or_skips_what_it_misses() {
+    let kept = (1, vec![(Kind::Accepted, LogResult::Pending)]);
+    let skipped = (0, vec![(Kind::Dropped, LogResult::Dropped)]);
+    // It was disabled an hour before.
+    let over = DISABLED_KEPT.saturating_sub(Duration::from_hours(1));
+    let nearly = over.saturating_sub(Duration::from_millis(1));
+    for (reason, choice, later, expected) in [
+        (GONE, None, Duration::ZERO, &kept),
+        (GONE, None, nearly, &kept),
+        (GONE, None, over, &skipped),
+        (GONE, Some("skip"), Duration::ZERO, &skipped),
+        (GONE, Some("deadLetter"), over, &kept),
+        (BY_HAND, None, Duration::ZERO, &skipped),
+        (BY_HAND, Some("deadLetter"), Duration::ZERO, &kept),
+    ] {
+        let actual = published_after(&disabled(reason, choice), later).await;
+        assert_eq!(actual, *expected, "{reason} {choice:?} {later:?}");
+    }
+}
+
+#[tokio::test]
+async fn skipped_event_has_a_record_of_its_subscription() {
+    let world = World::new(json!({})).await;
+    let topic = disabled(BY_HAND, None);
+    let put = world.store.put(
+        "topics/orders.json",
+        topic.to_string().into(),
+        PutCondition::Always,
+    );
+    put.await.unwrap();
+    assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    let record = world.recorded().concat().remove(0);
+    let of = [&*record.subscription, record.event_id.as_deref().unwrap()];
+    assert_eq!(of, ["a", "1"]);
+    assert_eq!(record.reason.as_deref(), Some("SubscriptionDisabled"));
+}
+
+/// The event has matched: it is recorded as skipped, and not as one that matched nothing.
+#[tokio::test]
+async fn skipped_event_is_not_recorded_as_unmatched() {
+    let world = World::new(json!({})).await;
+    let mut topic = disabled(BY_HAND, None);
+    topic["recordUnmatched"] = json!(true);
+    let put = world.store.put(
+        "topics/orders.json",
+        topic.to_string().into(),
+        PutCondition::Always,
+    );
+    put.await.unwrap();
+    assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    let records = world.recorded().concat().into_iter();
+    let kinds: Vec<_> = records.map(|record| record.kind).collect();
+    assert_eq!(kinds, [Kind::Dropped]);
+}
+
+/// Other subscriptions get the event as ever.
+#[tokio::test]
+async fn skipping_takes_nothing_from_other_subscriptions() {
+    let world = World::new(json!({})).await;
+    let mut topic = disabled(BY_HAND, None);
+    topic["settings"]["subscriptions"]["b"] =
+        json!({ "endpoint": { "url": "https://b.example.com/" } });
+    let put = world.store.put(
+        "topics/orders.json",
+        topic.to_string().into(),
+        PutCondition::Always,
+    );
+    put.await.unwrap();
+    assert_eq!(world.post(&[STRUCTURED], MINIMAL).await.status, 200);
+    let deliveries = world.deliveries();
+    let names: Vec<_> = deliveries
+        .iter()
+        .map(|it| it.subscription.to_string())
+        .collect();
+    assert_eq!(names, ["b"]);
+    let records = world.recorded().concat().into_iter();
+    let of: Vec<_> = records.map(|record| record.subscription).collect();
+    assert_eq!(of, ["a"]);
 }

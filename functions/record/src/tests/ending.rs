@@ -1,6 +1,7 @@
 //! The end of records: by age, and by what they take of their disk.
 
-use posthaste_core::delivery_log::{LogDisk, LogSize};
+use posthaste_core::delivery_log::LogDisk;
+use posthaste_core::model::size::DiskShare;
 use posthaste_core::pressure::Usage;
 use posthaste_ports::ErrorKind;
 use posthaste_testkit::faulty::at_every_effect;
@@ -59,7 +60,7 @@ async fn what_is_older_than_the_retention_goes() {
 
 #[tokio::test]
 async fn the_oldest_hours_make_room() {
-    let size_max = Some(LogSize::Bytes(5 << 20));
+    let size_max = Some(DiskShare::Bytes(5 << 20));
     let kit = kit(
         &[0, 1, 2, 3],
         RecordSettings {
@@ -85,7 +86,7 @@ async fn a_disk_that_fills_up_makes_the_log_smaller_and_one_that_is_not_known_do
     let kit = kit(
         &hours,
         RecordSettings {
-            size_max: Some(LogSize::Percent(50)),
+            size_max: Some(DiskShare::Percent(50)),
             ..RecordSettings::default()
         },
     );

@@ -20,7 +20,7 @@ use posthaste_ports::{Clock, Entropy, Ports};
 use super::ended;
 use crate::run::Run;
 use error::HealthJobError;
-use facts::facts;
+use facts::{facts, missed_facts};
 use sending::Teller;
 
 /// Notices that are sent before they are marked. A crash repeats no more than these.
@@ -53,10 +53,14 @@ async fn look<P: Ports>(
         }
     }
     let facts = facts(run.ports, &book).await?;
+    let missed = missed_facts(run.ports, &book).await?;
     let now = run.ports.clock.now();
     let settings = &links.settings().arrivals;
     let book = arrivals
-        .change(|book| book.decide(&facts, &of_links, now, settings))
+        .change(|book| {
+            book.decide(&facts, &of_links, now, settings);
+            book.decide_missed(&missed, now);
+        })
         .await?;
     // Otherwise an ordinary look suffices: new failures end a rest, and there is none while a link
     // is held.

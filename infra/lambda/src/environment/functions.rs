@@ -162,6 +162,8 @@ pub struct DeadLetterEnvironment {
     pub records_queue_url: String,
     /// How much the delivery log keeps of a topic that does not say so.
     pub delivery_log: DeliveryLogMode,
+    /// Most bytes of dead letters of what disabled subscriptions miss.
+    pub missed_bytes_max: Option<u64>,
     /// Greatest age of a cached topic.
     pub registry_max_age: Duration,
 }
@@ -181,6 +183,7 @@ impl Environment for DeadLetterEnvironment {
             redrive_queue_url: variables.get(&table::REDRIVE_QUEUE_URL).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             delivery_log: variables.get(&table::DELIVERY_LOG).unwrap_or_default(),
+            missed_bytes_max: variables.get(&table::DISABLED_KEPT_BYTES_MAX),
             registry_max_age: variables.registry_max_age(),
         }
     }

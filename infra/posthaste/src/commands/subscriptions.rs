@@ -102,7 +102,7 @@ pub(crate) fn run(
         SubscriptionsCommand::Validate(of) => act(session, of, "validate"),
         SubscriptionsCommand::Pause(of) => act(session, of, "pause"),
         SubscriptionsCommand::Resume(of) => act(session, of, "resume"),
-        SubscriptionsCommand::Enable(of) => act(session, of, "enable"),
+        SubscriptionsCommand::Enable(of) => enable(session, of),
         SubscriptionsCommand::Disable { of, confirmed } => disable(session, of, *confirmed),
         SubscriptionsCommand::Force(of) => force(session, of),
     }
@@ -165,6 +165,30 @@ fn act(session: &Session, of: &SubscriptionArgs, action: &str) -> Result<Reply, 
         .after(reply)),
         _ => Ok(reply),
     }
+}
+
+/// Enables a subscription, and names the command that delivers what became dead letters meanwhile.
+fn enable(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandError> {
+    let path = ["topics", &of.topic, "subscriptions", &of.name];
+    let before: SubscriptionSettings = session.ask(Method::GET, &path)?;
+    let reply = act(session, of, "enable")?;
+    Ok(with_replay(reply, of, before.status.as_ref()))
+}
+
+/// Adds the replay of the dead letters of a subscription that was disabled.
+fn with_replay(reply: Reply, of: &SubscriptionArgs, before: Option<&StatusView>) -> Reply {
+    let Some(since) = before
+        .filter(|status| status.state == StatusState::Disabled)
+        .map(|status| status.since.0)
+    else {
+        return reply;
+    };
+    let SubscriptionArgs { topic, name } = of;
+    reply
+        .line("What became a dead letter while it was disabled is delivered by:")
+        .line(format!(
+            "posthaste dead-letters replay {topic} {name} --from {since}"
+        ))
 }
 
 /// Ends a subscription's holds, and shows them.
@@ -307,6 +331,24 @@ fn ended(masked: &SecretText) -> [String; 2] {
 mod tests {
     use super::*;
     use crate::output::Style;
+
+    #[test]
+    fn enabling_names_the_replay_of_what_a_disabled_subscription_missed() {
+        let of = SubscriptionArgs {
+            topic: "orders".to_owned(),
+            name: "billing".to_owned(),
+        };
+        let text = |state: &str| {
+            let status = json!({ "state": state, "since": "2026-11-21T10:00:00Z" });
+            let status: StatusView = serde_json::from_value(status).unwrap();
+            let reply = with_replay(Reply::silent(), &of, Some(&status));
+            reply.render(Style::Plain).into_string()
+        };
+        let expected = "What became a dead letter while it was disabled is delivered by:\n\
+            posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00.000Z\n";
+        assert_eq!(text("Disabled"), expected);
+        assert_eq!(text("Failed"), "");
+    }
 
     #[test]
     fn a_list_shows_what_waits_as_far_as_it_is_known() {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use posthaste_core::model::size::DiskShare;
 use posthaste_core::model::{KeyDigest, LOG_DISK_FREE_MIN, PublishUrls, Secret};
 use posthaste_deadletter::{DeadLetterPorts, DeadLetters};
 use posthaste_deliver::{Deliver, DeliverPorts};
@@ -16,6 +17,7 @@ use posthaste_services::{
     Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
     WrongKeys,
 };
+use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
 
@@ -204,10 +206,12 @@ impl<'a> Adapters<'a> {
             source,
             records: self.local.queue(QueueName::Records),
             delivery_log: settings.deliver.delivery_log,
+            missed_bytes_max: missed_bytes_max(settings),
             deliveries: self.local.queue(QueueName::Deliveries),
             state: self.local.state(),
             bucket: self.bucket.clone(),
             registry: self.registry.clone(),
+            book: self.links.arrivals().clone(),
             clock: SystemClock,
             entropy: SystemEntropy,
         })
@@ -251,5 +255,16 @@ impl<'a> Adapters<'a> {
                 ..settings.record.clone()
             },
         )
+    }
+}
+
+/// Most bytes of dead letters of what disabled subscriptions miss. There is no bound by a share of
+/// a disk that cannot be measured.
+fn missed_bytes_max(settings: &ServeSettings) -> Option<u64> {
+    match settings.missed_max {
+        DiskShare::Bytes(bytes) => Some(bytes),
+        share @ DiskShare::Percent(_) => {
+            disk(&settings.data_dir).map(|disk| share.bytes(disk.total))
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posthaste_core::delivery_log::{LogDisk, LogSize, has_room_to_merge};
+use posthaste_core::delivery_log::{LogDisk, has_room_to_merge};
+use posthaste_core::model::size::DiskShare;
 use posthaste_core::pressure::PressureSettings;
 use posthaste_ports::Clock;
 use posthaste_record::Record;
@@ -31,7 +32,7 @@ pub(super) struct LogUpkeep {
     record: Arc<Record<Embedded>>,
     data_dir: PathBuf,
     pressure: PressureSettings,
-    size_max: Option<LogSize>,
+    size_max: Option<DiskShare>,
 }
 
 impl LogUpkeep {

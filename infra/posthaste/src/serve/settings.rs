@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use posthaste_core::circuit::HealthSettings;
-use posthaste_core::model::{DeliveryLogMode, Secret, origin};
+use posthaste_core::model::size::DiskShare;
+use posthaste_core::model::{DeliveryLogMode, MISSED_DISK_PERCENT_DEFAULT, Secret, origin};
 use posthaste_core::pressure::PressureSettings;
 use posthaste_deliver::DeliverSettings;
 use posthaste_http::ClientSettings;
@@ -54,6 +55,8 @@ pub struct ServeSettings {
     pub metrics_by: SeriesBy,
     /// Bounds of connections.
     pub connections: ConnectionLimits,
+    /// Most that dead letters take of what disabled subscriptions miss.
+    pub missed_max: DiskShare,
     /// Longest time that a drain waits for work in progress.
     pub drain_timeout: Duration,
 }
@@ -91,6 +94,7 @@ impl Default for ServeSettings {
             record: RecordSettings::default(),
             metrics_by: SeriesBy::default(),
             connections: ConnectionLimits::default(),
+            missed_max: DiskShare::Percent(MISSED_DISK_PERCENT_DEFAULT),
             drain_timeout: Duration::from_mins(1),
         }
     }
@@ -146,6 +150,9 @@ impl ServeSettings {
                 requests_max: requests_max.unwrap_or(default.connections.requests_max),
                 trusted_proxies: values.list(&table::TRUSTED_PROXIES),
             },
+            missed_max: values
+                .get(&table::DISABLED_KEPT_MAX)
+                .unwrap_or(default.missed_max),
             drain_timeout: values
                 .get(&table::DRAIN_TIMEOUT)
                 .unwrap_or(default.drain_timeout),
@@ -155,8 +162,6 @@ impl ServeSettings {
 
 #[cfg(test)]
 mod tests {
-    use posthaste_core::delivery_log::LogSize;
-
     use super::*;
     use clap::Parser;
 
@@ -219,7 +224,7 @@ mod tests {
         assert_eq!(settings.record.retention, Some(Duration::from_hours(24)));
         let month = Duration::from_hours(30 * 24);
         assert_eq!(settings.wake.dead_letter_retention, Some(month));
-        assert_eq!(settings.record.size_max, Some(LogSize::Bytes(20 << 30)));
+        assert_eq!(settings.record.size_max, Some(DiskShare::Bytes(20 << 30)));
         assert_eq!(
             [settings.deliver.origin, settings.manage.origin],
             ["hooks.example.com"; 2]

@@ -144,6 +144,8 @@ pub fn compile_subscription(
         lifetime: lifetime(settings)?,
         delivery_log: None,
         status,
+        while_disabled: settings.while_disabled,
+        gone_at: settings.gone_at(),
         status_since: settings.status.as_ref().map(|view| view.since.0),
         pending_until,
         rate: endpoint::rate(&settings.endpoint, settings.status.as_ref())?,

@@ -1,12 +1,33 @@
 //! What becomes of a subscription whose endpoint answered 410 Gone.
 
 use crate::api::notice::Disabled;
-use crate::api::{StatusState, StatusView};
-use crate::model::EndpointUrl;
+use crate::api::{StatusState, StatusView, SubscriptionSettings};
+use crate::model::{EndpointUrl, KeepingMissed, Timestamp};
 use crate::stored::{GoneMark, TopicRecord};
 
 /// The reason in the status and in the notice.
 const REASON: &str = "the endpoint answered 410 Gone";
+
+impl SubscriptionSettings {
+    /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
+    /// an operator did.
+    pub(crate) fn gone_at(&self) -> Option<Timestamp> {
+        let status = self.status.as_ref();
+        let is_gone = |status: &&StatusView| {
+            status.state == StatusState::Disabled && status.reason.as_deref() == Some(REASON)
+        };
+        status.filter(is_gone).map(|status| status.since.0)
+    }
+
+    /// For how long its new events become dead letters; `None` if it is not disabled.
+    pub fn keeping_missed(&self) -> Option<KeepingMissed> {
+        let status = self.status.as_ref()?;
+        (status.state == StatusState::Disabled).then(|| {
+            let wants_letters = self.dead_letter.enabled.unwrap_or(true);
+            KeepingMissed::of(self.while_disabled, wants_letters, self.gone_at())
+        })
+    }
+}
 
 /// The step that a mark asks for.
 #[derive(Debug, Clone, PartialEq)]

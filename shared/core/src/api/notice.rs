@@ -18,8 +18,9 @@ use crate::pressure::PressureChange;
 pub use self::disabled::{Disabled, SUBSCRIPTION_DISABLED};
 pub use self::failed::{DELIVERY_FAILED, Failed};
 pub use self::health::{
-    DELIVERY_DELAYED, DelayNews, HealthNews, LINK_FAILING, LINK_RECOVERED, LinkNews,
-    NAMED_SUBSCRIPTIONS_MAX, SUBSCRIPTION_FAILING, SUBSCRIPTION_RECOVERED, SubscriptionNews,
+    DELIVERY_DELAYED, DelayNews, HealthNews, LINK_FAILING, LINK_RECOVERED, LinkNews, MissedNews,
+    NAMED_SUBSCRIPTIONS_MAX, SUBSCRIPTION_FAILING, SUBSCRIPTION_RECOVERED, SUBSCRIPTION_SKIPPING,
+    SubscriptionNews,
 };
 pub use self::later::{Fate, later};
 pub use self::link::{LINK_DOWN, LINK_UP, LinkChanged};
@@ -36,7 +37,8 @@ pub enum Notice<'a> {
     Pressure(&'a PressureChange),
     /// A link, or a subscription on it, is down or up again.
     Link(LinkChanged<'a>),
-    /// A subscription or a link is failing, or is healthy again, or an event is late.
+    /// A subscription or a link is failing, or is healthy again, an event is late, or what a
+    /// disabled subscription misses will soon be skipped.
     Health(HealthNews<'a>),
 }
 

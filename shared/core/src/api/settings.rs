@@ -13,7 +13,9 @@ use super::{
     DeliveryHeaderSettings, InputMappingSettings, IsoDuration, IsoTimestamp, LastOutcomeView,
     LinkView, SecretText, SigningSettings, StatusState, SubscriptionHealthView, WaitingView,
 };
-use crate::model::{ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName};
+use crate::model::{
+    ContentMode, DeliveryLogMode, Schema, SubscriptionName, TopicName, WhileDisabled,
+};
 
 /// A file of topics and their subscriptions, as `posthaste apply -f` reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
@@ -105,6 +107,11 @@ pub struct SubscriptionSettings {
     /// The treatment of events that are given up.
     #[serde(default)]
     pub dead_letter: DeadLetterSettings,
+    /// What becomes of events that are published while the subscription is disabled: dead letters
+    /// with the reason `SubscriptionDisabled`, or nothing, counted and logged. When left out,
+    /// `deadLetter` for seven days after an answer of the endpoint disabled it, and `skip` else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub while_disabled: Option<WhileDisabled>,
     /// Headers to add to every request, at most 10. None when left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delivery_headers: Vec<DeliveryHeaderSettings>,

@@ -34,6 +34,8 @@ pub fn may_begin(planned: &Subscription, current: &Subscription, now: Timestamp)
         delivery_log: _,
         status: _,
         status_since: _,
+        while_disabled: _,
+        gone_at: _,
         pending_until: _,
         rate,
     } = current;

@@ -24,6 +24,8 @@ pub enum DeadLetterReason {
     SubscriptionDeleted,
     /// The endpoint answered 410.
     EndpointGone,
+    /// The event was published while its subscription was disabled.
+    SubscriptionDisabled,
     /// A message that is not ours.
     MalformedMessage,
     /// A message that a function failed on again and again.
@@ -34,12 +36,13 @@ display_the_word!(DeadLetterReason);
 
 impl DeadLetterReason {
     /// Every reason.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::MaxDeliveryAttemptsExceeded,
         Self::TimeToLiveExceeded,
         Self::UndeliverableDueToClientError,
         Self::SubscriptionDeleted,
         Self::EndpointGone,
+        Self::SubscriptionDisabled,
         Self::MalformedMessage,
         Self::HandlerFailed,
     ];
@@ -52,6 +55,7 @@ impl DeadLetterReason {
             Self::UndeliverableDueToClientError => "UndeliverableDueToClientError",
             Self::SubscriptionDeleted => "SubscriptionDeleted",
             Self::EndpointGone => "EndpointGone",
+            Self::SubscriptionDisabled => "SubscriptionDisabled",
             Self::MalformedMessage => "MalformedMessage",
             Self::HandlerFailed => "HandlerFailed",
         }

@@ -2,8 +2,9 @@
 //! so, or none is worked on soon.
 
 use super::{Kind, LogResult, Origin, Record, RecordText, log_text, record_id};
+use crate::attempt::DeadLetterReason;
 use crate::events::Event;
-use crate::model::{Timestamp, TopicName};
+use crate::model::{Subscription, Timestamp, TopicName};
 
 /// An event that was accepted.
 #[derive(Debug, Clone, Copy)]
@@ -16,31 +17,51 @@ pub struct AcceptedEvent<'a> {
     pub key: &'a str,
     /// The time at which it was accepted.
     pub at: Timestamp,
-    /// The subscriptions that it is meant for ([`matched_names`](crate::model::matched_names));
-    /// empty for none.
-    pub matched: &'a str,
 }
 
 impl AcceptedEvent<'_> {
-    /// The record, ready for its message. It is of no subscription. Where the same request is
-    /// published again, it has the same keys, and so does each time the record of an event.
-    pub fn record(&self) -> Result<RecordText, serde_json::Error> {
-        let Self {
-            topic,
-            event,
-            key,
-            at,
-            matched,
-        } = *self;
+    /// The record that it is meant for these subscriptions
+    /// ([`matched_names`](crate::model::matched_names)), ready for its message. It is of no
+    /// subscription. Where the same request is published again, it has the same keys, and so does
+    /// each time the record of an event.
+    pub fn record(&self, matched: &str) -> Result<RecordText, serde_json::Error> {
         let result = if matched.is_empty() {
             LogResult::Unmatched
         } else {
             LogResult::Pending
         };
         let record = Record {
-            record_id: record_id("", 0, key, 0, Kind::Accepted, at),
+            result,
+            matched: (!matched.is_empty()).then(|| matched.to_owned()),
+            ..self.change("", Kind::Accepted)
+        };
+        RecordText::new(&record, None)
+    }
+
+    /// The record that a disabled subscription skips it.
+    pub fn skipped_by(&self, subscription: &Subscription) -> Result<RecordText, serde_json::Error> {
+        let identity = subscription.created.identity();
+        let record = Record {
+            result: LogResult::Dropped,
+            identity: identity.map(|identity| identity.to_string()),
+            reason: Some(DeadLetterReason::SubscriptionDisabled.as_str().to_owned()),
+            ..self.change(&subscription.name.folded_text(), Kind::Dropped)
+        };
+        RecordText::new(&record, None)
+    }
+
+    fn change(&self, subscription: &str, kind: Kind) -> Record {
+        let Self {
+            topic,
+            event,
+            key,
+            at,
+        } = *self;
+        Record {
+            record_id: record_id(subscription, 0, key, 0, kind, at),
             time: at,
-            kind: Kind::Accepted,
+            kind,
+            subscription: subscription.to_owned(),
             topic: topic.folded(),
             delivery_key: key.to_owned(),
             event_id: Some(log_text(event.id())),
@@ -49,13 +70,10 @@ impl AcceptedEvent<'_> {
             event_subject: event.subject().map(log_text),
             schema: Some(event.schema().to_string()),
             origin: Origin::First,
-            result,
             accepted_at: at,
             traceparent: event.traceparent().map(str::to_owned),
-            matched: (!matched.is_empty()).then(|| matched.to_owned()),
             ..Record::default()
-        };
-        RecordText::new(&record, None)
+        }
     }
 }
 
@@ -78,9 +96,8 @@ mod tests {
             event: &event,
             key: "0b0e-0",
             at: AT,
-            matched,
         };
-        let text = accepted.record().unwrap();
+        let text = accepted.record(matched).unwrap();
         let bodies = join_records([text].iter());
         parse_records(&bodies[0]).unwrap().remove(0)
     }

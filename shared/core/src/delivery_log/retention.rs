@@ -5,46 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{FileKey, LogHour};
-use crate::model::size::parse_size;
+use crate::model::size::DiskShare;
 use crate::model::{
     LOG_BYTES_KEPT, LOG_DISK_FREE_MIN, LOG_MERGE_BYTES_MAX, LOG_OBJECT_BYTES_MAX,
     RECORDS_WAITING_BYTES_MAX, Timestamp,
 };
 use crate::pressure::Usage;
-
-/// The most that the log may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogSize {
-    /// A share of its disk, in per cent.
-    Percent(u64),
-    /// So many bytes.
-    Bytes(u64),
-}
-
-impl LogSize {
-    /// Reads `5%`, or a size such as `20GB`, of at least [`LOG_BYTES_KEPT`].
-    pub fn parse(text: &str) -> Option<Self> {
-        match text.strip_suffix('%') {
-            Some(percent) => {
-                let percent = percent.trim_end().parse().ok()?;
-                (1..=100)
-                    .contains(&percent)
-                    .then_some(Self::Percent(percent))
-            }
-            None => parse_size(text)
-                .filter(|bytes| *bytes >= LOG_BYTES_KEPT)
-                .map(Self::Bytes),
-        }
-    }
-
-    /// The bytes that it means on a disk of `total`.
-    pub fn bytes(self, total: u64) -> u64 {
-        match self {
-            Self::Percent(percent) => share(total, percent),
-            Self::Bytes(bytes) => bytes,
-        }
-    }
-}
 
 /// The disk that the log lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,11 +72,11 @@ impl ListedFile {
 /// The bytes that the log may take now: as set, and less where the disk fills up. It then makes
 /// room until the disk is below `calm_percent`, as far as it can. Of a disk that is not known there
 /// is no share: `None`, and bytes are as set.
-pub fn log_bytes_max(size: LogSize, disk: Option<LogDisk>, log_bytes: u64) -> Option<u64> {
+pub fn log_bytes_max(size: DiskShare, disk: Option<LogDisk>, log_bytes: u64) -> Option<u64> {
     let Some(disk) = disk else {
         return match size {
-            LogSize::Percent(_) => None,
-            LogSize::Bytes(bytes) => Some(bytes),
+            DiskShare::Percent(_) => None,
+            DiskShare::Bytes(bytes) => Some(bytes),
         };
     };
     let set = size.bytes(disk.usage.total);
@@ -124,14 +90,14 @@ pub fn log_bytes_max(size: LogSize, disk: Option<LogDisk>, log_bytes: u64) -> Op
 
 /// Most bytes of records that may wait for a log of this size. `total` is the size of its disk, if
 /// known.
-pub fn records_waiting_bytes_max(size: Option<LogSize>, total: Option<u64>) -> u64 {
+pub fn records_waiting_bytes_max(size: Option<DiskShare>, total: Option<u64>) -> u64 {
     let set = size.map_or(u64::MAX, |size| size.bytes(total.unwrap_or(u64::MAX)));
     set.min(RECORDS_WAITING_BYTES_MAX)
 }
 
 /// Whether a disk has room for a merge of a log of this size: for copies of its sources, for the
 /// files that it writes, and for what the log leaves free.
-pub fn has_room_to_merge(size: Option<LogSize>, disk: Usage) -> bool {
+pub fn has_room_to_merge(size: Option<DiskShare>, disk: Usage) -> bool {
     let set = size.map_or(u64::MAX, |size| size.bytes(disk.total));
     let merged = set
         .saturating_mul(3)
@@ -194,7 +160,7 @@ mod tests {
         Timestamp::parse(text).unwrap()
     }
 
-    fn room(size: LogSize, used: u64, log_bytes: u64) -> u64 {
+    fn room(size: DiskShare, used: u64, log_bytes: u64) -> u64 {
         let usage = Usage {
             used,
             total: 100 * GIB,
@@ -208,11 +174,12 @@ mod tests {
 
     #[test]
     fn a_size_is_a_share_of_the_disk_or_bytes() {
-        let check = |text, expected| assert_eq!(LogSize::parse(text), expected, "{text}");
-        check("5%", Some(LogSize::Percent(5)));
-        check("100 %", Some(LogSize::Percent(100)));
-        check("20GB", Some(LogSize::Bytes(20 << 30)));
-        check("16 MB", Some(LogSize::Bytes(LOG_BYTES_KEPT)));
+        let check =
+            |text, expected| assert_eq!(DiskShare::parse(text, LOG_BYTES_KEPT), expected, "{text}");
+        check("5%", Some(DiskShare::Percent(5)));
+        check("100 %", Some(DiskShare::Percent(100)));
+        check("20GB", Some(DiskShare::Bytes(20 << 30)));
+        check("16 MB", Some(DiskShare::Bytes(LOG_BYTES_KEPT)));
         for bad in ["", "5", "0%", "101%", "-5%", "%", "15MB", "1.5GB", "20 GiB"] {
             check(bad, None);
         }
@@ -220,9 +187,9 @@ mod tests {
 
     #[test]
     fn the_log_takes_its_share_while_there_is_room() {
-        assert_eq!(room(LogSize::Percent(5), 0, 0), 5 * GIB);
-        assert_eq!(room(LogSize::Percent(5), 94 * GIB, 5 * GIB), 5 * GIB);
-        assert_eq!(room(LogSize::Bytes(GIB), 50 * GIB, GIB), GIB);
+        assert_eq!(room(DiskShare::Percent(5), 0, 0), 5 * GIB);
+        assert_eq!(room(DiskShare::Percent(5), 94 * GIB, 5 * GIB), 5 * GIB);
+        assert_eq!(room(DiskShare::Bytes(GIB), 50 * GIB, GIB), GIB);
         let no_levels = LogDisk {
             usage: Usage {
                 used: GIB,
@@ -230,36 +197,36 @@ mod tests {
             },
             calm_percent: None,
         };
-        let half = log_bytes_max(LogSize::Percent(50), Some(no_levels), 0);
+        let half = log_bytes_max(DiskShare::Percent(50), Some(no_levels), 0);
         assert_eq!(half, Some(GIB / 2));
     }
 
     #[test]
     fn size_in_bytes_holds_on_a_disk_that_is_not_known() {
-        assert_eq!(log_bytes_max(LogSize::Percent(5), None, GIB), None);
-        assert_eq!(log_bytes_max(LogSize::Bytes(GIB), None, 7), Some(GIB));
+        assert_eq!(log_bytes_max(DiskShare::Percent(5), None, GIB), None);
+        assert_eq!(log_bytes_max(DiskShare::Bytes(GIB), None, 7), Some(GIB));
     }
 
     #[test]
     fn the_log_makes_room_before_the_disk_is_under_pressure() {
-        assert_eq!(room(LogSize::Percent(5), 96 * GIB, 5 * GIB), 3 * GIB);
-        assert_eq!(room(LogSize::Bytes(4 * GIB), 96 * GIB, 5 * GIB), 3 * GIB);
+        assert_eq!(room(DiskShare::Percent(5), 96 * GIB, 5 * GIB), 3 * GIB);
+        assert_eq!(room(DiskShare::Bytes(4 * GIB), 96 * GIB, 5 * GIB), 3 * GIB);
         assert_eq!(
-            room(LogSize::Percent(5), 100 * GIB, 4 * GIB),
+            room(DiskShare::Percent(5), 100 * GIB, 4 * GIB),
             LOG_BYTES_KEPT
         );
-        assert_eq!(room(LogSize::Bytes(7), 100 * GIB, 4 * GIB), 7);
-        assert_eq!(room(LogSize::Percent(5), 0, 4 * GIB), 5 * GIB);
+        assert_eq!(room(DiskShare::Bytes(7), 100 * GIB, 4 * GIB), 7);
+        assert_eq!(room(DiskShare::Percent(5), 0, 4 * GIB), 5 * GIB);
     }
 
     #[test]
     fn waiting_records_take_no_more_than_the_log() {
         let check =
             |size, total, expected| assert_eq!(records_waiting_bytes_max(size, total), expected);
-        check(Some(LogSize::Percent(5)), Some(10 * GIB), GIB / 2);
-        check(Some(LogSize::Percent(5)), Some(100 * GIB), GIB);
-        check(Some(LogSize::Percent(5)), None, GIB);
-        check(Some(LogSize::Bytes(LOG_BYTES_KEPT)), None, LOG_BYTES_KEPT);
+        check(Some(DiskShare::Percent(5)), Some(10 * GIB), GIB / 2);
+        check(Some(DiskShare::Percent(5)), Some(100 * GIB), GIB);
+        check(Some(DiskShare::Percent(5)), None, GIB);
+        check(Some(DiskShare::Bytes(LOG_BYTES_KEPT)), None, LOG_BYTES_KEPT);
         check(None, Some(GIB), GIB);
     }
 
@@ -273,7 +240,7 @@ mod tests {
             };
             assert_eq!(has_room_to_merge(size, disk), expected, "{free}");
         };
-        let five = Some(LogSize::Percent(5));
+        let five = Some(DiskShare::Percent(5));
         for (total, needed) in [(100 * GIB, 576 * MIB), (1000 * MIB, 278 * MIB)] {
             check(five, total, needed, true);
             check(five, total, needed - 1, false);

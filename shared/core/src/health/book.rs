@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::incident::{Delayed, DueNotice, Incident, LinkIncident};
+use super::missed::Missed;
 use super::tries::Tries;
 use crate::model::{SubscriptionName, TopicName};
 
@@ -41,6 +42,9 @@ pub struct HealthBook {
     pub(super) links: BTreeMap<String, LinkIncident>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     runs: Vec<String>,
+    /// Dead letters of what disabled subscriptions miss.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) missed: BTreeMap<String, Missed>,
 }
 
 /// The key of a subscription in the book: both names, folded.
@@ -70,7 +74,7 @@ impl HealthBook {
 
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
-        self.subscriptions.is_empty() && self.links.is_empty()
+        self.subscriptions.is_empty() && self.links.is_empty() && self.missed.is_empty()
     }
 
     /// Whether these tries would change the book.
@@ -136,6 +140,12 @@ impl HealthBook {
                 due.push(DueNotice::Delayed { key, delayed });
             }
         }
+        for (key, missed) in &self.missed {
+            if let Some(end) = missed.end.filter(|end| !end.told) {
+                let key = key.clone();
+                due.push(DueNotice::MissedEnds { key, end });
+            }
+        }
         due
     }
 
@@ -157,6 +167,13 @@ impl HealthBook {
                 let known = self.subscriptions.get_mut(key);
                 let known = known.and_then(|health| health.delayed.as_mut());
                 if let Some(known) = known.filter(|it| it.accepted_at == delayed.accepted_at) {
+                    known.told = true;
+                }
+            }
+            DueNotice::MissedEnds { key, end } => {
+                let known = self.missed.get_mut(key);
+                let known = known.and_then(|missed| missed.end.as_mut());
+                if let Some(known) = known.filter(|it| it.disabled_at == end.disabled_at) {
                     known.told = true;
                 }
             }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::missed::MissedEnd;
 use crate::model::Timestamp;
 
 /// A subscription that is failing.
@@ -76,6 +77,13 @@ pub enum DueNotice {
         key: String,
         /// The event.
         delayed: Delayed,
+    },
+    /// What a disabled subscription misses will not be kept any more.
+    MissedEnds {
+        /// The key of the subscription in the book.
+        key: String,
+        /// The end.
+        end: MissedEnd,
     },
     /// A link is failing.
     LinkFailing {

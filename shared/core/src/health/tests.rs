@@ -89,6 +89,7 @@ fn told(book: &mut HealthBook) -> Vec<String> {
         DueNotice::Failing { key, .. } => format!("{key} failing"),
         DueNotice::Recovered { key, .. } => format!("{key} recovered"),
         DueNotice::Delayed { key, .. } => format!("{key} delayed"),
+        DueNotice::MissedEnds { key, .. } => format!("{key} skipping"),
         DueNotice::LinkFailing { .. } => "link failing".to_owned(),
         DueNotice::LinkRecovered { .. } => "link recovered".to_owned(),
     };

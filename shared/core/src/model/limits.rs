@@ -496,3 +496,20 @@ pub const MATCHED_IN_MESSAGES_MAX: usize = 16;
 /// that deliver reports ([`REPORTED_WAIT_MIN`](crate::pressure::REPORTED_WAIT_MIN)): shorter ones
 /// are those of a queue that keeps up.
 pub const ACCEPTANCE_WAIT_MIN: Duration = Duration::from_secs(5);
+
+/// For how long what is published becomes dead letters after an endpoint disabled its subscription,
+/// where the subscription does not say it: as long as the delivery log keeps records by default, so
+/// that both can be looked at together.
+pub const DISABLED_KEPT: Duration = LOG_RETENTION_DEFAULT;
+
+/// Time before that end at which an operator is told of it: a day, so that somebody reads it at
+/// work.
+pub const MISSED_TOLD_BEFORE: Duration = Duration::from_hours(24);
+
+/// Share of the room for these dead letters, in per cent, from which on an operator is told that it
+/// ends. How soon that is, nobody knows.
+pub const MISSED_TOLD_PERCENT: u64 = 90;
+
+/// Share of the disk that these dead letters take at most by default, in per cent: twice the
+/// delivery log's.
+pub const MISSED_DISK_PERCENT_DEFAULT: u64 = 10;

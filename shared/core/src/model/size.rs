@@ -1,5 +1,41 @@
 //! Sizes as people write them.
 
+/// A share of a disk, or a number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskShare {
+    /// A share of the disk, in per cent.
+    Percent(u64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl DiskShare {
+    /// Reads `5%`, or a size such as `20GB`, of at least `bytes_min`.
+    pub fn parse(text: &str, bytes_min: u64) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(percent) => {
+                let percent = percent.trim_end().parse().ok()?;
+                (1..=100)
+                    .contains(&percent)
+                    .then_some(Self::Percent(percent))
+            }
+            None => parse_size(text)
+                .filter(|bytes| *bytes >= bytes_min)
+                .map(Self::Bytes),
+        }
+    }
+
+    /// The bytes that it means on a disk of `total`.
+    pub fn bytes(self, total: u64) -> u64 {
+        match self {
+            Self::Percent(percent) => (u128::from(total) * u128::from(percent) / 100)
+                .try_into()
+                .unwrap_or(u64::MAX),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
 /// Names of units of size, each 1024 times the one before.
 const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
 

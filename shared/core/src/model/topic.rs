@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 use crate::attempt::{Batching, DeliveryHeader, Rate, RetryPolicy, SigningSecret};
 use crate::filter::{Filter, FilterSet};
 use crate::model::{
-    ContentMode, Created, Creation, DeliveryLogMode, EndpointUrl, Identity, InputMapping, Lifetime,
-    Schema, Secret, SubscriptionName, Timestamp, TopicName,
+    ContentMode, Created, Creation, DISABLED_KEPT, DeliveryLogMode, EndpointUrl, Identity,
+    InputMapping, Lifetime, Schema, Secret, SubscriptionName, Timestamp, TopicName,
 };
 use crate::pressure::Tier;
 use crate::word::display_the_word;
@@ -91,6 +91,11 @@ pub struct Subscription {
     pub delivery_log: Option<DeliveryLogMode>,
     /// Whether its events are delivered. What matters is [`Subscription::status_at`].
     pub status: Status,
+    /// What becomes of events that are published while it is disabled, where that was chosen.
+    pub while_disabled: Option<WhileDisabled>,
+    /// The time at which an answer of its endpoint disabled it. `None` if that did not happen, or
+    /// an operator did.
+    pub gone_at: Option<Timestamp>,
     /// The time since which it has that state. `None` if the state was never changed.
     pub status_since: Option<Timestamp>,
     /// The time until which the endpoint may consent while it is [`Status::Pending`].
@@ -126,19 +131,68 @@ pub enum Status {
     Paused,
     /// The endpoint did not agree: new events pass by, and those that waited before go on waiting.
     Failed,
-    /// The endpoint is gone, or an operator disabled it: new events pass by, waiting ones are
-    /// dead-lettered with `EndpointGone`.
+    /// The endpoint is gone, or an operator disabled it: waiting events are dead-lettered with
+    /// `EndpointGone`, and new ones with `SubscriptionDisabled` or skipped.
     Disabled,
 }
 
 display_the_word!(Status);
 
-impl Status {
-    /// Whether events that are published now are kept for the subscription.
-    pub fn takes_new_events(self) -> bool {
-        matches!(self, Self::Active | Self::Pending | Self::Paused)
-    }
+/// What becomes of events that are published while a subscription is disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhileDisabled {
+    /// They become dead letters.
+    DeadLetter,
+    /// They are skipped, counted and logged.
+    Skip,
+}
 
+display_the_word!(WhileDisabled);
+
+/// What a subscription does with an event that is published now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intake {
+    /// It is delivered, or waits.
+    Delivers,
+    /// It becomes a dead letter.
+    DeadLetters,
+    /// It is skipped.
+    Skips,
+    /// It passes by.
+    PassesBy,
+}
+
+/// For how long a disabled subscription's new events become dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepingMissed {
+    /// They are skipped.
+    Never,
+    /// Until this time. Then they are skipped.
+    Until(Timestamp),
+    /// For as long as it is disabled.
+    Always,
+}
+
+impl KeepingMissed {
+    /// The same by what was chosen, by whether the subscription wants dead letters at all, and by
+    /// the time at which its endpoint disabled it, if it did. Where nothing was chosen that counts:
+    /// nobody may have noticed yet.
+    pub fn of(
+        chosen: Option<WhileDisabled>,
+        wants_letters: bool,
+        gone_at: Option<Timestamp>,
+    ) -> Self {
+        match (chosen, gone_at) {
+            _ if !wants_letters => Self::Never,
+            (Some(WhileDisabled::Skip), _) | (None, None) => Self::Never,
+            (Some(WhileDisabled::DeadLetter), _) => Self::Always,
+            (None, Some(gone_at)) => Self::Until(gone_at + DISABLED_KEPT),
+        }
+    }
+}
+
+impl Status {
     /// Whether its events wait without an attempt.
     pub fn waits(self) -> bool {
         matches!(self, Self::Pending | Self::Paused | Self::Failed)
@@ -160,6 +214,31 @@ impl Subscription {
                 .iter()
                 .filter_map(DeliveryHeader::fixed_text),
         )
+    }
+
+    /// What becomes of an event that is published at this time.
+    pub fn intake_at(&self, now: Timestamp) -> Intake {
+        match self.status_at(now) {
+            _ if self.lifetime.is_over(now) => Intake::PassesBy,
+            Status::Active | Status::Pending | Status::Paused => Intake::Delivers,
+            Status::Failed => Intake::PassesBy,
+            Status::Disabled if self.keeps_missed(now) => Intake::DeadLetters,
+            Status::Disabled => Intake::Skips,
+        }
+    }
+
+    /// Whether what is published while it is disabled becomes dead letters.
+    fn keeps_missed(&self, now: Timestamp) -> bool {
+        match self.keeping_missed() {
+            KeepingMissed::Never => false,
+            KeepingMissed::Until(end) => now < end,
+            KeepingMissed::Always => true,
+        }
+    }
+
+    /// For how long what is published while it is disabled becomes dead letters.
+    pub fn keeping_missed(&self) -> KeepingMissed {
+        KeepingMissed::of(self.while_disabled, self.dead_letter.enabled, self.gone_at)
     }
 
     /// Whether its events are delivered at this time. An endpoint that has not consented by its

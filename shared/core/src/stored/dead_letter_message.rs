@@ -2,8 +2,8 @@
 //! bucket, and the delivery's own message.
 //!
 //! Version 1; written by deliver and deadletter, read by deadletter. Fixtures:
-//! `dead-letter-v1.json`, `dead-letter-v1-dropped.json`, `dead-letter-v1-identity.json`,
-//! `dead-letter-v1-object.json`.
+//! `dead-letter-v1.json`, `dead-letter-v1-disabled.json`, `dead-letter-v1-dropped.json`,
+//! `dead-letter-v1-identity.json`, `dead-letter-v1-object.json`.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,11 @@ struct Head {
     /// Later than version 1 itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     dropped: bool,
+    /// Whether the reason is [`DeadLetterReason::SubscriptionDisabled`], a word that release 0.1
+    /// does not know. It reads [`DeadLetterReason::EndpointGone`] and passes this over. Later than
+    /// version 1 itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    missed: bool,
 }
 
 #[derive(Deserialize)]
@@ -51,12 +56,18 @@ pub fn render_dead_letter(letter: &DeadLetter) -> Bytes {
         dropped,
         ..
     } = *letter;
+    let missed = reason == DeadLetterReason::SubscriptionDisabled;
     let head = Head {
         v: 1,
-        reason,
+        reason: if missed {
+            DeadLetterReason::EndpointGone
+        } else {
+            reason
+        },
         storage,
         object: letter.object.clone(),
         dropped,
+        missed,
     };
     put_open_object(&mut body, &head);
     body.extend_from_slice(b",\"delivery\":");
@@ -74,8 +85,14 @@ pub fn parse_dead_letter(body: &Bytes) -> Result<DeadLetter, FormatError> {
         storage,
         object,
         dropped,
+        missed,
         ..
     } = head;
+    let reason = if missed {
+        DeadLetterReason::SubscriptionDisabled
+    } else {
+        reason
+    };
     let delivery = parse_delivery(&body.slice_ref(delivery.get().as_bytes()))?;
     Ok(DeadLetter {
         reason,
@@ -95,7 +112,26 @@ mod tests {
     const DEAD_LETTER_V1_IDENTITY: &str = include_str!("fixtures/dead-letter-v1-identity.json");
     const DEAD_LETTER_V1_OBJECT: &str = include_str!("fixtures/dead-letter-v1-object.json");
     const DEAD_LETTER_V1_DROPPED: &str = include_str!("fixtures/dead-letter-v1-dropped.json");
+    const DEAD_LETTER_V1_DISABLED: &str = include_str!("fixtures/dead-letter-v1-disabled.json");
     const DEAD_LETTER_V1: &str = include_str!("fixtures/dead-letter-v1.json");
+
+    /// Release 0.1 reads a reason that it knows, and writes the dead letter with that one.
+    #[test]
+    fn letter_of_a_disabled_subscription_has_a_reason_that_0_1_0_knows() {
+        let letter = DeadLetter {
+            reason: DeadLetterReason::SubscriptionDisabled,
+            ..dead_letter()
+        };
+        assert_eq!(
+            as_of_0_1_0(&render_dead_letter(&letter)),
+            DEAD_LETTER_V1_DISABLED.trim_end()
+        );
+        let body = Bytes::from_static(DEAD_LETTER_V1_DISABLED.as_bytes());
+        assert_eq!(parse_dead_letter(&body).unwrap(), letter);
+        let of_0_1_0 = DEAD_LETTER_V1_DISABLED.replace(r#","missed":true"#, "");
+        let read = parse_dead_letter(&of_0_1_0.into()).unwrap();
+        assert_eq!(read.reason, DeadLetterReason::EndpointGone);
+    }
 
     fn dead_letter() -> DeadLetter {
         DeadLetter {

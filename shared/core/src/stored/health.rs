@@ -1,8 +1,9 @@
 //! The subscriptions whose tries fail, or did a short time ago: one object.
 //!
 //! Key `health/subscriptions.json`. Version 1; in `serve` written by wake, on AWS by record and
-//! wake, and by wake alone as far as incidents go; read by them and by manage; always by
-//! conditional put. A program of release 0.1 passes it over. Fixture: `health-book-v1.json`.
+//! wake, and by wake alone as far as incidents go; by deadletter, which counts what disabled
+//! subscriptions miss; read by them and by manage; always by conditional put. A program of release
+//! 0.1 passes it over. Fixture: `health-book-v1.json`.
 
 use super::format::versioned_object;
 use crate::health::HealthBook;

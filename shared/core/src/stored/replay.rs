@@ -2,8 +2,9 @@
 //!
 //! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks at
 //! no others. It holds the record as it was asked for, and is written before the record; older
-//! programs wrote it empty. Versions 1 to 3; written by manage and wake by conditional put, read by
-//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`, `replay-v3.json`.
+//! programs wrote it empty. Versions 1 to 4; written by manage and wake by conditional put, read by
+//! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
+//! `replay-v3.json`, `replay-v4.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -16,6 +17,7 @@ use crate::api::{
     IsoTimestamp, LeftOut, ReplayFailure, ReplayReason, ReplayRequest, ReplaySource, ReplayState,
     ReplayView,
 };
+use crate::attempt::DeadLetterReason;
 use crate::model::{
     Created, Identity, REPLAY_FAILURES_SHOWN_MAX, SubscriptionName, Timestamp, TopicName,
 };
@@ -64,7 +66,7 @@ pub fn replaying(id: &str) -> String {
 
 const FORMAT: Format = Format {
     name: "the record of a replay",
-    newest: VERSION_3,
+    newest: VERSION_4,
 };
 
 /// The version of a replay without an identity that leaves out what is former: one of an older
@@ -77,6 +79,10 @@ const VERSION_2: u32 = 2;
 
 /// The version of one from the delivery log. An older program would send dead letters instead.
 const VERSION_3: u32 = 3;
+
+/// The version of one of the reason `SubscriptionDisabled`, a word that release 0.1 does not know:
+/// it leaves such a replay to a newer program.
+const VERSION_4: u32 = 4;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,7 +190,9 @@ impl ReplayRecord {
     ) -> Self {
         let identity = created.identity();
         let is_version_1 = identity.is_none() && !request.include_former;
+        let is_version_4 = request.reason == Some(DeadLetterReason::SubscriptionDisabled);
         let v = match request.source {
+            _ if is_version_4 => VERSION_4,
             ReplaySource::Log => VERSION_3,
             ReplaySource::DeadLetters if is_version_1 => VERSION_1,
             ReplaySource::DeadLetters => VERSION_2,
@@ -340,6 +348,7 @@ mod tests {
 
     /// Version 3 as it was first written. Never edited.
     const V3: &str = include_str!("fixtures/replay-v3.json");
+    const V4: &str = include_str!("fixtures/replay-v4.json");
 
     #[test]
     fn replay_that_queued_nothing_of_what_it_found_has_failed() {
@@ -478,17 +487,33 @@ mod tests {
     }
 
     #[test]
+    fn replay_of_what_a_disabled_subscription_missed_is_left_by_0_1_0() {
+        let request = serde_json::from_value(json!({ "reason": "SubscriptionDisabled" })).unwrap();
+        let ReplayRecord {
+            id,
+            topic,
+            subscription,
+            created_at,
+            ..
+        } = record();
+        let created = (subscription, &Created::UNKNOWN);
+        let begun = ReplayRecord::new(id, topic, created, request, created_at);
+        assert_eq!(begun.render(), V4.trim_end());
+        assert_eq!(ReplayRecord::parse(V4.as_bytes()).unwrap(), begun);
+    }
+
+    #[test]
     fn a_broken_record_is_told_from_a_newer_one() {
         assert!(matches!(
             ReplayRecord::parse(b""),
             Err(FormatError::Malformed(..))
         ));
         let newer = V1
-            .replace("\"v\":1", "\"v\":4")
+            .replace("\"v\":1", "\"v\":5")
             .replace("\"id\"", "\"name\"");
         assert!(matches!(
             ReplayRecord::parse(newer.as_bytes()),
-            Err(FormatError::Newer(4))
+            Err(FormatError::Newer(5))
         ));
     }
 

@@ -4,13 +4,15 @@
 //! Key `topics/{topic}.json`. Versions 1 and 2; written by manage and, for temporary topics and
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
-//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-while-disabled.json`,
+//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +24,7 @@ use crate::api::{
 };
 use crate::model::{
     Created, CreationId, Creations, DeliveryLogMode, Secret, SubscriptionName, Timestamp, Topic,
-    TopicKeys, TopicName,
+    TopicKeys, TopicName, WhileDisabled,
 };
 
 /// The prefix of all topic records.
@@ -95,6 +97,9 @@ pub struct TopicRecord {
     /// such setting, and sends these notices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_failed_notices: Option<bool>,
+    /// The place of `while_disabled` of each subscription, for the same reason; empty in memory.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub while_disabled: BTreeMap<SubscriptionName, WhileDisabled>,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
@@ -130,6 +135,7 @@ impl TopicRecord {
             delivery_log: None,
             record_unmatched: false,
             delivery_failed_notices: None,
+            while_disabled: BTreeMap::new(),
             settings: TopicSettings::default(),
         }
     }
@@ -142,6 +148,11 @@ impl TopicRecord {
         let failed_notices = record.delivery_failed_notices.take();
         let is_of_0_1 = || record.settings.notices_topic.as_ref().map(|_| true);
         record.settings.delivery_failed_notices = failed_notices.or_else(is_of_0_1);
+        for (name, chosen) in take(&mut record.while_disabled) {
+            if let Some(subscription) = record.settings.subscriptions.get_mut(&name) {
+                subscription.while_disabled = Some(chosen);
+            }
+        }
         Ok(record)
     }
 
@@ -173,6 +184,11 @@ impl TopicRecord {
         stored.delivery_log = stored.settings.delivery_log.take();
         stored.record_unmatched = take(&mut stored.settings.record_unmatched);
         stored.delivery_failed_notices = stored.settings.delivery_failed_notices.take();
+        for (name, subscription) in &mut stored.settings.subscriptions {
+            let chosen = subscription.while_disabled.take();
+            let chosen = chosen.map(|chosen| (name.clone(), chosen));
+            stored.while_disabled.extend(chosen);
+        }
         stored.v = stored.version();
         render(&stored)
     }
@@ -333,6 +349,7 @@ mod tests {
 
     /// Version 1 with a mode of the delivery log, which older programs pass over. Never edited.
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
+    const V1_WHILE_DISABLED: &str = include_str!("fixtures/topic-v1-while-disabled.json");
     const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
 
     /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out.
@@ -466,6 +483,21 @@ mod tests {
                 older.subscriptions["billing"].delivery_log
             ],
             [None; 2]
+        );
+    }
+
+    #[test]
+    fn record_with_a_choice_for_disabled_subscriptions_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_WHILE_DISABLED.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_WHILE_DISABLED.trim_end());
+        let choice = record.compile().unwrap().subscriptions["billing"].while_disabled;
+        assert_eq!(choice, Some(WhileDisabled::Skip));
+        // A program that dropped the subscription may have left the choice.
+        let other = V1_WHILE_DISABLED.replace("\"Billing\":\"skip\"", "\"crm\":\"skip\"");
+        let record = TopicRecord::parse(other.as_bytes()).unwrap();
+        assert_eq!(
+            record.compile().unwrap().subscriptions["billing"].while_disabled,
+            None
         );
     }
 

@@ -10,8 +10,8 @@ use posthaste_core::delivery_log::{AcceptedEvent, RecordText};
 use posthaste_core::events::{Envelope, Event};
 use posthaste_core::model::{
     Delivery, ENTRY_OVERHEAD_BYTES, ENVELOPE_BYTES_RESERVED, Entry, Hops, INLINE_FAN_OUT_BYTES_MAX,
-    LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema, Subscription,
-    Timestamp, Topic,
+    Intake, LOG_PAYLOAD_BYTES_MAX, Marks, Matched, Payload, SQS_MESSAGE_BYTES_MAX, Schema,
+    Subscription, Timestamp, Topic,
 };
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
@@ -58,6 +58,8 @@ pub(super) struct Plan<'a> {
     /// for all, four bytes each, because a request may hold thousands of events and a topic
     /// hundreds of subscriptions.
     indexes: Vec<u32>,
+    /// The subscriptions that are disabled and skip events, each with theirs.
+    skipped: Vec<(&'a Subscription, Vec<u32>)>,
     /// The number of receivers of every event, by schema.
     copies: Vec<[u32; Schema::ALL.len()]>,
 }
@@ -112,14 +114,21 @@ impl<'a> Plan<'a> {
         let (mut receivers, mut indexes) = (Vec::new(), Vec::new());
         let mut copies = vec![[0; Schema::ALL.len()]; events.len()];
         let matches = topic.filters.matches(events);
-        let takes =
-            |s: &Subscription| s.status_at(at).takes_new_events() && !s.lifetime.is_over(at);
+        let mut skipped = Vec::new();
         // Of hundreds of subscriptions only those that something is for are looked at.
         let passing = matches
             .passing()
             .iter()
             .map(|position| (*position, &*topic.subscriptions[*position]));
-        for (position, subscription) in passing.filter(|(_, subscription)| takes(subscription)) {
+        for (position, subscription) in passing {
+            match subscription.intake_at(at) {
+                Intake::Delivers | Intake::DeadLetters => {}
+                Intake::Skips => {
+                    skipped.push((subscription, matches.of(position).collect()));
+                    continue;
+                }
+                Intake::PassesBy => continue,
+            }
             let (start, schema) = (indexes.len(), output(input, subscription));
             indexes.extend(matches.of(position));
             for index in &indexes[start..] {
@@ -131,7 +140,39 @@ impl<'a> Plan<'a> {
             input,
             receivers,
             indexes,
+            skipped,
             copies,
+        }
+    }
+
+    /// Whether a subscription skips an event.
+    pub(super) fn has_skipped(&self) -> bool {
+        !self.skipped.is_empty()
+    }
+
+    /// Whether a subscription skips the event at this position.
+    pub(super) fn skips(&self, index: usize) -> bool {
+        let skips =
+            |events: &[u32]| u32::try_from(index).is_ok_and(|it| events.binary_search(&it).is_ok());
+        self.skipped.iter().any(|(_, events)| skips(events))
+    }
+
+    /// The number of records that say so: one for each event and subscription.
+    pub(super) fn skipped_count(&self) -> usize {
+        self.skipped.iter().map(|(_, events)| events.len()).sum()
+    }
+
+    /// Counts the events that are skipped, and logs them.
+    pub(super) fn report_skipped(&self) {
+        for (subscription, indexes) in &self.skipped {
+            let (topic, name) = (&subscription.topic, &subscription.name);
+            let events = indexes.len();
+            let labels = [
+                ("topic", topic.to_string()),
+                ("subscription", name.to_string()),
+            ];
+            metrics::counter!("SkippedEventCount", &labels).increment(events as u64);
+            tracing::debug!(%topic, subscription = %name, events, "events skipped");
         }
     }
 
@@ -271,28 +312,43 @@ impl Request<'_> {
         format!("{}-{index}", self.id)
     }
 
-    /// The records of the acceptances that are not said by messages, as many as have room beside
-    /// them. Each has all names.
-    pub(super) fn records(&self) -> Vec<RecordText> {
+    /// The records of the acceptances that are not said by messages, and of the events that
+    /// subscriptions skip, as many as have room beside the messages. Each has all names.
+    pub(super) fn records(&self, plan: &Plan<'_>) -> Vec<RecordText> {
         let mut room = INLINE_FAN_OUT_BYTES_MAX;
-        let has_room = |(_, matched): &&(usize, Arc<str>)| {
-            let bytes = matched.len() + RECORD_BYTES_USUAL;
-            let left = room.checked_sub(bytes);
+        let mut take = |names_bytes: usize| {
+            let left = room.checked_sub(names_bytes + RECORD_BYTES_USUAL);
             room = left.unwrap_or_default();
             left.is_some()
         };
-        let record = |(index, matched): &(usize, Arc<str>)| {
-            let accepted = AcceptedEvent {
-                topic: &self.topic.name,
-                event: &self.events[*index],
-                key: &self.key(*index),
-                at: self.at,
-                matched,
-            };
-            accepted.record().ok()
-        };
-        let recorded = self.meant.recorded.iter().take_while(has_room);
-        recorded.filter_map(record).collect()
+        let mut records = Vec::new();
+        for (index, matched) in &self.meant.recorded {
+            if !take(matched.len()) {
+                return records;
+            }
+            let key = self.key(*index);
+            records.extend(self.accepted(*index, &key).record(matched));
+        }
+        for (subscription, indexes) in &plan.skipped {
+            for index in indexes {
+                if !take(0) {
+                    return records;
+                }
+                let key = self.key(*index as usize);
+                let accepted = self.accepted(*index as usize, &key);
+                records.extend(accepted.skipped_by(subscription));
+            }
+        }
+        records
+    }
+
+    fn accepted<'e>(&'e self, index: usize, key: &'e str) -> AcceptedEvent<'e> {
+        AcceptedEvent {
+            topic: &self.topic.name,
+            event: &self.events[index],
+            key,
+            at: self.at,
+        }
     }
 
     fn entry(&self, subscription: &Subscription, schema: Schema, index: usize) -> Entry {

@@ -21,6 +21,7 @@ mod dehydrate;
 mod deliver;
 mod deliver_in_time;
 mod delivery_log;
+mod disabled;
 mod drain;
 mod expiry_at_the_request;
 mod failing;

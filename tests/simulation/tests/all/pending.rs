@@ -38,7 +38,7 @@ fn publish(world: &World, plan: &Plan) -> Arc<Publish<Ports>> {
 }
 
 /// Writes a topic with these subscriptions.
-async fn topic(world: &World, subscriptions: &[&str]) {
+pub(super) async fn topic(world: &World, subscriptions: &[&str]) {
     let named = subscriptions.iter().map(|name| {
         let url = format!("https://{name}.example.com/");
         ((*name).to_owned(), json!({ "endpoint": { "url": url } }))
@@ -48,8 +48,14 @@ async fn topic(world: &World, subscriptions: &[&str]) {
     assert_eq!(status, 201, "{answer}");
 }
 
-async fn send(world: &World, plan: &Plan, id: &str) {
-    let event = json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t" });
+pub(super) async fn send(world: &World, plan: &Plan, id: &str) {
+    send_event(world, plan, id, String::new()).await;
+}
+
+/// Publishes an event with this data.
+pub(super) async fn send_event(world: &World, plan: &Plan, id: &str, data: String) {
+    let event =
+        json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t", "data": data });
     let api = world.api();
     let (_, keys) = api.ask("GET", "/topics/orders/keys", &Value::Null).await;
     let request = Request::post("/")
@@ -63,7 +69,7 @@ async fn send(world: &World, plan: &Plan, id: &str) {
 
 /// Writes the records that wait into the log, and tells the state of an event: as a whole, and of
 /// each subscription.
-async fn shown(world: &World, id: &str) -> String {
+pub(super) async fn shown(world: &World, id: &str) -> String {
     world.record_some(10).await;
     let path = format!("/topics/orders/events/{id}");
     let (status, event) = world.api().ask("GET", &path, &Value::Null).await;

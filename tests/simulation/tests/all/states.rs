@@ -6,7 +6,7 @@ use std::time::Duration;
 use posthaste_core::api::{IsoTimestamp, StatusState, StatusView};
 use posthaste_core::attempt::handshake::act;
 use posthaste_core::attempt::{Action, Begin};
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Intake, Timestamp};
 use posthaste_ports::{Clock, QueueName};
 use posthaste_simulation::{Answer, World, event};
 use serde_json::json;
@@ -168,9 +168,7 @@ async fn a_handshake_whose_time_is_over_holds_events_as_a_failed_one_does_and_le
     write(&world, serde_json::from_value(status).unwrap()).await;
     let takes_new_events = async |world: &World| {
         let topic = world.record().await.compile().unwrap();
-        topic.subscriptions["billing"]
-            .status_at(world.clock.now())
-            .takes_new_events()
+        topic.subscriptions["billing"].intake_at(world.clock.now()) == Intake::Delivers
     };
     assert!(takes_new_events(&world).await);
     world.publish(&[event("1")], HOUR).await;

@@ -6,7 +6,7 @@ use posthaste_core::api::{
     SubscriptionSettings,
 };
 use posthaste_core::attempt::RetryPolicy;
-use posthaste_core::model::Timestamp;
+use posthaste_core::model::{Timestamp, WhileDisabled};
 
 use super::named::Named;
 use crate::filters::tick;
@@ -55,8 +55,21 @@ pub(super) fn retry_policy(shown: &SubscriptionSettings) -> Markup {
                 (fact("Events in a request", &or_default(batching.max_events_per_batch, 1)))
             }
             (fact("Events that are given up", &html! { (given_up) }))
+            (fact("New events while it is disabled", &while_disabled(shown.while_disabled)))
         }
     }
+}
+
+fn while_disabled(chosen: Option<WhileDisabled>) -> Markup {
+    let words = match chosen {
+        Some(WhileDisabled::DeadLetter) => "become dead letters",
+        Some(WhileDisabled::Skip) => "are skipped and counted",
+        None => {
+            "become dead letters for seven days after its endpoint disabled it, and are skipped and \
+             counted otherwise (default)"
+        }
+    };
+    html! { (words) }
 }
 
 /// The value that was written, or else the default.

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use posthaste_core::api::{StatusState, StatusView};
+use posthaste_core::model::KeepingMissed;
 
 use crate::shown::{foreign, time};
 
@@ -17,11 +18,26 @@ pub(crate) fn badge(state: StatusState) -> Markup {
     html! { span class={ "badge " (class) } { (word) } }
 }
 
-/// The state with its reason.
-pub(super) fn state(status: &StatusView) -> Markup {
+/// The fate of what a disabled subscription misses.
+fn missed(keeping: KeepingMissed) -> Markup {
+    html! {
+        @match keeping {
+            KeepingMissed::Never => "are skipped and counted",
+            KeepingMissed::Until(end) => {
+                "become dead letters until " (time(end)) ", and are skipped and counted after it"
+            }
+            KeepingMissed::Always => "become dead letters",
+        }
+    }
+}
+
+/// The state with its reason, and for how long the new events of a disabled one become dead
+/// letters.
+pub(super) fn state(status: &StatusView, keeping: Option<KeepingMissed>) -> Markup {
     html! {
         (badge(status.state)) " since " (time(status.since.0))
         @if let Some(reason) = &status.reason { br; (foreign(reason)) }
+        @if let Some(keeping) = keeping { br; span.hint { "New events " (missed(keeping)) "." } }
         @if let Some(consent) = &status.consent {
             br; span.hint { "The endpoint consented at " (time(consent.at.0)) "." }
         }

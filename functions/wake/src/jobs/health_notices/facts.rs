@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, stream};
 use posthaste_core::circuit::Target;
-use posthaste_core::health::{HealthBook, HealthFacts, Standing, SubscriptionHealth};
+use posthaste_core::health::{HealthBook, HealthFacts, MissedFacts, Standing, SubscriptionHealth};
 use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, TopicName};
 use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::RegistryError;
@@ -30,6 +30,44 @@ pub(super) async fn facts<P: Ports>(
         facts.insert(key, found);
     }
     Ok(facts)
+}
+
+/// What records say of the subscriptions that miss events which are kept, by their keys. Nothing of
+/// one whose record cannot be read.
+pub(super) async fn missed_facts<P: Ports>(
+    ports: &WakePorts<P>,
+    book: &HealthBook,
+) -> Result<BTreeMap<String, MissedFacts>, RegistryError> {
+    let reads: Vec<_> = book
+        .missing()
+        .map(|key| async move { (key.to_owned(), missed_facts_of(ports, key).await) })
+        .collect();
+    let mut reads = stream::iter(reads).buffer_unordered(READS_AT_ONCE);
+    let mut facts = BTreeMap::new();
+    while let Some((key, found)) = reads.next().await {
+        facts.extend(found?.map(|found| (key, found)));
+    }
+    Ok(facts)
+}
+
+async fn missed_facts_of<P: Ports>(
+    ports: &WakePorts<P>,
+    key: &str,
+) -> Result<Option<MissedFacts>, RegistryError> {
+    let Some((topic, name)) = names(key) else {
+        return Ok(Some(MissedFacts::Other));
+    };
+    let topic = match ports.registry.topic(&topic).await {
+        Ok(topic) => topic,
+        // Waiting does not mend it.
+        Err(error) if is_broken(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let subscription = topic
+        .as_ref()
+        .and_then(|topic| topic.subscription(&name))
+        .map(|subscription| &**subscription);
+    Ok(Some(MissedFacts::of(subscription, ports.clock.now())))
 }
 
 /// The names that a key of the book is made of.

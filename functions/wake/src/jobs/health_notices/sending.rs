@@ -6,9 +6,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream};
-use posthaste_core::api::notice::{DelayNews, HealthNews, LinkNews, Notice, SubscriptionNews};
+use posthaste_core::api::notice::{
+    DelayNews, HealthNews, LinkNews, MissedNews, Notice, SubscriptionNews,
+};
 use posthaste_core::health::{
-    Delayed, DueNotice, HealthBook, HealthFacts, HealthState, Incident, LinkIncident,
+    Delayed, DueNotice, HealthBook, HealthFacts, HealthState, Incident, LinkIncident, MissedEnd,
     SubscriptionHealth, health_state,
 };
 use posthaste_core::model::{Status, SubscriptionName, Topic, TopicName};
@@ -49,6 +51,7 @@ impl<P: Ports> Teller<'_, P> {
                 self.tell_of_subscription(key, incident).await
             }
             DueNotice::Delayed { key, delayed } => self.tell_of_delay(key, *delayed).await,
+            DueNotice::MissedEnds { key, end } => self.tell_of_missed(key, *end).await,
             DueNotice::LinkFailing { link, incident }
             | DueNotice::LinkRecovered { link, incident } => {
                 self.tell_of_link(link, incident).await
@@ -139,6 +142,31 @@ impl<P: Ports> Teller<'_, P> {
             .await)
     }
 
+    async fn tell_of_missed(&self, key: &str, end: MissedEnd) -> Result<bool, HealthJobError> {
+        let Some(missed) = self.book.missed_by(key) else {
+            return Ok(true);
+        };
+        let Some((topic, name)) = self.named(key).await? else {
+            return Ok(true);
+        };
+        let (disabled_at, skipped_from) = (end.disabled_at, end.at.map(tracing::field::display));
+        let events = missed.events;
+        tracing::warn!(
+            topic = %topic.name, subscription = %name, %disabled_at, skipped_from, events,
+            "what a disabled subscription misses will soon be skipped"
+        );
+        let news = MissedNews {
+            topic: &topic.name,
+            subscription: &name,
+            end,
+            missed,
+        };
+        let addressees = self.addressees([&*topic]);
+        Ok(self
+            .send(addressees.values(), HealthNews::Missed(news))
+            .await)
+    }
+
     /// Each addressee is told of the subscriptions of the topics that name it, and the whole
     /// program's of all.
     async fn tell_of_link(
@@ -195,8 +223,25 @@ impl<P: Ports> Teller<'_, P> {
             .collect()
     }
 
-    /// The subscription with this key, under the name that its record has; `None` if it is gone.
+    /// The subscription with this key in the book, and its tries; `None` if it is gone.
     async fn subject(&self, key: &str) -> Result<Option<Subject<'_>>, RegistryError> {
+        let Some(health) = self.book.subscription(key) else {
+            return Ok(None);
+        };
+        let named = self.named(key).await?;
+        Ok(named.map(|(topic, name)| Subject {
+            topic,
+            name,
+            health,
+        }))
+    }
+
+    /// The topic of the subscription with this key, and the name that its record has; `None` if it
+    /// is gone.
+    async fn named(
+        &self,
+        key: &str,
+    ) -> Result<Option<(Arc<Topic>, SubscriptionName)>, RegistryError> {
         let Some((topic, name)) = names(key) else {
             return Ok(None);
         };
@@ -205,16 +250,12 @@ impl<P: Ports> Teller<'_, P> {
             Err(error) if is_broken(&error) => None,
             Err(error) => return Err(error),
         };
-        let (Some(topic), Some(health)) = (topic, self.book.subscription(key)) else {
+        let Some(topic) = topic else {
             return Ok(None);
         };
         let stored = topic.subscriptions.get(&name.folded());
         let name = stored.map(|subscription| subscription.name.clone());
-        Ok(name.map(|name| Subject {
-            topic,
-            name,
-            health,
-        }))
+        Ok(name.map(|name| (topic, name)))
     }
 
     /// The topics with active subscriptions on a link, and these.

@@ -1,12 +1,14 @@
-//! The notices about health: a subscription or a link is failing, or is healthy again, and an event
-//! is late.
+//! The notices about health: a subscription or a link is failing, or is healthy again, an event is
+//! late, and what a disabled subscription misses will soon be skipped.
 
 use serde::Serialize;
 
 use super::envelope::{Envelope, path};
 use crate::attempt::OutcomeName;
 use crate::events::{Event, EventError};
-use crate::health::{Delayed, HealthState, Incident, LinkIncident, Share, Tries};
+use crate::health::{
+    Delayed, HealthState, Incident, LinkIncident, Missed, MissedEnd, Share, Tries,
+};
 use crate::model::time::format_duration;
 use crate::model::{Schema, SubscriptionName, Timestamp, TopicName};
 
@@ -24,6 +26,9 @@ pub const LINK_RECOVERED: &str = "dev.posthaste.link.recovered";
 
 /// The type of a notice about an event that has been undelivered for too long.
 pub const DELIVERY_DELAYED: &str = "dev.posthaste.delivery.delayed";
+
+/// The type of a notice that what a disabled subscription misses will soon be skipped.
+pub const SUBSCRIPTION_SKIPPING: &str = "dev.posthaste.subscription.skipping";
 
 /// Most subscriptions of a link that a notice names. It has the number of all.
 pub const NAMED_SUBSCRIPTIONS_MAX: usize = 20;
@@ -78,6 +83,19 @@ pub struct DelayNews<'a> {
     pub after: std::time::Duration,
 }
 
+/// What a disabled subscription misses will soon be skipped.
+#[derive(Debug, Clone, Copy)]
+pub struct MissedNews<'a> {
+    /// The topic it is on.
+    pub topic: &'a TopicName,
+    /// The name of the subscription.
+    pub subscription: &'a SubscriptionName,
+    /// The end of keeping it.
+    pub end: MissedEnd,
+    /// What was kept.
+    pub missed: &'a Missed,
+}
+
 /// News of health.
 #[derive(Debug, Clone, Copy)]
 pub enum HealthNews<'a> {
@@ -87,6 +105,8 @@ pub enum HealthNews<'a> {
     Link(LinkNews<'a>),
     /// An event.
     Delay(DelayNews<'a>),
+    /// What a disabled subscription misses.
+    Missed(MissedNews<'a>),
 }
 
 #[derive(Serialize)]
@@ -135,6 +155,18 @@ struct DelayData<'a> {
     last: Last,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MissedData<'a> {
+    topic: &'a TopicName,
+    subscription: &'a SubscriptionName,
+    disabled_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped_from: Option<String>,
+    kept_events: u64,
+    kept_bytes: u64,
+}
+
 /// How tries ended.
 #[derive(Serialize)]
 struct Last {
@@ -177,6 +209,7 @@ impl HealthNews<'_> {
             Self::Subscription(news) => news.event(schema),
             Self::Link(news) => news.event(schema),
             Self::Delay(news) => news.event(schema),
+            Self::Missed(news) => news.event(schema),
         }
     }
 }
@@ -313,6 +346,50 @@ impl DelayNews<'_> {
     }
 }
 
+impl MissedNews<'_> {
+    fn event(&self, schema: Schema) -> Result<Event, EventError> {
+        let (topic, subscription) = (self.topic, self.subscription);
+        let MissedEnd {
+            disabled_at,
+            found_at,
+            at,
+            ..
+        } = self.end;
+        let Missed { events, bytes, .. } = *self.missed;
+        let end = match at {
+            Some(at) => format!("until {at}"),
+            None => "while there is room, which is nearly used up".to_owned(),
+        };
+        let text = format!(
+            "{topic}/{subscription} is disabled since {disabled_at}. The events that it misses become \
+                dead letters {end}, and are skipped from then on. So far they are {events}."
+        );
+        let (topic_id, subscription_id) = (topic.folded(), subscription.folded());
+        let envelope = Envelope {
+            // A subscription is disabled once at a time.
+            id: format!(
+                "{topic_id}.{subscription_id}.skipping.{}",
+                disabled_at.as_millis()
+            ),
+            event_type: SUBSCRIPTION_SKIPPING,
+            source: path(topic, subscription),
+            subject: path(topic, subscription),
+            at: found_at,
+            traceparent: None,
+            text,
+        };
+        let data = MissedData {
+            topic,
+            subscription,
+            disabled_at: disabled_at.to_string(),
+            skipped_from: at.map(|at| at.to_string()),
+            kept_events: events,
+            kept_bytes: bytes,
+        };
+        envelope.around(&data, schema)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,6 +502,44 @@ mod tests {
             names[19],
             json!({ "topic": "Orders", "subscription": "s19" })
         );
+    }
+
+    #[test]
+    fn notice_of_missed_events_says_from_when_on_they_are_skipped() {
+        let (topic, subscription) = orders_billing();
+        let notice = |at| {
+            told(HealthNews::Missed(MissedNews {
+                topic: &topic,
+                subscription: &subscription,
+                end: MissedEnd {
+                    disabled_at: START,
+                    found_at: START + Duration::from_hours(24),
+                    at,
+                    told: false,
+                },
+                missed: &Missed {
+                    events: 100,
+                    bytes: 50_000,
+                    ..Missed::default()
+                },
+            }))
+        };
+        let by_time = notice(Some(START + Duration::from_hours(48)));
+        assert_eq!(by_time["id"], "orders.billing.skipping.1700000000000");
+        assert_eq!(by_time["type"], SUBSCRIPTION_SKIPPING);
+        assert_eq!(by_time["time"], "2023-11-15T22:13:20.000Z");
+        let expected = json!({
+            "text": "Orders/billing is disabled since 2023-11-14T22:13:20.000Z. The events that it \
+                misses become dead letters until 2023-11-16T22:13:20.000Z, and are skipped from then on. \
+                So far they are 100.",
+            "topic": "Orders", "subscription": "billing", "disabledAt": "2023-11-14T22:13:20.000Z",
+            "skippedFrom": "2023-11-16T22:13:20.000Z", "keptEvents": 100, "keptBytes": 50_000,
+        });
+        assert_eq!(by_time["data"], expected);
+        let by_room = notice(None);
+        assert_eq!(by_room["data"]["skippedFrom"], Value::Null);
+        let text = by_room["data"]["text"].as_str().unwrap();
+        assert!(text.contains("while there is room, which is nearly used up"));
     }
 
     #[test]

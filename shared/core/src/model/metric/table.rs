@@ -117,6 +117,14 @@ pub const METRICS: &[Metric] = &[
     .measured("DroppedEventCount")
     .exposed("posthaste_dropped_events_total")
     .labels(&[TOPIC, SUBSCRIPTION, "reason"]),
+    counter(
+        "events",
+        "publish, deadletter",
+        "Events that a disabled subscription missed and that are kept nowhere: it skips them, or their dead letters have no more room.",
+    )
+    .measured("SkippedEventCount")
+    .exposed("posthaste_skipped_events_total")
+    .labels(&[TOPIC, SUBSCRIPTION]),
     looked_up(
         "posthaste_waiting",
         Number("events"),

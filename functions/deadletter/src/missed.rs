@@ -1,0 +1,131 @@
+//! Room for what disabled subscriptions miss. Their dead letters have a bound together: what is
+//! beyond it is skipped, counted and recorded.
+//!
+//! Only letters of the reason `SubscriptionDisabled` cost a look. They are counted when they are
+//! written, so one that storage refuses is not counted again with each try. Objects that are
+//! written side by side may go beyond the bound together, and a count that fails is missing in it.
+
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::delivery_log::Change;
+use posthaste_core::health::book_key;
+use posthaste_core::stored::dead_letter::record;
+use posthaste_ports::Ports;
+use posthaste_services::timeout_at;
+
+use crate::dead_letters::DeadLetters;
+use crate::delivery_log::{Recorded, events_of};
+use crate::letter::LoadedLetter;
+
+const REASON: DeadLetterReason = DeadLetterReason::SubscriptionDisabled;
+
+impl<P: Ports> DeadLetters<P> {
+    /// Skips letters of what a disabled subscription misses for which there is no room, and returns
+    /// the others. While the count cannot be read there is room.
+    pub(crate) async fn without_skipped(
+        &self,
+        letters: Vec<LoadedLetter>,
+        until: Duration,
+    ) -> Vec<LoadedLetter> {
+        let Some(first) = letters.iter().find(|read| is_missed(read)) else {
+            return letters;
+        };
+        let delivery = &first.letter.dead.delivery;
+        let key = book_key(&delivery.topic, &delivery.subscription);
+        let book = timeout_at(&self.ports.clock, until, Box::pin(self.ports.book.stored())).await;
+        let mut room = match book {
+            Some(Ok(book)) => book.room_for_missed(&key, self.ports.missed_bytes_max),
+            Some(Err(error)) => {
+                let error = &error as &dyn Error;
+                tracing::warn!(
+                    error,
+                    "room for dead letters of disabled subscriptions not known"
+                );
+                return letters;
+            }
+            None => return letters,
+        };
+        let mut has_room = |read: &LoadedLetter| {
+            let left = room.checked_sub(bytes_of(read));
+            // A letter that is smaller than one before is not kept in its place.
+            room = left.unwrap_or_default();
+            left.is_some()
+        };
+        let (kept, skipped) = letters
+            .into_iter()
+            .partition(|read| !is_missed(read) || has_room(read));
+        Box::pin(self.skip(skipped, until)).await;
+        kept
+    }
+
+    /// Counts letters that were written. What cannot be counted leaves the bound too much room.
+    pub(crate) async fn count_missed(&self, letters: &[LoadedLetter], deadline: Duration) {
+        let missed: Vec<_> = letters.iter().filter(|read| is_missed(read)).collect();
+        let Some(first) = missed.first() else {
+            return;
+        };
+        let delivery = &first.letter.dead.delivery;
+        let key = book_key(&delivery.topic, &delivery.subscription);
+        let events: usize = missed.iter().map(|read| read.payloads.len()).sum();
+        let bytes = missed.iter().map(|read| bytes_of(read)).sum();
+        let max = self.ports.missed_bytes_max;
+        let change = self
+            .ports
+            .book
+            .change(|book| book.add_missed(&key, events as u64, bytes, max));
+        let counted = timeout_at(&self.ports.clock, deadline, Box::pin(change)).await;
+        if let Some(Err(error)) = counted {
+            let error = &error as &dyn Error;
+            tracing::warn!(
+                events,
+                bytes,
+                error,
+                "dead letters of a disabled subscription not counted"
+            );
+        }
+    }
+
+    async fn skip(&self, letters: Vec<LoadedLetter>, until: Duration) {
+        let Some(first) = letters.first() else {
+            return;
+        };
+        let delivery = &first.letter.dead.delivery;
+        let events: usize = letters.iter().map(|read| read.payloads.len()).sum();
+        let labels = [
+            ("topic", delivery.topic.to_string()),
+            ("subscription", delivery.subscription.to_string()),
+        ];
+        metrics::counter!("SkippedEventCount", &labels).increment(events as u64);
+        tracing::warn!(
+            topic = %delivery.topic, subscription = %delivery.subscription, events,
+            "events skipped: dead letters of disabled subscriptions have no more room"
+        );
+        let skipped = Recorded {
+            events: events_of(&letters),
+            change: |_| Change::dropped(REASON.as_str()),
+            object: None,
+        };
+        Box::pin(self.record(skipped, until)).await;
+        for read in &letters {
+            self.unwritten.ended(&read.letter.dead);
+            self.acknowledge(&read.letter.message).await;
+        }
+    }
+}
+
+/// Whether it has yet to be written, and is of an event that a disabled subscription misses.
+fn is_missed(read: &LoadedLetter) -> bool {
+    let dead = &read.letter.dead;
+    dead.reason == REASON && !dead.asks_for_notices_only()
+}
+
+/// Bytes that it takes in an object.
+fn bytes_of(read: &LoadedLetter) -> u64 {
+    let LoadedLetter { letter, payloads } = read;
+    let events = letter.dead.delivery.events.iter().zip(payloads);
+    events
+        .map(|(entry, payload)| record(&letter.dead, entry, payload).len() as u64)
+        .sum()
+}
