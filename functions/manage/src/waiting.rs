@@ -152,6 +152,7 @@ impl<P: Ports> Manage<P> {
             deliveries: &self.deliveries,
             state: &self.state,
             clock: &self.clock,
+            recorded_until: Some(self.log_complete_until().0),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The record of an event's acceptance: which subscriptions it is meant for, where no message says
 //! so, or none is worked on soon.
 
-use super::{Kind, LogResult, Origin, Record, RecordText, log_text, record_id};
+use super::{Kind, LogResult, Origin, Record, RecordText, Wait, log_text, record_id};
 use crate::events::Event;
 use crate::model::{Timestamp, TopicName};
 
@@ -50,6 +50,7 @@ impl AcceptedEvent<'_> {
             schema: Some(event.schema().to_string()),
             origin: Origin::First,
             result,
+            wait: Wait::None,
             accepted_at: at,
             traceparent: event.traceparent().map(str::to_owned),
             matched: (!matched.is_empty()).then(|| matched.to_owned()),

@@ -116,6 +116,7 @@ async fn all(world: &World) -> AllWaiting {
         deliveries: &world.local.queue(QueueName::Deliveries),
         state: &world.local.state(),
         clock: &world.clock,
+        recorded_until: None,
     };
     events.all().await.unwrap()
 }
