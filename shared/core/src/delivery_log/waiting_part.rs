@@ -32,9 +32,13 @@ const MESSAGE_BYTES: usize = 6;
 /// come once a minute, and the queue's own count lags a minute.
 const QUIET: Duration = Duration::from_mins(5);
 
-/// The longest time between two looks at the queues. They come every ten minutes. In a longer gap a
-/// program of release 0.1 may have written records, and has counted none.
-const LOOKS_APART_MAX: Duration = Duration::from_mins(35);
+/// The time after a look at which the next one is due, where the numbers are exact: the schedule
+/// comes every ten minutes, so that there is one an hour.
+const LOOK_EVERY: Duration = Duration::from_mins(55);
+
+/// The longest time between two looks. In a longer gap a program of release 0.1 may have written
+/// records, and has counted none.
+const LOOKS_APART_MAX: Duration = Duration::from_mins(130);
 
 /// A part: what waits of its subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,6 +255,11 @@ impl WaitingLook {
             looked_at: now,
             exact_since: exact_since.or(is_exact.then_some(now)),
         }
+    }
+
+    /// Whether another look is due. While the numbers are not exact it always is.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        !self.is_exact() || now.since(self.looked_at) >= LOOK_EVERY
     }
 
     /// Whether all changes are counted since everything was at rest.

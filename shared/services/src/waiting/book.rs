@@ -234,7 +234,7 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         Ok(())
     }
 
-    /// Looks whether everything is at rest: nothing in these queues, and no change for some minutes.
+    /// Looks whether everything is at rest, if that is due: nothing in these queues, and no change for some minutes.
     /// Then what is parked and held is all that waits, and the numbers are set to that.
     pub async fn look<Q: QueueReceiver>(
         &self,
@@ -243,6 +243,9 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
     ) -> Result<(), WaitingBookError> {
         let found = Box::pin(self.state.get(WAITING_LOOK));
         let (look, etag) = found_look(found.await)?;
+        if !look.is_due(self.clock.now()) {
+            return Ok(());
+        }
         let is_exact =
             self.is_at_rest(deliveries, records).await? && self.correct(deliveries).await?;
         let next = look.next(self.clock.now(), is_exact);

@@ -147,6 +147,8 @@ fn look_is_exact_from_the_first_rest_to_a_gap() {
     assert!(!first.is_exact());
     let rest = first.next(after(600), true);
     assert!(rest.is_exact() && rest.next(after(1200), false).is_exact());
+    assert!(first.is_due(after(1)) && !rest.is_due(after(600 + 54 * 60)));
+    assert!(rest.is_due(after(600 + 55 * 60)));
     let late = after(600) + LOOKS_APART_MAX + Duration::from_secs(1);
     assert!(!rest.next(late, false).is_exact());
     assert!(rest.next(late, true).is_exact());
