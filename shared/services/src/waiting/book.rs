@@ -136,7 +136,7 @@ fn parsed(object: Option<&Object>) -> Result<WaitingPart, FormatError> {
     match WaitingPart::parse(&object.bytes) {
         Err(error @ FormatError::Malformed(..)) => {
             let error = &error as &dyn Error;
-            tracing::error!(error, "what waits not understood, it is counted anew");
+            tracing::error!(error, "what waits not understood, its numbers begin again");
             Ok(WaitingPart::doubtful())
         }
         parsed => parsed,

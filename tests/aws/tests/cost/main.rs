@@ -29,7 +29,8 @@ use crate::bill::{Bill, Requests};
 use crate::event::event;
 use crate::month::month_at_three_loads;
 use crate::prices::{
-    Dollars, IDLE_MERGE, MINUTES_BETWEEN_LOOKS, S3_GET, S3_PUT, idle_month, log_per_million,
+    Dollars, IDLE_MERGE, MINUTES_BETWEEN_LOOKS, S3_GET, S3_PUT, WAITING_LOOK, idle_month,
+    log_per_million,
 };
 use crate::scenario::{ALL, Outcome, Scenario};
 use crate::world::{START, World};
@@ -195,7 +196,7 @@ fn the_delivery_log_adds_so_much_to_a_million_deliveries() {
 }
 
 #[tokio::test]
-async fn a_merge_that_finds_nothing_asks_twice_and_a_month_of_them_stays_small() {
+async fn a_merge_that_finds_nothing_asks_thrice_and_a_month_of_them_stays_small() {
     let mut world = World::new(&json!({})).await;
     world.merge().await;
     // The first looks at every hour there is, and remembers it.
@@ -203,6 +204,11 @@ async fn a_merge_that_finds_nothing_asks_twice_and_a_month_of_them_stays_small()
     world.clock.advance(Duration::from_mins(10));
     world.merge().await;
     assert_eq!(world.bill.record, IDLE_MERGE);
+    // An hour later it looks whether everything is at rest.
+    world.bill.record = Requests::default();
+    world.clock.advance(Duration::from_mins(50));
+    world.merge().await;
+    assert_eq!(world.bill.record.beside(IDLE_MERGE), WAITING_LOOK);
     let rows = idle_month(Requests::default());
     let of = |name: &str| rows.iter().find(|row| row.0 == name).expect("a row").1;
     let added = of("merges") + of("empty receives of the four mappings") / 4.0;
@@ -224,7 +230,7 @@ async fn summary_of_an_hour_costs_a_put_and_four_gets() {
         world.merge().await;
         world.bill.record.beside(IDLE_MERGE)
     };
-    let made = merged().await;
+    let made = merged().await.beside(WAITING_LOOK);
     assert_eq!((made.puts, made.gets, made.sqs()), (1, 4, 0));
     assert_eq!(merged().await, Requests::default());
     let month = HOURS_PER_MONTH * (S3_PUT + 4.0 * S3_GET);
