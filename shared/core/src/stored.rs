@@ -61,6 +61,6 @@ pub use replay_claim::ReplayClaim;
 pub use resolved::ResolvedLetters;
 pub use serve_run::{FileMark, RunEnd, ServeRun};
 pub use topic::{RECORD_VERSION, RecordError, TopicRecord};
-pub use waiting::{WAITING_LOOK, waiting_part_key};
+pub use waiting::{WAITING, WAITING_LOOK, waiting_part_key};
 pub use wake_lease::{Checkpoint, SetBackScan, WakeLease};
 pub use wake_signal::{WAKE_SIGNAL, WakeSignal};

@@ -8,12 +8,15 @@
 use super::format::versioned_object;
 use crate::delivery_log::{WaitingLook, WaitingPart};
 
+/// The prefix of what waits by subscription.
+pub const WAITING: &str = "waiting/";
+
 /// The key of the last look at whether everything is at rest.
 pub const WAITING_LOOK: &str = "waiting/look.json";
 
 /// The key of a part.
 pub fn waiting_part_key(part: usize) -> String {
-    format!("waiting/{part:x}.json")
+    format!("{WAITING}{part:x}.json")
 }
 
 versioned_object!(WaitingPart, 1, "a part of what waits");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::delivery_log::{Kind, LogResult, Record, Wait};
 use posthaste_core::model::Timestamp;
-use posthaste_core::stored::layout;
+use posthaste_core::stored::{WAITING, layout};
 use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore, SetClock};
 use posthaste_testkit::records::{subscription_name, topic_name};
@@ -230,7 +230,7 @@ async fn store_that_fails_leaves_a_lower_bound() {
     let plan = Plan::by(|effect| {
         effect
             .key
-            .starts_with("waiting/")
+            .starts_with(WAITING)
             .then_some(Fault::Before(ErrorKind::Other))
     });
     let world = World::with(&plan);
