@@ -121,6 +121,7 @@ impl Recorded<'_> {
             entry,
             text,
             keeps_payload: is_first && mode.keeps_payloads(),
+            is_given_up: !is_first,
         };
         let details = RecordDetails {
             dead_letter_object: self.object,

@@ -177,6 +177,23 @@ impl Job {
         (attempts == 0 && due <= published_at).then(|| Change::waiting(not_before))
     }
 
+    /// Notes on deliveries that take the message's place whether a record has counted them as
+    /// waiting.
+    pub(crate) fn note_counted(&self, successors: &mut [Delivery], are_held: bool) {
+        let before = &self.delivery;
+        let goes_back_first = before.attempts == 0 && before.not_before <= before.published_at;
+        for successor in successors {
+            let attempts = successor.attempts;
+            let has_record = are_held || attempts > before.attempts || goes_back_first;
+            let is_recorded = self.log.keeps_attempts() && has_record;
+            for entry in &mut successor.events {
+                let marks = &mut entry.marks;
+                let is_counted = is_recorded || marks.is_counted(before.attempts);
+                marks.set_counted(attempts, is_counted);
+            }
+        }
+    }
+
     /// A record. `None` if it cannot be made: that never harms the delivery.
     fn record(
         &self,
@@ -194,6 +211,7 @@ impl Job {
             text,
             // The record of its first attempt has it.
             keeps_payload: self.log.keeps_payloads() && change.kind != Kind::Waiting,
+            is_given_up: false,
         };
         catch_panic_now(|| event.record(change, details, time))
             .ok()?

@@ -155,18 +155,12 @@ impl<P: Ports> Manage<P> {
             loaded => (loaded?, LinkState::Releasing),
         };
         let now = self.clock.now();
+        let is_unrecorded = self.is_log_off(record.as_ref());
         let owner = |(name, objects): (SubscriptionName, u32)| {
             let prefix = layout::held_of(&topic, &name);
-            (
-                prefix,
-                Owner::of(
-                    record.as_ref(),
-                    otherwise,
-                    (topic.clone(), name),
-                    objects,
-                    now,
-                ),
-            )
+            let names = (topic.clone(), name);
+            let owner = Owner::of(record.as_ref(), otherwise, names, objects, now);
+            (prefix, owner.unrecorded_if(is_unrecorded))
         };
         Ok(names.into_iter().map(owner).collect())
     }

@@ -119,6 +119,20 @@ impl Api {
         }
     }
 
+    /// The same installation, whose queue does not tell what waits by subscription.
+    pub(crate) fn then_like_aws(self) -> Self {
+        drop(self.router);
+        let mut manage = Arc::into_inner(self.manage).unwrap();
+        manage.deliveries = MemoryQueue::like_sqs();
+        let manage = Arc::new(manage);
+        let router = router(Arc::clone(&manage));
+        Self {
+            manage,
+            router,
+            ..self
+        }
+    }
+
     /// An API beside which events are published elsewhere.
     pub(crate) fn publishing_at(url: &str) -> Self {
         Self::wire(

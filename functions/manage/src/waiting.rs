@@ -62,7 +62,11 @@ impl<P: Ports> Manage<P> {
         match in_time(&self.clock, self.waiting_events().of(topic, &names)).await {
             Ok(counts) => {
                 let now = self.clock.now();
-                for ((it, name), count) in shown.iter_mut().zip(&names).zip(counts) {
+                let is_unrecorded = self.is_log_off(Some(record));
+                for ((it, name), mut count) in shown.iter_mut().zip(&names).zip(counts) {
+                    if is_unrecorded {
+                        count.forget_recorded();
+                    }
                     let next = next_attempt((topic, name), it, &shards, now);
                     let next = next.of_waiting(&count);
                     it.waiting = Some(Box::new(count.view(next)));
@@ -152,6 +156,7 @@ impl<P: Ports> Manage<P> {
             deliveries: &self.deliveries,
             state: &self.state,
             clock: &self.clock,
+            recorded_until: Some(self.log_complete_until().0),
         }
     }
 

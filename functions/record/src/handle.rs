@@ -46,6 +46,7 @@ impl<P: Ports> Record<P> {
         };
         let Received {
             hours,
+            waits,
             newer,
             malformed,
         } = received;
@@ -62,6 +63,7 @@ impl<P: Ports> Record<P> {
         }
         self.add_tries(written.into_iter().rev(), &messages, write_by)
             .await;
+        self.add_waiting(waits, refused.messages(), write_by).await;
         self.oldest_unwritten
             .report(refused.oldest, self.ports.clock.now());
         let mut failures = self.put_off(refused, deadline).await;

@@ -49,6 +49,8 @@ impl<P: Ports> Record<P> {
 
     /// Merges what is to be merged, and ends before `deadline`, a time of [`Clock::monotonic`].
     pub async fn merge_until(&self, deadline: Duration) -> Result<MergeReport, RecordError> {
+        self.look_at_waiting(deadline.saturating_sub(BEGUN_BEFORE))
+            .await;
         self.merge_some(None, deadline).await
     }
 

@@ -11,11 +11,15 @@ use posthaste_core::stored::FormatError;
 use posthaste_ports::{MessageId, ReceivedMessage};
 use posthaste_services::catch_panic::{Panicked, catch_panic_now};
 
+use crate::waiting::{ChangesByMessage, changes};
+
 /// A batch, sorted.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     /// Records, by the hour of their own time.
     pub(crate) hours: BTreeMap<LogHour, Gathered>,
+    /// What the records of each message change of the numbers of what waits.
+    pub(crate) waits: ChangesByMessage,
     /// Messages of a newer version of the program, and that version.
     pub(crate) newer: Vec<(ReceivedMessage, u32)>,
     /// Messages that cannot be read.
@@ -74,6 +78,9 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
         received.hours.insert(hour, gathered);
     }
     for (message, records) in read {
+        let waits = changes(&message, &records);
+        let waits = waits.map(|waits| (message.0.clone(), waits));
+        received.waits.extend(waits);
         received.gather(&message, records);
     }
     for gathered in received.hours.values_mut() {

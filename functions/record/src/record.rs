@@ -15,6 +15,7 @@ use crate::error::RecordError;
 use crate::health::HealthPorts;
 use crate::summarized::SummarizedHours;
 use crate::unwritten::OldestUnwritten;
+use crate::waiting::WaitingPorts;
 use crate::written::WrittenFiles;
 
 /// Files that are deleted at once.
@@ -36,6 +37,9 @@ pub struct RecordPorts<P: Ports> {
     /// The book of failing subscriptions, where it is made of records. `None` embedded: there
     /// deliver sees each try.
     pub health: Option<HealthPorts<P>>,
+    /// The numbers of what waits, where they are made of records. `None` embedded: there the queue
+    /// counts.
+    pub waiting: Option<WaitingPorts<P>>,
     /// Time.
     pub clock: P::Clock,
     /// Chance.

@@ -53,6 +53,11 @@ impl Refused {
         }
     }
 
+    /// The messages that have records which were not written.
+    pub(crate) fn messages(&self) -> &[MessageId] {
+        &self.messages
+    }
+
     /// Whether messages of the batch are put off if they are refused.
     pub(crate) fn may_put_off(&self) -> bool {
         !self.tired.is_empty()

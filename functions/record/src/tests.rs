@@ -8,6 +8,7 @@ mod health;
 mod merging;
 mod refused;
 mod summarizing;
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,18 +16,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::delivery_log::{
-    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record as LogRecord, RecordFilter,
+    FileKey, FileName, Kind, LogHour, LogResult, Origin, Record as LogRecord, RecordFilter, Wait,
     record_id, render_records,
 };
 use posthaste_core::model::Timestamp;
 use posthaste_delivery_log::{LogFile, LogReader, RowGroups, Summaries, write_file};
 use posthaste_ports::{Bundle, Clock, MessageId, QueueName, Receipt, ReceivedMessage};
-use posthaste_services::{Arrivals, WakeSignaller};
+use posthaste_services::{Arrivals, WaitingBook, WakeSignaller};
 use posthaste_testkit::memory::{MemoryQueue, MemoryStore};
 use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy};
 
 use crate::health::HealthPorts;
 use crate::record::{Aside, Record, RecordPorts, RecordSettings};
+use crate::waiting::WaitingPorts;
 
 type Store = Faulty<MemoryStore>;
 pub(crate) type TestPorts =
@@ -185,6 +187,14 @@ fn wire(
         aside: Aside::in_log(Faulty::new(log.clone(), "aside", plan)),
         summaries: Summaries::in_log(Faulty::new(log.clone(), "summaries", plan)),
         health: Some(health(clock, state, plan)),
+        waiting: Some(WaitingPorts {
+            book: WaitingBook::new(Faulty::new(state.clone(), "state", plan), clock.clone()),
+            deliveries: Some(Faulty::new(
+                queue.beside(QueueName::Deliveries),
+                "deliveries",
+                plan,
+            )),
+        }),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),
     };
@@ -220,6 +230,7 @@ pub(crate) fn record(n: u64, time: Timestamp) -> LogRecord {
         attempt: 1,
         origin: Origin::First,
         result: LogResult::Delivered,
+        wait: Wait::None,
         status: Some(200),
         answer: Some(format!("answer to {n}")),
         accepted_at: time,

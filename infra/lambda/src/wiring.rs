@@ -21,10 +21,12 @@ use posthaste_manage::{BegunRequests, DeliveryLog, Manage};
 use posthaste_monitor::{Monitor, MonitorPorts};
 use posthaste_ports::{Bundle, Entropy, NoMachine, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
-use posthaste_record::{Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_record::{
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+};
 use posthaste_services::{
     Activity, Arrivals, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
-    Reliever, WakeSignaller,
+    Reliever, WaitingBook, WakeSignaller,
 };
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
 use posthaste_wake::{Wake, WakePorts};
@@ -369,10 +371,19 @@ pub fn record(
         wake: WakeSignaller::new(Arc::new(state.clone()), SystemClock),
         delayed_after: environment.links.arrivals.delayed_after,
     };
+    let deliveries = environment.deliveries_queue_url.clone().map(|url| {
+        let urls = QueueUrls::from([(QueueName::Deliveries, url)]);
+        clients.queue(QueueName::Deliveries, urls, SystemClock)
+    });
+    let waiting = WaitingPorts {
+        book: WaitingBook::new(state.clone(), SystemClock),
+        deliveries,
+    };
     let ports = RecordPorts {
         records: records.clone(),
         state,
         health: Some(health),
+        waiting: Some(waiting),
         aside: Aside::in_log(log.clone()),
         summaries: Summaries::in_log(log.clone()),
         log,

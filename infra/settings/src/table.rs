@@ -347,7 +347,7 @@ table! {
         Some(Variable::new("STACK_ID", Form::Text("the id of a stack"), &[Monitor]).optional());
     DELIVERIES_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
-            &[Publish, Deliver, Wake, Deadletter, Monitor, Manage]));
+            &[Publish, Deliver, Wake, Deadletter, Monitor, Manage, Record]));
     DEADLETTERS_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor]));
     REDRIVE_QUEUE_URL: String = parse::queue_url, None,

@@ -27,6 +27,7 @@ mod record_id;
 mod retention;
 mod status;
 mod summary_key;
+mod waiting_part;
 mod words;
 
 pub use self::accepted::AcceptedEvent;
@@ -57,4 +58,8 @@ pub use self::retention::{
 };
 pub use self::status::StatusRange;
 pub use self::summary_key::{LogDay, SUMMARY_IN_LOG};
-pub use self::words::{DeliveryState, Kind, LogResult, Origin};
+pub use self::waiting_part::{
+    COUNTED_MESSAGES_MAX, PartChanges, WAITING_PARTS, WAITING_SUBSCRIPTIONS_MAX, WaitChanges,
+    WaitingLook, WaitingPart, waiting_key, waiting_part,
+};
+pub use self::words::{DeliveryState, Kind, LogResult, Origin, Wait};

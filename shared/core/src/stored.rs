@@ -32,6 +32,7 @@ pub mod resolved_message;
 mod selection;
 mod serve_run;
 mod topic;
+mod waiting;
 mod wake_lease;
 mod wake_signal;
 
@@ -60,5 +61,6 @@ pub use replay_claim::ReplayClaim;
 pub use resolved::ResolvedLetters;
 pub use serve_run::{FileMark, RunEnd, ServeRun};
 pub use topic::{RECORD_VERSION, RecordError, TopicRecord};
+pub use waiting::{WAITING, WAITING_LOOK, waiting_part_key};
 pub use wake_lease::{Checkpoint, SetBackScan, WakeLease};
 pub use wake_signal::{WAKE_SIGNAL, WakeSignal};

@@ -60,6 +60,7 @@ pub use timeout_at::{stop_at, timeout, timeout_at};
 pub use topics::{Registry, RegistryError};
 pub use unused_links::unused_links;
 pub use update::{Edit, UpdateError, Updated, get_newer, update, update_with};
+pub use waiting::book::{WaitingBook, WaitingBookError, WaitingNumbers};
 pub use waiting::{AllWaiting, WaitingEvents};
 pub use wake_signal::{WakeSignaller, signal_wake};
 pub use wrong_keys::{WrongKeyAnswer, WrongKeys};

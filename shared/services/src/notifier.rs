@@ -32,6 +32,7 @@ const MARKS: Marks = Marks {
     letter: None,
     redirect: None,
     matched: None,
+    counted: None,
 };
 
 /// The ports that sending notices needs.

@@ -2,17 +2,25 @@
 //!
 //! They wait in the queue, which counts them itself where it can, and in parked and held objects,
 //! whose keys say how many events they carry. The embedded store counts those too. Where a store
-//! does not, they are listed. Nothing is read to count them.
+//! does not, they are listed. Where the queue cannot be asked, as SQS cannot, the records of the
+//! delivery log say what waits ([`book`]): for another attempt, or since it was handed back. What
+//! was not received yet is not among them.
+
+pub mod book;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use posthaste_core::api::WaitingCount;
-use posthaste_core::model::{SQS_GROUP_ID_CHARS_MAX, SubscriptionName, TopicName, group};
+use posthaste_core::delivery_log::waiting_key;
+use posthaste_core::model::{
+    SQS_GROUP_ID_CHARS_MAX, SubscriptionName, Timestamp, TopicName, group,
+};
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, GroupCount, ObjectStore, PortError, QueueReceiver};
 
+use self::book::WaitingNumbers;
 use crate::pages;
 
 /// Longest time for listing parked and held objects. A list that begins just before its end still
@@ -33,6 +41,8 @@ pub struct WaitingEvents<'a, Q, S, C> {
     pub state: &'a S,
     /// The time.
     pub clock: &'a C,
+    /// The time up to which records are counted. `None` embedded, where the queue is asked.
+    pub recorded_until: Option<Timestamp>,
 }
 
 /// What waits of all subscriptions.
@@ -41,31 +51,21 @@ pub struct AllWaiting {
     /// What waits of each subscription that has anything, by [`group`]: `topic.subscription` in
     /// lower case.
     pub by_group: BTreeMap<String, WaitingCount>,
-    /// Whether not everything could be counted in time.
-    is_partial: bool,
-    /// Whether the queue could not be asked.
-    is_without_queue: bool,
+    /// What is known of a subscription that has nothing.
+    nothing: WaitingCount,
 }
 
 impl AllWaiting {
     /// The sum of all.
     pub fn sum(&self) -> WaitingCount {
-        let mut sum = WaitingCount {
-            is_partial: self.is_partial,
-            is_without_queue: self.is_without_queue,
-            ..WaitingCount::default()
-        };
+        let mut sum = self.nothing;
         self.by_group.values().for_each(|count| sum.add(count));
         sum
     }
 
     /// What waits of a subscription.
     pub fn of(&self, topic: &TopicName, name: &SubscriptionName) -> WaitingCount {
-        let mut count = WaitingCount {
-            is_partial: self.is_partial,
-            is_without_queue: self.is_without_queue,
-            ..WaitingCount::default()
-        };
+        let mut count = self.nothing;
         if let Some(found) = self.by_group.get(&group(topic, name)) {
             count.add(found);
         }
@@ -89,6 +89,16 @@ impl Counts for Chosen<'_> {
     fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
         let place = *self.places.get(folder)?;
         self.counts.get_mut(place)
+    }
+}
+
+/// The counts of all folders.
+#[derive(Default)]
+struct ByFolder(BTreeMap<String, WaitingCount>);
+
+impl Counts for ByFolder {
+    fn of(&mut self, folder: &str) -> Option<&mut WaitingCount> {
+        Some(self.0.entry(folder.to_owned()).or_default())
     }
 }
 
@@ -132,8 +142,18 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         let is_whole = self
             .add_objects(&held, is_without_queue, &mut chosen, until)
             .await?;
-        for count in &mut counts {
+        let keys: Vec<_> = names.iter().map(|name| waiting_key(topic, name)).collect();
+        let numbers = if is_without_queue {
+            WaitingNumbers::of(self.state, &keys).await
+        } else {
+            None
+        };
+        for (count, key) in counts.iter_mut().zip(&keys) {
             count.is_partial |= !is_whole;
+            if let Some(numbers) = &numbers {
+                count.is_partial |= !numbers.is_exact(key);
+                count.set_recorded(numbers.waiting(key), self.recorded_until);
+            }
         }
         Ok(counts)
     }
@@ -142,22 +162,61 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
     pub async fn all(&self) -> Result<AllWaiting, PortError> {
         let until = self.clock.monotonic() + LISTING_TIME;
         let queued = self.deliveries.waiting_by_group().await?;
-        let mut all = AllWaiting {
-            is_without_queue: queued.is_none(),
-            ..AllWaiting::default()
-        };
+        let mut all = AllWaiting::default();
+        all.nothing.is_without_queue = queued.is_none();
         for (group, count) in queued.unwrap_or_default() {
             all.by_group.insert(group.to_string(), in_queue(&count));
         }
         if self.add_counted(None, &mut all) {
             return Ok(all);
         }
-        let is_without_queue = all.is_without_queue;
+        let is_without_queue = all.nothing.is_without_queue;
         let is_whole = self
             .add_objects(layout::HELD, is_without_queue, &mut all, until)
             .await?;
-        all.is_partial = !is_whole;
+        all.nothing.is_partial = !is_whole;
+        if is_without_queue {
+            self.add_recorded(&mut all).await;
+        }
         Ok(all)
+    }
+
+    /// What is parked and held of every subscription, as it is listed. `None` if there was no time
+    /// for all of it, or an object does not say what it carries.
+    pub(crate) async fn listed(&self) -> Result<Option<BTreeMap<String, u64>>, PortError> {
+        let until = self.clock.monotonic() + LISTING_TIME;
+        let mut by_folder = ByFolder::default();
+        let is_whole = self
+            .add_objects(layout::HELD, false, &mut by_folder, until)
+            .await?;
+        if !is_whole || by_folder.0.values().any(|count| count.is_partial) {
+            return Ok(None);
+        }
+        let counts = by_folder.0.into_iter();
+        Ok(Some(
+            counts.map(|(key, count)| (key, count.total())).collect(),
+        ))
+    }
+
+    /// Adds what records say of every subscription.
+    async fn add_recorded(&self, all: &mut AllWaiting) {
+        let Some(numbers) = WaitingNumbers::all(self.state).await else {
+            return;
+        };
+        let mut by_group = BTreeMap::<_, u64>::new();
+        for (key, events) in numbers.each() {
+            let group = key.get(..SQS_GROUP_ID_CHARS_MAX).unwrap_or(key);
+            *by_group.entry(group.to_owned()).or_default() += events;
+        }
+        for group in by_group.keys() {
+            all.by_group.entry(group.clone()).or_default();
+        }
+        all.nothing.is_partial |= !numbers.are_exact();
+        all.nothing.set_recorded(0, self.recorded_until);
+        for (group, count) in &mut all.by_group {
+            let events = by_group.get(group).copied().unwrap_or_default();
+            count.set_recorded(events, self.recorded_until);
+        }
     }
 
     /// Adds the objects of these folders, or of all, if the store has counted them.

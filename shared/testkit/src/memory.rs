@@ -50,6 +50,8 @@ pub fn request(url: &str, body: &'static str) -> WebhookRequest {
 #[derive(Debug, Clone)]
 pub struct MemoryQueue {
     name: QueueName,
+    /// Whether it tells the events of a group, as SQS does not.
+    tells_groups: bool,
     world: Arc<Mutex<World>>,
 }
 
@@ -76,15 +78,25 @@ impl Default for MemoryQueue {
     fn default() -> Self {
         Self {
             name: QueueName::Deliveries,
+            tells_groups: true,
             world: Arc::default(),
         }
     }
 }
 
 impl MemoryQueue {
+    /// A queue that does not tell what waits by group, as SQS does not.
+    pub fn like_sqs() -> Self {
+        Self {
+            tells_groups: false,
+            ..Self::default()
+        }
+    }
+
     pub fn beside(&self, name: QueueName) -> Self {
         Self {
             name,
+            tells_groups: self.tells_groups,
             world: self.world.clone(),
         }
     }
@@ -333,6 +345,9 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn waiting(&self, groups: &[String]) -> Result<Option<Vec<GroupCount>>, PortError> {
+        if !self.tells_groups {
+            return Ok(None);
+        }
         let all = self.world.lock().waiting(self.name);
         let count = |group: &String| {
             let (count, next_due) = all.get(group.as_str()).copied().unwrap_or_default();
@@ -342,6 +357,9 @@ impl QueueReceiver for MemoryQueue {
     }
 
     async fn waiting_by_group(&self) -> Result<Option<Vec<(Arc<str>, GroupCount)>>, PortError> {
+        if !self.tells_groups {
+            return Ok(None);
+        }
         let all = self.world.lock().waiting(self.name);
         let count = |(group, (count, _)): (String, _)| (group.into(), count);
         Ok(Some(all.into_iter().map(count).collect()))

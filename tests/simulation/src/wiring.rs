@@ -11,9 +11,12 @@ use posthaste_deliver::{Deliver, DeliverPorts, DeliverSettings};
 use posthaste_local::{FileStore, Local};
 use posthaste_manage::{BegunRequests, LogSettings, Manage, ManageSettings};
 use posthaste_ports::QueueName;
-use posthaste_record::{Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_record::{
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+};
 use posthaste_services::{
-    Activity, Arrivals, DrainMeter, LinkHealth, PressureReader, Registry, WakeSignaller, WrongKeys,
+    Activity, Arrivals, DrainMeter, LinkHealth, PressureReader, Registry, WaitingBook,
+    WakeSignaller, WrongKeys,
 };
 use posthaste_testkit::recorded::Calls;
 use posthaste_testkit::{Faulty, ManualClock, Recorded, SeededEntropy, TestPorts};
@@ -153,19 +156,33 @@ impl Wiring {
     }
 
     pub(crate) fn record(&self) -> Record<RecordTestPorts> {
-        self.record_with(None)
+        self.record_with(None, None)
     }
 
     /// record, from whose records health is known.
     pub(crate) fn record_counting(&self) -> Record<RecordTestPorts> {
-        self.record_with(Some(HealthPorts {
+        let health = HealthPorts {
             arrivals: Arrivals::new(self.state(), self.clock.clone()).counting(),
             wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
             delayed_after: HealthSettings::default().arrivals.delayed_after,
-        }))
+        };
+        self.record_with(Some(health), None)
     }
 
-    fn record_with(&self, health: Option<HealthPorts<RecordTestPorts>>) -> Record<RecordTestPorts> {
+    /// record, which adds up what waits.
+    pub(crate) fn record_counting_waiting(&self) -> Record<RecordTestPorts> {
+        let waiting = WaitingPorts {
+            book: WaitingBook::new(self.state(), self.clock.clone()),
+            deliveries: Some(self.queue(QueueName::Deliveries)),
+        };
+        self.record_with(None, Some(waiting))
+    }
+
+    fn record_with(
+        &self,
+        health: Option<HealthPorts<RecordTestPorts>>,
+        waiting: Option<WaitingPorts<RecordTestPorts>>,
+    ) -> Record<RecordTestPorts> {
         let ports = RecordPorts {
             records: self.queue(QueueName::Records),
             state: self.state(),
@@ -173,6 +190,7 @@ impl Wiring {
             aside: Aside::in_log(self.log()),
             summaries: Summaries::in_log(self.log()),
             health,
+            waiting,
             clock: self.clock.clone(),
             entropy: self.entropy.clone(),
         };

@@ -157,6 +157,15 @@ impl World {
         }
     }
 
+    /// The same, in which record adds up what waits, as on AWS.
+    #[must_use]
+    pub fn counting_what_waits_from_records(self) -> Self {
+        Self {
+            record: self.wiring.record_counting_waiting(),
+            ..self
+        }
+    }
+
     fn wired(
         faults: &Faults,
         topic_max_age: Duration,

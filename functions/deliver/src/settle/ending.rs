@@ -137,11 +137,13 @@ impl<P: Ports> Ender<P> {
             .as_ref()
             .map(|subscription| &subscription.dead_letter);
         let Settlement {
-            again,
-            held,
+            mut again,
+            mut held,
             dead,
             dropped,
         } = settle(&job.delivery, verdicts, policy);
+        job.note_counted(&mut again, false);
+        job.note_counted(&mut held, true);
         if let Some(subscription) = &job.subscription {
             Box::pin(self.note_scheduled(invocation, subscription, &again, &held)).await;
         }

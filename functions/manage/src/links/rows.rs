@@ -22,6 +22,8 @@ pub(super) struct Owner {
     objects: u32,
     /// Whether the subscription was deleted.
     is_gone: bool,
+    /// Whether the delivery log has no records of it, by which what waits could be counted.
+    is_unrecorded: bool,
 }
 
 impl Owner {
@@ -44,6 +46,7 @@ impl Owner {
                 since: None,
                 objects,
                 is_gone: otherwise != LinkState::Unknown,
+                is_unrecorded: false,
             };
         };
         let status = settings.status.as_ref().map(|status| status.at(now));
@@ -60,6 +63,15 @@ impl Owner {
             since: status.map(|status| status.since),
             objects,
             is_gone: false,
+            is_unrecorded: false,
+        }
+    }
+
+    /// The same owner, of whose deliveries the log has no records if `is_unrecorded`.
+    pub(super) fn unrecorded_if(self, is_unrecorded: bool) -> Self {
+        Self {
+            is_unrecorded,
+            ..self
         }
     }
 
@@ -76,7 +88,11 @@ impl Owner {
     }
 
     fn waiting(&self, waiting: &AllWaiting) -> WaitingCount {
-        waiting.of(&self.topic, &self.name)
+        let mut count = waiting.of(&self.topic, &self.name);
+        if self.is_unrecorded {
+            count.forget_recorded();
+        }
+        count
     }
 
     fn row(&self, waiting: &AllWaiting) -> LinkView {

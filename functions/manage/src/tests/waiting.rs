@@ -5,11 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation, Shard, Target, shard_index};
+use posthaste_core::delivery_log::{
+    Record as LogRecord, Wait, WaitChanges, WaitingLook, WaitingPart,
+};
 use posthaste_core::health::{HealthBook, SeenTry, Tries, TryResult};
-use posthaste_core::model::{Delivery, Payload, Timestamp};
+use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::parked::render_parked;
-use posthaste_core::stored::{HEALTH, layout};
+use posthaste_core::stored::{HEALTH, WAITING_LOOK, layout, waiting_part_key};
 use posthaste_ports::{Clock, ErrorKind, OutgoingMessage, QueueSender};
 use posthaste_testkit::records::{delivery, subscription_name, topic_name};
 use serde_json::{Value, json};
@@ -110,6 +113,61 @@ async fn events_that_wait_are_counted_wherever_they_wait() {
     assert_eq!(api.waiting().await, expected);
     let listed = api.get("/topics/orders/subscriptions").await.json();
     assert_eq!(listed["subscriptions"][0]["waiting"], expected);
+}
+
+/// On AWS records say what is in the queue, with the time up to which they are counted.
+#[tokio::test]
+async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
+    let api = Api::with_billing().await.then_like_aws();
+    api.hold_these("a", &[accepted("Billing", 4, 50)]);
+    let at_least = json!({ "count": 4, "atLeast": true, "parked": 0, "held": 4, "queued": 0 });
+    let shown = |waiting: &Value| {
+        let members = ["count", "atLeast", "parked", "held", "queued"];
+        let kept = members.map(|name| (name.to_owned(), waiting[name].clone()));
+        Value::Object(kept.into_iter().filter(|(_, it)| !it.is_null()).collect())
+    };
+    assert_eq!(shown(&api.waiting().await), at_least);
+    let look = WaitingLook::default().next(api.clock.now(), true);
+    api.state.write(WAITING_LOOK, look.render());
+    let record = LogRecord {
+        topic: "orders".to_owned(),
+        subscription: "billing".to_owned(),
+        wait: Wait::Begins,
+        ..LogRecord::default()
+    };
+    let changes = WaitChanges::of("m-1", std::iter::repeat_n(&record, 11));
+    for (number, changes) in changes.into_parts() {
+        let mut part = WaitingPart::default();
+        part.add([&changes], api.clock.now());
+        api.state.write(&waiting_part_key(number), part.render());
+    }
+    let waiting = api.waiting().await;
+    let exact = json!({ "count": 11, "parked": 0, "held": 4, "queued": 7 });
+    assert_eq!(shown(&waiting), exact);
+    let until = api.manage.log_complete_until();
+    assert_eq!(waiting["countedUntil"], json!(until));
+    assert_eq!(
+        (&waiting["due"], &waiting["underWay"]),
+        (&Value::Null, &Value::Null)
+    );
+    let links = api.get("/links").await.json();
+    assert_eq!(links["links"][0]["waiting"], waiting);
+    // Nothing is recorded from now on: the numbers say nothing.
+    let mut record = api
+        .manage
+        .load(&topic_name("orders"))
+        .await
+        .unwrap()
+        .unwrap();
+    record.settings.delivery_log = Some(DeliveryLogMode::Off);
+    let key = layout::topic(&topic_name("orders"));
+    api.state.write(&key, record.render());
+    let unrecorded = json!({ "count": 4, "atLeast": true, "parked": 0, "held": 4 });
+    let waiting = api.waiting().await;
+    assert_eq!(shown(&waiting), unrecorded);
+    assert_eq!(waiting["countedUntil"], Value::Null);
+    let links = api.get("/links").await.json();
+    assert_eq!(shown(&links["links"][0]["waiting"]), unrecorded);
 }
 
 #[tokio::test]

@@ -333,6 +333,8 @@ pub struct RecordEnvironment {
     pub log_bucket: String,
     /// The URL of the queue of the delivery log's records.
     pub records_queue_url: String,
+    /// The URL of the delivery queue. Settings of 0.1.0 do not have it.
+    pub deliveries_queue_url: Option<String>,
     /// When a subscription is failing.
     pub links: HealthSettings,
 }
@@ -342,6 +344,7 @@ impl Environment for RecordEnvironment {
         Self {
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
+            deliveries_queue_url: variables.get_where_set(&table::DELIVERIES_QUEUE_URL),
             links: variables.link_settings(),
         }
     }

@@ -189,6 +189,7 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
         ),
         ("log", RECORDS)
     );
+    assert_eq!(record.deliveries_queue_url.as_deref(), Some(DELIVERIES));
     assert!(manage.admin_key.is_of(KEY));
     assert_eq!(
         (manage.settings.publish_url, manage.settings.public_url),

@@ -244,6 +244,7 @@ impl<'a> Adapters<'a> {
             aside: Aside::apart(self.log_aside.clone()),
             summaries: Summaries::apart(self.log_summaries.clone()),
             health: None,
+            waiting: None,
             clock: SystemClock,
             entropy: SystemEntropy,
         };

@@ -13,11 +13,13 @@ pub struct WaitingView {
     /// The number of events that wait.
     #[schema(example = 12)]
     pub count: u64,
-    /// Whether there may be more, because not all were counted. Always so on AWS, whose queue cannot
-    /// be asked.
+    /// Whether there may be more, because not all were counted. On AWS, where the records of the
+    /// delivery log are counted, it is so while the log is off for the topic, and after anything that
+    /// left no record, until everything was at rest once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// The events of these in the queue, those that are being sent among them. Left out on AWS.
+    /// The events of these in the queue, those that are being sent among them. On AWS those that were
+    /// tried or handed back before, as the delivery log says; left out where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = 7)]
     pub queued: Option<u64>,
@@ -45,6 +47,9 @@ pub struct WaitingView {
     /// parked and held ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_accepted_at: Option<IsoTimestamp>,
+    /// The time up to which the records of the delivery log are counted. Only on AWS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_until: Option<IsoTimestamp>,
     /// The earliest time of the next attempt: that of a retry, or of the next probe where requests to
     /// the endpoint pause. Left out where nothing waits for a time, and while the subscription is not
     /// active.
@@ -76,6 +81,11 @@ pub struct WaitingCount {
     pub delayed: u64,
     /// Events in the queue that are being worked on.
     pub under_way: u64,
+    /// Events in the queue, as records say, where it cannot be asked. `None` where they do not say
+    /// it.
+    pub recorded: Option<u64>,
+    /// The time up to which records are counted.
+    pub recorded_until: Option<Timestamp>,
     /// Events in parked objects.
     pub parked: u64,
     /// Events in held objects.
@@ -100,9 +110,27 @@ impl WaitingCount {
 
     /// The events in the queue.
     pub fn queued(&self) -> u64 {
-        [self.due, self.delayed, self.under_way]
+        let recorded = self.recorded.unwrap_or_default();
+        [self.due, self.delayed, self.under_way, recorded]
             .into_iter()
             .fold(0, u64::saturating_add)
+    }
+
+    /// Takes over what records say of all places together. Objects were counted just now, and
+    /// records some minutes ago.
+    pub fn set_recorded(&mut self, waiting: u64, until: Option<Timestamp>) {
+        let in_objects = self.parked.saturating_add(self.held);
+        self.recorded = Some(waiting.saturating_sub(in_objects));
+        self.recorded_until = until;
+    }
+
+    /// The count without what records say, where they do not say all.
+    pub fn forget_recorded(&mut self) {
+        if self.is_without_queue {
+            self.recorded = None;
+            self.recorded_until = None;
+            self.is_partial = true;
+        }
     }
 
     /// Adds a parked object that is due then. An object whose key does not say what it carries has
@@ -128,6 +156,10 @@ impl WaitingCount {
         ] {
             *sum = sum.saturating_add(more);
         }
+        if let Some(more) = other.recorded {
+            self.recorded = Some(self.recorded.unwrap_or_default().saturating_add(more));
+        }
+        self.recorded_until = earliest(self.recorded_until, other.recorded_until);
         self.oldest = earliest(self.oldest, other.oldest);
         self.next_due = earliest(self.next_due, other.next_due);
         self.is_partial |= other.is_partial;
@@ -137,16 +169,18 @@ impl WaitingCount {
     /// The count as operators see it, with the time of the next attempt.
     pub fn view(&self, next_attempt_at: Option<Timestamp>) -> WaitingView {
         let of_queue = |events: u64| (!self.is_without_queue).then_some(events);
+        let is_unrecorded = self.is_without_queue && self.recorded.is_none();
         WaitingView {
             count: self.total(),
-            at_least: self.is_partial || self.is_without_queue,
-            queued: of_queue(self.queued()),
+            at_least: self.is_partial || is_unrecorded,
+            queued: of_queue(self.queued()).or(self.recorded),
             due: of_queue(self.due),
             delayed: of_queue(self.delayed),
             under_way: of_queue(self.under_way),
             parked: self.parked,
             held: self.held,
             oldest_accepted_at: self.oldest.map(IsoTimestamp),
+            counted_until: self.recorded_until.map(IsoTimestamp),
             next_attempt_at: next_attempt_at.map(IsoTimestamp),
         }
     }
@@ -197,6 +231,7 @@ mod tests {
             parked: 4000,
             held: 50_000,
             oldest_accepted_at: Some(IsoTimestamp(at(8))),
+            counted_until: None,
             next_attempt_at: Some(IsoTimestamp(at(70))),
         };
         assert_eq!(count.view(Some(at(70))), expected);
@@ -204,6 +239,34 @@ mod tests {
         let mut sum = count;
         sum.add(&count);
         assert_eq!((sum.total(), sum.oldest), (108_642, Some(at(8))));
+    }
+
+    #[test]
+    fn records_say_what_is_in_a_queue_that_cannot_be_asked() {
+        let mut count = WaitingCount {
+            is_without_queue: true,
+            ..WaitingCount::default()
+        };
+        count.add_parked(Some(Carried::new(4, at(8))), None);
+        count.add_held(Some(Carried::new(5, at(9))));
+        count.set_recorded(12, Some(at(20)));
+        let view = count.view(None);
+        assert_eq!(
+            (view.count, view.queued, view.at_least),
+            (12, Some(3), false)
+        );
+        assert_eq!(view.counted_until, Some(IsoTimestamp(at(20))));
+        assert_eq!((view.due, view.delayed, view.under_way), (None, None, None));
+        // Records are older than the list of objects.
+        let mut late = count;
+        late.set_recorded(2, Some(at(20)));
+        assert_eq!(late.view(None).count, 9);
+        let mut sum = count;
+        sum.add(&late);
+        assert_eq!((sum.total(), sum.recorded), (21, Some(3)));
+        sum.forget_recorded();
+        let view = sum.view(None);
+        assert_eq!((view.count, view.queued, view.at_least), (18, None, true));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The record of an event's acceptance: which subscriptions it is meant for, where no message says
 //! so, or none is worked on soon.
 
-use super::{Kind, LogResult, Origin, Record, RecordText, log_text, record_id};
+use super::{Kind, LogResult, Origin, Record, RecordText, Wait, log_text, record_id};
 use crate::attempt::DeadLetterReason;
 use crate::events::Event;
 use crate::model::{Subscription, Timestamp, TopicName};
@@ -70,6 +70,7 @@ impl AcceptedEvent<'_> {
             event_subject: event.subject().map(log_text),
             schema: Some(event.schema().to_string()),
             origin: Origin::First,
+            wait: Wait::None,
             accepted_at: at,
             traceparent: event.traceparent().map(str::to_owned),
             ..Record::default()

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::record::cut;
-use super::{Change, Kind, LogResult, Origin, RecordText, record_id};
+use super::{Change, Kind, LogResult, Origin, RecordText, Wait, record_id};
 use crate::events::EventNames;
 use crate::model::{Delivery, Entry, Identity, LOG_PAYLOAD_BYTES_MAX, Payload, Schema, Timestamp};
 
@@ -27,6 +27,8 @@ pub struct RecordedEvent<'a> {
     pub text: Option<&'a Bytes>,
     /// Whether the log keeps payloads.
     pub keeps_payload: bool,
+    /// Whether it was given up before, so that it does not wait any more.
+    pub is_given_up: bool,
 }
 
 /// The details of a record: what is known of the request, or of the dead letter.
@@ -91,6 +93,7 @@ struct Draft<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<&'a str>,
     result: LogResult,
+    wait: Wait,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,6 +166,7 @@ impl<'a> RecordedEvent<'a> {
             origin: Origin::of(delivery.attempts, &entry.marks),
             run_id: entry.marks.run.as_deref(),
             result: change.result,
+            wait: self.wait(change.result),
             reason: change.reason.as_deref(),
             status: details.status,
             error: details.error(),
@@ -181,6 +185,12 @@ impl<'a> RecordedEvent<'a> {
             matched: entry.marks.matched.as_deref(),
         };
         RecordText::new(&draft, payload)
+    }
+
+    /// Whether it waited before this record, and waits after it.
+    fn wait(&self, result: LogResult) -> Wait {
+        let is_counted = self.entry.marks.is_counted(self.delivery.attempts);
+        Wait::of(is_counted && !self.is_given_up, result.is_waiting())
     }
 
     /// The number of the attempt, or for a change the number of attempts before it.

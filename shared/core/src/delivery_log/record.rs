@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Kind, LogResult, Origin};
+use super::{Kind, LogResult, Origin, Wait};
 use crate::events::EventNames;
 use crate::model::{LOG_TEXT_CHARS_MAX, Schema, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
-/// [`COLUMNS`](super::COLUMNS). A member that is missing has its default, and one that this program
+/// [`COLUMNS`](super::COLUMNS), but for `wait`, which the log does not keep. A member that is missing has its default, and one that this program
 /// does not know is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -58,6 +58,10 @@ pub struct Record {
     pub run_id: Option<String>,
     /// Where the event is after it.
     pub result: LogResult,
+    /// Whether its delivery waited before, and waits after it: what record counts by. Files do not
+    /// have it.
+    #[serde(skip_serializing_if = "Wait::is_unknown")]
+    pub wait: Wait,
     /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -246,6 +250,7 @@ pub(super) mod tests {
             origin: Origin::First,
             run_id: text("run-1"),
             result: LogResult::Retry,
+            wait: Wait::Unknown,
             reason: text("Busy"),
             status: Some(503),
             error: text("no answer in time"),

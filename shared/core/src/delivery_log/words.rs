@@ -142,7 +142,54 @@ words! {
     }
 }
 
+words! {
+    /// What a record says of its delivery's wait for another attempt. `Unknown` where the record does
+    /// not say it, as those of release 0.1 do not.
+    Wait {
+        /// It did not wait before, and does not after it.
+        None = "none",
+        /// It waits from now on.
+        Begins = "begins",
+        /// It waited before, and goes on.
+        Lasts = "lasts",
+        /// It waited before, and does not wait any more.
+        Ends = "ends",
+    }
+}
+
+impl Wait {
+    /// The wait of a delivery that did or did not wait `before` a record and does or does not
+    /// `after` it.
+    pub const fn of(before: bool, after: bool) -> Self {
+        match (before, after) {
+            (false, false) => Self::None,
+            (false, true) => Self::Begins,
+            (true, true) => Self::Lasts,
+            (true, false) => Self::Ends,
+        }
+    }
+
+    /// The change of the number of events that wait.
+    pub const fn change(self) -> i64 {
+        match self {
+            Self::Begins => 1,
+            Self::Ends => -1,
+            Self::None | Self::Lasts | Self::Unknown => 0,
+        }
+    }
+
+    /// Whether the record does not say it.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown)
+    }
+}
+
 impl LogResult {
+    /// Whether a delivery whose last record has this result waits for another attempt.
+    pub const fn is_waiting(self) -> bool {
+        matches!(self, Self::Retry | Self::Held)
+    }
+
     /// The state of an event whose last record has this result. A result of a newer program says
     /// nothing else than that the event is not at its end as far as this program knows.
     pub const fn state(self) -> DeliveryState {
@@ -180,6 +227,10 @@ mod tests {
             "first retry replay resend",
         );
         check(
+            Wait::ALL.iter().map(|word| word.as_str()).collect(),
+            "none begins lasts ends",
+        );
+        check(
             DeliveryState::ALL
                 .iter()
                 .map(|word| word.as_str())
@@ -195,6 +246,26 @@ mod tests {
         }
         assert_eq!(LogResult::parse("teleported"), LogResult::Unknown);
         assert_eq!(LogResult::parse("Delivered"), LogResult::Unknown);
+    }
+
+    #[test]
+    fn every_pair_of_before_and_after_is_a_change() {
+        let pairs = [(false, false), (false, true), (true, true), (true, false)];
+        let changes = pairs.map(|(before, after)| Wait::of(before, after).change());
+        assert_eq!(changes, [0, 1, 0, -1]);
+        for (before, after) in pairs {
+            let change = i64::from(after) - i64::from(before);
+            assert_eq!(Wait::of(before, after).change(), change);
+        }
+        assert_eq!(Wait::parse("naps").change(), 0);
+        assert!(Wait::default().is_unknown());
+    }
+
+    #[test]
+    fn only_what_is_tried_again_or_held_waits() {
+        let waits = LogResult::ALL.iter().filter(|result| result.is_waiting());
+        let waits: Vec<_> = waits.map(|result| result.as_str()).collect();
+        assert_eq!(waits, ["retry", "held"]);
     }
 
     #[test]

@@ -112,6 +112,23 @@ pub struct Marks {
     /// All subscriptions that the event is meant for ([`matched_names`]), until its first attempt.
     /// `None` where that is this one alone, or the delivery log has it from publish.
     pub matched: Option<Arc<str>>,
+    /// Whether a record of the delivery log has counted it as waiting. `None` where the number of
+    /// attempts says it: after an attempt it has.
+    pub counted: Option<bool>,
+}
+
+impl Marks {
+    /// Whether a record of the delivery log has counted the event as waiting, after this many
+    /// attempts. A program of release 0.1 drops the mark with a retry. Then the figure may be too
+    /// low, and never too high.
+    pub fn is_counted(&self, attempts: u16) -> bool {
+        self.counted.unwrap_or(attempts > 0)
+    }
+
+    /// Notes whether a record has counted the event, which has had this many attempts.
+    pub fn set_counted(&mut self, attempts: u16, is_counted: bool) {
+        self.counted = (is_counted != (attempts > 0)).then_some(is_counted);
+    }
 }
 
 /// Names of subscriptions as messages and the delivery log have them: in lower case, with commas

@@ -6,8 +6,7 @@
 //! to 14 days in queues, parked and held ones until they expire. Fixtures: `delivery-v1.json`,
 //! `delivery-v1-digest.json`, `delivery-v1-marks.json`, `delivery-v1-again.json`,
 //! `delivery-v1-letter.json`, `delivery-v1-matched.json`, `delivery-v1-number.json`,
-//! `delivery-v2-custom.json`,
-//! `delivery-v3.json`; they are never edited.
+//! `delivery-v1-counted.json`, `delivery-v2-custom.json`, `delivery-v3.json`; they are never edited.
 //!
 //! A newer version goes back to the queue for a newer program; what is not ours at all is kept byte
 //! for byte under `MALFORMED/`.
@@ -113,6 +112,9 @@ struct EntryWire<'a> {
     /// meant for the same subscriptions. Empty for none. An older program passes it over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     matched: Option<Cow<'a, str>>,
+    /// Only where the number of attempts does not say it. An older program passes it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counted: Option<bool>,
     /// Around every event of the schema `Custom`, and no other. [`put_entry`] writes it by
     /// [`Envelope::json`], because its texts may hold characters that SQS refuses raw.
     #[serde(skip_serializing)]
@@ -284,6 +286,7 @@ impl EntryWire<'_> {
                 letter: self.letter.map(Cow::into_owned),
                 redirect: self.redirect.map(Cow::into_owned),
                 matched,
+                counted: self.counted,
             },
             envelope: self.envelope.map(Arc::new),
             payload,
@@ -357,6 +360,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         letter,
         redirect,
         matched: _,
+        counted,
     } = &entry.marks;
     let head = EntryWire {
         key: Cow::Borrowed(&entry.key),
@@ -371,6 +375,7 @@ fn put_entry(body: &mut Vec<u8>, entry: &Entry, matched: Option<&str>) {
         letter: letter.as_ref().map(Cow::Borrowed),
         redirect: redirect.as_deref().map(Cow::Borrowed),
         matched: matched.map(Cow::Borrowed),
+        counted: *counted,
         envelope: None,
         event: None,
     };

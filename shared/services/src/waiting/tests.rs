@@ -10,6 +10,9 @@ use posthaste_testkit::{Fault, Faulty, Plan};
 
 use super::*;
 
+/// The time up to which records are counted.
+const UNTIL: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
 #[derive(Default)]
 struct World {
     queue: MemoryQueue,
@@ -57,6 +60,7 @@ impl World {
             deliveries: &self.queue,
             state: &self.state,
             clock: &self.clock,
+            recorded_until: Some(UNTIL),
         }
     }
 
@@ -154,6 +158,7 @@ async fn a_list_that_fails_is_an_error() {
         deliveries: &world.queue,
         state: &Faulty::new(world.state.clone(), "state", &plan),
         clock: &world.clock,
+        recorded_until: Some(UNTIL),
     };
     let (topic, names) = (topic_name("orders"), [subscription_name("a")]);
     assert!(events.of(&topic, &names).await.is_err());

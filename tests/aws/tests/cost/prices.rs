@@ -64,15 +64,30 @@ const RECEIVES_PER_MINUTE: f64 = 3.0;
 /// Queues with an event source mapping.
 const QUEUES: f64 = 4.0;
 
-/// Requests of a merge that finds nothing: the lease is read, and the hours of the log are listed.
+/// Requests of a merge that finds nothing: the lease and the last look at what waits are read, and
+/// the hours of the log are listed.
 pub(crate) const IDLE_MERGE: Requests = Requests {
     sends: 0,
     receives: 0,
     deletes: 0,
     others: 0,
     puts: 1,
-    gets: 1,
+    gets: 2,
 };
+
+/// Requests that a merge adds once an hour: it asks whether both queues are empty, reads all numbers
+/// of what waits, lists what is parked and held, and writes the look.
+pub(crate) const WAITING_LOOK: Requests = Requests {
+    sends: 0,
+    receives: 0,
+    deletes: 0,
+    others: 2,
+    puts: 3,
+    gets: 16,
+};
+
+/// Looks at what waits in a minute.
+const WAITING_LOOKS_PER_MINUTE: f64 = 1.0 / 60.0;
 
 /// Minutes from one run of wake that looks for work to the next, while there is none.
 pub(crate) const MINUTES_BETWEEN_LOOKS: u32 = 14;
@@ -164,6 +179,7 @@ pub(crate) fn idle_month(monitor: Requests) -> [(&'static str, f64); 4] {
     let monitor =
         requests(monitor) + requests(CLAIM) * claims + invocation(MONITOR_GB, MONITOR_SECONDS);
     let merges = (requests(IDLE_MERGE) + invocation(RECORD_GB, MERGE_SECONDS)) * MERGES_PER_MINUTE;
+    let merges = merges + requests(WAITING_LOOK) * WAITING_LOOKS_PER_MINUTE;
     let pollers = QUEUES * f64::from(POLLERS) * RECEIVES_PER_MINUTE * SQS_REQUEST;
     let rows = [
         ("wake", wake),

@@ -23,10 +23,12 @@ use posthaste_ports::{
     Bundle, Clock, NoMachine, QueueName, QueueReceiver, ReceiveRequest, ReceivedMessage,
 };
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
-use posthaste_record::{Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries};
+use posthaste_record::{
+    Aside, HealthPorts, Record, RecordPorts, RecordSettings, Summaries, WaitingPorts,
+};
 use posthaste_services::{
     Activity, Arrivals, DrainMeter, DrainPost, DrainReports, LinkHealth, PressureReader, Registry,
-    WakeSignaller,
+    WaitingBook, WakeSignaller,
 };
 use posthaste_simulation::{Answer, ScriptedEndpoint};
 use posthaste_testkit::recorded::{Calls, Operation};
@@ -229,6 +231,10 @@ impl Wiring {
                 arrivals: Arrivals::new(self.state(), self.clock.clone()).counting(),
                 wake: WakeSignaller::new(Arc::new(self.state()), self.clock.clone()),
                 delayed_after: ArrivalSettings::default().delayed_after,
+            }),
+            waiting: Some(WaitingPorts {
+                book: WaitingBook::new(self.state(), self.clock.clone()),
+                deliveries: Some(self.recorded(QueueName::Deliveries)),
             }),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),

@@ -9,8 +9,8 @@ use posthaste_core::attempt::SendFailure;
 use posthaste_core::delivery_log::DeliveryState;
 use posthaste_core::model::{Payload, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
-use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueSender};
-use posthaste_services::{AllWaiting, WaitingEvents};
+use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender};
+use posthaste_services::{AllWaiting, WaitingEvents, WaitingNumbers};
 use posthaste_simulation::{Answer, World, event, start};
 use posthaste_testkit::records::delivery;
 use serde_json::{Value, json};
@@ -116,6 +116,7 @@ async fn all(world: &World) -> AllWaiting {
         deliveries: &world.local.queue(QueueName::Deliveries),
         state: &world.local.state(),
         clock: &world.clock,
+        recorded_until: None,
     };
     events.all().await.unwrap()
 }
@@ -198,6 +199,68 @@ async fn all_figures_of_what_waits_agree_in_every_minute_of_an_outage() {
     book.read(&world).await;
     compare(&world, &book).await;
     assert_eq!(all(&world).await.sum().total(), 0);
+}
+
+/// Lets record add up all records, and compares its numbers with those of the queue and the store.
+async fn compare_numbers(world: &World) -> u64 {
+    let records = world.local.queue(QueueName::Records);
+    while records.counts().await.unwrap().visible > 0 {
+        assert_eq!(world.record_some(1_000).await.failures, []);
+    }
+    let numbers = WaitingNumbers::all(&world.local.state()).await.unwrap();
+    let of_records: BTreeMap<_, _> = numbers.each().collect();
+    let all = all(world).await;
+    let waits = |(_, events): &(&str, u64)| *events > 0;
+    let of_queue = all
+        .by_group
+        .iter()
+        .map(|(group, count)| (&**group, count.total()));
+    let of_queue: BTreeMap<_, _> = of_queue.filter(waits).collect();
+    let minute = world.clock.now().since(start()).as_secs() / 60;
+    assert_eq!(of_records, of_queue, "in minute {minute}");
+    all.sum().total()
+}
+
+/// Once each event was received, the numbers are those of the queue and the store.
+#[tokio::test]
+async fn numbers_of_records_are_those_of_the_queue_in_an_outage() {
+    let world = World::new().counting_what_waits_from_records();
+    subscribe(&world).await;
+    for (of, answer) in ENDPOINTS {
+        world
+            .endpoint
+            .answer_at(format!("{of}.example.com"), answer);
+    }
+    let mut book = Book::default();
+    let mut most = 0;
+    for minute in 0..OUTAGE_MINUTES {
+        if minute < 10 {
+            book.publish(&world, minute, 1 + usize::try_from(minute % 4).unwrap())
+                .await;
+        }
+        world.deliver_all().await;
+        most = most.max(compare_numbers(&world).await);
+        world.clock.advance(MINUTE);
+        world.wake().await;
+        compare_numbers(&world).await;
+    }
+    assert!(most > 50, "{most}");
+    for (of, _) in &ENDPOINTS {
+        let answer = Answer::Status(204);
+        world
+            .endpoint
+            .answer_at(format!("{of}.example.com"), answer);
+    }
+    for _ in 0..24 * 60 {
+        world.clock.advance(MINUTE);
+        world.wake().await;
+        world.deliver_all().await;
+        compare_numbers(&world).await;
+        if world.is_at_rest().await {
+            break;
+        }
+    }
+    assert_eq!(compare_numbers(&world).await, 0);
 }
 
 /// A start rebuilds the figure from the disk.

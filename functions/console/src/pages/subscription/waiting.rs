@@ -21,6 +21,7 @@ pub(super) fn waiting(waiting: Option<&WaitingView>) -> Markup {
     let times = [
         ("oldest accepted", waiting.oldest_accepted_at),
         ("next attempt", waiting.next_attempt_at),
+        ("counted up to", waiting.counted_until),
     ];
     html! {
         (in_words(waiting))
@@ -60,7 +61,13 @@ fn places(waiting: &WaitingView) -> String {
         (waiting.delayed, "to be tried again within 15 minutes"),
         (waiting.under_way, "under way"),
     ];
+    // What the queue has, where its parts are not known.
+    let queued = waiting.queued.filter(|_| waiting.due.is_none());
     let others = [
+        (
+            queued.unwrap_or_default(),
+            "in the queue for another attempt",
+        ),
         (waiting.parked, "parked for a later retry"),
         (waiting.held, "held"),
     ];

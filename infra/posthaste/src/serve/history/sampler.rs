@@ -81,6 +81,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
             deliveries: &self.deliveries,
             state: &self.state,
             clock: &self.clock,
+            recorded_until: None,
         };
         let all = events
             .all()

@@ -98,6 +98,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
             deliveries: &self.deliveries,
             state: &self.state,
             clock: &self.clock,
+            recorded_until: None,
         };
         let mut by_group = waiting.all().await?.by_group;
         let each = subscriptions.iter().map(|subscription| {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::attempt::{EntryVerdict, OutcomeName};
+use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
 use crate::delivery_log::{Record, change, join_records, parse_records};
 use crate::events::Envelope;
 use crate::model::{
@@ -59,6 +59,7 @@ fn event<'a>(
         entry,
         text,
         keeps_payload: true,
+        is_given_up: false,
     }
 }
 
@@ -132,6 +133,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         origin: Origin::First,
         run_id: None,
         result: LogResult::Retry,
+        wait: Wait::Begins,
         reason: text_of("Busy"),
         status: Some(503),
         error: text_of("timed out without an answer"),
@@ -152,6 +154,45 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         record(event(&delivery, &entry, Some(&text)), &retry(), details),
         expected
     );
+}
+
+#[test]
+fn record_says_whether_its_delivery_waited_and_waits() {
+    let give_up = |last| EntryVerdict::GiveUp {
+        reason: DeadLetterReason::TimeToLiveExceeded,
+        last,
+    };
+    let ended = [
+        change(EntryVerdict::Delivered, None).unwrap(),
+        change(give_up(None), None).unwrap(),
+        Change::answered_late(),
+        Change::dead_lettered(DeadLetterReason::HandlerFailed),
+        Change::dropped("TimeToLiveExceeded"),
+    ];
+    let waiting = [retry(), held(), Change::waiting(AT)];
+    let wait = |attempts, counted, is_given_up, change: &Change| {
+        let delivery = delivery(attempts);
+        let mut entry = entry(inline(EVENT));
+        entry.marks.counted = counted;
+        let event = RecordedEvent {
+            is_given_up,
+            ..event(&delivery, &entry, None)
+        };
+        record(event, change, RecordDetails::default()).wait
+    };
+    for change in &ended {
+        assert_eq!(wait(0, None, false, change), Wait::None);
+        assert_eq!(wait(0, Some(true), false, change), Wait::Ends);
+        assert_eq!(wait(2, None, false, change), Wait::Ends);
+        assert_eq!(wait(2, Some(false), false, change), Wait::None);
+        assert_eq!(wait(2, None, true, change), Wait::None);
+    }
+    for change in &waiting {
+        assert_eq!(wait(0, None, false, change), Wait::Begins);
+        assert_eq!(wait(0, Some(true), false, change), Wait::Lasts);
+        assert_eq!(wait(2, None, false, change), Wait::Lasts);
+        assert_eq!(wait(2, Some(false), false, change), Wait::Begins);
+    }
 }
 
 #[test]

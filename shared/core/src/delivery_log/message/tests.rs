@@ -1,6 +1,6 @@
 use super::super::record::tests::full;
 use super::*;
-use crate::delivery_log::{Kind, LogResult, Payload};
+use crate::delivery_log::{Kind, LogResult, Payload, Wait};
 use crate::model::RECORDS_MESSAGE_BYTES_MAX;
 use proptest::prelude::*;
 
@@ -40,6 +40,21 @@ fn names_of_matched_subscriptions_raise_no_version() {
     let bodies = render_records(&[full()]);
     assert!(bodies[0].starts_with(b"{\"v\":1,"));
     assert_eq!(parse_records(&bodies[0]).unwrap(), [full()]);
+}
+
+/// What 0.1.0 writes says nothing of the wait, and what this program writes it passes over.
+#[test]
+fn wait_of_a_delivery_raises_no_version() {
+    let waiting = Record {
+        wait: Wait::Begins,
+        ..full()
+    };
+    let bodies = render_records(std::slice::from_ref(&waiting));
+    let text = std::str::from_utf8(&bodies[0]).unwrap();
+    assert!(text.starts_with("{\"v\":1,") && text.contains(r#","wait":"begins","#));
+    assert_eq!(parse_records(&bodies[0]).unwrap(), [waiting]);
+    let former = parse_records(RECORDS_V1.as_bytes()).unwrap();
+    assert!(former.iter().all(|record| record.wait == Wait::Unknown));
 }
 
 /// A record as deliver makes it: its payload apart, and without the names in that.

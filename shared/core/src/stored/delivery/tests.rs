@@ -21,6 +21,7 @@ const DELIVERY_V1_MARKS: &str = include_str!("../fixtures/delivery-v1-marks.json
 const DELIVERY_V1_AGAIN: &str = include_str!("../fixtures/delivery-v1-again.json");
 const DELIVERY_V1_LETTER: &str = include_str!("../fixtures/delivery-v1-letter.json");
 const DELIVERY_V1_MATCHED: &str = include_str!("../fixtures/delivery-v1-matched.json");
+const DELIVERY_V1_COUNTED: &str = include_str!("../fixtures/delivery-v1-counted.json");
 const DELIVERY_V1_NUMBER: &str = include_str!("../fixtures/delivery-v1-number.json");
 
 /// A body without the number of its two events, which 0.1.0 did not write yet.
@@ -250,6 +251,30 @@ fn a_marked_delivery_is_written_as_its_fixture_and_read_back() {
     );
     let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_MARKS.as_bytes()));
     assert_eq!(read.unwrap(), delivery);
+}
+
+/// A mark only where the number of attempts does not say it.
+#[test]
+fn a_counted_event_is_written_as_its_fixture_and_read_back() {
+    let mut held = delivery();
+    held.attempts = 0;
+    held.last = None;
+    held.events[0].marks.set_counted(0, true);
+    held.events[1].marks.set_counted(0, false);
+    assert_eq!(
+        as_of_0_1_0(&render_delivery(&held)),
+        DELIVERY_V1_COUNTED.trim_end()
+    );
+    let read = parse_delivery(&Bytes::from_static(DELIVERY_V1_COUNTED.as_bytes()));
+    assert_eq!(read.unwrap(), held);
+    let counted = held.events.iter().map(|it| it.marks.is_counted(0));
+    assert_eq!(counted.collect::<Vec<_>>(), [true, false]);
+    let mut marks = Marks::default();
+    assert!(marks.is_counted(1) && !marks.is_counted(0));
+    marks.set_counted(1, false);
+    assert!(!marks.is_counted(1));
+    marks.set_counted(1, true);
+    assert_eq!(marks, Marks::default());
 }
 
 /// An event of a replay, and one that was sent again by its id.

@@ -1,0 +1,94 @@
+//! The number of events that wait, by subscription, added up from the records of each message whose
+//! records are all written.
+
+use std::collections::{BTreeMap, HashSet};
+use std::error::Error;
+use std::time::Duration;
+
+use posthaste_core::delivery_log::{Record as LogRecord, WaitChanges};
+use posthaste_ports::{Clock, MessageId, Ports};
+use posthaste_services::{WaitingBook, WaitingBookError};
+
+use crate::error::RecordError;
+use crate::record::Record;
+
+/// The longest time for writing the numbers: the records themselves go first.
+const WRITE_TIME: Duration = Duration::from_secs(5);
+
+/// The longest time for a look at whether everything is at rest.
+const LOOK_TIME: Duration = Duration::from_secs(15);
+
+/// The ports of what waits.
+#[derive(Debug)]
+pub struct WaitingPorts<P: Ports> {
+    /// The numbers.
+    pub book: WaitingBook<P::Store, P::Clock>,
+    /// The delivery queue, which is asked whether it is empty. `None` where the settings of release
+    /// 0.1 do not name it.
+    pub deliveries: Option<P::Queue>,
+}
+
+/// The changes of each message of a batch that has any.
+pub(crate) type ChangesByMessage = BTreeMap<MessageIdText, WaitChanges>;
+
+/// A message's id.
+type MessageIdText = std::sync::Arc<str>;
+
+/// The changes that a message's records make; none where nothing changes.
+pub(crate) fn changes(message: &MessageId, records: &[LogRecord]) -> Option<WaitChanges> {
+    let changes = WaitChanges::of(&message.0, records.iter());
+    (!changes.is_empty()).then_some(changes)
+}
+
+impl<P: Ports> Record<P> {
+    /// Adds up what the records of a batch say. A message whose records are not all written comes
+    /// again, or waits in a fresh message: it is counted then. If the numbers cannot be written, the
+    /// next batch writes them.
+    pub(crate) async fn add_waiting(
+        &self,
+        changes: ChangesByMessage,
+        refused: &[MessageId],
+        deadline: Duration,
+    ) {
+        let Some(waiting) = &self.ports.waiting else {
+            return;
+        };
+        let refused: HashSet<_> = refused.iter().map(|id| &id.0).collect();
+        for (message, changes) in changes {
+            if !refused.contains(&message) {
+                waiting.book.gather(changes);
+            }
+        }
+        let deadline = deadline.min(self.ports.clock.monotonic() + WRITE_TIME);
+        let write = async { Ok(waiting.book.write().await) };
+        log_waiting(Box::pin(self.in_time(deadline, write)).await);
+    }
+
+    /// Looks whether everything is at rest, and sets the numbers right if it is.
+    pub(crate) async fn look_at_waiting(&self, deadline: Duration) {
+        let Some(waiting) = &self.ports.waiting else {
+            return;
+        };
+        let Some(deliveries) = &waiting.deliveries else {
+            return;
+        };
+        let deadline = deadline.min(self.ports.clock.monotonic() + LOOK_TIME);
+        let look = async {
+            let records = &self.ports.records;
+            Ok(waiting.book.look(deliveries, records).await)
+        };
+        log_waiting(Box::pin(self.in_time(deadline, look)).await);
+    }
+}
+
+fn log_waiting(ended: Result<Result<(), WaitingBookError>, RecordError>) {
+    let error: Box<dyn Error> = match ended {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.into(),
+        Err(error) => error.into(),
+    };
+    tracing::warn!(
+        error = &*error,
+        "what waits not counted yet, its numbers are older"
+    );
+}

@@ -1,0 +1,272 @@
+//! The number of events that wait, by subscription, added up from what records say: sixteen parts,
+//! by a hash of the subscription.
+//!
+//! Numbers are added in any order, so one may be below zero for a while. Nothing is shown below
+//! zero.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Record;
+use crate::model::{SubscriptionName, Timestamp, TopicName, hex};
+
+/// Parts: one for each hexadecimal digit.
+pub const WAITING_PARTS: usize = 16;
+
+/// Most subscriptions of a part. Each takes some 140 bytes at most, so that a part stays below
+/// 350 KB. Those that find no room are not counted, and the part says so.
+pub const WAITING_SUBSCRIPTIONS_MAX: usize = 2000;
+
+/// Most messages of records that a part remembers, 12 bytes each. A message comes again 13 minutes
+/// after a run that was cut off: that many messages are five a second with news for one part.
+pub const COUNTED_MESSAGES_MAX: usize = 4096;
+
+/// Bytes of a digest by which a part remembers a message, twice as many digits. Of 4,096 messages
+/// and another one, two have the same digest with a chance of 10^-11.
+const MESSAGE_BYTES: usize = 6;
+
+/// The time without a change after which a part is taken to have all changes: the batches of record
+/// come once a minute, and the queue's own count lags a minute.
+const QUIET: Duration = Duration::from_mins(5);
+
+/// The time after a look at which the next one is due, where the numbers are exact: the schedule
+/// comes every ten minutes, so that there is one an hour.
+const LOOK_EVERY: Duration = Duration::from_mins(55);
+
+/// The longest time between two looks. In a longer gap a program of release 0.1 may have written
+/// records, and has counted none.
+const LOOKS_APART_MAX: Duration = Duration::from_mins(130);
+
+/// A part: what waits of its subscriptions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WaitingPart {
+    /// The events of each subscription ([`waiting_key`]) that wait; none is zero.
+    waiting: BTreeMap<String, i64>,
+    /// The digests of the messages that were counted, the newest last.
+    counted: String,
+    /// The time of the last change.
+    changed_at: Timestamp,
+    /// Whether something was not counted, so that numbers may be too low.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    doubtful: bool,
+}
+
+/// The last look at whether everything is at rest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WaitingLook {
+    /// The time of the look.
+    looked_at: Timestamp,
+    /// The time since which all changes are counted; `None` where nothing has been at rest yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact_since: Option<Timestamp>,
+}
+
+/// The changes that the records of one message make to a part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartChanges {
+    events: BTreeMap<String, i64>,
+    /// Whether a record does not say what it changes.
+    is_doubtful: bool,
+}
+
+/// The changes that the records of one message make.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitChanges {
+    /// The digest of the message's id.
+    message: String,
+    /// The changes of each part that has any.
+    parts: BTreeMap<usize, PartChanges>,
+}
+
+/// The key of a subscription in its part: `topic.subscription`, in lower case.
+pub fn waiting_key(topic: &TopicName, name: &SubscriptionName) -> String {
+    key(&topic.folded_text(), &name.folded_text())
+}
+
+fn key(topic: &str, subscription: &str) -> String {
+    [topic, ".", subscription].concat()
+}
+
+/// The part of a subscription with this key: less than [`WAITING_PARTS`].
+pub fn waiting_part(key: &str) -> usize {
+    usize::from(Sha256::digest(key)[0]) % WAITING_PARTS
+}
+
+impl WaitChanges {
+    /// The changes of a message's records. Records of an acceptance are of no subscription.
+    pub fn of<'a>(message_id: &str, records: impl Iterator<Item = &'a Record>) -> Self {
+        let mut by_subscription = BTreeMap::<_, (i64, bool)>::new();
+        for record in records.filter(|record| !record.subscription.is_empty()) {
+            let names = (record.topic.as_str(), record.subscription.as_str());
+            let (events, is_doubtful) = by_subscription.entry(names).or_default();
+            *events += record.wait.change();
+            *is_doubtful |= record.wait.is_unknown();
+        }
+        let mut changes = Self::default();
+        for ((topic, subscription), (events, is_doubtful)) in by_subscription {
+            if events == 0 && !is_doubtful {
+                continue;
+            }
+            let key = key(topic, subscription);
+            let part = changes.parts.entry(waiting_part(&key)).or_default();
+            part.is_doubtful |= is_doubtful;
+            if events != 0 {
+                part.events.insert(key, events);
+            }
+        }
+        if !changes.parts.is_empty() {
+            changes.message = hex::text(&Sha256::digest(message_id)[..MESSAGE_BYTES]);
+        }
+        changes
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The changes by part, each with the digest of the message.
+    pub fn into_parts(self) -> impl Iterator<Item = (usize, (String, PartChanges))> {
+        let Self { message, parts } = self;
+        let with_message = move |(part, changes)| (part, (message.clone(), changes));
+        parts.into_iter().map(with_message)
+    }
+}
+
+impl PartChanges {
+    /// Says that a message before this one was not counted.
+    pub fn make_doubtful(&mut self) {
+        self.is_doubtful = true;
+    }
+}
+
+impl WaitingPart {
+    /// An empty part in the place of one that cannot be read.
+    pub fn doubtful() -> Self {
+        Self {
+            doubtful: true,
+            ..Self::default()
+        }
+    }
+
+    /// Adds the changes of messages, each under its digest. One that was added before changes
+    /// nothing.
+    pub fn add<'a>(
+        &mut self,
+        messages: impl IntoIterator<Item = &'a (String, PartChanges)>,
+        now: Timestamp,
+    ) {
+        for (message, changes) in messages {
+            self.doubtful |= changes.is_doubtful;
+            if changes.events.is_empty() || self.has_counted(message) {
+                continue;
+            }
+            for (key, events) in &changes.events {
+                self.add_events(key, *events);
+            }
+            self.counted.push_str(message);
+            self.changed_at = self.changed_at.max(now);
+        }
+        self.forget_old();
+    }
+
+    /// The events of a subscription that wait; `None` where the part has nothing of it.
+    pub fn waiting(&self, key: &str) -> Option<u64> {
+        let events = self.waiting.get(key)?;
+        Some(u64::try_from(*events).unwrap_or_default())
+    }
+
+    /// All subscriptions whose events wait.
+    pub fn all(&self) -> impl Iterator<Item = (&str, u64)> {
+        let waiting = self.waiting.iter();
+        waiting.filter_map(|(key, events)| Some((key.as_str(), u64::try_from(*events).ok()?)))
+    }
+
+    /// Whether something was not counted.
+    pub fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    /// Whether nothing has changed for so long that nothing is on its way.
+    pub fn is_quiet(&self, now: Timestamp) -> bool {
+        now.since(self.changed_at) >= QUIET
+    }
+
+    /// Sets the numbers to those that were counted while everything was at rest; whether that
+    /// changes the part.
+    pub fn correct(&mut self, exact: &BTreeMap<String, u64>) -> bool {
+        let exact: BTreeMap<_, _> = exact
+            .iter()
+            .filter(|(_, events)| **events > 0)
+            .map(|(key, events)| (key.clone(), i64::try_from(*events).unwrap_or(i64::MAX)))
+            .take(WAITING_SUBSCRIPTIONS_MAX)
+            .collect();
+        let is_changed = self.doubtful || self.waiting != exact;
+        self.waiting = exact;
+        self.doubtful = false;
+        is_changed
+    }
+
+    fn add_events(&mut self, key: &str, events: i64) {
+        let has_room = self.waiting.len() < WAITING_SUBSCRIPTIONS_MAX;
+        if let Some(waiting) = self.waiting.get_mut(key) {
+            *waiting = waiting.saturating_add(events);
+            if *waiting == 0 {
+                self.waiting.remove(key);
+            }
+        } else if has_room {
+            self.waiting.insert(key.to_owned(), events);
+        } else {
+            self.doubtful = true;
+        }
+    }
+
+    fn has_counted(&self, message: &str) -> bool {
+        let digits = self.counted.as_bytes().chunks_exact(2 * MESSAGE_BYTES);
+        digits.rev().any(|counted| counted == message.as_bytes())
+    }
+
+    fn forget_old(&mut self) {
+        let too_many = self
+            .counted
+            .len()
+            .saturating_sub(COUNTED_MESSAGES_MAX * 2 * MESSAGE_BYTES);
+        if self.counted.is_char_boundary(too_many) {
+            self.counted.drain(..too_many);
+        } else {
+            self.counted.clear();
+        }
+    }
+}
+
+impl WaitingLook {
+    /// The look that follows this one `now`. `is_exact` says whether everything was at rest, and
+    /// all parts have the true numbers.
+    #[must_use]
+    pub fn next(self, now: Timestamp, is_exact: bool) -> Self {
+        let is_continued = now.since(self.looked_at) <= LOOKS_APART_MAX;
+        let exact_since = self.exact_since.filter(|_| is_continued);
+        Self {
+            looked_at: now,
+            exact_since: exact_since.or(is_exact.then_some(now)),
+        }
+    }
+
+    /// Whether another look is due. While the numbers are not exact it always is.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        !self.is_exact() || now.since(self.looked_at) >= LOOK_EVERY
+    }
+
+    /// Whether all changes are counted since everything was at rest.
+    pub fn is_exact(&self) -> bool {
+        self.exact_since.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

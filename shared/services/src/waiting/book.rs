@@ -1,0 +1,320 @@
+//! The numbers of what waits that record adds up from the records of the delivery log: sixteen
+//! objects, of which each subscription is in one.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use parking_lot::Mutex;
+use posthaste_core::delivery_log::{
+    COUNTED_MESSAGES_MAX, PartChanges, WAITING_PARTS, WaitChanges, WaitingLook, WaitingPart,
+    waiting_part,
+};
+use posthaste_core::stored::{FormatError, WAITING_LOOK, waiting_part_key};
+use posthaste_ports::{
+    Clock, ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver,
+};
+
+use super::WaitingEvents;
+use crate::update::{Edit, UpdateError, update};
+
+/// Parts that are read or written at once.
+const PARTS_AT_ONCE: usize = 8;
+
+/// Why what waits was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitingBookError {
+    /// It could not be read.
+    #[error("failed to read what waits")]
+    Read(#[source] PortError),
+    /// A newer program wrote it.
+    #[error("failed to understand what waits")]
+    Object(#[source] FormatError),
+    /// It could not be changed.
+    #[error("failed to write what waits")]
+    Write(#[source] UpdateError<FormatError>),
+    /// The look could not be written.
+    #[error("failed to write the look at what waits")]
+    Look(#[source] PortError),
+}
+
+/// The numbers, as they were read.
+#[derive(Debug)]
+pub struct WaitingNumbers {
+    parts: BTreeMap<usize, WaitingPart>,
+    look: WaitingLook,
+}
+
+impl WaitingNumbers {
+    /// The numbers of subscriptions with these keys. `None` if they cannot be read.
+    pub async fn of(state: &impl ObjectStore, keys: &[String]) -> Option<Self> {
+        let mut parts: Vec<_> = keys.iter().map(|key| waiting_part(key)).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        Self::read(state, parts).await
+    }
+
+    /// All numbers. `None` if they cannot be read.
+    pub async fn all(state: &impl ObjectStore) -> Option<Self> {
+        Self::read(state, (0..WAITING_PARTS).collect()).await
+    }
+
+    /// The number of events that wait for a subscription.
+    pub fn waiting(&self, key: &str) -> u64 {
+        let part = self.parts.get(&waiting_part(key));
+        part.and_then(|part| part.waiting(key)).unwrap_or_default()
+    }
+
+    /// Whether all changes of a subscription are counted.
+    pub fn is_exact(&self, key: &str) -> bool {
+        let part = self.parts.get(&waiting_part(key));
+        self.look.is_exact() && !part.is_some_and(WaitingPart::is_doubtful)
+    }
+
+    /// Whether all changes of all subscriptions that were read are counted.
+    pub fn are_exact(&self) -> bool {
+        self.look.is_exact() && !self.parts.values().any(WaitingPart::is_doubtful)
+    }
+
+    /// Each subscription whose events wait.
+    pub fn each(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.parts.values().flat_map(WaitingPart::all)
+    }
+
+    async fn read(state: &impl ObjectStore, parts: Vec<usize>) -> Option<Self> {
+        let read = async {
+            let look = found_look(state.get(WAITING_LOOK).await)?.0;
+            let parts = read_parts(state, parts).await?.into_iter();
+            let parts = parts.map(|(part, found)| (part, found.part)).collect();
+            Ok(Self { parts, look })
+        };
+        let unread = |error: &WaitingBookError| {
+            let error = error as &dyn Error;
+            tracing::warn!(error, "what waits is shown without what records say");
+        };
+        read.await.inspect_err(unread).ok()
+    }
+}
+
+/// A part as it was read, with its version.
+#[derive(Debug)]
+struct FoundPart {
+    part: WaitingPart,
+    etag: Option<ETag>,
+}
+
+async fn read_parts(
+    state: &impl ObjectStore,
+    parts: Vec<usize>,
+) -> Result<BTreeMap<usize, FoundPart>, WaitingBookError> {
+    let read = |part: usize| async move {
+        // Boxed: the compiler would find the layout of the SDK's futures too deep otherwise.
+        let found = Box::pin(async move { state.get(&waiting_part_key(part)).await });
+        let found = found.await.map_err(WaitingBookError::Read)?;
+        let etag = found.as_ref().map(|object| object.etag.clone());
+        let part_read = parsed(found.as_ref()).map_err(WaitingBookError::Object)?;
+        let found = FoundPart {
+            part: part_read,
+            etag,
+        };
+        Ok((part, found))
+    };
+    let reads: Vec<_> = parts.into_iter().map(read).collect();
+    stream::iter(reads)
+        .buffer_unordered(PARTS_AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// The part in an object. One that is not understood counts as empty and doubtful, and the next
+/// write replaces it.
+fn parsed(object: Option<&Object>) -> Result<WaitingPart, FormatError> {
+    let Some(object) = object else {
+        return Ok(WaitingPart::default());
+    };
+    match WaitingPart::parse(&object.bytes) {
+        Err(error @ FormatError::Malformed(..)) => {
+            let error = &error as &dyn Error;
+            tracing::error!(error, "what waits not understood, its numbers begin again");
+            Ok(WaitingPart::doubtful())
+        }
+        parsed => parsed,
+    }
+}
+
+fn found_look(
+    found: Result<Option<Object>, PortError>,
+) -> Result<(WaitingLook, Option<ETag>), WaitingBookError> {
+    let Some(object) = found.map_err(WaitingBookError::Read)? else {
+        return Ok((WaitingLook::default(), None));
+    };
+    let look = match WaitingLook::parse(&object.bytes) {
+        Err(FormatError::Malformed(..)) => WaitingLook::default(),
+        parsed => parsed.map_err(WaitingBookError::Object)?,
+    };
+    Ok((look, Some(object.etag)))
+}
+
+/// Changes of a part that are not written yet, message by message.
+type Unwritten = BTreeMap<usize, Vec<(String, PartChanges)>>;
+
+/// The numbers of what waits, where they are added up. Clones share what is not written yet.
+#[derive(Debug, Clone)]
+pub struct WaitingBook<S, C> {
+    state: S,
+    clock: C,
+    unwritten: Arc<Mutex<Unwritten>>,
+}
+
+impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
+    /// The numbers in this state bucket.
+    pub fn new(state: S, clock: C) -> Self {
+        Self {
+            state,
+            clock,
+            unwritten: Arc::default(),
+        }
+    }
+
+    /// Gathers the changes of a message whose records are in the log.
+    pub fn gather(&self, changes: WaitChanges) {
+        let mut unwritten = self.unwritten.lock();
+        for (part, changes) in changes.into_parts() {
+            let gathered = unwritten.entry(part).or_default();
+            if gathered.len() >= COUNTED_MESSAGES_MAX {
+                // No part would remember them all.
+                gathered.remove(0);
+                let (_, oldest) = &mut gathered[0];
+                oldest.make_doubtful();
+            }
+            gathered.push(changes);
+        }
+    }
+
+    /// Writes what is gathered: a read and a write for each part that changes. What could not be
+    /// written is written with the next call. A message whose write was cut off counts once.
+    pub async fn write(&self) -> Result<(), WaitingBookError> {
+        let parts: Vec<_> = self.unwritten.lock().keys().copied().collect();
+        let writes: Vec<_> = parts
+            .into_iter()
+            .map(|part| Box::pin(self.write_part(part)))
+            .collect();
+        let written: Vec<_> = stream::iter(writes)
+            .buffer_unordered(PARTS_AT_ONCE)
+            .collect()
+            .await;
+        written.into_iter().collect()
+    }
+
+    async fn write_part(&self, part: usize) -> Result<(), WaitingBookError> {
+        let gathered = self.unwritten.lock().get(&part).cloned();
+        let Some(messages) = gathered else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let key = waiting_part_key(part);
+        let updated = update(&self.state, &key, |found| {
+            let before = parsed(found.as_ref())?;
+            let mut after = before.clone();
+            after.add(&messages, now);
+            if after == before {
+                return Ok(Edit::Keep(()));
+            }
+            Ok(Edit::Write(after.render(), ()))
+        });
+        updated.await.map_err(WaitingBookError::Write)?;
+        let mut unwritten = self.unwritten.lock();
+        if let Some(gathered) = unwritten.get_mut(&part) {
+            gathered.retain(|message| !messages.contains(message));
+            if gathered.is_empty() {
+                unwritten.remove(&part);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks whether everything is at rest, if that is due: nothing in these queues, and no change for some minutes.
+    /// Then what is parked and held is all that waits, and the numbers are set to that.
+    pub async fn look<Q: QueueReceiver>(
+        &self,
+        deliveries: &Q,
+        records: &Q,
+    ) -> Result<(), WaitingBookError> {
+        let found = Box::pin(self.state.get(WAITING_LOOK));
+        let (look, etag) = found_look(found.await)?;
+        if !look.is_due(self.clock.now()) {
+            return Ok(());
+        }
+        let is_exact =
+            self.is_at_rest(deliveries, records).await? && self.correct(deliveries).await?;
+        let next = look.next(self.clock.now(), is_exact);
+        let condition = etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
+        let put = Box::pin(self.state.put(WAITING_LOOK, next.render(), condition));
+        match put.await {
+            // Another run has looked.
+            Err(error) if error.kind == ErrorKind::PreconditionFailed => Ok(()),
+            put => put.map(drop).map_err(WaitingBookError::Look),
+        }
+    }
+
+    async fn is_at_rest<Q: QueueReceiver>(
+        &self,
+        deliveries: &Q,
+        records: &Q,
+    ) -> Result<bool, WaitingBookError> {
+        if !self.unwritten.lock().is_empty() {
+            return Ok(false);
+        }
+        for queue in [deliveries, records] {
+            let counts = queue.counts().await.map_err(WaitingBookError::Read)?;
+            if counts.visible + counts.delayed + counts.in_flight > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sets the numbers to what is listed; whether all parts have the true numbers. A part that
+    /// somebody changes meanwhile is left to the next look.
+    async fn correct<Q: QueueReceiver>(&self, deliveries: &Q) -> Result<bool, WaitingBookError> {
+        let now = self.clock.now();
+        let parts = read_parts(&self.state, (0..WAITING_PARTS).collect()).await?;
+        if !parts.values().all(|found| found.part.is_quiet(now)) {
+            return Ok(false);
+        }
+        let events = WaitingEvents {
+            deliveries,
+            state: &self.state,
+            clock: &self.clock,
+            recorded_until: None,
+        };
+        let listed = events.listed().await.map_err(WaitingBookError::Read)?;
+        let Some(listed) = listed else {
+            return Ok(false);
+        };
+        let mut by_part = BTreeMap::<usize, BTreeMap<String, u64>>::new();
+        for (key, events) in listed {
+            let part = by_part.entry(waiting_part(&key)).or_default();
+            part.insert(key, events);
+        }
+        let nothing = BTreeMap::new();
+        for (number, FoundPart { mut part, etag }) in parts {
+            if !part.correct(by_part.get(&number).unwrap_or(&nothing)) {
+                continue;
+            }
+            let condition = etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
+            let key = waiting_part_key(number);
+            let put = Box::pin(self.state.put(&key, part.render(), condition));
+            match put.await {
+                Ok(_) => {}
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => return Ok(false),
+                Err(error) => return Err(WaitingBookError::Look(error)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

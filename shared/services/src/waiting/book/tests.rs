@@ -1,0 +1,239 @@
+//! The numbers of what waits, over a queue that does not tell them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use posthaste_core::delivery_log::{Kind, LogResult, Record, Wait};
+use posthaste_core::model::Timestamp;
+use posthaste_core::stored::{WAITING, layout};
+use posthaste_ports::{ErrorKind, OutgoingMessage, QueueName, QueueSender};
+use posthaste_testkit::memory::{MemoryQueue, MemoryStore, SetClock};
+use posthaste_testkit::records::{subscription_name, topic_name};
+use posthaste_testkit::{Calls, Fault, Faulty, Operation, Plan, Recorded};
+
+use super::*;
+
+const UNTIL: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const QUIET: Duration = Duration::from_mins(5);
+
+type State = Recorded<Faulty<MemoryStore>>;
+
+struct World {
+    queue: MemoryQueue,
+    store: MemoryStore,
+    state: State,
+    clock: SetClock,
+    calls: Calls,
+    book: WaitingBook<State, SetClock>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(&Plan::none())
+    }
+
+    fn with(plan: &Plan) -> Self {
+        let store = MemoryStore::like_s3(7);
+        let calls = Calls::default();
+        let state = Recorded::new(Faulty::new(store.clone(), "state", plan), "state", &calls);
+        let clock = SetClock::default();
+        Self {
+            queue: MemoryQueue::like_sqs(),
+            book: WaitingBook::new(state.clone(), clock.clone()),
+            store,
+            state,
+            clock,
+            calls,
+        }
+    }
+
+    fn gather(&self, message: &str, subscription: &str, waits: &[Wait]) {
+        self.book.gather(changes(message, subscription, waits));
+    }
+
+    async fn look(&self) {
+        let records = self.queue.beside(QueueName::Records);
+        self.book.look(&self.queue, &records).await.unwrap();
+    }
+
+    fn hold(&self, subscription: &str, id: &str) {
+        let (topic, name) = (topic_name("orders"), subscription_name(subscription));
+        let key = layout::held(&topic, &name, self.clock.now(), id);
+        self.store.write(&key, "");
+    }
+
+    fn events(&self) -> WaitingEvents<'_, MemoryQueue, State, SetClock> {
+        WaitingEvents {
+            deliveries: &self.queue,
+            state: &self.state,
+            clock: &self.clock,
+            recorded_until: Some(UNTIL),
+        }
+    }
+
+    /// What is shown of a subscription: the number of events, and whether there may be more.
+    async fn shown(&self, subscription: &str) -> (u64, bool) {
+        let (topic, name) = (topic_name("orders"), subscription_name(subscription));
+        let names = [name.clone()];
+        let one = self.events().of(&topic, &names).await.unwrap()[0].view(None);
+        let all = self.events().all().await.unwrap();
+        let of_all = all.of(&topic, &name).view(None);
+        assert_eq!(of_all.count, one.count);
+        (one.count, one.at_least)
+    }
+}
+
+fn changes(message: &str, subscription: &str, waits: &[Wait]) -> WaitChanges {
+    let record = |wait: &Wait| Record {
+        topic: "orders".to_owned(),
+        subscription: subscription.to_owned(),
+        kind: Kind::Attempt,
+        result: LogResult::Retry,
+        wait: *wait,
+        ..Record::default()
+    };
+    let records: Vec<_> = waits.iter().map(record).collect();
+    WaitChanges::of(message, records.iter())
+}
+
+#[tokio::test]
+async fn figure_is_a_lower_bound_until_everything_was_at_rest() {
+    let world = World::new();
+    assert_eq!(world.shown("a").await, (0, true));
+    world.look().await;
+    assert_eq!(world.shown("a").await, (0, false));
+    world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
+    world.book.write().await.unwrap();
+    assert_eq!(world.shown("a").await, (2, false));
+    let all = world.events().all().await.unwrap().sum();
+    assert_eq!((all.total(), all.recorded_until), (2, Some(UNTIL)));
+}
+
+#[tokio::test]
+async fn part_takes_a_read_and_a_write_a_batch_however_many_messages() {
+    let world = World::new();
+    for message in 0..200 {
+        world.gather(&format!("m-{message}"), "a", &[Wait::Begins]);
+        world.gather(&format!("n-{message}"), "b", &[Wait::None]);
+    }
+    world.book.write().await.unwrap();
+    let count = |operation| world.calls.count(operation);
+    assert_eq!((count(Operation::Get), count(Operation::Put)), (1, 1));
+    world.book.write().await.unwrap();
+    assert_eq!((count(Operation::Get), count(Operation::Put)), (1, 1));
+    assert_eq!(world.shown("a").await.0, 200);
+}
+
+/// Another instance writes between the read and the write of this one.
+#[tokio::test]
+async fn writes_of_two_instances_add_up() {
+    let world = World::new();
+    let other = WaitingBook::new(world.state.clone(), world.clock.clone());
+    for round in 0..8 {
+        world.gather(&format!("m-{round}"), "a", &[Wait::Begins]);
+        other.gather(changes(&format!("n-{round}"), "a", &[Wait::Begins]));
+        let (one, two) = tokio::join!(world.book.write(), other.write());
+        one.and(two).unwrap();
+    }
+    assert_eq!(world.shown("a").await.0, 16);
+}
+
+/// The store wrote the part, and its answer was lost.
+#[tokio::test]
+async fn write_whose_answer_was_lost_counts_once() {
+    let plan = Plan::by(|effect| {
+        let is_first = effect.operation == Operation::Put && effect.number == 1;
+        is_first.then_some(Fault::After(ErrorKind::TimedOut))
+    });
+    let world = World::with(&plan);
+    world.gather("m-1", "a", &[Wait::Begins]);
+    assert!(world.book.write().await.is_err());
+    world.gather("m-2", "a", &[Wait::Begins]);
+    world.book.write().await.unwrap();
+    assert_eq!(world.shown("a").await.0, 2);
+}
+
+#[tokio::test]
+async fn numbers_are_set_right_when_everything_is_at_rest() {
+    let world = World::new();
+    world.gather("m-1", "a", &[Wait::Begins, Wait::Begins]);
+    world.gather("m-2", "b", &[Wait::Ends]);
+    world.gather("m-3", "c", &[Wait::Unknown]);
+    world.book.write().await.unwrap();
+    world.hold("b", "x.5.1700000000");
+    world.look().await;
+    assert_eq!(world.shown("a").await, (2, true));
+    world.clock.advance(QUIET);
+    world.look().await;
+    assert_eq!(world.shown("a").await, (0, false));
+    assert_eq!(world.shown("b").await, (5, false));
+    assert_eq!(world.shown("c").await, (0, false));
+    // What was held is delivered.
+    for (key, _) in world.store.under("held/") {
+        world.state.delete(&key).await.unwrap();
+    }
+    world.gather("m-4", "b", &[Wait::Ends; 5]);
+    world.book.write().await.unwrap();
+    assert_eq!(world.shown("b").await, (0, false));
+}
+
+#[tokio::test]
+async fn message_in_a_queue_puts_the_correction_off() {
+    for name in [QueueName::Deliveries, QueueName::Records] {
+        let world = World::new();
+        world.gather("m-1", "a", &[Wait::Begins]);
+        world.book.write().await.unwrap();
+        world.clock.advance(QUIET);
+        let message = OutgoingMessage {
+            body: Bytes::from_static(b"{}"),
+            group: None,
+            delay: Duration::from_mins(10),
+        };
+        world
+            .queue
+            .beside(name)
+            .send_batch(vec![message])
+            .await
+            .unwrap();
+        world.look().await;
+        assert_eq!(world.shown("a").await, (1, true));
+    }
+}
+
+/// Objects of 0.1.0 do not say how many events they carry.
+#[tokio::test]
+async fn object_without_its_number_puts_the_correction_off() {
+    let world = World::new();
+    world.hold("a", "x");
+    world.look().await;
+    assert_eq!(world.shown("a").await, (1, true));
+}
+
+#[tokio::test]
+async fn damaged_or_newer_part_leaves_a_lower_bound() {
+    let world = World::new();
+    world.look().await;
+    let key = waiting_part_key(waiting_part("orders.a"));
+    world.store.write(&key, "{");
+    assert_eq!(world.shown("a").await, (0, true));
+    world.gather("m-1", "a", &[Wait::Begins]);
+    world.book.write().await.unwrap();
+    assert_eq!(world.shown("a").await, (1, true));
+    world.store.write(&key, r#"{"v":9}"#);
+    assert_eq!(world.shown("a").await, (0, true));
+    world.gather("m-2", "a", &[Wait::Begins]);
+    assert!(world.book.write().await.is_err());
+}
+
+#[tokio::test]
+async fn store_that_fails_leaves_a_lower_bound() {
+    let plan = Plan::by(|effect| {
+        effect
+            .key
+            .starts_with(WAITING)
+            .then_some(Fault::Before(ErrorKind::Other))
+    });
+    let world = World::with(&plan);
+    world.hold("a", "x.3.1700000000");
+    assert_eq!(world.shown("a").await, (3, true));
+}
