@@ -105,6 +105,20 @@ impl Api {
         }
     }
 
+    /// The same installation, whose summaries of the log are in a store of their own, as in `serve`.
+    pub(crate) fn then_with_summaries_in(self, store: Memory) -> Self {
+        drop(self.router);
+        let mut manage = Arc::into_inner(self.manage).unwrap();
+        manage.log = DeliveryLog::with_summaries(self.log.clone(), Summaries::apart(store));
+        let manage = Arc::new(manage);
+        let router = router(Arc::clone(&manage));
+        Self {
+            manage,
+            router,
+            ..self
+        }
+    }
+
     /// The same installation, whose log may lack records of these times.
     pub(crate) fn then_with_gaps(self, gaps: Vec<LogGap>) -> Self {
         drop(self.router);

@@ -18,7 +18,7 @@ mod descriptors;
 mod error;
 mod former;
 mod functions;
-mod history;
+pub mod history;
 mod huge_pages;
 mod left;
 mod links;

@@ -22,6 +22,11 @@ impl Api {
         Self(unguarded_router(manage))
     }
 
+    /// Its routes, for the console.
+    pub fn routes(&self) -> Router {
+        self.0.clone()
+    }
+
     /// Sends a request, and answers its status and its JSON; null for an answer that is none.
     pub async fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() {

@@ -46,6 +46,8 @@ pub enum Answer {
     SlowAt(&'static str, Duration),
     /// Nothing, ever: the client must give up.
     Never,
+    /// Nothing, ever: the client gives up at the timeout.
+    Hangs,
 }
 
 /// A request as it was sent.
@@ -254,6 +256,10 @@ impl WebhookClient for ScriptedEndpoint {
                 Ok(response(204, None))
             }
             Answer::Never => pending().await,
+            Answer::Hangs => {
+                self.clock.sleep(timeout).await;
+                Err(SendFailure::TimedOut)
+            }
             Answer::After(length, status) => {
                 self.clock.advance(length);
                 Ok(response(status, None))

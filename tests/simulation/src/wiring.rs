@@ -224,7 +224,7 @@ impl Wiring {
         )
     }
 
-    fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         Faulty::new(
             Recorded::new(self.local.state(), "state", &self.calls),
             "state",

@@ -234,6 +234,11 @@ impl World {
         Api::over(self.wiring.manage(self.links.clone()))
     }
 
+    /// The state bucket, as the functions see it.
+    pub fn state(&self) -> State {
+        self.wiring.state()
+    }
+
     /// One run of manage, as an instance that knows nothing yet, over what processes left.
     pub async fn finish_left(&self, left: LeftWork) {
         self.wiring

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::backfill::Backfill;
-use self::ring::Ring;
-use self::sampler::Sampler;
+pub use self::ring::Ring;
+pub use self::sampler::Sampler;
 use super::adapters::Adapters;
 use super::metrics::Totals;
 use super::schedule::on_the_clock;

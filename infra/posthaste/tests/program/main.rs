@@ -14,6 +14,7 @@ mod demo;
 mod follow;
 mod help;
 mod listen;
+mod outage;
 mod output;
 mod private;
 mod publish_rate;

@@ -185,6 +185,15 @@ pub fn wait(not_before: Timestamp, now: Timestamp) -> Wait {
     }
 }
 
+/// The time at which a delivery goes out that is not due before `not_before`: a parked one goes out
+/// with its minute.
+pub fn goes_out_at(not_before: Timestamp, now: Timestamp) -> Timestamp {
+    match wait(not_before, now) {
+        Wait::Queue { .. } => not_before,
+        Wait::Parked => not_before.rounded_up_to_minute(),
+    }
+}
+
 /// The delay of a dead-letter message, within what the queue can delay.
 pub fn dead_letter_delay(delay: Duration) -> Duration {
     delay.min(SQS_DELAY_MAX)

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{Kind, LogResult};
-use crate::attempt::settle::{EntryVerdict, is_dropped};
-use crate::attempt::{DeadLetterReason, OutcomeName};
+use crate::attempt::DeadLetterReason;
+use crate::attempt::settle::{EntryVerdict, goes_out_at, is_dropped};
 use crate::model::{DeadLetterPolicy, LastAttempt, Timestamp};
 
 /// The part of a record that a verdict says.
@@ -26,7 +26,7 @@ pub struct Change {
 pub fn change(verdict: EntryVerdict, policy: Option<&DeadLetterPolicy>) -> Option<Change> {
     match verdict {
         EntryVerdict::Delivered => Some(Change::new(Kind::Attempt, LogResult::Delivered)),
-        EntryVerdict::Retry { not_before, last } => Some(Change::retry(not_before, last.outcome)),
+        EntryVerdict::Retry { not_before, last } => Some(Change::retry(not_before, last)),
         EntryVerdict::GiveUp { reason, last } => Some(Change::give_up(reason, last, policy)),
         EntryVerdict::Held => Some(Change::new(Kind::Held, LogResult::Held)),
         EntryVerdict::NotStarted | EntryVerdict::Postponed { .. } => None,
@@ -73,11 +73,10 @@ impl Change {
         }
     }
 
-    fn retry(not_before: Timestamp, outcome: OutcomeName) -> Self {
-        let (reason, next_attempt_at) = (word(&outcome), Some(not_before));
+    fn retry(not_before: Timestamp, last: LastAttempt) -> Self {
         Self {
-            reason,
-            next_attempt_at,
+            reason: word(&last.outcome),
+            next_attempt_at: Some(goes_out_at(not_before, last.at)),
             ..Self::new(Kind::Attempt, LogResult::Retry)
         }
     }
@@ -113,6 +112,7 @@ fn word(name: &impl Serialize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::OutcomeName;
     use std::time::Duration;
 
     const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -220,5 +220,24 @@ mod tests {
             Some(AT)
         );
         assert_eq!(next(EntryVerdict::Held), None);
+    }
+
+    /// What waits so long that it is parked goes out with a minute, as lists of what waits say.
+    #[test]
+    fn next_attempt_of_a_parked_event_is_the_beginning_of_a_minute() {
+        let check = |wait: Duration, expected: Timestamp| {
+            let retry = EntryVerdict::Retry {
+                not_before: AT + wait,
+                last: LAST,
+            };
+            let change = change(retry, None).unwrap();
+            assert_eq!(change.next_attempt_at, Some(expected), "{wait:?}");
+        };
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
+        // AT is 20 s after the beginning of a minute.
+        check(15 * minute, AT + 15 * minute);
+        check(15 * minute + second, AT + 15 * minute + 40 * second);
+        check(15 * minute + 40 * second, AT + 15 * minute + 40 * second);
+        check(15 * minute + 41 * second, AT + 16 * minute + 40 * second);
     }
 }

@@ -121,10 +121,22 @@ impl DeliveryHistory {
     }
 }
 
-/// Clocks of workers differ by little, attempts by seconds. So time orders records, and the number
-/// of the attempt those of one moment.
+/// Clocks of workers differ by little, attempts by seconds. So time orders records. Those of one
+/// moment are in the order of attempts, and those of one attempt in the order in which they happen.
 fn order(record: &Record) -> impl Ord + '_ {
-    (record.time, record.attempt, rank(record), &record.record_id)
+    let place = (rank(record), place(record.kind));
+    (record.time, record.attempt, place, &record.record_id)
+}
+
+/// The place of a record among those of the same attempt: an event is handed back before its first
+/// attempt, and held after the attempts that its record counts.
+fn place(kind: Kind) -> u8 {
+    match kind {
+        Kind::Accepted => 0,
+        Kind::Waiting => 1,
+        Kind::Attempt => 2,
+        _ => 3,
+    }
 }
 
 /// The record that says the state. An endpoint that took an event has it, whatever a second copy of
@@ -231,6 +243,27 @@ mod tests {
             "waiting",
         );
         check(&[(Attempt, Went::Unknown)], "unknown");
+    }
+
+    /// Whatever their ids are, which are digests.
+    #[test]
+    fn records_of_one_moment_are_in_the_order_in_which_they_happen() {
+        let held = record(1, Kind::Held, LogResult::Held);
+        for kind in [Kind::Waiting, Kind::Attempt] {
+            for ids in [["a", "b"], ["b", "a"]] {
+                let [one, other] = ids.map(str::to_owned);
+                let before = Record {
+                    record_id: one,
+                    ..record(1, kind, LogResult::Retry)
+                };
+                let held = Record {
+                    record_id: other,
+                    ..held.clone()
+                };
+                let history = only(vec![held, before]);
+                assert_eq!(history.state, DeliveryState::Held, "{kind:?} {ids:?}");
+            }
+        }
     }
 
     #[test]

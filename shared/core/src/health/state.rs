@@ -42,6 +42,11 @@ impl HealthState {
     pub fn is_up(self) -> bool {
         matches!(self, Self::Healthy | Self::Unknown)
     }
+
+    /// Whether events do not arrive although nobody stopped the subscription.
+    pub fn is_failing(self) -> bool {
+        matches!(self, Self::Failing | Self::Down)
+    }
 }
 
 /// Whether the circuit keeps requests from a target because they failed, not because its endpoint

@@ -48,6 +48,11 @@ impl Timestamp {
         self.0.div_ceil(60_000)
     }
 
+    /// The beginning of that minute.
+    pub const fn rounded_up_to_minute(self) -> Self {
+        Self(self.minute_rounded_up().saturating_mul(60_000))
+    }
+
     /// Whole minutes since the epoch, rounded down.
     pub const fn minute(self) -> u64 {
         self.0 / 60_000

@@ -108,6 +108,42 @@ async fn thousand_failed_events_at_one_endpoint_make_two_notices() {
     assert_eq!(health(&world).await["state"], "healthy");
 }
 
+/// Seconds from the first failure to the first notice, where the first failure is in the first, the
+/// second … sixth 10 s after a run of wake.
+async fn seconds_to_the_first_notice(answer: Answer) -> [u64; 6] {
+    let mut seconds = [0; 6];
+    for (seconds, wait) in seconds.iter_mut().zip(0..) {
+        let world = told_ops(World::new()).await;
+        world.endpoint.answer_at(HOST, answer.clone());
+        let _ = pass(&world, MINUTE + wait * STEP).await;
+        publish(&world, 20).await;
+        let failed_at = world.clock.now();
+        world.deliver_all().await;
+        let told = pass(&world, 4 * MINUTE).await;
+        let (at, _) = told.first().expect("a notice");
+        *seconds = at.since(failed_at).as_secs();
+    }
+    seconds
+}
+
+/// Measured: at most a minute after the tenth failure in a row, which is the first notice of an endpoint
+/// that refuses and of one where nobody listens.
+#[tokio::test]
+async fn first_notice_comes_within_two_minutes_of_the_first_failure() {
+    let refused = seconds_to_the_first_notice(Answer::Status(401)).await;
+    assert_eq!(refused, [40, 30, 20, 10, 60, 50]);
+    let nobody = Answer::Failure(SendFailure::Refused);
+    let nobody = seconds_to_the_first_notice(nobody).await;
+    assert_eq!(nobody, [40, 30, 20, 10, 60, 50]);
+    let bound = 2 * MINUTE.as_secs();
+    assert!(
+        refused
+            .iter()
+            .chain(&nobody)
+            .all(|seconds| *seconds <= bound)
+    );
+}
+
 /// The subscriptions of a host: a hundred of them, each with three events.
 async fn hundred_subscriptions(world: &World) {
     let mut record = world.record().await;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use posthaste_core::delivery_log::Record;
 use posthaste_local::{LocalQueue, StateStore};
 use posthaste_ports::{Clock, QueueName, QueueReceiver};
 use posthaste_publish::{Advice, BodyBudget, Publish, PublishSettings};
@@ -56,12 +58,16 @@ pub(super) async fn send(world: &World, plan: &Plan, id: &str) {
 pub(super) async fn send_event(world: &World, plan: &Plan, id: &str, data: String) {
     let event =
         json!({ "specversion": "1.0", "id": id, "source": "/s", "type": "t", "data": data });
+    send_body(world, plan, "application/cloudevents+json", &event).await;
+}
+
+async fn send_body(world: &World, plan: &Plan, content_type: &str, body: &Value) {
     let api = world.api();
     let (_, keys) = api.ask("GET", "/topics/orders/keys", &Value::Null).await;
     let request = Request::post("/")
-        .header("content-type", "application/cloudevents+json")
+        .header("content-type", content_type)
         .header("aeg-sas-key", keys["key1"].as_str().expect("a key"))
-        .body(Body::from(event.to_string()))
+        .body(Body::from(body.to_string()))
         .expect("a request");
     let published = publish(world, plan).publish("orders", request).await;
     published.expect("published");
@@ -173,4 +179,42 @@ async fn full_queue_of_records_refuses_no_event() {
     assert_eq!(counts.expect("counts").visible, 17);
     assert_eq!(plan.effects(), 2);
     assert_eq!(shown(&world, "e1").await, "none:");
+}
+
+/// The most records of acceptances in one request: each counts for 512 bytes of 4 MiB.
+const ACCEPTANCES_MAX: usize = 8192;
+
+/// Records beyond the room of a request are left out and counted. No event is refused for them.
+#[test]
+fn acceptances_beyond_the_room_of_a_request_are_counted_as_lost() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let beyond = 3;
+    metrics::with_local_recorder(&recorder, || {
+        runtime.block_on(async {
+            let world = World::new();
+            let topic = json!({ "recordUnmatched": true });
+            let (status, answer) = world.api().ask("PUT", "/topics/orders", &topic).await;
+            assert_eq!(status, 201, "{answer}");
+            let event =
+                |n: usize| json!({ "specversion": "1.0", "id": n.to_string(), "source": "/", "type": "t" });
+            let events: Vec<Value> = (0..ACCEPTANCES_MAX + beyond).map(event).collect();
+            let batch = "application/cloudevents-batch+json";
+            send_body(&world, &Plan::none(), batch, &json!(events)).await;
+            let records = world.log_records().await;
+            let id = |record: &Record| record.event_id.as_ref()?.parse::<usize>().ok();
+            let mut kept: Vec<_> = records.iter().filter_map(id).collect();
+            kept.sort_unstable();
+            assert_eq!(kept, (0..ACCEPTANCES_MAX).collect::<Vec<_>>());
+        });
+    });
+    let text = recorder.handle().render();
+    let lost: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("LogRecordsLostCount{"))
+        .collect();
+    let expected = format!(r#"LogRecordsLostCount{{topic="orders"}} {beyond}"#);
+    assert_eq!(lost, [expected]);
 }

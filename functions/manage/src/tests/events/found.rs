@@ -8,7 +8,11 @@ use posthaste_ports::ErrorKind;
 use serde_json::{Value, json};
 
 use super::{another, before, delivered, refused, write};
+use crate::tests::memory::Memory;
 use crate::tests::{Answer, Api};
+
+/// The key of the summary of the day, in a store of its own.
+const SUMMARY: &str = "2026-11-21";
 
 const OBJECT: &str = "ORDERS/BILLING/2026/11/21/9/a.json";
 
@@ -272,6 +276,53 @@ async fn stale_summary_hides_nothing() {
     summary.set_hour(LogHour::of(before(70)), 77, Some(&[]));
     api.log.write("_summary/2026-11-21", summary.render());
     assert_eq!(events(&find(&api, "order-1").await).len(), 1);
+}
+
+/// A summary only saves reads. One that is cut off, cannot be read, or lies in a folder that does
+/// not answer hides no event, and the answer says how far back it looked.
+#[tokio::test]
+async fn search_passes_over_summaries_that_cannot_be_read() {
+    let hour = LogHour::of(before(70));
+    let mut summary = DaySummary::new(LogDay::of(hour));
+    summary.set_hour(hour, 77, Some(&[]));
+    let summary = summary.render();
+    let check = async |what: &str, change: fn(&Memory, Vec<u8>)| {
+        let summaries = Memory::default();
+        let api = Api::with_billing()
+            .await
+            .then_with_summaries_in(summaries.clone());
+        write(
+            &api,
+            "a",
+            &[delivered("order-1", 70), delivered("order-2", 5)],
+        );
+        change(&summaries, summary.to_vec());
+        let found = find(&api, "order-1").await;
+        let expected = [event("Orders", "order-1", &["Billing"])];
+        assert_eq!(events(&found), expected, "{what}");
+        assert_eq!(found["searchedFrom"], "2026-11-21T08:00:00.000Z", "{what}");
+        assert_eq!(found.get("note"), None, "{what}");
+    };
+    check("cut off", |store, mut summary| {
+        summary.pop();
+        store.write(SUMMARY, summary);
+    })
+    .await;
+    check("other bytes", |store, mut summary| {
+        summary.fill(b'x');
+        store.write(SUMMARY, summary);
+    })
+    .await;
+    check("damaged on the disk", |store, summary| {
+        store.write(SUMMARY, summary);
+        store.damage(SUMMARY);
+    })
+    .await;
+    check("denied", |store, summary| {
+        store.write(SUMMARY, summary);
+        store.fail(ErrorKind::Denied);
+    })
+    .await;
 }
 
 #[tokio::test]

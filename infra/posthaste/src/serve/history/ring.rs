@@ -11,7 +11,7 @@ pub(super) const STEPS_MAX: usize = 8_640;
 
 /// The ring. Steps of one place follow each other a day apart, and the newest of them is kept.
 #[derive(Debug)]
-pub(crate) struct Ring(Mutex<Box<[Slot]>>);
+pub struct Ring(Mutex<Box<[Slot]>>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {

@@ -19,7 +19,7 @@ use crate::serve::metrics::{Totaled, Totals};
 /// The sampler. A look takes one read of the pressure, one list of the parts of links and a read of
 /// each that is not empty, and what waits, which the store has in memory.
 #[derive(Debug)]
-pub(super) struct Sampler<S, Q, C> {
+pub struct Sampler<S, Q, C> {
     ring: Arc<Ring>,
     totals: Arc<Totals>,
     state: S,
@@ -31,7 +31,7 @@ pub(super) struct Sampler<S, Q, C> {
 
 impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     /// A sampler of what is counted from now on.
-    pub(super) fn new(
+    pub fn new(
         ring: Arc<Ring>,
         totals: Arc<Totals>,
         (state, deliveries): (S, Q),
@@ -51,7 +51,7 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Sampler<S, Q, C> {
     }
 
     /// Keeps the step that ends about now.
-    pub(super) async fn sample(&self) {
+    pub async fn sample(&self) {
         let now = self.clock.now();
         let number = number(Timestamp::from_millis(
             now.as_millis().saturating_sub(half_step_ms()),

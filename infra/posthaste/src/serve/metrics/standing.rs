@@ -1,15 +1,15 @@
 //! What is looked up for each page: how things stand now. What cannot be read is logged and left
 //! out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 
 use posthaste_core::api::WaitingCount;
 use posthaste_core::circuit::{Phase, Shard, Target};
-use posthaste_core::health::{ArrivalSettings, HealthBook, book_key, health_state};
+use posthaste_core::health::{ArrivalSettings, HealthBook, HealthState, book_key, health_state};
 use posthaste_core::model::metric::{self, SUBSCRIPTION, TOPIC};
-use posthaste_core::model::{Subscription, Timestamp, Topic, group};
+use posthaste_core::model::{Status, Subscription, Timestamp, Topic, group};
 use posthaste_core::pressure::{Level, PressureState};
 use posthaste_core::stored::PRESSURE_KEY;
 use posthaste_ports::{Clock, ObjectStore, PortError, QueueCounts, QueueReceiver};
@@ -66,16 +66,20 @@ impl<S: ObjectStore, Q: QueueReceiver, C: Clock> Standing<S, Q, C> {
         self.add_queues(&mut lines).await;
         match self.links.all().await {
             Ok(shards) => {
-                let health = Health {
-                    book: self.links.arrivals().book().await.unwrap_or_else(|error| {
-                        left_out("posthaste_subscription_up", &error);
-                        HealthBook::default()
-                    }),
-                    settings: &self.links.settings().arrivals,
-                    shards: &shards,
-                };
-                let is_up = |subscription: &Subscription| health.is_up(subscription, now);
-                lines.add_health(&subscriptions, &Down::of(&shards), is_up);
+                lines.add_links(&subscriptions, &links_down(&shards));
+                match self.links.arrivals().book().await {
+                    Ok(book) => {
+                        let settings = &self.links.settings().arrivals;
+                        let health = Health {
+                            book,
+                            settings,
+                            shards: &shards,
+                            now,
+                        };
+                        lines.add_health(&subscriptions, &health);
+                    }
+                    Err(error) => left_out("posthaste_subscription_up", &error),
+                }
             }
             Err(error) => left_out("posthaste_link_up", &error),
         }
@@ -153,25 +157,13 @@ fn total(counts: QueueCounts) -> u64 {
     counts.visible + counts.delayed + counts.in_flight
 }
 
-/// The links and subscriptions that get no requests because they fail, as texts.
-struct Down {
-    links: BTreeSet<String>,
-    subscriptions: BTreeSet<String>,
-}
-
-impl Down {
-    fn of(shards: &[(usize, Arc<Shard>)]) -> Self {
-        let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
-        let down = conditions.filter(|(_, condition)| condition.phase != Phase::Recovering);
-        let (links, subscriptions) = down
-            .map(|(target, _)| target)
-            .partition::<Vec<_>, _>(|target| matches!(target, Target::Link(_)));
-        let texts = |targets: Vec<Target>| targets.iter().map(Target::to_string).collect();
-        Self {
-            links: texts(links),
-            subscriptions: texts(subscriptions),
-        }
-    }
+/// The links that get no requests because they fail, as texts.
+fn links_down(shards: &[(usize, Arc<Shard>)]) -> BTreeSet<String> {
+    let conditions = shards.iter().flat_map(|(_, shard)| shard.conditions());
+    let down = conditions.filter(|(target, condition)| {
+        matches!(target, Target::Link(_)) && condition.phase != Phase::Recovering
+    });
+    down.map(|(target, _)| target.to_string()).collect()
 }
 
 /// What is known of the health of subscriptions.
@@ -179,21 +171,51 @@ struct Health<'a> {
     book: HealthBook,
     settings: &'a ArrivalSettings,
     shards: &'a [(usize, Arc<Shard>)],
+    now: Timestamp,
 }
 
 impl Health<'_> {
-    /// Whether the webhooks of a subscription arrive, or would.
-    fn is_up(&self, subscription: &Subscription, now: Timestamp) -> bool {
-        let target = Target::of(subscription);
-        let link = Target::Link(target.link().clone());
-        let conditions = [&target, &link].map(|target| {
-            let mut shards = self.shards.iter();
-            shards.find_map(|(_, shard)| shard.condition(target))
-        });
+    /// The state of a subscription.
+    fn of(&self, subscription: &Subscription) -> HealthState {
         let key = book_key(&subscription.topic, &subscription.name);
-        let health = self.book.subscription(&key);
-        let status = subscription.status_at(now);
-        health_state(status, health, &conditions, now, self.settings).is_up()
+        let status = subscription.status_at(self.now);
+        self.state(status, &key, Some(&Target::of(subscription)))
+    }
+
+    /// The number of subscriptions whose webhooks do not arrive: of these, and of all others of
+    /// which a failure is known. Those of an operator who stopped them are forgotten in the book.
+    fn failing(&self, subscriptions: &[Arc<Subscription>]) -> usize {
+        let shown = subscriptions.iter().map(|subscription| {
+            let key = book_key(&subscription.topic, &subscription.name);
+            (key, self.of(subscription))
+        });
+        let mut states: BTreeMap<String, HealthState> = shown.collect();
+        let targets = self.shards.iter().flat_map(|(_, shard)| shard.conditions());
+        for (target, _) in targets {
+            if let Target::Subscription { topic, name, .. } = &target {
+                let key = book_key(topic, name);
+                let state = || self.state(Status::Active, &key, Some(&target));
+                let state = states.get(&key).copied().unwrap_or_else(state);
+                states.insert(key, state);
+            }
+        }
+        for (key, _) in self.book.subscriptions() {
+            if !states.contains_key(key) {
+                states.insert(key.to_owned(), self.state(Status::Active, key, None));
+            }
+        }
+        let is_failing = |state: &&HealthState| state.is_failing();
+        states.values().filter(is_failing).count()
+    }
+
+    fn state(&self, status: Status, key: &str, target: Option<&Target>) -> HealthState {
+        let link = target.map(|target| Target::Link(target.link().clone()));
+        let conditions = [target, link.as_ref()].map(|target| {
+            let mut shards = self.shards.iter();
+            shards.find_map(|(_, shard)| shard.condition(target?))
+        });
+        let health = self.book.subscription(key);
+        health_state(status, health, &conditions, self.now, self.settings)
     }
 }
 
@@ -250,27 +272,25 @@ impl Lines {
         }
     }
 
-    fn add_health(
-        &mut self,
-        subscriptions: &[Arc<Subscription>],
-        down: &Down,
-        is_up: impl Fn(&Subscription) -> bool,
-    ) {
+    fn add_health(&mut self, subscriptions: &[Arc<Subscription>], health: &Health<'_>) {
         for subscription in subscriptions {
             let topic = (TOPIC, subscription.topic.as_str());
             let name = (SUBSCRIPTION, subscription.name.as_str());
-            let is_up = as_number(is_up(subscription));
+            let is_up = as_number(health.of(subscription).is_up());
             self.add("posthaste_subscription_up", [topic, name], is_up);
         }
-        let number = down.subscriptions.len() as u64;
+        let number = health.failing(subscriptions) as u64;
         self.add_plain("posthaste_subscriptions_down", number);
-        self.add_plain("posthaste_links_down", down.links.len() as u64);
+    }
+
+    fn add_links(&mut self, subscriptions: &[Arc<Subscription>], down: &BTreeSet<String>) {
+        self.add_plain("posthaste_links_down", down.len() as u64);
         let up: BTreeSet<_> = subscriptions
             .iter()
             .map(|subscription| subscription.endpoint.link().to_string())
-            .filter(|link| !down.links.contains(link))
+            .filter(|link| !down.contains(link))
             .collect();
-        let links = down.links.iter().map(|link| (link, false));
+        let links = down.iter().map(|link| (link, false));
         let links = links.chain(up.iter().map(|link| (link, true)));
         for (link, is_up) in links.take(LINKS_MAX) {
             let labels = [("link", link.as_str())];

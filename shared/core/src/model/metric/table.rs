@@ -151,7 +151,7 @@ pub const METRICS: &[Metric] = &[
     looked_up(
         "posthaste_subscriptions_down",
         Number("subscriptions"),
-        "Subscriptions of all topics that get no requests because their own endpoint fails.",
+        "Subscriptions of all topics whose health is failing or down; without series of their own only those that failed themselves.",
     ),
     looked_up(
         "posthaste_link_up",

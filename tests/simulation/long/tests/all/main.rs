@@ -13,6 +13,7 @@ mod held;
 mod link_notices;
 mod log_outage;
 mod log_replay;
+mod outage;
 mod outage_of_a_day;
 mod pressure_notices;
 mod recovery;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation};
+use posthaste_core::health::{SeenTry, Tries, TryResult};
 use posthaste_core::model::{Payload, TopicName};
+use posthaste_core::stored::HEALTH;
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::{OutgoingMessage, QueueSender};
 use posthaste_services::Registry;
@@ -202,7 +204,7 @@ async fn subscription_is_up_where_it_gets_requests() {
         r#"posthaste_subscription_up{topic="orders",subscription="on-a-dead-link"} 0"#,
         r#"posthaste_subscription_up{topic="orders",subscription="paused"} 0"#,
         r#"posthaste_subscription_up{topic="orders",subscription="well"} 1"#,
-        "posthaste_subscriptions_down 1",
+        "posthaste_subscriptions_down 2",
     ];
     assert_eq!(up, expected);
     let links = world
@@ -221,6 +223,74 @@ async fn subscription_is_up_where_it_gets_requests() {
         "posthaste_links_down 1",
     ];
     assert_eq!(links, expected);
+}
+
+/// Tries of a subscription, each of which its endpoint refused for a reason that no circuit counts.
+fn refused(count: u64) -> Tries {
+    let mut tries = Tries::default();
+    for n in 0..count {
+        tries.note(&SeenTry {
+            key: "k",
+            accepted_at: START,
+            at: START + Duration::from_secs(n),
+            is_first: true,
+            result: TryResult::Failed {
+                outcome: Some(OutcomeName::Unauthorized),
+                status: Some(401),
+                is_last: true,
+            },
+        });
+    }
+    tries
+}
+
+/// The circuit knows nothing of what is refused for its content or its key. The book of health does.
+#[tokio::test]
+async fn subscription_is_down_where_nothing_arrives_whatever_the_circuit_says() {
+    let world = World::new();
+    let settings = [
+        ("well", at("https://a.example/")),
+        ("refused", at("https://a.example/refused")),
+        ("once", at("https://a.example/once")),
+    ];
+    let topics = [world.topic("orders", &settings).await];
+    let tries = [
+        ("orders.refused", refused(10)),
+        ("orders.once", refused(1)),
+        ("without-series.all", refused(10)),
+    ];
+    let mut book = HealthBook::default();
+    let tries = tries.map(|(key, tries)| (key.to_owned(), tries));
+    assert!(book.add(tries.into(), "run"));
+    world.store.write(HEALTH, book.render());
+    let name = "posthaste_subscription";
+    let samples = world.samples(SeriesBy::default(), &topics, name).await;
+    let mut up: Vec<_> = samples.iter().map(String::as_str).collect();
+    up.sort_unstable();
+    let expected = [
+        r#"posthaste_subscription_up{topic="orders",subscription="once"} 1"#,
+        r#"posthaste_subscription_up{topic="orders",subscription="refused"} 0"#,
+        r#"posthaste_subscription_up{topic="orders",subscription="well"} 1"#,
+        "posthaste_subscriptions_down 2",
+    ];
+    assert_eq!(up, expected);
+    let total = world.samples(SeriesBy::Total, &[], name).await;
+    assert_eq!(total, ["posthaste_subscriptions_down 2"]);
+}
+
+/// No series says that all is well because nothing is known.
+#[tokio::test]
+async fn health_that_cannot_be_read_is_left_out_beside_the_links() {
+    let world = World::new();
+    let topics = [world
+        .topic("orders", &[("a", at("https://a.example/"))])
+        .await];
+    world.store.write(HEALTH, r#"{"v":99}"#);
+    let by = SeriesBy::default();
+    let up = world.samples(by, &topics, "posthaste_subscription").await;
+    assert_eq!(up, [""; 0]);
+    let links = world.samples(by, &topics, "posthaste_link").await;
+    assert_eq!(links.len(), 2, "{links:?}");
 }
 
 #[tokio::test]
