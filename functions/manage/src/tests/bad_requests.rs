@@ -96,7 +96,7 @@ async fn every_member_at_fault_is_named() {
     let api = Api::new();
     let wrong = json!({
         "enpoint": { "url": 5 }, "contentMode": "binry", "retryPolicy": { "schedule": ["x", "PT1S"] },
-        "whileDisabled": "skipp",
+        "whileDisabled": "skips",
     });
     let problem = api
         .put("/topics/orders", json!({ "subscriptions": { "x": wrong } }))
