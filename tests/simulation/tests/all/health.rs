@@ -130,10 +130,10 @@ async fn seconds_to_the_first_notice(answer: Answer) -> [u64; 6] {
 /// that refuses and of one where nobody listens.
 #[tokio::test]
 async fn first_notice_comes_within_two_minutes_of_the_first_failure() {
-    let refused = seconds_to_the_first_notice(Answer::Status(401)).await;
+    let refused = Box::pin(seconds_to_the_first_notice(Answer::Status(401))).await;
     assert_eq!(refused, [40, 30, 20, 10, 60, 50]);
     let nobody = Answer::Failure(SendFailure::Refused);
-    let nobody = seconds_to_the_first_notice(nobody).await;
+    let nobody = Box::pin(seconds_to_the_first_notice(nobody)).await;
     assert_eq!(nobody, [40, 30, 20, 10, 60, 50]);
     let bound = 2 * MINUTE.as_secs();
     assert!(

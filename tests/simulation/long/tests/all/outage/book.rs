@@ -79,13 +79,13 @@ impl Book {
     pub(super) fn accept(&mut self, ids: &[String], is_gone_disabled: bool) {
         for endpoint in endpoints::all() {
             for id in ids {
-                let is_missed = endpoint.name == GONE && is_gone_disabled;
-                match (is_missed, MISSED_BY_THE_DISABLED) {
-                    (true, Missed::PassesBy) => self.passed_by += 1,
-                    (false, _) => {
-                        let pair = (endpoint.name.to_owned(), id.clone());
-                        self.states.insert(pair, State::Pending);
+                if endpoint.name == GONE && is_gone_disabled {
+                    match MISSED_BY_THE_DISABLED {
+                        Missed::PassesBy => self.passed_by += 1,
                     }
+                } else {
+                    let pair = (endpoint.name.to_owned(), id.clone());
+                    self.states.insert(pair, State::Pending);
                 }
             }
         }

@@ -395,12 +395,7 @@ impl Outage {
         let messages = metric("posthaste_dead_letters_waiting");
         assert!(unwritten >= messages, "{context}: {unwritten} {messages}");
         assert_eq!(unwritten > 0, messages > 0, "{context}: {unwritten}");
-        let seen = [
-            sum("underWay"),
-            sum("held"),
-            sum("parked"),
-            unwritten as u64,
-        ];
+        let seen = [sum("underWay"), sum("held"), sum("parked"), unwritten];
         for (steps, number) in self.seen.iter_mut().zip(seen) {
             *steps += usize::from(number > 0);
         }
