@@ -137,7 +137,7 @@ fn part_is_quiet_some_minutes_after_its_last_change() {
     let parts = added(&[("m-1", vec![record("a", Wait::Begins)])]);
     let part = &parts[waiting_part("orders.a")];
     assert!(!part.is_quiet(NOW + Duration::from_secs(299)));
-    assert!(part.is_quiet(NOW + Duration::from_secs(300)));
+    assert!(part.is_quiet(NOW + Duration::from_mins(5)));
 }
 
 #[test]
