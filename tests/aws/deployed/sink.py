@@ -63,9 +63,9 @@ class Sink:
         except queue.Empty:
             return 200
 
-    def take(self, path, count=1):
+    def take(self, path, count=1, patience_secs=PATIENCE_SECS):
         """The next requests to a path."""
-        return [self.requests[path].get(timeout=PATIENCE_SECS) for _ in range(count)]
+        return [self.requests[path].get(timeout=patience_secs) for _ in range(count)]
 
     def left(self, path):
         """How many requests nobody has taken."""

@@ -4,13 +4,20 @@ reads them. The files are fetched first: DuckDB's own reader of S3 would be a do
 import json
 import pathlib
 import tempfile
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 
 import waiting
 from case import Case, cloud_event
 from test_schedules import SCHEDULED
+
+# Longer than it takes until records are counted, so that nothing is tried again before.
+LATER_SECS = 75
+LATER = {"schedule": [f"PT{LATER_SECS}S"], "waitFloors": {"503": "PT0S", "default": "PT0S"}}
+
+# Events that are tried again: fewer than make posthaste pause the endpoint.
+RETRIED = 3
 
 QUICKLY = {"schedule": ["PT1S"], "waitFloors": {"503": "PT0S", "default": "PT0S"}}
 
@@ -95,6 +102,29 @@ class DeliveryLog(Case):
             # The days of the bucket's lifecycle, as the template tells manage.
             until = datetime.fromisoformat(delivery["resendableUntil"])
             self.assertEqual(until - datetime.fromisoformat(delivery["attempts"][0]["at"]), timedelta(days=7))
+
+    def waits(self):
+        """What manage says of the events that wait for the subscription."""
+        return self.stack.posthaste("subscriptions", "show", self.topic, "all")["waiting"]
+
+    def test_what_waits_in_the_queue_is_counted_from_records(self):
+        self.apply(retryPolicy=LATER)
+        self.sink.answer(self.path, *[503] * RETRIED)
+        for number in range(RETRIED):
+            self.post_event(cloud_event(f"w{number}"))
+            self.sink.take(self.path)
+
+        def retried():
+            waits = self.waits()
+            return waits if waits["count"] == RETRIED else None
+
+        waits = waiting.until(retried, f"{RETRIED} events that wait in the queue")
+        self.assertEqual((waits["queued"], waits["parked"], waits["held"]), (RETRIED, 0, 0))
+        age = datetime.now(UTC) - datetime.fromisoformat(waits["countedUntil"])
+        self.assertLess(age, timedelta(minutes=5))
+        for _ in range(RETRIED):
+            self.sink.take(self.path, patience_secs=LATER_SECS + waiting.PATIENCE_SECS)
+        waiting.until(lambda: self.waits()["count"] == 0, "no event that waits")
 
     def test_the_schedule_merges_what_was_written(self):
         answer = self.stack.client("lambda").invoke(
