@@ -197,7 +197,10 @@ impl Tries {
         for (minute, arrived, failed) in &later.minutes {
             self.count(*minute, *arrived, *failed);
         }
-        let has_failed = later.minutes.iter().any(|(_, _, failed)| *failed > 0);
+        // Records may come late: what failed before the last arrival takes nothing from it.
+        let arrived = self.last_arrived_at.map_or(0, Timestamp::minute);
+        let has_failed = |(minute, _, failed): &Minute| *failed > 0 && *minute >= arrived;
+        let has_failed = later.minutes.iter().any(has_failed);
         let before = if has_failed { 0 } else { self.arrived_in_row };
         self.arrived_in_row = before.saturating_add(later.arrived_in_row);
         if later.last_arrived_at.is_some() {
