@@ -267,6 +267,14 @@ impl Tries {
         self.arrived_in_row >= wanted && self.recent().has_arrived(settings.recovered_percent)
     }
 
+    /// Whether the last try arrived, as far as it is not too long ago to be measured. What an
+    /// incident's end forgot counts too: the circuit may still hold requests back then.
+    pub(super) fn has_arrived_last(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
+        let arrived_at = self.last_arrived_at;
+        let is_recent = || arrived_at.is_some_and(|at| now < at + settings.window);
+        self.in_row == 0 && (self.measured(now, settings).arrived > 0 || is_recent())
+    }
+
     /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of
     /// recovery.
     pub(super) fn is_forgotten(&self, now: Timestamp) -> bool {
