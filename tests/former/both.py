@@ -129,10 +129,14 @@ class Former(Stack):
             Environment=own["Environment"],
         )
         [mapping] = functions.list_event_source_mappings(FunctionName=self.function("deliver"))["EventSourceMappings"]
-        functions.create_event_source_mapping(
+        self.beside = functions.create_event_source_mapping(
             EventSourceArn=mapping["EventSourceArn"], FunctionName=name, BatchSize=mapping["BatchSize"],
             FunctionResponseTypes=mapping.get("FunctionResponseTypes", []),
-        )
+        )["UUID"]
+
+    def remove_deliver(self):
+        """Takes the other deliver away."""
+        self.client("lambda").delete_event_source_mapping(UUID=self.beside)
 
 
 def packed(program):
@@ -147,6 +151,17 @@ def publish_more(made, step):
     for name in ("arrived", "delayed", "parked", "held", "batched"):
         ids = [f"{name}-{step}-{number}" for number in range(MORE)]
         made.publish_ids(name, ids)
+    # The functions of this step deliver them, and no later ones.
+    ids = {f"arrived-{step}-{number}" for number in range(MORE)}
+    until(lambda: ids <= made.endpoints.arrived("arrived"), f"the events of the step {step}")
+
+
+def look_back(made):
+    """What this release parked and held is sent by the former one alone."""
+    made.endpoints.answer("parked", 200)
+    made.posthaste("subscriptions", "force", TOPIC, "parked")
+    ids = set(made.accepted["parked"])
+    until(lambda: ids <= made.endpoints.arrived("parked"), "what was parked, after the way back")
 
 
 def end(made):
@@ -182,9 +197,13 @@ def main():
             publish_more(made, f"update-{number}")
         made.program = os.environ["POSTHASTE_BIN"]
         publish_more(made, "new")
+        stack.remove_deliver()
         for number in range(len(FUNCTIONS) + 1):
             stack.update_back(FUNCTIONS[number:])
             publish_more(made, f"back-{number}")
+        made.program = str(former / "posthaste")
+        look_back(made)
+        made.program = os.environ["POSTHASTE_BIN"]
         stack.update(FUNCTIONS)
         end(made)
         # What this release's manage alone writes, with a right that the former release's role has not.

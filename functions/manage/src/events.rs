@@ -74,7 +74,7 @@ pub(crate) async fn show_event<P: Ports>(
     let bounds = [found.searched_from, asked.0];
     let complete_from = manage.complete_from(&found.records, found.is_cut, bounds);
     let EventHistory { deliveries, state } =
-        EventHistory::of(found.records, complete_from, manage.clock.now());
+        EventHistory::of(found.records, complete_from, manage.end_of(asked));
     let (from, to) = life(deliveries.iter(), asked);
     let gaps = manage.log_gaps(from, to);
     let damaged = named(&found.damaged);
@@ -189,6 +189,12 @@ impl<P: Ports> Manage<P> {
         });
         let bounds = [asked_from, searched_from, after_cut, retained];
         bounds.into_iter().flatten().max()
+    }
+
+    /// The time as of which a period tells what became of an event: of later records it says nothing.
+    pub(crate) fn end_of(&self, (_, to): Period) -> Timestamp {
+        let now = self.clock.now();
+        to.map_or(now, |to| to.min(now))
     }
 
     /// One page of records, the subscriptions under the names that were written.

@@ -190,7 +190,7 @@ impl<P: Ports> Manage<P> {
             Reverse(records.iter().map(|record| record.accepted_at).max())
         });
         events.truncate(EVENTS_MAX + 1);
-        let now = self.clock.now();
+        let now = self.end_of(asked);
         let history = |(event, records)| (event, EventHistory::of(records, complete_from, now));
         events.into_iter().map(history).collect()
     }

@@ -146,7 +146,8 @@ impl<P: Ports> Manage<P> {
             self.note_temporary(present.as_ref(), &record, named)
                 .await?;
             let changes = record_changes(present.as_ref(), Some(&record), now);
-            if !(entry.is_own() && changes.is_empty()) {
+            let was_begun = begun.lock().is_some();
+            if !(changes.is_empty() && (entry.is_own() || was_begun)) {
                 let entry = entry.clone().with_changes(changes);
                 begin_change(&self.state, &entry).await?;
                 *begun.lock() = Some(entry);

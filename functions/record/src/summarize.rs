@@ -53,7 +53,13 @@ impl<P: Ports> Record<P> {
                     left.failed += failed;
                 }
                 Err(error) => {
-                    left.failed += all;
+                    // What is cut off was not begun, or not finished: the next look sees it again.
+                    let is_late = matches!(error, RecordError::OutOfTime);
+                    *(if is_late {
+                        &mut left.late
+                    } else {
+                        &mut left.failed
+                    }) += all;
                     report(day, &error);
                 }
             }

@@ -18,9 +18,9 @@ use posthaste_ports::{
     Clock, Entropy, ErrorKind, ObjectStore, OutgoingMessage, PortError, QueueSender, Withheld,
 };
 
-use acceptance::{AcceptanceRecords, Meant};
+use acceptance::{AcceptanceRecords, Meant, RECORD_BYTES_USUAL};
 use convert::Converter;
-use plan::{Plan, RECORD_BYTES_USUAL, Request};
+use plan::{Plan, Request};
 
 pub use acceptance::Acceptance;
 pub use convert::FanOutError;

@@ -16,7 +16,8 @@ use posthaste_core::stored::{RecordError, TopicRecord, layout};
 use crate::busy::off_the_worker;
 use crate::{SingleFlight, get_newer, objects};
 use posthaste_ports::{
-    Clock, ETag, Evict, Evicted, Object, ObjectStore, PortError, PutCondition, Revalidated,
+    Clock, ETag, ErrorKind, Evict, Evicted, Object, ObjectStore, PortError, PutCondition,
+    Revalidated,
 };
 
 #[cfg(test)]
@@ -312,13 +313,16 @@ pub async fn delete_topic<S: ObjectStore>(
     now: Timestamp,
 ) -> Result<bool, PortError> {
     let key = layout::topic(&record.name);
-    store
-        .put(
-            &key,
-            record.tombstone(now).render(),
-            PutCondition::IfMatch(etag),
-        )
-        .await?;
+    let tombstone = record.tombstone(now).render();
+    let put = store.put(&key, tombstone.clone(), PutCondition::IfMatch(etag));
+    if let Err(error) = put.await {
+        // The answer to the write was lost, and the store was asked again: it is made.
+        let is_tombstone = |object: Object| object.bytes == tombstone;
+        let is_refused = error.kind == ErrorKind::PreconditionFailed;
+        if !is_refused || !store.get(&key).await?.is_some_and(is_tombstone) {
+            return Err(error);
+        }
+    }
     let deleted = store.delete(&key).await;
     if let Err(error) = &deleted {
         tracing::warn!(

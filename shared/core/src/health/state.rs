@@ -77,9 +77,7 @@ pub fn health_state(
     }
     let is_held_off = conditions.iter().flatten().any(|it| is_held_off(it));
     // Where a second endpoint takes the events, they arrive all the same.
-    let arrives = health.is_some_and(|health| {
-        health.tries.in_row() == 0 && health.tries.measured(now, settings).arrived > 0
-    });
+    let arrives = health.is_some_and(|health| health.tries.has_arrived_last(now, settings));
     if is_held_off && !arrives {
         return HealthState::Down;
     }

@@ -199,6 +199,27 @@ fn one_arrival_among_failures_ends_no_incident() {
     assert_eq!(add("d", 900), ["orders.a recovered"]);
 }
 
+/// The circuit lags behind: it holds requests back until a few more have arrived.
+#[test]
+fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
+    let mut book = book([("orders.a", many(10, BUSY))]);
+    decide(&mut book, None, START);
+    told(&mut book);
+    let mut arrived = Tries::default();
+    arrived.note(&seen("a", START + MINUTE, TryResult::Arrived));
+    book.add([("orders.a".to_owned(), arrived)].into(), "arrived");
+    decide(&mut book, None, START + MINUTE);
+    assert_eq!(told(&mut book), ["orders.a recovered"]);
+    let held = held(Phase::Retry);
+    let state = |now| {
+        let health = book.subscription("orders.a");
+        let settings = ArrivalSettings::default();
+        health_state(Status::Active, health, &[Some(&held)], now, &settings).to_string()
+    };
+    assert_eq!(state(START + MINUTE), "healthy");
+    assert_eq!(state(START + MINUTE * 10), "down");
+}
+
 #[test]
 fn notice_without_a_mark_is_due_again_with_the_same_incident() {
     let mut book = book([("orders.billing", many(10, REFUSED))]);

@@ -197,7 +197,10 @@ impl Tries {
         for (minute, arrived, failed) in &later.minutes {
             self.count(*minute, *arrived, *failed);
         }
-        let has_failed = later.minutes.iter().any(|(_, _, failed)| *failed > 0);
+        // Records may come late: what failed before the last arrival takes nothing from it.
+        let arrived = self.last_arrived_at.map_or(0, Timestamp::minute);
+        let has_failed = |(minute, _, failed): &Minute| *failed > 0 && *minute >= arrived;
+        let has_failed = later.minutes.iter().any(has_failed);
         let before = if has_failed { 0 } else { self.arrived_in_row };
         self.arrived_in_row = before.saturating_add(later.arrived_in_row);
         if later.last_arrived_at.is_some() {
@@ -262,6 +265,14 @@ impl Tries {
             1
         };
         self.arrived_in_row >= wanted && self.recent().has_arrived(settings.recovered_percent)
+    }
+
+    /// Whether the last try arrived, as far as it is not too long ago to be measured. What an
+    /// incident's end forgot counts too: the circuit may still hold requests back then.
+    pub(super) fn has_arrived_last(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
+        let arrived_at = self.last_arrived_at;
+        let is_recent = || arrived_at.is_some_and(|at| now < at + settings.window);
+        self.in_row == 0 && (self.measured(now, settings).arrived > 0 || is_recent())
     }
 
     /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of

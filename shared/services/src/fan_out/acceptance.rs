@@ -12,8 +12,10 @@ use posthaste_core::model::{
 };
 use posthaste_ports::{Clock, PortError, QueueName, QueueSender, Successor, Withheld};
 
-use super::plan::RECORD_BYTES_USUAL;
 use crate::delivery_log::{record_message, report_lost, send_records};
+
+/// Bytes of the record of an acceptance beside its names, usually.
+pub(super) const RECORD_BYTES_USUAL: usize = 512;
 
 /// The part of the delivery log in a fan-out.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use posthaste_core::model::{
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_ports::OutgoingMessage;
 
-use super::acceptance::Meant;
+use super::acceptance::{Meant, RECORD_BYTES_USUAL};
 
 /// Largest event that a reference would hardly be shorter than, in bytes.
 const TINY_EVENT_BYTES_MAX: usize = 512;
@@ -259,9 +259,6 @@ fn output(input: Schema, subscription: &Subscription) -> Schema {
         input
     }
 }
-
-/// Bytes of the record of an acceptance beside its names, usually.
-pub(super) const RECORD_BYTES_USUAL: usize = 512;
 
 impl Request<'_> {
     fn message(

@@ -150,3 +150,31 @@ fn broken() -> Vec<Bytes> {
         .map(|text| Bytes::from(text.to_owned()))
         .to_vec()
 }
+
+/// The answer to the write of a tombstone is lost, and the store says on the second try that another one wrote.
+#[tokio::test]
+async fn topic_whose_deletion_had_no_answer_is_deleted() {
+    let lost = |is_made: bool| {
+        let kind = ErrorKind::PreconditionFailed;
+        let fault = if is_made {
+            Fault::After(kind)
+        } else {
+            Fault::Before(kind)
+        };
+        Plan::nth_of(0, fault, |effect| effect.operation == Operation::Put)
+    };
+    for is_made in [true, false] {
+        let (plan, store) = (lost(is_made), MemoryStore::default());
+        let put = store.put("topics/orders.json", RECORD.into(), PutCondition::Always);
+        let etag = put.await.unwrap();
+        let faulty = Faulty::new(store.clone(), "state", &plan);
+        let record = TopicRecord::parse(RECORD.as_bytes()).unwrap();
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let deleted = delete_topic(&faulty, record, etag, now).await;
+        assert_eq!(deleted.is_ok(), is_made);
+        assert_eq!(
+            store.get("topics/orders.json").await.unwrap().is_none(),
+            is_made
+        );
+    }
+}

@@ -157,6 +157,27 @@ async fn subscription_without_a_record_is_pending() {
     );
 }
 
+/// A delivery is unknown only where a day passed without a record of it. A period that ends before says
+/// nothing of what came later.
+#[tokio::test]
+async fn delivery_without_a_record_is_pending_up_to_the_end_of_the_period() {
+    let api = Api::with_billing().await;
+    let first = Record {
+        matched: Some("audit,billing".to_owned()),
+        ..delivered("order-1", 70)
+    };
+    let accepted = first.accepted_at;
+    write(&api, "a", &[first]);
+    api.clock.advance(Duration::from_hours(48));
+    let unknown = "unknown: audit=unknown Billing=delivered";
+    assert_eq!(states(&api, "").await, unknown);
+    let until = format!("to={}", accepted + Duration::from_hours(1));
+    assert_eq!(
+        states(&api, &until).await,
+        "pending: audit=pending Billing=delivered"
+    );
+}
+
 #[tokio::test]
 async fn accepted_event_is_no_delivery_but_those_of_its_subscriptions() {
     let api = Api::with_billing().await;

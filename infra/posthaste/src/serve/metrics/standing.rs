@@ -182,26 +182,24 @@ impl Health<'_> {
         self.state(status, &key, Some(&Target::of(subscription)))
     }
 
-    /// The number of subscriptions whose webhooks do not arrive: of these, and of all others of
-    /// which a failure is known. Those of an operator who stopped them are forgotten in the book.
+    /// The number of subscriptions whose webhooks do not arrive: of these, and of all others in the
+    /// book, which forgets those that an operator stopped. Their circuits may stay.
     fn failing(&self, subscriptions: &[Arc<Subscription>]) -> usize {
         let shown = subscriptions.iter().map(|subscription| {
             let key = book_key(&subscription.topic, &subscription.name);
             (key, self.of(subscription))
         });
         let mut states: BTreeMap<String, HealthState> = shown.collect();
-        let targets = self.shards.iter().flat_map(|(_, shard)| shard.conditions());
-        for (target, _) in targets {
-            if let Target::Subscription { topic, name, .. } = &target {
-                let key = book_key(topic, name);
-                let state = || self.state(Status::Active, &key, Some(&target));
-                let state = states.get(&key).copied().unwrap_or_else(state);
-                states.insert(key, state);
-            }
-        }
+        let conditions = self.shards.iter().flat_map(|(_, shard)| shard.conditions());
+        let targets = conditions.filter_map(|(target, _)| match &target {
+            Target::Subscription { topic, name, .. } => Some((book_key(topic, name), target)),
+            Target::Link(_) => None,
+        });
+        let targets: BTreeMap<_, _> = targets.collect();
         for (key, _) in self.book.subscriptions() {
             if !states.contains_key(key) {
-                states.insert(key.to_owned(), self.state(Status::Active, key, None));
+                let state = self.state(Status::Active, key, targets.get(key));
+                states.insert(key.to_owned(), state);
             }
         }
         let is_failing = |state: &&HealthState| state.is_failing();

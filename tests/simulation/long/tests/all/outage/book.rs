@@ -37,17 +37,6 @@ impl State {
     }
 }
 
-/// What becomes of an event that comes while the subscription is disabled because its endpoint is
-/// gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missed {
-    /// It passes the subscription by.
-    PassesBy,
-}
-
-/// The one place that says it.
-pub(super) const MISSED_BY_THE_DISABLED: Missed = Missed::PassesBy;
-
 /// The account.
 #[derive(Default)]
 pub(super) struct Book {
@@ -55,8 +44,6 @@ pub(super) struct Book {
     pub(super) ids: Vec<String>,
     /// Every pair of an event and a subscription that it matched.
     states: BTreeMap<Pair, State>,
-    /// Pairs of an event and a disabled subscription.
-    pub(super) passed_by: usize,
     /// What the endpoints took.
     pub(super) taken: BTreeSet<Pair>,
     /// Attempts that failed, by subscription.
@@ -76,17 +63,11 @@ pub(super) fn place(record: &Value) -> (String, u64, usize) {
 
 impl Book {
     /// Notes events that were accepted. The subscription whose endpoint is gone may be disabled.
-    pub(super) fn accept(&mut self, ids: &[String], is_gone_disabled: bool) {
+    pub(super) fn accept(&mut self, ids: &[String]) {
         for endpoint in endpoints::all() {
             for id in ids {
-                if endpoint.name == GONE && is_gone_disabled {
-                    match MISSED_BY_THE_DISABLED {
-                        Missed::PassesBy => self.passed_by += 1,
-                    }
-                } else {
-                    let pair = (endpoint.name.to_owned(), id.clone());
-                    self.states.insert(pair, State::Pending);
-                }
+                let pair = (endpoint.name.to_owned(), id.clone());
+                self.states.insert(pair, State::Pending);
             }
         }
         self.ids.extend_from_slice(ids);

@@ -12,6 +12,8 @@ pub(super) struct Endpoint {
     pub(super) name: &'static str,
     /// The answer while the outage lasts.
     answer: Answer,
+    /// The words for its health at the end of the outage, one of which is shown.
+    pub(super) health: &'static [&'static str],
     /// Whether it is well after the outage.
     pub(super) recovers: bool,
 }
@@ -21,6 +23,12 @@ pub(super) fn all() -> [Endpoint; 10] {
     let endpoint = |name, answer| Endpoint {
         name,
         answer,
+        health: match name {
+            "healthy" | "slow" => &["healthy"],
+            "flapping" => &["healthy", "failing", "down"],
+            GONE => &["disabled"],
+            _ => &["failing", "down"],
+        },
         recovers: name != GONE,
     };
     let certificate = SendFailure::Certificate(CertificateFault::OtherName);
