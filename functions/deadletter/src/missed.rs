@@ -12,14 +12,20 @@ use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::delivery_log::Change;
 use posthaste_core::health::book_key;
 use posthaste_core::stored::dead_letter::record;
-use posthaste_ports::Ports;
-use posthaste_services::timeout_at;
+use posthaste_ports::{Clock, ErrorKind, PortError, Ports};
+use posthaste_services::{HealthError, timeout_at};
 
 use crate::dead_letters::DeadLetters;
 use crate::delivery_log::{Recorded, events_of};
 use crate::letter::LoadedLetter;
+use crate::notices::LEAVING_TIME;
 
 const REASON: DeadLetterReason = DeadLetterReason::SubscriptionDisabled;
+
+/// The longest time that letters wait for the book: for the room, and for their count. Together
+/// with `RECORDS_TIME` and `LEAVING_TIME`, a count takes less than the time that is reserved for
+/// writing.
+pub(crate) const BOOK_TIME: Duration = Duration::from_secs(5);
 
 impl<P: Ports> DeadLetters<P> {
     /// Skips letters of what a disabled subscription misses for which there is no room, and returns
@@ -34,33 +40,57 @@ impl<P: Ports> DeadLetters<P> {
         };
         let delivery = &first.letter.dead.delivery;
         let key = book_key(&delivery.topic, &delivery.subscription);
-        let book = timeout_at(&self.ports.clock, until, Box::pin(self.ports.book.stored())).await;
-        let mut room = match book {
-            Some(Ok(book)) => book.room_for_missed(&key, self.ports.missed_bytes_max),
-            Some(Err(error)) => {
-                let error = &error as &dyn Error;
+        let mut book = match self.of_book(until, self.ports.book.stored()).await {
+            Ok(book) => book,
+            Err(error) => {
+                let error = &*error as &dyn Error;
                 tracing::warn!(
                     error,
                     "room for dead letters of disabled subscriptions not known"
                 );
                 return letters;
             }
-            None => return letters,
         };
+        let mut room = book.room_for_missed(&key, self.ports.missed_bytes_max);
         let mut has_room = |read: &LoadedLetter| {
             let left = room.checked_sub(bytes_of(read));
             // A letter that is smaller than one before is not kept in its place.
             room = left.unwrap_or_default();
             left.is_some()
         };
-        let (kept, skipped) = letters
+        let (kept, skipped): (Vec<_>, Vec<_>) = letters
             .into_iter()
             .partition(|read| !is_missed(read) || has_room(read));
+        if !skipped.is_empty() && book.note_skipped(&key) {
+            Box::pin(self.note_skipped(&key, &skipped, until)).await;
+        }
         Box::pin(self.skip(skipped, until)).await;
         kept
     }
 
+    /// Notes in the book that there is no room for a subscription, so that an operator is told.
+    /// What cannot be noted is noted with the next letter that is skipped.
+    async fn note_skipped(&self, key: &str, skipped: &[LoadedLetter], until: Duration) {
+        let change = self.ports.book.change(|book| {
+            book.note_skipped(key);
+        });
+        if let Err(error) = self.of_book(until, change).await {
+            let of = skipped.first().map(|read| &read.letter.dead.delivery);
+            let topic = of.map(|of| tracing::field::display(&of.topic));
+            let subscription = of.map(|of| tracing::field::display(&of.subscription));
+            let error = &*error as &dyn Error;
+            tracing::warn!(
+                topic,
+                subscription,
+                error,
+                "want of room for what a disabled subscription misses not noted"
+            );
+        }
+    }
+
     /// Counts letters that were written. What cannot be counted leaves the bound too much room.
+    /// A count that hangs leaves the time in which the letters are finished: they would be written
+    /// again otherwise.
     pub(crate) async fn count_missed(&self, letters: &[LoadedLetter], deadline: Duration) {
         let missed: Vec<_> = letters.iter().filter(|read| is_missed(read)).collect();
         let Some(first) = missed.first() else {
@@ -75,15 +105,29 @@ impl<P: Ports> DeadLetters<P> {
             .ports
             .book
             .change(|book| book.add_missed(&key, events as u64, bytes, max));
-        let counted = timeout_at(&self.ports.clock, deadline, Box::pin(change)).await;
-        if let Some(Err(error)) = counted {
-            let error = &error as &dyn Error;
+        let until = deadline.saturating_sub(LEAVING_TIME);
+        if let Err(error) = self.of_book(until, change).await {
+            let error = &*error as &dyn Error;
             tracing::warn!(
                 events,
                 bytes,
                 error,
                 "dead letters of a disabled subscription not counted"
             );
+        }
+    }
+
+    /// Asks the book, within [`BOOK_TIME`] and before `until`.
+    async fn of_book<T>(
+        &self,
+        until: Duration,
+        call: impl Future<Output = Result<T, HealthError>>,
+    ) -> Result<T, Box<dyn Error + Send + Sync>> {
+        let clock = &self.ports.clock;
+        let until = until.min(clock.monotonic() + BOOK_TIME);
+        match timeout_at(clock, until, Box::pin(call)).await {
+            Some(answer) => Ok(answer?),
+            None => Err(PortError::new("get an answer in time", ErrorKind::TimedOut).into()),
         }
     }
 

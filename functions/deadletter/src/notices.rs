@@ -6,6 +6,9 @@
 //! drops). Each retry waits longer, and in the end the notices are given up. Where that message
 //! cannot be sent either, the letters come again, and the events are written into a second object:
 //! at least once.
+//!
+//! What a disabled subscription misses has none: `subscription.disabled` and
+//! `subscription.skipping` say it once for all.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,7 +16,8 @@ use std::time::Duration;
 use futures_util::future::ready;
 use futures_util::stream::{self, StreamExt};
 use posthaste_core::api::notice::{Failed, Fate, Notice, later};
-use posthaste_core::model::{Delivery, Timestamp};
+use posthaste_core::attempt::DeadLetterReason;
+use posthaste_core::model::{DeadLetter, Entry, Timestamp};
 use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{
     Clock, MessageId, OutgoingMessage, PortError, Ports, QueueName, QueueReceiver, Successor,
@@ -103,7 +107,7 @@ impl<P: Ports> DeadLetters<P> {
             let letter = &read.letter.dead;
             let events = letter.delivery.events.iter().zip(&read.payloads);
             events
-                .filter(|(entry, _)| !entry.marks.notice)
+                .filter(|(entry, _)| has_notice(letter, entry))
                 .map(move |(entry, text)| {
                     Notice::Failed(Failed {
                         letter,
@@ -150,9 +154,13 @@ impl<P: Ports> DeadLetters<P> {
     }
 }
 
-/// The successor of a letter whose notices could not be sent: at most one message.
+/// The successor of a letter whose notices could not be sent: at most one message, and none for a
+/// letter that has no notices.
 fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successor> {
-    let events = noticed_events(&letter.dead.delivery);
+    let events = noticed_events(&letter.dead);
+    if events == 0 {
+        return Vec::new();
+    }
     let topic = letter.dead.delivery.topic.clone();
     let Some((dead, delay)) = later(letter.dead, fate, now) else {
         not_sent(Some(&topic), events);
@@ -166,11 +174,13 @@ fn notices_later(letter: Letter, fate: Fate<'_>, now: Timestamp) -> Vec<Successo
     }]
 }
 
-/// The number of a delivery's events that have notices.
-fn noticed_events(delivery: &Delivery) -> usize {
-    delivery
-        .events
-        .iter()
-        .filter(|entry| !entry.marks.notice)
-        .count()
+/// The number of a letter's events that have notices.
+fn noticed_events(letter: &DeadLetter) -> usize {
+    let events = letter.delivery.events.iter();
+    events.filter(|entry| has_notice(letter, entry)).count()
+}
+
+/// Whether an event of a letter has a notice.
+fn has_notice(letter: &DeadLetter, entry: &Entry) -> bool {
+    !entry.marks.notice && letter.reason != DeadLetterReason::SubscriptionDisabled
 }

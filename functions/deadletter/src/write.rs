@@ -62,13 +62,13 @@ impl<P: Ports> DeadLetters<P> {
         match self.in_time(deadline, put).await {
             Ok(_) => {
                 count(&letters);
-                Box::pin(self.count_missed(&letters, deadline)).await;
                 for read in &letters {
                     self.unwritten.ended(&read.letter.dead);
                 }
                 tracing::info!(%key, events, "dead letters written");
                 Box::pin(self.record_written(&letters, &key, deadline)).await;
                 Box::pin(self.resolve_earlier(&letters, deadline)).await;
+                Box::pin(self.count_missed(&letters, deadline)).await;
                 Box::pin(self.finish(letters, Fate::Written(&key), deadline)).await
             }
             Err(error) => {

@@ -178,7 +178,7 @@ impl Job {
             .map(|subscription| subscription.status_at(now))
     }
 
-    /// Whether its events were published after the subscription came into the state that it has.
+    /// Whether its message was made after the subscription came into the state that it has.
     pub(crate) fn was_disabled_before(&self) -> bool {
         let since = self.subscription.as_ref().and_then(|of| of.status_since);
         since.is_some_and(|since| self.delivery.published_at > since)

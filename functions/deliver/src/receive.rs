@@ -272,6 +272,9 @@ fn judge_unsent(job: &Job, now: Timestamp) {
             // It arrived; the state of its subscription does not matter any more.
             Some(EntryVerdict::Delivered)
         } else {
+            // What is sent again was kept once: it is no new event that the subscription misses,
+            // for which there may be no room.
+            let was_disabled = was_disabled && !entry.marks.replayed;
             unsent_verdict(state, was_disabled, is_expired(entry.expires_at, now))
         };
         if let Some(verdict) = verdict {
@@ -367,6 +370,23 @@ mod tests {
         };
         check(START, DeadLetterReason::EndpointGone);
         check(START + secs(1), DeadLetterReason::SubscriptionDisabled);
+    }
+
+    /// It may be skipped for want of room otherwise, although it was kept before.
+    #[test]
+    fn event_that_is_sent_again_is_not_missed() {
+        let disabled = json!({ "status": { "state": "Disabled", "since": START.to_string() } });
+        let mut delivery = delivery(2);
+        delivery.published_at = START + secs(1);
+        delivery.events[1].marks.replayed = true;
+        let job = job(delivery, &subscription(disabled));
+        judge_unsent(&job, START + secs(9));
+        let reasons = [
+            DeadLetterReason::SubscriptionDisabled,
+            DeadLetterReason::EndpointGone,
+        ];
+        let expected = reasons.map(|reason| EntryVerdict::GiveUp { reason, last: None });
+        assert_eq!(job.complete(), Some(expected.to_vec()));
     }
 
     #[test]

@@ -7,17 +7,22 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use posthaste_core::attempt::DeadLetterReason;
 use posthaste_core::model::{
     DEAD_LETTER_OBJECT_BYTES_PREFERRED, DeliveryLogMode, Payload, Timestamp,
 };
+use posthaste_core::stored::HEALTH;
+use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_ports::{Clock, QueueName, ReceivedMessage};
 use posthaste_services::{Arrivals, Registry};
 use posthaste_testkit::memory::MemoryQueue;
 use posthaste_testkit::{Fault, Faulty, ManualClock, Operation, Plan, SeededEntropy, TestPorts};
 
 use super::stores::{Seen, Slow};
-use super::{message, stored};
+use super::{letter, message, stored};
 use crate::handle::WORK_AT_ONCE_MAX;
+use crate::missed::BOOK_TIME;
+use crate::notices::LEAVING_TIME;
 use crate::payloads::READS_PER_OBJECT_MAX;
 use crate::{DeadLetterPorts, DeadLetters};
 
@@ -131,6 +136,16 @@ fn small(id: &str) -> ReceivedMessage {
     message(id, vec![Payload::Inline(Bytes::from_static(b"{}"))])
 }
 
+/// What a disabled subscription misses.
+fn missed(id: &str) -> ReceivedMessage {
+    let mut missed = letter(id, vec![Payload::Inline(Bytes::from_static(b"{}"))]);
+    missed.dead.reason = DeadLetterReason::SubscriptionDisabled;
+    ReceivedMessage {
+        body: render_dead_letter(&missed.dead),
+        ..missed.message
+    }
+}
+
 fn ids(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{number:03}")).collect()
 }
@@ -211,6 +226,28 @@ fn a_write_that_never_ends_is_left_at_the_deadline() {
         (failures, took),
         (vec!["a".to_owned(), "b".to_owned(), "raw".to_owned()], LEFT)
     );
+}
+
+/// Otherwise the letters come again, and are written a second time.
+#[test]
+fn book_that_hangs_takes_no_time_of_the_letters() {
+    let hangs = |key: &str| {
+        if key == HEALTH {
+            Duration::MAX / 4
+        } else {
+            Duration::ZERO
+        }
+    };
+    let bench = Bench::writing(hangs, Duration::ZERO);
+    // One look for the room, and one for the count.
+    let (failures, took) = bench.handle(vec![missed("a"), missed("b")], LEFT);
+    assert_eq!((failures, took), (Vec::new(), 2 * BOOK_TIME));
+    assert_eq!(bench.seen().written.len(), 1);
+    // With the least time there is some left to finish.
+    let least = Duration::from_secs(25);
+    let (failures, took) = bench.handle(vec![missed("c")], least);
+    assert_eq!((failures, took), (Vec::new(), 2 * BOOK_TIME));
+    assert!(took <= least.saturating_sub(LEAVING_TIME));
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! `subscriptions`: list, show, delete, test, and what is done to one: validate, pause, resume,
 //! enable, disable, force, rotate-secret.
 
+use std::time::Duration;
+
 use posthaste_core::api::{
     ForcedView, IsoTimestamp, RotatedSecret, SecretText, SigningSettings, StatusState, StatusView,
     SubscriptionHealthView, SubscriptionPage, SubscriptionSettings,
 };
 use posthaste_core::health::HealthState;
+use posthaste_core::model::DEAD_LETTER_DELAY_DEFAULT;
+use posthaste_core::model::time::format_duration;
 use posthaste_core::model::visible::visible_line;
 use serde::Serialize;
 use serde_json::json;
@@ -36,6 +40,10 @@ const LIST_HEADER: [&str; 9] = [
 
 /// Actions that ask the endpoint, if it has to consent.
 const ASKING: [&str; 3] = ["validate", "resume", "enable"];
+
+/// Time in which dead letters that are due become objects: a minute for which they are gathered
+/// (`DeadletterBatchWindow`), and one in which they are written.
+const GATHERING_TIME: Duration = Duration::from_mins(2);
 
 /// The advice where a rotation ended secrets.
 const ENDED: &str =
@@ -172,22 +180,29 @@ fn enable(session: &Session, of: &SubscriptionArgs) -> Result<Reply, CommandErro
     let path = ["topics", &of.topic, "subscriptions", &of.name];
     let before: SubscriptionSettings = session.ask(Method::GET, &path)?;
     let reply = act(session, of, "enable")?;
-    Ok(with_replay(reply, of, before.status.as_ref()))
+    Ok(with_replay(reply, of, &before))
 }
 
 /// Adds the replay of the dead letters of a subscription that was disabled.
-fn with_replay(reply: Reply, of: &SubscriptionArgs, before: Option<&StatusView>) -> Reply {
-    let Some(since) = before
+fn with_replay(reply: Reply, of: &SubscriptionArgs, before: &SubscriptionSettings) -> Reply {
+    let status = before.status.as_ref();
+    let Some(since) = status
         .filter(|status| status.state == StatusState::Disabled)
         .map(|status| status.since.0)
     else {
         return reply;
     };
     let SubscriptionArgs { topic, name } = of;
+    let delay = before.dead_letter.delay;
+    let delay = delay.map_or(DEAD_LETTER_DELAY_DEFAULT, |delay| delay.0);
+    let wait = format_duration(delay + GATHERING_TIME);
     reply
         .line("What became a dead letter while it was disabled is delivered by:")
         .line(format!(
             "posthaste dead-letters replay {topic} {name} --from {since}"
+        ))
+        .line(format!(
+            "Run it {wait} from now: what it missed last is a dead letter only then."
         ))
 }
 
@@ -329,6 +344,8 @@ fn ended(masked: &SecretText) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::output::Style;
 
@@ -338,16 +355,23 @@ mod tests {
             topic: "orders".to_owned(),
             name: "billing".to_owned(),
         };
-        let text = |state: &str| {
-            let status = json!({ "state": state, "since": "2026-11-21T10:00:00Z" });
-            let status: StatusView = serde_json::from_value(status).unwrap();
-            let reply = with_replay(Reply::silent(), &of, Some(&status));
+        let text = |state: &str, dead_letter: Value| {
+            let before = json!({
+                "endpoint": { "url": "https://a.example/" },
+                "status": { "state": state, "since": "2026-11-21T10:00:00Z" },
+                "deadLetter": dead_letter,
+            });
+            let before = serde_json::from_value(before).unwrap();
+            let reply = with_replay(Reply::silent(), &of, &before);
             reply.render(Style::Plain).into_string()
         };
         let expected = "What became a dead letter while it was disabled is delivered by:\n\
-            posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00.000Z\n";
-        assert_eq!(text("Disabled"), expected);
-        assert_eq!(text("Failed"), "");
+            posthaste dead-letters replay orders billing --from 2026-11-21T10:00:00.000Z\n\
+            Run it PT7M from now: what it missed last is a dead letter only then.\n";
+        assert_eq!(text("Disabled", json!({})), expected);
+        let longer = expected.replace("PT7M", "PT17M");
+        assert_eq!(text("Disabled", json!({ "delay": "PT15M" })), longer);
+        assert_eq!(text("Failed", json!({})), "");
     }
 
     #[test]

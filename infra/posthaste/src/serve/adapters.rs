@@ -14,8 +14,8 @@ use posthaste_ports::{Bundle, QueueName};
 use posthaste_publish::{Advice, BodyBudget, Publish};
 use posthaste_record::{Aside, Record, RecordPorts, RecordSettings, Summaries};
 use posthaste_services::{
-    Activity, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry, Reliever,
-    WrongKeys,
+    Activity, Arrivals, DrainMeter, LinkHealth, PRESSURE_MAX_AGE, PressureReader, Registry,
+    Reliever, WrongKeys,
 };
 use posthaste_system::probe::disk;
 use posthaste_system::{SystemClock, SystemEntropy, resident_bytes};
@@ -211,7 +211,9 @@ impl<'a> Adapters<'a> {
             state: self.local.state(),
             bucket: self.bucket.clone(),
             registry: self.registry.clone(),
-            book: self.links.arrivals().clone(),
+            // One of its own: what it reads may be older than what wake has written and deliver
+            // goes by.
+            book: Arrivals::new(self.local.state(), SystemClock),
             clock: SystemClock,
             entropy: SystemEntropy,
         })

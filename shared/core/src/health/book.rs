@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::incident::{Delayed, DueNotice, Incident, LinkIncident};
-use super::missed::Missed;
+use super::missed::{Missed, MissedEnd};
 use super::tries::Tries;
 use crate::model::{SubscriptionName, TopicName};
 
@@ -173,7 +173,10 @@ impl HealthBook {
             DueNotice::MissedEnds { key, end } => {
                 let known = self.missed.get_mut(key);
                 let known = known.and_then(|missed| missed.end.as_mut());
-                if let Some(known) = known.filter(|it| it.disabled_at == end.disabled_at) {
+                let is_same = |known: &&mut MissedEnd| {
+                    (known.disabled_at, known.found_at) == (end.disabled_at, end.found_at)
+                };
+                if let Some(known) = known.filter(is_same) {
                     known.told = true;
                 }
             }

@@ -1,8 +1,8 @@
 //! Dead letters of what disabled subscriptions miss: how many there are, and the end of them, of
 //! which an operator is told before.
 //!
-//! deadletter counts them when it has written them. wake decides about notices, and forgets a
-//! subscription that is not disabled any more.
+//! deadletter counts them when it has written them, and notes a subscription for which there is no
+//! room. wake decides about notices, and forgets a subscription that is not disabled any more.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +37,12 @@ pub struct MissedEnd {
     pub disabled_at: Timestamp,
     /// The time at which it was found to be near.
     pub found_at: Timestamp,
-    /// The time from which on events are skipped. `None`: when there is no more room.
+    /// The time from which on events are skipped. `None`: only when there is no more room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+    /// Whether it was found because there is little room, before the time was near.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_room: bool,
     /// Whether the notice was sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told: bool,
@@ -79,15 +82,18 @@ impl HealthBook {
     /// Bytes of dead letters for which there is room, of `bytes_max` for those of all disabled
     /// subscriptions. A subscription beyond the number that the book takes has none.
     pub fn room_for_missed(&self, key: &str, bytes_max: Option<u64>) -> u64 {
-        let is_full = self.missed.len() >= SUBSCRIPTIONS_IN_BOOK_MAX;
-        if is_full && !self.missed.contains_key(key) {
+        if !self.takes_missed(key) {
             return 0;
         }
         bytes_max.map_or(u64::MAX, |max| max.saturating_sub(self.missed_bytes()))
     }
 
-    /// Counts dead letters that were written, of `bytes_max` for those of all.
+    /// Counts dead letters that were written, of `bytes_max` for those of all. Those of a
+    /// subscription beyond the number that the book takes are not counted.
     pub fn add_missed(&mut self, key: &str, events: u64, bytes: u64, bytes_max: Option<u64>) {
+        if !self.takes_missed(key) {
+            return;
+        }
         let known = self.missed.entry(key.to_owned()).or_default();
         known.events = known.events.saturating_add(events);
         known.bytes = known.bytes.saturating_add(bytes);
@@ -99,8 +105,21 @@ impl HealthBook {
         }
     }
 
+    /// Notes that something was skipped for want of room, so that an operator is told of a
+    /// subscription of which nothing was kept too; whether that is new.
+    pub fn note_skipped(&mut self, key: &str) -> bool {
+        if !self.takes_missed(key) {
+            return false;
+        }
+        let known = self.missed.entry(key.to_owned()).or_default();
+        let is_new = !known.has_little_room;
+        known.has_little_room = true;
+        is_new
+    }
+
     /// Forgets what is not disabled any more, and finds the ends of which an operator is to be
-    /// told. What no facts are known of stays as it is.
+    /// told. What no facts are known of stays as it is. An end by room is followed by one by time
+    /// when that is near.
     pub fn decide_missed(&mut self, facts: &BTreeMap<String, MissedFacts>, now: Timestamp) {
         self.missed
             .retain(|key, _| facts.get(key) != Some(&MissedFacts::Other));
@@ -114,16 +133,26 @@ impl HealthBook {
                 KeepingMissed::Until(at) => Some(at),
                 KeepingMissed::Always => None,
             };
-            let at = at.filter(|at| *at <= now + MISSED_TOLD_BEFORE);
-            if missed.end.is_none() && (at.is_some() || missed.has_little_room) {
+            let is_time_near = at.is_some_and(|at| at <= now + MISSED_TOLD_BEFORE);
+            let is_found = match &missed.end {
+                None => is_time_near || missed.has_little_room,
+                Some(end) => end.by_room && is_time_near,
+            };
+            if is_found {
                 missed.end = Some(MissedEnd {
                     disabled_at,
                     found_at: now,
                     at,
+                    by_room: !is_time_near,
                     told: false,
                 });
             }
         }
+    }
+
+    /// Whether the book has, or has room for, what this subscription misses.
+    fn takes_missed(&self, key: &str) -> bool {
+        self.missed.len() < SUBSCRIPTIONS_IN_BOOK_MAX || self.missed.contains_key(key)
     }
 
     fn missed_bytes(&self) -> u64 {
@@ -172,6 +201,27 @@ mod tests {
         }
         assert_eq!(book.room_for_missed("orders.x", None), 0);
         assert_eq!(book.room_for_missed("orders.7", None), u64::MAX);
+        book.add_missed("orders.x", 1, 1, None);
+        assert!(!book.note_skipped("orders.x"));
+        assert_eq!(book.missed_by("orders.x"), None);
+        book.add_missed("orders.7", 1, 1, None);
+        assert_eq!(book.missed_by("orders.7").unwrap().events, 2);
+    }
+
+    #[test]
+    fn subscription_of_which_nothing_was_kept_is_told_of_once() {
+        let mut book = HealthBook::default();
+        book.add_missed("a", 1, 80, Some(100));
+        assert!(book.note_skipped("b"));
+        assert!(!book.note_skipped("b"));
+        let skipped = *book.missed_by("b").unwrap();
+        assert_eq!((skipped.events, skipped.bytes), (0, 0));
+        assert_eq!(book.room_for_missed("b", Some(100)), 20);
+        let facts = facts("b", KeepingMissed::Always);
+        book.decide_missed(&facts, DISABLED_AT);
+        book.mark_told(&book.due()[0]);
+        book.decide_missed(&facts, END);
+        assert_eq!(book.due(), []);
     }
 
     #[test]
@@ -187,6 +237,7 @@ mod tests {
             disabled_at: DISABLED_AT,
             found_at: TOLD_AT,
             at: Some(END),
+            by_room: false,
             told: false,
         };
         assert_eq!(book.missed_by("a").unwrap().end, Some(end));
@@ -208,6 +259,28 @@ mod tests {
             book.decide_missed(&facts("a", keeping), DISABLED_AT);
             assert_eq!(book.due().len(), expected, "{keeping:?}");
         }
+    }
+
+    #[test]
+    fn end_by_room_is_followed_once_by_the_end_by_time() {
+        let mut book = HealthBook::default();
+        book.add_missed("a", 1, 90, Some(100));
+        let facts = facts("a", KeepingMissed::Until(END));
+        let mut told = Vec::new();
+        let mut by_room = None;
+        for now in [DISABLED_AT, DISABLED_AT + MISSED_TOLD_BEFORE, TOLD_AT, END] {
+            book.decide_missed(&facts, now);
+            // A late mark of the first notice does not mark the second.
+            by_room.iter().for_each(|notice| book.mark_told(notice));
+            for notice in book.due() {
+                book.mark_told(&notice);
+                by_room.get_or_insert_with(|| notice.clone());
+                let end = book.missed_by("a").unwrap().end.unwrap();
+                told.push((end.found_at, end.at, end.by_room));
+            }
+        }
+        let expected = [(DISABLED_AT, Some(END), true), (TOLD_AT, Some(END), false)];
+        assert_eq!(told, expected);
     }
 
     #[test]

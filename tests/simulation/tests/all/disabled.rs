@@ -66,6 +66,14 @@ async fn book(world: &World) -> Option<Missed> {
     book.missed_by("orders.billing").copied()
 }
 
+/// The notices that arrived since the last time.
+fn notices(world: &World) -> Vec<Value> {
+    let requests = world.endpoint.take().into_iter();
+    requests
+        .map(|request| serde_json::from_str(&request.body).unwrap())
+        .collect()
+}
+
 /// The state of an event and of its delivery, once everything is in the log.
 async fn state_of(world: &World, id: &str) -> String {
     world.record_some(RECORDS_MAX).await;
@@ -179,10 +187,9 @@ async fn end_of_the_week_is_told_a_day_before_and_once() {
         world.bury().await;
         world.wake().await;
         world.deliver_all().await;
-        let notices = world.endpoint.take().into_iter();
-        let notices = notices.map(|it| serde_json::from_str::<Value>(&it.body).unwrap());
-        let skipping =
-            notices.filter(|notice| notice["type"] == "dev.posthaste.subscription.skipping");
+        let skipping = notices(&world)
+            .into_iter()
+            .filter(|notice| notice["type"] == "dev.posthaste.subscription.skipping");
         told.extend(skipping);
         if told_after.is_none() && !told.is_empty() {
             told_after = Some(world.clock.now().since(disabled_at));
@@ -227,6 +234,36 @@ fn dead_letters_beyond_the_bound_are_skipped_and_counted() {
     assert_eq!(skipped, Some(48));
 }
 
+/// An operator is told, although nothing was kept. The book is written once.
+#[tokio::test]
+async fn subscription_without_room_for_its_first_event_is_told_of() {
+    let world = gone(&Faults::none()).await;
+    world.tell_ops(json!({})).await;
+    world.endpoint.answer([Answer::Status(204)]);
+    let mut tags = Vec::new();
+    for id in ids(2) {
+        world.clock.advance(MILLISECOND);
+        let data = "x".repeat(usize::try_from(MISSED_BYTES_MAX).unwrap());
+        send_event(&world, &Plan::none(), &id, data).await;
+        assert_eq!(missed(&world).await, []);
+        tags.push(world.local.state().get(HEALTH).await.unwrap().unwrap().etag);
+    }
+    assert_eq!(tags[0], tags[1]);
+    let noted = book(&world).await.unwrap();
+    let expected = Missed {
+        has_little_room: true,
+        ..Missed::default()
+    };
+    assert_eq!(noted, expected);
+    world.endpoint.take();
+    world.wake().await;
+    world.deliver_all().await;
+    let told = notices(&world);
+    let types: Vec<_> = told.iter().map(|notice| &notice["type"]).collect();
+    assert_eq!(types, ["dev.posthaste.subscription.skipping"]);
+    assert_eq!(told[0]["data"]["keptEvents"], 0);
+}
+
 /// What storage refuses is counted when it is written, however often it was tried.
 #[tokio::test]
 async fn dead_letter_that_is_refused_is_counted_once() {
@@ -239,6 +276,32 @@ async fn dead_letter_that_is_refused_is_counted_once() {
     world.clock.advance(HOUR);
     assert_eq!(missed(&world).await.len(), 1);
     assert_eq!(book(&world).await.unwrap().events, 1);
+}
+
+/// Other notices tell an operator: one for each event would be a flood.
+#[tokio::test]
+async fn event_that_is_missed_has_no_notice_of_its_own() {
+    let world = World::new();
+    topic(&world, &["billing"]).await;
+    world.tell_ops(json!({})).await;
+    let mut record = world.record().await;
+    record.settings.delivery_failed_notices = Some(true);
+    world.write_record(record.render()).await;
+    let endpoint = json!({ "url": "https://billing.example.com/" });
+    let kept = json!({ "endpoint": endpoint, "whileDisabled": "deadLetter" });
+    ask(&world, "PUT", "", kept).await;
+    miss(&world, "waited").await;
+    world.clock.advance(MILLISECOND);
+    ask(&world, "POST", "/disable", Value::Null).await;
+    miss(&world, "missed").await;
+    assert_eq!(missed(&world).await.len(), 2);
+    world.endpoint.answer([Answer::Status(204)]);
+    world.deliver_all().await;
+    let failed = "dev.posthaste.delivery.failed";
+    let told = notices(&world);
+    let told = told.iter().filter(|notice| notice["type"] == failed);
+    let ids: Vec<_> = told.map(|notice| &notice["data"]["id"]).collect();
+    assert_eq!(ids, ["waited"]);
 }
 
 /// Events that were published before the subscription was disabled keep their reason.

@@ -146,13 +146,15 @@ impl<P: Ports> Teller<'_, P> {
         let Some(missed) = self.book.missed_by(key) else {
             return Ok(true);
         };
+        // A topic whose record is broken may be mended: the notice is left to a later run.
         let Some((topic, name)) = self.named(key).await? else {
             return Ok(true);
         };
         let (disabled_at, skipped_from) = (end.disabled_at, end.at.map(tracing::field::display));
-        let events = missed.events;
+        let (events, little_room) = (missed.events, end.by_room);
         tracing::warn!(
-            topic = %topic.name, subscription = %name, %disabled_at, skipped_from, events,
+            topic = %topic.name, subscription = %name, %disabled_at, skipped_from, little_room,
+            events,
             "what a disabled subscription misses will soon be skipped"
         );
         let news = MissedNews {
@@ -228,7 +230,10 @@ impl<P: Ports> Teller<'_, P> {
         let Some(health) = self.book.subscription(key) else {
             return Ok(None);
         };
-        let named = self.named(key).await?;
+        let named = match self.named(key).await {
+            Err(error) if is_broken(&error) => None,
+            named => named?,
+        };
         Ok(named.map(|(topic, name)| Subject {
             topic,
             name,
@@ -245,12 +250,7 @@ impl<P: Ports> Teller<'_, P> {
         let Some((topic, name)) = names(key) else {
             return Ok(None);
         };
-        let topic = match self.ports.registry.topic(&topic).await {
-            Ok(topic) => topic,
-            Err(error) if is_broken(&error) => None,
-            Err(error) => return Err(error),
-        };
-        let Some(topic) = topic else {
+        let Some(topic) = self.ports.registry.topic(&topic).await? else {
             return Ok(None);
         };
         let stored = topic.subscriptions.get(&name.folded());

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use posthaste_core::health::{HealthBook, SeenTry, TryResult};
-use posthaste_core::model::Timestamp;
+use posthaste_core::health::{HealthBook, MissedFacts, SeenTry, TryResult};
+use posthaste_core::model::{KeepingMissed, Timestamp};
 use posthaste_core::stored::HEALTH;
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_testkit::records::{topic_name, topic_record, topic_settings};
@@ -129,6 +129,32 @@ async fn damaged_topic_keeps_nobody_elses_notices() {
     let found = book(&kit).await;
     let health = found.subscription("broken.billing").unwrap();
     assert!(health.delayed.unwrap().told && health.incident.is_none());
+}
+
+/// The record of its topic may be mended.
+#[tokio::test]
+async fn notice_of_missed_events_waits_for_a_topic_that_is_broken() {
+    let kit = Kit::new();
+    let since = kit.clock.now();
+    let disabled = MissedFacts::Disabled(since, KeepingMissed::Always);
+    let mut before = HealthBook::default();
+    before.add_missed("orders.billing", 1, 90, Some(100));
+    let facts = BTreeMap::from([("orders.billing".to_owned(), disabled)]);
+    before.decide_missed(&facts, since);
+    kit.store.write(HEALTH, before.render());
+    let is_told = async |kit: &Kit| {
+        look_at_health(kit.run(), None).await;
+        let missed = *book(kit).await.missed_by("orders.billing").unwrap();
+        missed.end.unwrap().told
+    };
+    kit.store.write("topics/orders.json", "{");
+    assert!(!is_told(&kit).await);
+    let status = json!({ "state": "Disabled", "since": since.to_string() });
+    orders(
+        &kit,
+        json!({ "status": status, "whileDisabled": "deadLetter" }),
+    );
+    assert!(is_told(&kit).await);
 }
 
 /// Whom the link's notice goes to is not known, because the topics cannot be listed.

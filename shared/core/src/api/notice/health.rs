@@ -163,6 +163,7 @@ struct MissedData<'a> {
     disabled_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped_from: Option<String>,
+    little_room: bool,
     kept_events: u64,
     kept_bytes: u64,
 }
@@ -353,12 +354,15 @@ impl MissedNews<'_> {
             disabled_at,
             found_at,
             at,
+            by_room,
             ..
         } = self.end;
         let Missed { events, bytes, .. } = *self.missed;
+        let room = "while there is room, which is nearly used up";
         let end = match at {
+            Some(at) if by_room => format!("{room}, and until {at} at the latest"),
             Some(at) => format!("until {at}"),
-            None => "while there is room, which is nearly used up".to_owned(),
+            None => room.to_owned(),
         };
         let text = format!(
             "{topic}/{subscription} is disabled since {disabled_at}. The events that it misses become \
@@ -366,10 +370,11 @@ impl MissedNews<'_> {
         );
         let (topic_id, subscription_id) = (topic.folded(), subscription.folded());
         let envelope = Envelope {
-            // A subscription is disabled once at a time.
+            // A subscription is disabled once at a time, and may come near both ends.
             id: format!(
-                "{topic_id}.{subscription_id}.skipping.{}",
-                disabled_at.as_millis()
+                "{topic_id}.{subscription_id}.skipping.{}{}",
+                disabled_at.as_millis(),
+                if by_room { ".room" } else { "" }
             ),
             event_type: SUBSCRIPTION_SKIPPING,
             source: path(topic, subscription),
@@ -383,6 +388,7 @@ impl MissedNews<'_> {
             subscription,
             disabled_at: disabled_at.to_string(),
             skipped_from: at.map(|at| at.to_string()),
+            little_room: by_room,
             kept_events: events,
             kept_bytes: bytes,
         };
@@ -507,7 +513,7 @@ mod tests {
     #[test]
     fn notice_of_missed_events_says_from_when_on_they_are_skipped() {
         let (topic, subscription) = orders_billing();
-        let notice = |at| {
+        let notice = |at, by_room| {
             told(HealthNews::Missed(MissedNews {
                 topic: &topic,
                 subscription: &subscription,
@@ -515,6 +521,7 @@ mod tests {
                     disabled_at: START,
                     found_at: START + Duration::from_hours(24),
                     at,
+                    by_room,
                     told: false,
                 },
                 missed: &Missed {
@@ -524,7 +531,8 @@ mod tests {
                 },
             }))
         };
-        let by_time = notice(Some(START + Duration::from_hours(48)));
+        let end = START + Duration::from_hours(48);
+        let by_time = notice(Some(end), false);
         assert_eq!(by_time["id"], "orders.billing.skipping.1700000000000");
         assert_eq!(by_time["type"], SUBSCRIPTION_SKIPPING);
         assert_eq!(by_time["time"], "2023-11-15T22:13:20.000Z");
@@ -533,13 +541,20 @@ mod tests {
                 misses become dead letters until 2023-11-16T22:13:20.000Z, and are skipped from then on. \
                 So far they are 100.",
             "topic": "Orders", "subscription": "billing", "disabledAt": "2023-11-14T22:13:20.000Z",
-            "skippedFrom": "2023-11-16T22:13:20.000Z", "keptEvents": 100, "keptBytes": 50_000,
+            "skippedFrom": "2023-11-16T22:13:20.000Z", "littleRoom": false, "keptEvents": 100,
+            "keptBytes": 50_000,
         });
         assert_eq!(by_time["data"], expected);
-        let by_room = notice(None);
+        let by_room = notice(None, true);
         assert_eq!(by_room["data"]["skippedFrom"], Value::Null);
         let text = by_room["data"]["text"].as_str().unwrap();
-        assert!(text.contains("while there is room, which is nearly used up"));
+        assert!(text.contains("while there is room, which is nearly used up, and are skipped"));
+        let by_both = notice(Some(end), true);
+        assert_eq!(by_both["id"], "orders.billing.skipping.1700000000000.room");
+        assert_eq!(by_both["data"]["skippedFrom"], "2023-11-16T22:13:20.000Z");
+        assert_eq!(by_both["data"]["littleRoom"], true);
+        let text = by_both["data"]["text"].as_str().unwrap();
+        assert!(text.contains("nearly used up, and until 2023-11-16T22:13:20.000Z at the latest"));
     }
 
     #[test]
