@@ -6,7 +6,7 @@ use bytes::Bytes;
 use posthaste_core::attempt::OutcomeName;
 use posthaste_core::circuit::{Failure, HealthSettings, Observation, Shard, Target, shard_index};
 use posthaste_core::delivery_log::{
-    Record as LogRecord, Wait, WaitChanges, WaitingLook, WaitingPart,
+    LookOutcome, Record as LogRecord, Wait, WaitChanges, WaitingLook, WaitingPart,
 };
 use posthaste_core::health::{HealthBook, SeenTry, Tries, TryResult};
 use posthaste_core::model::{Delivery, DeliveryLogMode, Payload, Timestamp};
@@ -127,7 +127,7 @@ async fn records_say_what_waits_where_the_queue_cannot_be_asked() {
         Value::Object(kept.into_iter().filter(|(_, it)| !it.is_null()).collect())
     };
     assert_eq!(shown(&api.waiting().await), at_least);
-    let look = WaitingLook::default().next(api.clock.now(), true);
+    let look = WaitingLook::default().next(api.clock.now(), LookOutcome::Exact);
     api.state.write(WAITING_LOOK, look.render());
     let record = LogRecord {
         topic: "orders".to_owned(),
