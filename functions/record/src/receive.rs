@@ -56,7 +56,13 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
     let (mut received, mut read) = (Received::default(), Vec::with_capacity(batch.len()));
     for message in batch {
         match catch_panic_now(|| parse_records(&message.body)) {
-            Ok(Ok(records)) => read.push((message.id, records)),
+            Ok(Ok(records)) => {
+                let waits = changes(&message.body, &records);
+                received
+                    .waits
+                    .extend(waits.map(|waits| (message.id.0.clone(), waits)));
+                read.push((message.id, records));
+            }
             Ok(Err(FormatError::Newer(version))) => received.newer.push((message, version)),
             Ok(Err(error)) => received.put_aside(message, Unreadable::Format(error)),
             Err(panicked) => received.put_aside(message, Unreadable::Panicked(panicked)),
@@ -78,9 +84,6 @@ pub(crate) fn receive(batch: Vec<ReceivedMessage>) -> Received {
         received.hours.insert(hour, gathered);
     }
     for (message, records) in read {
-        let waits = changes(&message, &records);
-        let waits = waits.map(|waits| (message.0.clone(), waits));
-        received.waits.extend(waits);
         received.gather(&message, records);
     }
     for gathered in received.hours.values_mut() {

@@ -194,6 +194,11 @@ fn wire(
                 "deliveries",
                 plan,
             )),
+            others: vec![Faulty::new(
+                queue.beside(QueueName::Redrive),
+                "redrive",
+                plan,
+            )],
         }),
         clock: clock.clone(),
         entropy: SeededEntropy::new(seed),

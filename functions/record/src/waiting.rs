@@ -26,6 +26,9 @@ pub struct WaitingPorts<P: Ports> {
     /// The delivery queue, which is asked whether it is empty. `None` where the settings of release
     /// 0.1 do not name it.
     pub deliveries: Option<P::Queue>,
+    /// The other queues that events pass, which are to be empty too: that of dead letters, and that of
+    /// messages on which a function failed. None where the settings do not name them.
+    pub others: Vec<P::Queue>,
 }
 
 /// The changes of each message of a batch that has any.
@@ -34,16 +37,16 @@ pub(crate) type ChangesByMessage = BTreeMap<MessageIdText, WaitChanges>;
 /// A message's id.
 type MessageIdText = std::sync::Arc<str>;
 
-/// The changes that a message's records make; none where nothing changes.
-pub(crate) fn changes(message: &MessageId, records: &[LogRecord]) -> Option<WaitChanges> {
-    let changes = WaitChanges::of(&message.0, records.iter());
+/// The changes that the records of a message with this body make; none where nothing changes.
+pub(crate) fn changes(body: &[u8], records: &[LogRecord]) -> Option<WaitChanges> {
+    let changes = WaitChanges::of(body, records.iter());
     (!changes.is_empty()).then_some(changes)
 }
 
 impl<P: Ports> Record<P> {
     /// Adds up what the records of a batch say. A message whose records are not all written comes
     /// again, or waits in a fresh message: it is counted then. If the numbers cannot be written, the
-    /// next batch writes them.
+    /// next batch or look writes them.
     pub(crate) async fn add_waiting(
         &self,
         changes: ChangesByMessage,
@@ -54,29 +57,49 @@ impl<P: Ports> Record<P> {
             return;
         };
         let refused: HashSet<_> = refused.iter().map(|id| &id.0).collect();
+        let deadline = deadline.min(self.ports.clock.monotonic() + WRITE_TIME);
+        let mut is_failing = false;
         for (message, changes) in changes {
-            if !refused.contains(&message) {
-                waiting.book.gather(changes);
+            if refused.contains(&message) {
+                continue;
+            }
+            if waiting.book.gather(changes) && !is_failing {
+                is_failing = !self.write_waiting(&waiting.book, deadline).await;
             }
         }
-        let deadline = deadline.min(self.ports.clock.monotonic() + WRITE_TIME);
-        let write = async { Ok(waiting.book.write().await) };
-        log_waiting(Box::pin(self.in_time(deadline, write)).await);
+        if !is_failing {
+            self.write_waiting(&waiting.book, deadline).await;
+        }
     }
 
-    /// Looks whether everything is at rest, and sets the numbers right if it is.
+    /// Writes the numbers; whether that succeeded.
+    async fn write_waiting(
+        &self,
+        book: &WaitingBook<P::Store, P::Clock>,
+        deadline: Duration,
+    ) -> bool {
+        let write = async { Ok(book.write().await) };
+        let written = Box::pin(self.in_time(deadline, write)).await;
+        let is_written = matches!(written, Ok(Ok(())));
+        log_waiting(written);
+        is_written
+    }
+
+    /// Writes what could not be written before, looks whether everything is at rest, and sets the
+    /// numbers right if it is.
     pub(crate) async fn look_at_waiting(&self, deadline: Duration) {
         let Some(waiting) = &self.ports.waiting else {
             return;
         };
+        let deadline = deadline.min(self.ports.clock.monotonic() + LOOK_TIME);
+        if !self.write_waiting(&waiting.book, deadline).await {
+            return;
+        }
         let Some(deliveries) = &waiting.deliveries else {
             return;
         };
-        let deadline = deadline.min(self.ports.clock.monotonic() + LOOK_TIME);
-        let look = async {
-            let records = &self.ports.records;
-            Ok(waiting.book.look(deliveries, records).await)
-        };
+        let others: Vec<_> = waiting.others.iter().chain([&self.ports.records]).collect();
+        let look = async { Ok(waiting.book.look(deliveries, &others).await) };
         log_waiting(Box::pin(self.in_time(deadline, look)).await);
     }
 }

@@ -371,13 +371,18 @@ pub fn record(
         wake: WakeSignaller::new(Arc::new(state.clone()), SystemClock),
         delayed_after: environment.links.arrivals.delayed_after,
     };
-    let deliveries = environment.deliveries_queue_url.clone().map(|url| {
-        let urls = QueueUrls::from([(QueueName::Deliveries, url)]);
-        clients.queue(QueueName::Deliveries, urls, SystemClock)
-    });
+    let queue = |(name, url): (QueueName, &Option<String>)| {
+        let urls = QueueUrls::from([(name, url.clone()?)]);
+        Some(clients.queue(name, urls, SystemClock))
+    };
+    let others = [
+        (QueueName::DeadLetters, &environment.dead_letters_queue_url),
+        (QueueName::Redrive, &environment.redrive_queue_url),
+    ];
     let waiting = WaitingPorts {
         book: WaitingBook::new(state.clone(), SystemClock),
-        deliveries,
+        deliveries: queue((QueueName::Deliveries, &environment.deliveries_queue_url)),
+        others: others.into_iter().filter_map(queue).collect(),
     };
     let ports = RecordPorts {
         records: records.clone(),

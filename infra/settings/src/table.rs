@@ -349,9 +349,9 @@ table! {
         Some(Variable::new("DELIVERIES_QUEUE_URL", QUEUE_URL,
             &[Publish, Deliver, Wake, Deadletter, Monitor, Manage, Record]));
     DEADLETTERS_QUEUE_URL: String = parse::queue_url, None,
-        Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor]));
+        Some(Variable::new("DEADLETTERS_QUEUE_URL", QUEUE_URL, &[Deliver, Deadletter, Monitor, Record]));
     REDRIVE_QUEUE_URL: String = parse::queue_url, None,
-        Some(Variable::new("REDRIVE_QUEUE_URL", QUEUE_URL, &[Deadletter]));
+        Some(Variable::new("REDRIVE_QUEUE_URL", QUEUE_URL, &[Deadletter, Record]));
     RECORDS_QUEUE_URL: String = parse::queue_url, None,
         Some(Variable::new("RECORDS_QUEUE_URL", QUEUE_URL, &[Publish, Deliver, Deadletter, Record]));
     PUBLISH_URL: Url = parse::web_url, None,

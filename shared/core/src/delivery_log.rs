@@ -59,7 +59,7 @@ pub use self::retention::{
 pub use self::status::StatusRange;
 pub use self::summary_key::{LogDay, SUMMARY_IN_LOG};
 pub use self::waiting_part::{
-    COUNTED_MESSAGES_MAX, PartChanges, WAITING_PARTS, WAITING_SUBSCRIPTIONS_MAX, WaitChanges,
-    WaitingLook, WaitingPart, waiting_key, waiting_part,
+    COUNTED_MESSAGES_MAX, LookOutcome, PartChanges, WAITING_PARTS, WAITING_SUBSCRIPTIONS_MAX,
+    WaitChanges, WaitingLook, WaitingPart, rest_digest, waiting_key, waiting_part,
 };
 pub use self::words::{DeliveryState, Kind, LogResult, Origin, Wait};

@@ -115,6 +115,13 @@ pub struct QueueCounts {
     pub in_flight: u64,
 }
 
+impl QueueCounts {
+    /// All messages.
+    pub fn total(&self) -> u64 {
+        self.visible + self.delayed + self.in_flight
+    }
+}
+
 /// The events that wait in one group of the delivery queue. A message that is no delivery counts as
 /// one event, accepted when it was sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

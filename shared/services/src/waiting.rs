@@ -4,11 +4,13 @@
 //! whose keys say how many events they carry. The embedded store counts those too. Where a store
 //! does not, they are listed. Where the queue cannot be asked, as SQS cannot, the records of the
 //! delivery log say what waits ([`book`]): for another attempt, or since it was handed back. What
-//! was not received yet is not among them.
+//! was not received yet is not among them, so that their number is exact only while that queue is
+//! empty.
 
 pub mod book;
 
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
@@ -144,14 +146,15 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
             .await?;
         let keys: Vec<_> = names.iter().map(|name| waiting_key(topic, name)).collect();
         let numbers = if is_without_queue {
-            WaitingNumbers::of(self.state, &keys).await
+            WaitingNumbers::of(self.state, &keys, self.clock.now()).await
         } else {
             None
         };
+        let is_queue_empty = numbers.is_some() && self.is_queue_empty().await;
         for (count, key) in counts.iter_mut().zip(&keys) {
             count.is_partial |= !is_whole;
             if let Some(numbers) = &numbers {
-                count.is_partial |= !numbers.is_exact(key);
+                count.is_partial |= !is_queue_empty || !numbers.is_exact(key);
                 count.set_recorded(numbers.waiting(key), self.recorded_until);
             }
         }
@@ -200,7 +203,7 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
 
     /// Adds what records say of every subscription.
     async fn add_recorded(&self, all: &mut AllWaiting) {
-        let Some(numbers) = WaitingNumbers::all(self.state).await else {
+        let Some(numbers) = WaitingNumbers::all(self.state, self.clock.now()).await else {
             return;
         };
         let mut by_group = BTreeMap::<_, u64>::new();
@@ -211,12 +214,25 @@ impl<Q: QueueReceiver, S: ObjectStore, C: Clock> WaitingEvents<'_, Q, S, C> {
         for group in by_group.keys() {
             all.by_group.entry(group.clone()).or_default();
         }
-        all.nothing.is_partial |= !numbers.are_exact();
+        all.nothing.is_partial |= !numbers.are_exact() || !self.is_queue_empty().await;
         all.nothing.set_recorded(0, self.recorded_until);
         for (group, count) in &mut all.by_group {
             let events = by_group.get(group).copied().unwrap_or_default();
             count.set_recorded(events, self.recorded_until);
         }
+    }
+
+    /// Whether nothing is in the delivery queue, which may hold events of which no record tells.
+    async fn is_queue_empty(&self) -> bool {
+        let unknown = |error: &PortError| {
+            let error = error as &dyn Error;
+            tracing::warn!(
+                error,
+                "what waits is a lower bound, the delivery queue not counted"
+            );
+        };
+        let counts = self.deliveries.counts().await.inspect_err(unknown);
+        counts.is_ok_and(|counts| counts.total() == 0)
     }
 
     /// Adds the objects of these folders, or of all, if the store has counted them.

@@ -174,6 +174,9 @@ impl Wiring {
         let waiting = WaitingPorts {
             book: WaitingBook::new(self.state(), self.clock.clone()),
             deliveries: Some(self.queue(QueueName::Deliveries)),
+            others: [QueueName::DeadLetters, QueueName::Redrive]
+                .map(|name| self.queue(name))
+                .into(),
         };
         self.record_with(None, Some(waiting))
     }

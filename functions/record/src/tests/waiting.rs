@@ -1,6 +1,6 @@
 //! The number of events that wait, as records add it up.
 
-use posthaste_core::delivery_log::{WaitingPart, waiting_part};
+use posthaste_core::delivery_log::{COUNTED_MESSAGES_MAX, WaitingPart, waiting_part};
 use posthaste_core::stored::waiting_part_key;
 use posthaste_ports::{ErrorKind, ObjectStore};
 use posthaste_testkit::{Fault, Plan};
@@ -22,11 +22,14 @@ fn begun(numbers: std::ops::Range<u64>) -> Vec<LogRecord> {
         .collect()
 }
 
-async fn waiting(kit: &Kit) -> Option<u64> {
+async fn part(kit: &Kit) -> Option<WaitingPart> {
     let key = waiting_part_key(waiting_part("orders.billing"));
     let object = kit.state.get(&key).await.unwrap()?;
-    let part = WaitingPart::parse(&object.bytes).unwrap();
-    part.waiting("orders.billing")
+    Some(WaitingPart::parse(&object.bytes).unwrap())
+}
+
+async fn waiting(kit: &Kit) -> Option<u64> {
+    part(kit).await?.waiting("orders.billing")
 }
 
 #[tokio::test]
@@ -104,5 +107,46 @@ async fn schedule_sets_numbers_right_at_rest() {
     assert_eq!(waiting(&kit).await, Some(4));
     kit.close_hour();
     kit.record.merge().await.unwrap();
+    assert_eq!(waiting(&kit).await, Some(4));
+    kit.clock.advance(10 * MINUTE);
+    kit.record.merge().await.unwrap();
     assert_eq!(waiting(&kit).await, None);
+}
+
+#[tokio::test]
+async fn schedule_writes_what_could_not_be_written() {
+    let plan = Plan::by(|effect| {
+        let is_first = effect.key.starts_with("waiting/") && effect.number < 12;
+        is_first.then_some(Fault::Before(ErrorKind::TimedOut))
+    });
+    let kit = Kit::with(&plan);
+    kit.handle("a", &begun(0..4)).await;
+    assert_eq!(waiting(&kit).await, None);
+    for _ in 0..12 {
+        kit.record.merge().await.unwrap();
+    }
+    assert_eq!(waiting(&kit).await, Some(4));
+}
+
+/// What was put off is in a fresh message, and the old one comes again.
+#[tokio::test]
+async fn copy_of_a_message_counts_once() {
+    let kit = Kit::new();
+    kit.handle("a", &begun(0..4)).await;
+    kit.handle("b", &begun(0..4)).await;
+    assert_eq!(waiting(&kit).await, Some(4));
+}
+
+#[tokio::test]
+async fn batch_larger_than_a_part_remembers_counts_whole() {
+    let kit = Kit::new();
+    let messages = COUNTED_MESSAGES_MAX as u64 + 4;
+    let batch = (0..messages).map(|number| {
+        let body = render_records(&begun(number..number + 1)).remove(0);
+        message(&format!("m{number}"), body)
+    });
+    let response = kit.record.handle(batch.collect(), kit.deadline()).await;
+    assert_eq!(response.failures, []);
+    assert_eq!(waiting(&kit).await, Some(messages));
+    assert!(!part(&kit).await.unwrap().is_doubtful());
 }

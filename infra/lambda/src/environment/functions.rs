@@ -335,6 +335,10 @@ pub struct RecordEnvironment {
     pub records_queue_url: String,
     /// The URL of the delivery queue. Settings of 0.1.0 do not have it.
     pub deliveries_queue_url: Option<String>,
+    /// The URL of the dead-letter queue. Settings of 0.1.0 do not have it.
+    pub dead_letters_queue_url: Option<String>,
+    /// The URL of the queue of messages on which a function failed. Settings of 0.1.0 do not have it.
+    pub redrive_queue_url: Option<String>,
     /// When a subscription is failing.
     pub links: HealthSettings,
 }
@@ -345,6 +349,8 @@ impl Environment for RecordEnvironment {
             log_bucket: variables.get(&table::LOG_BUCKET).unwrap_or_default(),
             records_queue_url: variables.get(&table::RECORDS_QUEUE_URL).unwrap_or_default(),
             deliveries_queue_url: variables.get_where_set(&table::DELIVERIES_QUEUE_URL),
+            dead_letters_queue_url: variables.get_where_set(&table::DEADLETTERS_QUEUE_URL),
+            redrive_queue_url: variables.get_where_set(&table::REDRIVE_QUEUE_URL),
             links: variables.link_settings(),
         }
     }

@@ -189,7 +189,13 @@ fn what_is_required_is_enough_and_the_rest_has_its_default() {
         ),
         ("log", RECORDS)
     );
-    assert_eq!(record.deliveries_queue_url.as_deref(), Some(DELIVERIES));
+    let queues = [
+        record.deliveries_queue_url,
+        record.dead_letters_queue_url,
+        record.redrive_queue_url,
+    ];
+    let queues = queues.each_ref().map(Option::as_deref);
+    assert_eq!(queues, [DELIVERIES, DEAD_LETTERS, REDRIVE].map(Some));
     assert!(manage.admin_key.is_of(KEY));
     assert_eq!(
         (manage.settings.publish_url, manage.settings.public_url),

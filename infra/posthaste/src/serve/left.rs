@@ -31,7 +31,7 @@ impl Left {
     /// Counts what there is. Queues are counted in memory.
     pub(super) async fn count(local: &Local<SystemClock>) -> Self {
         let state = local.state();
-        let all = |counts: QueueCounts| counts.visible + counts.delayed + counts.in_flight;
+        let all = |counts: QueueCounts| counts.total();
         let queue = async |name| local.queue(name).counts().await.ok();
         Self {
             deliveries: queue(QueueName::Deliveries).await,

@@ -14,8 +14,8 @@ pub struct WaitingView {
     #[schema(example = 12)]
     pub count: u64,
     /// Whether there may be more, because not all were counted. On AWS, where the records of the
-    /// delivery log are counted, it is so while the log is off for the topic, and after anything that
-    /// left no record, until everything was at rest once.
+    /// delivery log are counted, it is left out only while the delivery queue is empty, the log is on
+    /// for the topic, and nothing is known to be uncounted since everything was last at rest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
     /// The events of these in the queue, those that are being sent among them. On AWS those that were

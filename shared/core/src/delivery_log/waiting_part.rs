@@ -2,9 +2,9 @@
 //! by a hash of the subscription.
 //!
 //! Numbers are added in any order, so one may be below zero for a while. Nothing is shown below
-//! zero.
+//! zero, and nothing of its part counts as exact.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,9 @@ pub const WAITING_PARTS: usize = 16;
 /// 350 KB. Those that find no room are not counted, and the part says so.
 pub const WAITING_SUBSCRIPTIONS_MAX: usize = 2000;
 
-/// Most messages of records that a part remembers, 12 bytes each. A message comes again 13 minutes
-/// after a run that was cut off: that many messages are five a second with news for one part.
+/// Most messages of records that a part remembers, 12 bytes each, and most whose changes are kept
+/// until they are written. A message comes again 13 minutes after a run that was cut off: that many
+/// messages are five a second with news for one part.
 pub const COUNTED_MESSAGES_MAX: usize = 4096;
 
 /// Bytes of a digest by which a part remembers a message, twice as many digits. Of 4,096 messages
@@ -32,13 +33,17 @@ const MESSAGE_BYTES: usize = 6;
 /// come once a minute, and the queue's own count lags a minute.
 const QUIET: Duration = Duration::from_mins(5);
 
-/// The time after a look at which the next one is due, where the numbers are exact: the schedule
-/// comes every ten minutes, so that there is one an hour.
-const LOOK_EVERY: Duration = Duration::from_mins(55);
+/// The time after a look at which the next one is due: the schedule comes every ten minutes, give
+/// or take some seconds.
+const LOOK_EVERY: Duration = Duration::from_mins(9);
 
-/// The longest time between two looks. In a longer gap a program of release 0.1 may have written
-/// records, and has counted none.
-const LOOKS_APART_MAX: Duration = Duration::from_mins(130);
+/// The time after which the numbers are compared with what is listed again, where they are exact:
+/// once an hour, by a schedule of ten minutes.
+const COMPARED_EVERY: Duration = Duration::from_mins(55);
+
+/// The longest time between two looks: one run of the schedule may be missed. In a longer gap a
+/// program of release 0.1 may have written records, and has counted none.
+const LOOKS_APART_MAX: Duration = Duration::from_mins(25);
 
 /// A part: what waits of its subscriptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +51,7 @@ const LOOKS_APART_MAX: Duration = Duration::from_mins(130);
 pub struct WaitingPart {
     /// The events of each subscription ([`waiting_key`]) that wait; none is zero.
     waiting: BTreeMap<String, i64>,
-    /// The digests of the messages that were counted, the newest last.
+    /// The digests of the bodies of the messages that were counted, the newest last.
     counted: String,
     /// The time of the last change.
     changed_at: Timestamp,
@@ -56,7 +61,7 @@ pub struct WaitingPart {
 }
 
 /// The last look at whether everything is at rest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WaitingLook {
     /// The time of the look.
@@ -64,6 +69,27 @@ pub struct WaitingLook {
     /// The time since which all changes are counted; `None` where nothing has been at rest yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact_since: Option<Timestamp>,
+    /// The time at which the numbers were last known to be those of what is listed at rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared_at: Option<Timestamp>,
+    /// The digest of what the look saw at rest ([`rest_digest`]), where the numbers are set to it as
+    /// soon as the next look sees the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rest: Option<String>,
+}
+
+/// The outcome of a look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookOutcome {
+    /// The numbers were not compared, because that is not due.
+    NotCompared,
+    /// Something is on its way.
+    Busy,
+    /// Everything seems to be at rest, with this digest ([`rest_digest`]). What is on its way from one
+    /// place to another may have been overlooked.
+    Rest(String),
+    /// All parts have the numbers of what is listed at rest.
+    Exact,
 }
 
 /// The changes that the records of one message make to a part.
@@ -77,7 +103,7 @@ pub struct PartChanges {
 /// The changes that the records of one message make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitChanges {
-    /// The digest of the message's id.
+    /// The digest of the message's body: a copy of the message has another id.
     message: String,
     /// The changes of each part that has any.
     parts: BTreeMap<usize, PartChanges>,
@@ -97,9 +123,26 @@ pub fn waiting_part(key: &str) -> usize {
     usize::from(Sha256::digest(key)[0]) % WAITING_PARTS
 }
 
+/// The digest of everything that a look sees at rest: what is listed for each subscription, and all
+/// parts, with the times of their last changes.
+pub fn rest_digest<'a>(
+    listed: &BTreeMap<String, u64>,
+    parts: impl Iterator<Item = &'a WaitingPart>,
+) -> String {
+    let mut digest = Sha256::new();
+    for (key, events) in listed {
+        digest.update(format!("{key} {events}\n"));
+    }
+    for part in parts {
+        digest.update(part.render());
+    }
+    hex::text(&digest.finalize())
+}
+
 impl WaitChanges {
-    /// The changes of a message's records. Records of an acceptance are of no subscription.
-    pub fn of<'a>(message_id: &str, records: impl Iterator<Item = &'a Record>) -> Self {
+    /// The changes of the records in a message with this body. Records of an acceptance are of no
+    /// subscription.
+    pub fn of<'a>(body: impl AsRef<[u8]>, records: impl Iterator<Item = &'a Record>) -> Self {
         let mut by_subscription = BTreeMap::<_, (i64, bool)>::new();
         for record in records.filter(|record| !record.subscription.is_empty()) {
             let names = (record.topic.as_str(), record.subscription.as_str());
@@ -120,7 +163,7 @@ impl WaitChanges {
             }
         }
         if !changes.parts.is_empty() {
-            changes.message = hex::text(&Sha256::digest(message_id)[..MESSAGE_BYTES]);
+            changes.message = hex::text(&Sha256::digest(body)[..MESSAGE_BYTES]);
         }
         changes
     }
@@ -139,9 +182,24 @@ impl WaitChanges {
 }
 
 impl PartChanges {
-    /// Says that a message before this one was not counted.
-    pub fn make_doubtful(&mut self) {
-        self.is_doubtful = true;
+    /// The sum of the changes of messages, under the digest of the last. It no longer tells them
+    /// apart, so that one that comes again counts twice: the sum is doubtful.
+    pub fn folded(messages: &[(String, Self)]) -> (String, Self) {
+        let mut events = BTreeMap::<String, i64>::new();
+        for (key, more) in messages.iter().flat_map(|(_, changes)| &changes.events) {
+            if let Some(sum) = events.get_mut(key) {
+                *sum = sum.saturating_add(*more);
+            } else if events.len() < WAITING_SUBSCRIPTIONS_MAX {
+                events.insert(key.clone(), *more);
+            }
+        }
+        events.retain(|_, sum| *sum != 0);
+        let last = messages.last().map(|(message, _)| message.clone());
+        let changes = Self {
+            events,
+            is_doubtful: true,
+        };
+        (last.unwrap_or_default(), changes)
     }
 }
 
@@ -161,9 +219,10 @@ impl WaitingPart {
         messages: impl IntoIterator<Item = &'a (String, PartChanges)>,
         now: Timestamp,
     ) {
+        let mut counted: HashSet<_> = self.digests().map(<[u8]>::to_vec).collect();
         for (message, changes) in messages {
             self.doubtful |= changes.is_doubtful;
-            if changes.events.is_empty() || self.has_counted(message) {
+            if changes.events.is_empty() || !counted.insert(message.clone().into_bytes()) {
                 continue;
             }
             for (key, events) in &changes.events {
@@ -187,9 +246,10 @@ impl WaitingPart {
         waiting.filter_map(|(key, events)| Some((key.as_str(), u64::try_from(*events).ok()?)))
     }
 
-    /// Whether something was not counted.
+    /// Whether something was not counted. Where a number is below zero, a beginning was not, or not
+    /// yet.
     pub fn is_doubtful(&self) -> bool {
-        self.doubtful
+        self.doubtful || self.waiting.values().any(|events| *events < 0)
     }
 
     /// Whether nothing has changed for so long that nothing is on its way.
@@ -197,19 +257,20 @@ impl WaitingPart {
         now.since(self.changed_at) >= QUIET
     }
 
-    /// Sets the numbers to those that were counted while everything was at rest; whether that
-    /// changes the part.
-    pub fn correct(&mut self, exact: &BTreeMap<String, u64>) -> bool {
-        let exact: BTreeMap<_, _> = exact
-            .iter()
-            .filter(|(_, events)| **events > 0)
-            .map(|(key, events)| (key.clone(), i64::try_from(*events).unwrap_or(i64::MAX)))
+    /// The part with the numbers that were counted while everything was at rest. It stays doubtful
+    /// where it has no room for all of them.
+    #[must_use]
+    pub fn corrected(&self, exact: &BTreeMap<String, u64>) -> Self {
+        let waiting = exact.iter().filter(|(_, events)| **events > 0);
+        let doubtful = waiting.clone().count() > WAITING_SUBSCRIPTIONS_MAX;
+        let waiting = waiting
             .take(WAITING_SUBSCRIPTIONS_MAX)
-            .collect();
-        let is_changed = self.doubtful || self.waiting != exact;
-        self.waiting = exact;
-        self.doubtful = false;
-        is_changed
+            .map(|(key, events)| (key.clone(), i64::try_from(*events).unwrap_or(i64::MAX)));
+        Self {
+            waiting: waiting.collect(),
+            doubtful,
+            ..self.clone()
+        }
     }
 
     fn add_events(&mut self, key: &str, events: i64) {
@@ -226,9 +287,8 @@ impl WaitingPart {
         }
     }
 
-    fn has_counted(&self, message: &str) -> bool {
-        let digits = self.counted.as_bytes().chunks_exact(2 * MESSAGE_BYTES);
-        digits.rev().any(|counted| counted == message.as_bytes())
+    fn digests(&self) -> impl Iterator<Item = &[u8]> {
+        self.counted.as_bytes().chunks_exact(2 * MESSAGE_BYTES)
     }
 
     fn forget_old(&mut self) {
@@ -245,26 +305,50 @@ impl WaitingPart {
 }
 
 impl WaitingLook {
-    /// The look that follows this one `now`. `is_exact` says whether everything was at rest, and
-    /// all parts have the true numbers.
+    /// The look that follows this one `now`.
     #[must_use]
-    pub fn next(self, now: Timestamp, is_exact: bool) -> Self {
-        let is_continued = now.since(self.looked_at) <= LOOKS_APART_MAX;
-        let exact_since = self.exact_since.filter(|_| is_continued);
-        Self {
+    pub fn next(&self, now: Timestamp, outcome: LookOutcome) -> Self {
+        let mut next = Self {
             looked_at: now,
-            exact_since: exact_since.or(is_exact.then_some(now)),
+            exact_since: self.exact_since.filter(|_| self.is_continued(now)),
+            compared_at: self.compared_at,
+            rest: None,
+        };
+        match outcome {
+            LookOutcome::NotCompared | LookOutcome::Busy => {}
+            LookOutcome::Rest(digest) => next.rest = Some(digest),
+            LookOutcome::Exact => {
+                next.compared_at = Some(now);
+                next.exact_since = next.exact_since.or(Some(now));
+            }
         }
+        next
     }
 
-    /// Whether another look is due. While the numbers are not exact it always is.
+    /// Whether another look is due.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        !self.is_exact() || now.since(self.looked_at) >= LOOK_EVERY
+        now.since(self.looked_at) >= LOOK_EVERY
     }
 
-    /// Whether all changes are counted since everything was at rest.
-    pub fn is_exact(&self) -> bool {
-        self.exact_since.is_some()
+    /// Whether that look compares the numbers with what is listed: once an hour, and each time until
+    /// they are exact, and until what was seen at rest is seen again.
+    pub fn is_comparison_due(&self, now: Timestamp) -> bool {
+        let is_old = |at: Timestamp| now.since(at) >= COMPARED_EVERY;
+        !self.is_exact(now) || self.rest.is_some() || self.compared_at.is_none_or(is_old)
+    }
+
+    /// Whether this look saw the same at rest.
+    pub fn has_seen(&self, digest: &str, now: Timestamp) -> bool {
+        self.is_continued(now) && self.rest.as_deref() == Some(digest)
+    }
+
+    /// Whether all changes are counted since everything was at rest: looks have gone on until `now`.
+    pub fn is_exact(&self, now: Timestamp) -> bool {
+        self.exact_since.is_some() && self.is_continued(now)
+    }
+
+    fn is_continued(&self, now: Timestamp) -> bool {
+        now.since(self.looked_at) <= LOOKS_APART_MAX
     }
 }
 

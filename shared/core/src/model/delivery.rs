@@ -119,8 +119,9 @@ pub struct Marks {
 
 impl Marks {
     /// Whether a record of the delivery log has counted the event as waiting, after this many
-    /// attempts. A program of release 0.1 drops the mark with a retry. Then the figure may be too
-    /// low, and never too high.
+    /// attempts. A program of release 0.1 drops the mark with a retry. Then the event may be counted
+    /// twice, or be taken off without having been counted. The record of that retry does not say what
+    /// it changes, so that the number is a lower bound until everything was at rest.
     pub fn is_counted(&self, attempts: u16) -> bool {
         self.counted.unwrap_or(attempts > 0)
     }

@@ -3,7 +3,7 @@
 //!
 //! Keys `waiting/0.json` to `waiting/f.json`, and `waiting/look.json`. Version 1; written by record,
 //! always by conditional put; read by record and manage. A program of release 0.1 passes them over.
-//! Fixtures: `waiting-part-v1.json`, `waiting-look-v1.json`.
+//! Fixtures: `waiting-part-v1.json`, `waiting-look-v1.json`, `waiting-look-v1-rest.json`.
 
 use super::format::versioned_object;
 use crate::delivery_log::{WaitingLook, WaitingPart};

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use posthaste_core::delivery_log::{
-    COUNTED_MESSAGES_MAX, PartChanges, WAITING_PARTS, WaitChanges, WaitingLook, WaitingPart,
-    waiting_part,
+    COUNTED_MESSAGES_MAX, LookOutcome, PartChanges, WAITING_PARTS, WaitChanges, WaitingLook,
+    WaitingPart, rest_digest, waiting_part,
 };
+use posthaste_core::model::Timestamp;
 use posthaste_core::stored::{FormatError, WAITING_LOOK, waiting_part_key};
 use posthaste_ports::{
     Clock, ETag, ErrorKind, Object, ObjectStore, PortError, PutCondition, QueueReceiver,
@@ -43,21 +44,22 @@ pub enum WaitingBookError {
 #[derive(Debug)]
 pub struct WaitingNumbers {
     parts: BTreeMap<usize, WaitingPart>,
-    look: WaitingLook,
+    /// Whether all changes since everything was at rest reached the parts.
+    is_continued: bool,
 }
 
 impl WaitingNumbers {
     /// The numbers of subscriptions with these keys. `None` if they cannot be read.
-    pub async fn of(state: &impl ObjectStore, keys: &[String]) -> Option<Self> {
+    pub async fn of(state: &impl ObjectStore, keys: &[String], now: Timestamp) -> Option<Self> {
         let mut parts: Vec<_> = keys.iter().map(|key| waiting_part(key)).collect();
         parts.sort_unstable();
         parts.dedup();
-        Self::read(state, parts).await
+        Self::read(state, parts, now).await
     }
 
     /// All numbers. `None` if they cannot be read.
-    pub async fn all(state: &impl ObjectStore) -> Option<Self> {
-        Self::read(state, (0..WAITING_PARTS).collect()).await
+    pub async fn all(state: &impl ObjectStore, now: Timestamp) -> Option<Self> {
+        Self::read(state, (0..WAITING_PARTS).collect(), now).await
     }
 
     /// The number of events that wait for a subscription.
@@ -69,12 +71,12 @@ impl WaitingNumbers {
     /// Whether all changes of a subscription are counted.
     pub fn is_exact(&self, key: &str) -> bool {
         let part = self.parts.get(&waiting_part(key));
-        self.look.is_exact() && !part.is_some_and(WaitingPart::is_doubtful)
+        self.is_continued && !part.is_some_and(WaitingPart::is_doubtful)
     }
 
     /// Whether all changes of all subscriptions that were read are counted.
     pub fn are_exact(&self) -> bool {
-        self.look.is_exact() && !self.parts.values().any(WaitingPart::is_doubtful)
+        self.is_continued && !self.parts.values().any(WaitingPart::is_doubtful)
     }
 
     /// Each subscription whose events wait.
@@ -82,12 +84,16 @@ impl WaitingNumbers {
         self.parts.values().flat_map(WaitingPart::all)
     }
 
-    async fn read(state: &impl ObjectStore, parts: Vec<usize>) -> Option<Self> {
+    async fn read(state: &impl ObjectStore, parts: Vec<usize>, now: Timestamp) -> Option<Self> {
         let read = async {
-            let look = found_look(state.get(WAITING_LOOK).await)?.0;
+            let (look, _) = found_look(state.get(WAITING_LOOK).await)?;
             let parts = read_parts(state, parts).await?.into_iter();
             let parts = parts.map(|(part, found)| (part, found.part)).collect();
-            Ok(Self { parts, look })
+            let is_continued = look.is_exact(now);
+            Ok(Self {
+                parts,
+                is_continued,
+            })
         };
         let unread = |error: &WaitingBookError| {
             let error = error as &dyn Error;
@@ -177,19 +183,21 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         }
     }
 
-    /// Gathers the changes of a message whose records are in the log.
-    pub fn gather(&self, changes: WaitChanges) {
+    /// Gathers the changes of a message whose records are in the log. Returns whether a part has
+    /// gathered as much as it remembers, and should be written before more is gathered. If it could
+    /// not be, its messages become one doubtful sum, so that no more is kept.
+    pub fn gather(&self, changes: WaitChanges) -> bool {
         let mut unwritten = self.unwritten.lock();
+        let mut is_full = false;
         for (part, changes) in changes.into_parts() {
             let gathered = unwritten.entry(part).or_default();
             if gathered.len() >= COUNTED_MESSAGES_MAX {
-                // No part would remember them all.
-                gathered.remove(0);
-                let (_, oldest) = &mut gathered[0];
-                oldest.make_doubtful();
+                *gathered = vec![PartChanges::folded(gathered)];
             }
             gathered.push(changes);
+            is_full |= gathered.len() >= COUNTED_MESSAGES_MAX;
         }
+        is_full
     }
 
     /// Writes what is gathered: a read and a write for each part that changes. What could not be
@@ -226,7 +234,10 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         updated.await.map_err(WaitingBookError::Write)?;
         let mut unwritten = self.unwritten.lock();
         if let Some(gathered) = unwritten.get_mut(&part) {
-            gathered.retain(|message| !messages.contains(message));
+            // More may have been gathered meanwhile, or another call has written the same.
+            let written = gathered.iter().zip(&messages);
+            let written = written.take_while(|(one, other)| one == other).count();
+            gathered.drain(..written);
             if gathered.is_empty() {
                 unwritten.remove(&part);
             }
@@ -234,21 +245,29 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         Ok(())
     }
 
-    /// Looks whether everything is at rest, if that is due: nothing in these queues, and no change for some minutes.
-    /// Then what is parked and held is all that waits, and the numbers are set to that.
+    /// Looks whether everything is at rest, if that is due: nothing in these queues, and no change
+    /// for some minutes. If the next look sees the same again, what is parked and held is all that
+    /// waits, and the numbers are set to that. One look alone may overlook what is on its way from one
+    /// place to another.
     pub async fn look<Q: QueueReceiver>(
         &self,
         deliveries: &Q,
-        records: &Q,
+        others: &[&Q],
     ) -> Result<(), WaitingBookError> {
         let found = Box::pin(self.state.get(WAITING_LOOK));
         let (look, etag) = found_look(found.await)?;
-        if !look.is_due(self.clock.now()) {
+        let now = self.clock.now();
+        if !look.is_due(now) {
             return Ok(());
         }
-        let is_exact =
-            self.is_at_rest(deliveries, records).await? && self.correct(deliveries).await?;
-        let next = look.next(self.clock.now(), is_exact);
+        let outcome = if !look.is_comparison_due(now) {
+            LookOutcome::NotCompared
+        } else if self.is_at_rest(deliveries, others).await? {
+            self.compare(&look, deliveries).await?
+        } else {
+            LookOutcome::Busy
+        };
+        let next = look.next(now, outcome);
         let condition = etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
         let put = Box::pin(self.state.put(WAITING_LOOK, next.render(), condition));
         match put.await {
@@ -261,27 +280,30 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
     async fn is_at_rest<Q: QueueReceiver>(
         &self,
         deliveries: &Q,
-        records: &Q,
+        others: &[&Q],
     ) -> Result<bool, WaitingBookError> {
         if !self.unwritten.lock().is_empty() {
             return Ok(false);
         }
-        for queue in [deliveries, records] {
+        for queue in [&[deliveries], others].concat() {
             let counts = queue.counts().await.map_err(WaitingBookError::Read)?;
-            if counts.visible + counts.delayed + counts.in_flight > 0 {
+            if counts.total() > 0 {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Sets the numbers to what is listed; whether all parts have the true numbers. A part that
-    /// somebody changes meanwhile is left to the next look.
-    async fn correct<Q: QueueReceiver>(&self, deliveries: &Q) -> Result<bool, WaitingBookError> {
+    /// Compares the numbers with what is listed, and sets them to it if the last look saw the same.
+    async fn compare<Q: QueueReceiver>(
+        &self,
+        look: &WaitingLook,
+        deliveries: &Q,
+    ) -> Result<LookOutcome, WaitingBookError> {
         let now = self.clock.now();
         let parts = read_parts(&self.state, (0..WAITING_PARTS).collect()).await?;
         if !parts.values().all(|found| found.part.is_quiet(now)) {
-            return Ok(false);
+            return Ok(LookOutcome::Busy);
         }
         let events = WaitingEvents {
             deliveries,
@@ -291,29 +313,60 @@ impl<S: ObjectStore, C: Clock> WaitingBook<S, C> {
         };
         let listed = events.listed().await.map_err(WaitingBookError::Read)?;
         let Some(listed) = listed else {
-            return Ok(false);
+            return Ok(LookOutcome::Busy);
         };
-        let mut by_part = BTreeMap::<usize, BTreeMap<String, u64>>::new();
-        for (key, events) in listed {
-            let part = by_part.entry(waiting_part(&key)).or_default();
-            part.insert(key, events);
+        let digest = rest_digest(&listed, parts.values().map(|found| &found.part));
+        let corrections = corrections(parts, listed);
+        if corrections.is_empty() && look.is_exact(now) {
+            return Ok(LookOutcome::Exact);
         }
-        let nothing = BTreeMap::new();
-        for (number, FoundPart { mut part, etag }) in parts {
-            if !part.correct(by_part.get(&number).unwrap_or(&nothing)) {
-                continue;
-            }
+        if !look.has_seen(&digest, now) {
+            return Ok(LookOutcome::Rest(digest));
+        }
+        self.correct(corrections).await
+    }
+
+    /// Writes parts with the numbers of what is listed. One that somebody changed meanwhile is left to
+    /// the next look.
+    async fn correct(
+        &self,
+        corrections: BTreeMap<usize, FoundPart>,
+    ) -> Result<LookOutcome, WaitingBookError> {
+        for (number, FoundPart { part, etag }) in corrections {
             let condition = etag.map_or(PutCondition::IfAbsent, PutCondition::IfMatch);
             let key = waiting_part_key(number);
             let put = Box::pin(self.state.put(&key, part.render(), condition));
             match put.await {
                 Ok(_) => {}
-                Err(error) if error.kind == ErrorKind::PreconditionFailed => return Ok(false),
+                Err(error) if error.kind == ErrorKind::PreconditionFailed => {
+                    return Ok(LookOutcome::Busy);
+                }
                 Err(error) => return Err(WaitingBookError::Look(error)),
             }
         }
-        Ok(true)
+        Ok(LookOutcome::Exact)
     }
+}
+
+/// The parts whose numbers are not those of what is listed, with these numbers.
+fn corrections(
+    parts: BTreeMap<usize, FoundPart>,
+    listed: BTreeMap<String, u64>,
+) -> BTreeMap<usize, FoundPart> {
+    let mut by_part = BTreeMap::<usize, BTreeMap<String, u64>>::new();
+    for (key, events) in listed {
+        let part = by_part.entry(waiting_part(&key)).or_default();
+        part.insert(key, events);
+    }
+    let mut corrections = BTreeMap::new();
+    for (number, FoundPart { part, etag }) in parts {
+        let corrected = part.corrected(&by_part.remove(&number).unwrap_or_default());
+        if corrected != part {
+            let part = corrected;
+            corrections.insert(number, FoundPart { part, etag });
+        }
+    }
+    corrections
 }
 
 #[cfg(test)]

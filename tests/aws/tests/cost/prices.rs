@@ -64,25 +64,25 @@ const RECEIVES_PER_MINUTE: f64 = 3.0;
 /// Queues with an event source mapping.
 const QUEUES: f64 = 4.0;
 
-/// Requests of a merge that finds nothing: the lease and the last look at what waits are read, and
-/// the hours of the log are listed.
+/// Requests of a merge that finds nothing: the lease and the last look at what waits are read, the
+/// hours of the log are listed, and the look is written.
 pub(crate) const IDLE_MERGE: Requests = Requests {
     sends: 0,
     receives: 0,
     deletes: 0,
     others: 0,
-    puts: 1,
+    puts: 2,
     gets: 2,
 };
 
-/// Requests that a merge adds once an hour: it asks whether both queues are empty, reads all numbers
-/// of what waits, lists what is parked and held, and writes the look.
+/// Requests that a merge adds once an hour: it asks whether all four queues are empty, reads all
+/// numbers of what waits, and lists what is parked and held.
 pub(crate) const WAITING_LOOK: Requests = Requests {
     sends: 0,
     receives: 0,
     deletes: 0,
-    others: 2,
-    puts: 3,
+    others: 4,
+    puts: 2,
     gets: 16,
 };
 

@@ -235,6 +235,9 @@ impl Wiring {
             waiting: Some(WaitingPorts {
                 book: WaitingBook::new(self.state(), self.clock.clone()),
                 deliveries: Some(self.recorded(QueueName::Deliveries)),
+                others: [QueueName::DeadLetters, QueueName::Redrive]
+                    .map(|name| self.recorded(name))
+                    .into(),
             }),
             clock: self.clock.clone(),
             entropy: SeededEntropy::new(5),

@@ -207,7 +207,9 @@ async fn compare_numbers(world: &World) -> u64 {
     while records.counts().await.unwrap().visible > 0 {
         assert_eq!(world.record_some(1_000).await.failures, []);
     }
-    let numbers = WaitingNumbers::all(&world.local.state()).await.unwrap();
+    let numbers = WaitingNumbers::all(&world.local.state(), world.clock.now())
+        .await
+        .unwrap();
     let of_records: BTreeMap<_, _> = numbers.each().collect();
     let all = all(world).await;
     let waits = |(_, events): &(&str, u64)| *events > 0;

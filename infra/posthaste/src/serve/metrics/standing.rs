@@ -154,7 +154,7 @@ fn subscriptions(by: SeriesBy, topics: &[Arc<Topic>]) -> Vec<Arc<Subscription>> 
 }
 
 fn total(counts: QueueCounts) -> u64 {
-    counts.visible + counts.delayed + counts.in_flight
+    counts.total()
 }
 
 /// The links that get no requests because they fail, as texts.
