@@ -15,7 +15,7 @@ use crate::error::RecordError;
 use crate::health::HealthPorts;
 use crate::summarized::SummarizedHours;
 use crate::unwritten::OldestUnwritten;
-use crate::waiting::WaitingPorts;
+use crate::waiting_ports::WaitingPorts;
 use crate::written::WrittenFiles;
 
 /// Files that are deleted at once.

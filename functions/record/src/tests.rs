@@ -28,7 +28,7 @@ use posthaste_testkit::{Faulty, ManualClock, MemoryEndpoint, Plan, SeededEntropy
 
 use crate::health::HealthPorts;
 use crate::record::{Aside, Record, RecordPorts, RecordSettings};
-use crate::waiting::WaitingPorts;
+use crate::waiting_ports::WaitingPorts;
 
 type Store = Faulty<MemoryStore>;
 pub(crate) type TestPorts =

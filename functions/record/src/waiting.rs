@@ -18,19 +18,6 @@ const WRITE_TIME: Duration = Duration::from_secs(5);
 /// The longest time for a look at whether everything is at rest.
 const LOOK_TIME: Duration = Duration::from_secs(15);
 
-/// The ports of what waits.
-#[derive(Debug)]
-pub struct WaitingPorts<P: Ports> {
-    /// The numbers.
-    pub book: WaitingBook<P::Store, P::Clock>,
-    /// The delivery queue, which is asked whether it is empty. `None` where the settings of release
-    /// 0.1 do not name it.
-    pub deliveries: Option<P::Queue>,
-    /// The other queues that events pass, which are to be empty too: that of dead letters, and that of
-    /// messages on which a function failed. None where the settings do not name them.
-    pub others: Vec<P::Queue>,
-}
-
 /// The changes of each message of a batch that has any.
 pub(crate) type ChangesByMessage = BTreeMap<MessageIdText, WaitChanges>;
 

@@ -20,6 +20,7 @@ mod book;
 mod decide;
 mod incident;
 mod missed;
+mod missing;
 mod seen;
 mod settings;
 mod state;

@@ -8,6 +8,7 @@
 //! empty.
 
 pub mod book;
+pub mod numbers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -22,7 +23,7 @@ use posthaste_core::model::{
 use posthaste_core::stored::layout;
 use posthaste_ports::{Clock, GroupCount, ObjectStore, PortError, QueueReceiver};
 
-use self::book::WaitingNumbers;
+use self::numbers::WaitingNumbers;
 use crate::pages;
 
 /// Longest time for listing parked and held objects. A list that begins just before its end still

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::endpoints::{self, GONE};
+use super::endpoints;
 
 /// An event towards a subscription: the subscription's name, and the event's id.
 pub(super) type Pair = (String, String);

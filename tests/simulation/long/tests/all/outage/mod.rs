@@ -217,7 +217,7 @@ impl Outage {
         }
         let endpoints = endpoints::all();
         for request in self.world.endpoint.take() {
-            let is_meant = |endpoint: &&endpoints::Endpoint| request.url.contains(&endpoint.host());
+            let is_meant = |endpoint: &&Endpoint| request.url.contains(&endpoint.host());
             let endpoint = endpoints.iter().find(is_meant).unwrap();
             let is_outage = self.recovered_at.is_none_or(|at| request.at < at);
             if endpoint.takes(&request, is_outage) {
