@@ -280,6 +280,7 @@ impl World {
         let urls = QueueUrls::from([
             (QueueName::Deliveries, double.queue(DELIVERIES, None)),
             (QueueName::DeadLetters, double.queue("deadletters", None)),
+            (QueueName::Redrive, double.queue("redrive", None)),
             (QueueName::Records, double.queue("records", None)),
         ]);
         let clients = Clients::new(&settings(&double.endpoint()));
