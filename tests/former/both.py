@@ -22,7 +22,7 @@ import template  # noqa: E402
 from endpoints import Endpoints  # noqa: E402
 from leave import statuses  # noqa: E402
 from leave_on_aws import Woken  # noqa: E402
-from patience import until  # noqa: E402
+from patience import DELAYED_SECS, until  # noqa: E402
 from scenario import OTHERS, PAUSED, SUBSCRIPTIONS, TOPIC, Scenario  # noqa: E402
 from stack import Stack  # noqa: E402
 
@@ -175,10 +175,18 @@ def end(made):
         made.posthaste("subscriptions", "force", TOPIC, name)
     for name, ids in made.accepted.items():
         if name not in DEAD:
-            until(lambda name=name, ids=ids: set(ids) <= made.endpoints.arrived(name), f"all events of {name}")
+            wait_for(made, name, set(ids))
     for name in LETTERS:
         count = len(made.accepted[name])
         until(lambda name=name, count=count: len(made.letters(name)) >= count, f"the letters of {name}")
+
+
+def wait_for(made, name, ids):
+    """Waits until all events of a subscription have arrived, and names those that have not."""
+    try:
+        until(lambda: ids <= made.endpoints.arrived(name), f"all events of {name}", DELAYED_SECS)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {sorted(ids - made.endpoints.arrived(name))}") from error
 
 
 def main():

@@ -3,6 +3,7 @@ happened."""
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 
 from case import Case, cloud_event
 from test_schedules import SCHEDULED
@@ -128,6 +129,9 @@ class Outage(Case):
                          dict.fromkeys(("healthy", "erring", "refusing"), 0))
         for one in listed:
             shown = self.stack.posthaste("subscriptions", "show", self.topic, one["name"])
+            # Each answer has a time of its own.
+            ages = [datetime.fromisoformat(answer["waiting"].pop("countedUntil")) for answer in (one, shown)]
+            self.assertLess(datetime.now(UTC) - min(ages), timedelta(minutes=5))
             self.assertEqual(shown["waiting"], one["waiting"])
         mine = [row for row in self.stack.posthaste("links")["links"] if row.get("topic") == self.topic]
         self.assertEqual([row["waiting"]["count"] for row in mine], [0] * len(mine))

@@ -206,9 +206,10 @@ fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
     decide(&mut book, None, START);
     told(&mut book);
     let mut arrived = Tries::default();
-    arrived.note(&seen("a", START + MINUTE, TryResult::Arrived));
+    let at = START + MINUTE * 3;
+    arrived.note(&seen("a", at, TryResult::Arrived));
     book.add([("orders.a".to_owned(), arrived)].into(), "arrived");
-    decide(&mut book, None, START + MINUTE);
+    decide(&mut book, None, at);
     assert_eq!(told(&mut book), ["orders.a recovered"]);
     let held = held(Phase::Retry);
     let state = |now| {
@@ -216,8 +217,8 @@ fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
         let settings = ArrivalSettings::default();
         health_state(Status::Active, health, &[Some(&held)], now, &settings).to_string()
     };
-    assert_eq!(state(START + MINUTE), "healthy");
-    assert_eq!(state(START + MINUTE * 10), "down");
+    assert_eq!(state(at), "healthy");
+    assert_eq!(state(at + MINUTE * 10), "down");
 }
 
 #[test]
