@@ -24,7 +24,7 @@ PROGRAMS = pathlib.Path(os.environ["POSTHASTE_PROMETHEUS"])
 SAMPLES = pathlib.Path(__file__).parents[2] / "samples/monitoring"
 
 # Queries of what this test does not cause.
-WITHOUT_DATA = re.compile(r"posthaste_(dead_letters|dropped_events)_total")
+WITHOUT_DATA = re.compile(r"posthaste_(dead_letters|dropped_events|skipped_events)_total")
 
 # What Grafana puts in for its variables.
 VARIABLES = {"$__rate_interval": "10s", "$job": "posthaste", "$topic": ".*"}
