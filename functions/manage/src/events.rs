@@ -191,7 +191,8 @@ impl<P: Ports> Manage<P> {
         bounds.into_iter().flatten().max()
     }
 
-    /// The time as of which a period tells what became of an event: of later records it says nothing.
+    /// The time as of which a period tells what became of an event. It says nothing of later
+    /// records.
     pub(crate) fn end_of(&self, (_, to): Period) -> Timestamp {
         let now = self.clock.now();
         to.map_or(now, |to| to.min(now))

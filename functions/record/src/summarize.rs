@@ -129,9 +129,9 @@ impl<P: Ports> Record<P> {
 }
 
 fn report(day: LogDay, error: &RecordError) {
-    let (date, error) = (day.key(), error as &dyn Error);
+    let error = error as &dyn Error;
     tracing::warn!(
-        date,
+        date = day.key(),
         error,
         "a summary of the delivery log is left to the next merge"
     );

@@ -10,8 +10,8 @@ use crate::events::EventNames;
 use crate::model::{LOG_TEXT_CHARS_MAX, Schema, Timestamp};
 
 /// A record. Its JSON is an item of a message in the queue of records; its columns are
-/// [`COLUMNS`](super::COLUMNS), but for `wait`, which the log does not keep. A member that is missing has its default, and one that this program
-/// does not know is passed over.
+/// [`COLUMNS`](super::COLUMNS), but for `wait`, which the log does not keep. A member that is
+/// missing has its default, and one that this program does not know is passed over.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {

@@ -151,7 +151,8 @@ fn broken() -> Vec<Bytes> {
         .to_vec()
 }
 
-/// The answer to the write of a tombstone is lost, and the store says on the second try that another one wrote.
+/// The answer to the write of a tombstone is lost, and the store says on the second try that
+/// another one wrote.
 #[tokio::test]
 async fn topic_whose_deletion_had_no_answer_is_deleted() {
     let lost = |is_made: bool| {

@@ -157,8 +157,8 @@ async fn subscription_without_a_record_is_pending() {
     );
 }
 
-/// A delivery is unknown only where a day passed without a record of it. A period that ends before says
-/// nothing of what came later.
+/// A delivery is unknown only where a day passed without a record of it. A period that ends before
+/// says nothing of what came later.
 #[tokio::test]
 async fn delivery_without_a_record_is_pending_up_to_the_end_of_the_period() {
     let api = Api::with_billing().await;
