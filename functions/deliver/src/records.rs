@@ -16,6 +16,7 @@ use posthaste_services::delivery_log::{Unrecorded, report_lost};
 use posthaste_services::outbound::Sent;
 
 use crate::invocation::Job;
+use crate::settle::place::due_again;
 
 /// An endpoint's answer as the log keeps it.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Job {
         if !self.log.keeps_attempts() {
             return;
         }
-        let change = self.change(entry, verdict);
+        let change = self.change(entry, verdict, time);
         let record =
             change.and_then(|change| self.record(entry, Some(text), &change, details, time));
         if let Some(record) = record {
@@ -99,7 +100,7 @@ impl Job {
         }
         let mut kept = std::mem::take(&mut *self.records.lock());
         let changes = verdicts.iter().enumerate().filter_map(|(entry, verdict)| {
-            let change = self.change(entry, *verdict)?;
+            let change = self.change(entry, *verdict, now)?;
             Some(
                 kept.remove(&entry)
                     .or_else(|| self.unsent(entry, *verdict, &change, now)),
@@ -143,7 +144,7 @@ impl Job {
         )
     }
 
-    fn change(&self, entry: usize, verdict: EntryVerdict) -> Option<Change> {
+    fn change(&self, entry: usize, verdict: EntryVerdict, now: Timestamp) -> Option<Change> {
         if self
             .acknowledged_late
             .contains(&self.delivery.events[entry].key)
@@ -151,7 +152,7 @@ impl Job {
             return Some(Change::answered_late());
         }
         if verdict.is_untried() {
-            return self.first_wait(verdict);
+            return self.first_wait(verdict, now);
         }
         change(
             verdict,
@@ -163,7 +164,7 @@ impl Job {
 
     /// The change of an event that goes back without an attempt: a record says so the first time.
     /// From then on its message is due later than it was accepted, or has attempts.
-    fn first_wait(&self, verdict: EntryVerdict) -> Option<Change> {
+    fn first_wait(&self, verdict: EntryVerdict, now: Timestamp) -> Option<Change> {
         let Delivery {
             attempts,
             not_before: due,
@@ -174,7 +175,7 @@ impl Job {
             EntryVerdict::Postponed { not_before } => not_before.max(due),
             _ => due,
         };
-        (attempts == 0 && due <= published_at).then(|| Change::waiting(not_before))
+        (attempts == 0 && due <= published_at).then(|| Change::waiting(due_again(not_before, now)))
     }
 
     /// Notes on deliveries that take the message's place whether a record has counted them as
@@ -418,7 +419,9 @@ mod tests {
             )
         });
         let waiting = |next| (Kind::Waiting, LogResult::Retry, 0, Some(next), false);
-        assert_eq!(shown.collect::<Vec<_>>(), [waiting(START), waiting(later)]);
+        // What goes back without a wait is due from then on.
+        let now = START + secs(1);
+        assert_eq!(shown.collect::<Vec<_>>(), [waiting(now), waiting(later)]);
         assert_eq!(first[0].event_id.as_deref(), Some("0"));
         let mut again = logged(2, DeliveryLogMode::Payloads);
         again.delivery.not_before = START + secs(1);
@@ -426,6 +429,19 @@ mod tests {
         let mut tried = logged(2, DeliveryLogMode::Payloads);
         tried.delivery.attempts = 1;
         assert_eq!(taken(&tried, &untried), []);
+    }
+
+    /// It goes out with a minute, as lists of what waits say.
+    #[test]
+    fn first_wait_of_a_parked_event_ends_with_a_minute() {
+        let next = |wait| {
+            let not_before = START + secs(1) + wait;
+            let verdict = EntryVerdict::Postponed { not_before };
+            taken(&logged(1, DeliveryLogMode::Payloads), &[verdict])[0].next_attempt_at
+        };
+        // The start is 20 seconds into its minute.
+        assert_eq!(next(secs(900)), Some(START + secs(901)));
+        assert_eq!(next(secs(901)), Some(START + secs(940)));
     }
 
     #[test]

@@ -124,8 +124,10 @@ impl<P: Ports> Settling<'_, P> {
     async fn complete(&self, invocation: &Invocation, job: usize, verdicts: Vec<EntryVerdict>) {
         let ender = &self.settler.ender;
         self.settler.note_tries(&invocation.jobs[job], &verdicts);
-        let records = invocation.jobs[job].take_records(&verdicts, ender.clock.now());
-        let ending = ender.prepare(invocation, Complete { job, verdicts }).await;
+        let at = ender.clock.now();
+        let records = invocation.jobs[job].take_records(&verdicts, at);
+        let complete = Complete { job, verdicts, at };
+        let ending = ender.prepare(invocation, complete).await;
         if !records.is_empty() {
             // There is room for each message, and the groups are gathered for as long as this
             // exists.

@@ -6,11 +6,13 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use posthaste_core::api::edit::Editor;
 use posthaste_core::api::problem::{Problem, ProblemKind};
-use posthaste_core::api::{AuditEntry, SubscriptionSettings};
-use posthaste_core::model::{CREATION_ID_BYTES, CreationId, SubscriptionName, TopicName};
+use posthaste_core::api::{AuditEntry, AuditOutcome, SubscriptionSettings};
+use posthaste_core::model::{
+    CREATION_ID_BYTES, CreationId, SubscriptionName, Timestamp, TopicName,
+};
 use posthaste_core::stored::{FormatError, RecordError, TopicRecord, layout, record_changes};
 use posthaste_ports::{Clock, ETag, Entropy, ErrorKind, Object, ObjectStore, Ports};
-use posthaste_services::audit::{begin_change, note_expired};
+use posthaste_services::audit::{begin_change, end_change, note_expired};
 use posthaste_services::topics::delete_topic;
 use posthaste_services::update::UPDATE_TRIES_MAX;
 use posthaste_services::{Edit, UpdateError, update_with};
@@ -39,6 +41,60 @@ impl Place {
             Self::Empty | Self::Leaving => None,
         }
     }
+}
+
+/// The note of a change that another writer made before this one could be.
+const OVERTAKEN: &str = "another change made the same before it";
+
+/// A change of a record in the audit trail, over all its tries.
+struct ChangeTrail<T> {
+    /// The entry, once a try has written it.
+    begun: Option<AuditEntry>,
+    /// Whether the last try found nothing to be changed any more.
+    is_overtaken: bool,
+    /// The record that the last try wrote, and its answer. Whether it was written is not known
+    /// where the edit runs again.
+    written: Option<(TopicRecord, T)>,
+}
+
+impl<T> Default for ChangeTrail<T> {
+    fn default() -> Self {
+        Self {
+            begun: None,
+            is_overtaken: false,
+            written: None,
+        }
+    }
+}
+
+impl<T: Clone> ChangeTrail<T> {
+    /// Notes a try that is about to be written: its entry, `None` if it changes nothing, and what
+    /// it answers.
+    fn note_try(&mut self, entry: Option<AuditEntry>, answer: &(TopicRecord, T)) {
+        self.is_overtaken = entry.is_none();
+        self.written = entry.is_some().then(|| answer.clone());
+        self.begun = entry.or_else(|| self.begun.take());
+    }
+}
+
+/// Whether the change of this entry is one of the last changes of the record in this object.
+fn has_change(found: Option<&Object>, entry: &AuditEntry) -> bool {
+    let record = found.and_then(|object| TopicRecord::parse(&object.bytes).ok());
+    record.is_some_and(|record| record.has_change(&entry.id))
+}
+
+/// The entry of a change from `present` to `next`; `None` if it changes nothing. Values that are
+/// not shown, such as the query of a URL, differ without a member that says so.
+fn entry_of(
+    entry: &AuditEntry,
+    present: Option<&TopicRecord>,
+    next: &TopicRecord,
+    now: Timestamp,
+) -> Option<AuditEntry> {
+    let changes = record_changes(present, Some(next), now);
+    let is_same = present.is_some_and(|present| next.has_settings_of(present));
+    let is_hidden = changes.is_empty() && entry.is_own();
+    (!is_same && !is_hidden).then(|| entry.clone().with_changes(changes))
 }
 
 impl<P: Ports> Manage<P> {
@@ -108,7 +164,8 @@ impl<P: Ports> Manage<P> {
     /// again with the newer one if another writer was faster. Answers the record and the other
     /// result of `edit`. The subscriptions that the user `named` count as used, even if nothing
     /// about them changes. The audit trail gets `entry` with what differs, before the record is
-    /// written and once it is; of what posthaste does by itself only if something differs.
+    /// written and once it is, if something differs; of what posthaste does by itself only if that
+    /// can be seen.
     pub(crate) async fn change<T: Clone>(
         &self,
         entry: AuditEntry,
@@ -118,18 +175,16 @@ impl<P: Ports> Manage<P> {
     ) -> Result<(TopicRecord, T), ApiError> {
         let key = layout::topic(topic);
         let entry = entry.of_topic(topic);
-        let begun = Mutex::new(None);
-        let written = Mutex::new(None::<(Bytes, (TopicRecord, T))>);
+        let trail = Mutex::new(ChangeTrail::default());
         let edit = |found: Option<Object>| async {
             // The answer to the write was lost, and the store was asked again: it is made.
-            let last = written.lock().take();
-            if let Some((bytes, answer)) = last
-                && found.as_ref().is_some_and(|object| object.bytes == bytes)
+            let written = trail.lock().written.take();
+            if let Some(answer) = written
+                && has_change(found.as_ref(), &entry)
             {
                 return Ok(Edit::Keep(answer));
             }
             self.note_expired(found.as_ref()).await?;
-            let before = found.as_ref().map(|object| object.bytes.clone());
             let present = match self.place(&key, found)? {
                 Place::Leaving => {
                     return Err(conflict().detail("the topic is being deleted").into());
@@ -145,19 +200,18 @@ impl<P: Ports> Manage<P> {
             };
             self.note_temporary(present.as_ref(), &record, named)
                 .await?;
-            let changes = record_changes(present.as_ref(), Some(&record), now);
-            let was_begun = begun.lock().is_some();
-            if !(changes.is_empty() && (entry.is_own() || was_begun)) {
-                let entry = entry.clone().with_changes(changes);
-                begin_change(&self.state, &entry).await?;
-                *begun.lock() = Some(entry);
-            }
-            self.note_begun(present.as_ref(), &record).await?;
+            let begun = entry_of(&entry, present.as_ref(), &record, now);
+            let record = match &begun {
+                Some(begun) => {
+                    begin_change(&self.state, begun).await?;
+                    record.changed_by(&begun.id)
+                }
+                None => record,
+            };
             let bytes = record.render();
             let answer = (record, answer);
-            if before.as_ref() != Some(&bytes) {
-                *written.lock() = Some((bytes.clone(), answer.clone()));
-            }
+            trail.lock().note_try(begun, &answer);
+            self.note_begun(present.as_ref(), &answer.0).await?;
             Ok::<_, ApiError>(Edit::Write(bytes, answer))
         };
         let changed = match update_with(&self.state, &key, edit).await {
@@ -165,10 +219,22 @@ impl<P: Ports> Manage<P> {
             Err(UpdateError::Read(error)) => Err(record_problem(&error).into()),
             Err(error) => Err(error.into()),
         };
-        if let Some(entry) = begun.into_inner() {
-            self.end_audited(entry, changed.as_ref().map(drop)).await;
-        }
+        self.end_trail(trail.into_inner(), changed.as_ref().map(drop))
+            .await;
         changed
+    }
+
+    /// Writes down how a change of a record ended, if it was begun.
+    async fn end_trail<T>(&self, trail: ChangeTrail<T>, changed: Result<(), &ApiError>) {
+        let Some(entry) = trail.begun else {
+            return;
+        };
+        if trail.is_overtaken && changed.is_ok() {
+            let entry = entry.with_detail(OVERTAKEN);
+            end_change(&self.state, entry, AuditOutcome::Refused).await;
+        } else {
+            self.end_audited(entry, changed).await;
+        }
     }
 
     /// Writes down what the next write of a record drops because its time is over.

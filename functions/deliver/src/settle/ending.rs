@@ -6,7 +6,7 @@ use bytes::Bytes;
 use posthaste_core::attempt::settle::settle;
 use posthaste_core::attempt::{EntryVerdict, Settlement};
 use posthaste_core::model::idle::wait_noted_at;
-use posthaste_core::model::{Delivery, LetterPlace, Subscription};
+use posthaste_core::model::{Delivery, LetterPlace, Subscription, Timestamp};
 use posthaste_ports::{Clock, ErrorKind, PortError, Ports, QueueName, QueueReceiver, Successor};
 use posthaste_services::catch_panic::catch_panic;
 use posthaste_services::delivery_log::record_message;
@@ -39,6 +39,8 @@ pub(crate) struct Complete {
     /// Index into the invocation's jobs.
     pub(crate) job: usize,
     pub(crate) verdicts: Vec<EntryVerdict>,
+    /// The time of the last verdict, from which its records and its successors count their waits.
+    pub(crate) at: Timestamp,
 }
 
 /// A message that may end.
@@ -116,7 +118,8 @@ impl<P: Ports> Ender<P> {
     }
 
     async fn prepared(&self, invocation: &Invocation, job: &Job, message: &Complete) -> Ending {
-        let (now, verdicts) = (self.clock.now(), &message.verdicts);
+        let now = message.at;
+        let verdicts = &message.verdicts;
         if !verdicts.iter().all(EntryVerdict::is_untried) {
             self.drain.settled_of(&job.delivery);
         }

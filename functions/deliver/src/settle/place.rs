@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posthaste_core::attempt::Wait;
-use posthaste_core::attempt::settle::wait;
+use posthaste_core::attempt::settle::{goes_out_at, wait};
 use posthaste_core::model::{Delivery, HELD_PER_OBJECT_MAX, SQS_DELAY_MAX, Timestamp};
 use posthaste_core::stored::delivery::render_delivery;
 use posthaste_core::stored::layout;
@@ -70,6 +70,12 @@ impl Place {
         };
         retry(delivery, delay)
     }
+}
+
+/// The time from which a delivery that goes back `now` is due. An untried one is due from now on:
+/// its wait was ours, and must not count as a slow drain. One that is parked is due with a minute.
+pub(crate) fn due_again(not_before: Timestamp, now: Timestamp) -> Timestamp {
+    goes_out_at(not_before.max(now), now)
 }
 
 /// The message for a delivery that is tried again after this delay.

@@ -12,7 +12,7 @@ use posthaste_core::stored::dead_letter_message::render_dead_letter;
 use posthaste_core::stored::resolved_message::render_resolved;
 use posthaste_ports::{OutgoingMessage, QueueName, Successor};
 
-use super::place::{Place, retry};
+use super::place::{Place, due_again, retry};
 
 /// The successors of one message.
 #[derive(Debug, Default)]
@@ -26,9 +26,7 @@ pub(crate) struct Successors {
 impl Successors {
     /// Adds a delivery that is tried again.
     pub(crate) fn again(&mut self, mut delivery: Delivery, now: Timestamp) {
-        // An untried delivery is due from now on: its wait was ours, and must not count as a slow
-        // drain.
-        delivery.not_before = delivery.not_before.max(now);
+        delivery.not_before = due_again(delivery.not_before, now);
         match wait(delivery.not_before, now) {
             Wait::Queue { delay } => self.messages.push(retry(&delivery, delay)),
             Wait::Parked => self.stored.push((Place::Parked, delivery)),
@@ -128,7 +126,11 @@ mod tests {
                 .collect::<Vec<_>>(),
             [secs(0), secs(900)]
         );
-        assert!(matches!(successors.stored.as_slice(), [(Place::Parked, _)]));
+        // The start is 20 seconds into its minute.
+        let [(Place::Parked, parked)] = successors.stored.as_slice() else {
+            panic!("expected one parked delivery")
+        };
+        assert_eq!(parked.not_before, START + secs(940));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use bytes::Bytes;
 use posthaste_core::api::PeerAddress;
 use posthaste_core::model::KeyDigest;
 use posthaste_core::stored::layout;
@@ -256,6 +257,43 @@ async fn reads_dry_runs_and_refusals_have_no_entry() {
     assert_eq!(entries(&api, "").await.len(), before);
 }
 
+/// What is applied again and again would push the changes out.
+#[tokio::test]
+async fn put_that_changes_nothing_has_no_entry() {
+    let api = Api::new();
+    let settings = json!({
+        "endpoint": { "url": "https://a.example/?key=one" },
+        "signing": { "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] },
+        "deliveryHeaders": [{ "name": "Authorization", "value": "Bearer token", "isSecret": true }],
+    });
+    let topic = json!({ "defaultTimeToLive": "PT1H", "subscriptions": { "Second": settings } });
+    api.put(TOPIC, topic.clone()).await;
+    api.put(SUBSCRIPTION, settings.clone()).await;
+    let before = entries(&api, "").await;
+    assert_eq!(before.len(), 2);
+    let shown = api.get(SUBSCRIPTION).await.json();
+    for (path, body) in [
+        (TOPIC, topic),
+        (SUBSCRIPTION, settings.clone()),
+        (SUBSCRIPTION, shown),
+    ] {
+        api.clock.advance(MILLISECOND);
+        let version = api.get(path).await.header("etag").to_owned();
+        let answer = api.put(path, body).await;
+        assert_eq!(
+            (answer.status, answer.header("etag")),
+            (200, version.as_str())
+        );
+        assert_eq!(entries(&api, "").await, before, "{path}");
+    }
+    // The query is not shown, and yet it is a change.
+    let mut other = settings;
+    other["endpoint"]["url"] = "https://a.example/?key=two".into();
+    api.clock.advance(MILLISECOND);
+    api.put(SUBSCRIPTION, other).await;
+    assert_eq!(entries(&api, "").await.len(), 3);
+}
+
 #[tokio::test]
 async fn entry_says_what_was_before_and_after_without_secrets() {
     let api = Api::new();
@@ -313,7 +351,7 @@ async fn entry_says_from_where_and_by_which_way() {
     let address: IpAddr = "203.0.113.7".parse().unwrap();
     for (agent, via) in [("curl/8.5.0", "api"), ("posthaste/0.2.0", "cli")] {
         api.clock.advance(MILLISECOND);
-        let request = Request::put(TOPIC)
+        let request = Request::put(format!("/topics/{via}"))
             .header("authorization", format!("Bearer {ADMIN_KEY}"))
             .header("content-type", "application/json")
             .header("user-agent", agent)
@@ -451,12 +489,77 @@ async fn change_whose_answer_was_lost_keeps_what_it_changed() {
     assert_ne!(entry.get("changes"), None, "{entry}");
 }
 
+/// Makes a change and then another one with an API of its own, each a millisecond later, from the
+/// state of [`Api::with_billing`].
+async fn record_after(change: &str, third: &str) -> Bytes {
+    let other = Api::with_billing().await;
+    for path in [change, third] {
+        other.clock.advance(MILLISECOND);
+        let made = post(&other, &format!("{SUBSCRIPTION}/{path}"), json!({})).await;
+        assert_eq!(made.status, 200, "{:?}", made.body);
+    }
+    other.state.read("topics/orders.json").unwrap()
+}
+
+/// The answer to a write is lost, and a third writer comes before the store is asked again.
+#[tokio::test]
+async fn lost_answer_before_a_third_write_is_done_in_its_entry() {
+    let api = Api::with_billing().await;
+    let record = record_after("pause", "disable").await;
+    api.clock.advance(MILLISECOND);
+    let state = api.state.clone();
+    api.state.when_put(layout::AUDIT, move || {
+        state.write("topics/orders.json", record.clone());
+    });
+    let answer = post(&api, &format!("{SUBSCRIPTION}/pause"), json!({})).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let entry = &entries(&api, "").await[0];
+    assert_eq!(
+        (&entry["action"], &entry["outcome"]),
+        (&json!("subscription.pause"), &json!("done")),
+        "{entry}"
+    );
+    let shown = api.get(SUBSCRIPTION).await.json();
+    assert_eq!(shown["status"]["state"], "Disabled", "{shown}");
+}
+
+/// Two workers make the same change at once: one of them has made it.
+#[tokio::test]
+async fn change_that_another_made_first_is_refused_in_its_entry() {
+    let api = Api::with_billing().await;
+    let settings = json!({ "defaultTimeToLive": "PT1H" });
+    let record = {
+        let other = Api::with_billing().await;
+        // The numbers of another worker are other ones.
+        other.manage.entropy.fill(&mut [0; 8 * 2_000]);
+        assert_eq!(other.put(TOPIC, settings.clone()).await.status, 200);
+        other.state.read("topics/orders.json").unwrap()
+    };
+    api.clock.advance(MILLISECOND);
+    let state = api.state.clone();
+    api.state.when_put(layout::AUDIT, move || {
+        state.write("topics/orders.json", record.clone());
+    });
+    assert_eq!(api.put(TOPIC, settings).await.status, 200);
+    let all = entries(&api, "").await;
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert_eq!(
+        (&all[0]["outcome"], &all[0]["detail"]),
+        (
+            &json!("refused"),
+            &json!("another change made the same before it")
+        ),
+        "{all:?}"
+    );
+}
+
 #[tokio::test]
 async fn lists_are_by_topic_and_time_and_come_in_pages() {
     let api = Api::new();
-    for topic in ["one", "two", "one", "three", "One"] {
+    for (nth, topic) in ["one", "two", "one", "three", "One"].iter().enumerate() {
         api.clock.advance(Duration::from_mins(1));
-        api.put(&format!("/topics/{topic}"), json!({})).await;
+        let settings = json!({ "defaultTimeToLive": format!("PT{}H", nth + 1) });
+        api.put(&format!("/topics/{topic}"), settings).await;
     }
     let topics = async |query: &str| {
         let all = entries(&api, query).await;

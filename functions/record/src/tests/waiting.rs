@@ -2,7 +2,7 @@
 
 use posthaste_core::delivery_log::{COUNTED_MESSAGES_MAX, WaitingPart, waiting_part};
 use posthaste_core::stored::waiting_part_key;
-use posthaste_ports::{ErrorKind, ObjectStore};
+use posthaste_ports::{ErrorKind, ObjectStore, OutgoingMessage, QueueSender};
 use posthaste_testkit::{Fault, Plan};
 
 use super::*;
@@ -82,6 +82,21 @@ async fn message_counts_when_all_its_records_are_written() {
     assert_eq!(waiting(&kit).await, Some(3));
 }
 
+/// Its number would be ahead of the log.
+#[tokio::test]
+async fn message_whose_records_are_refused_counts_nothing_yet() {
+    let plan = Plan::by(|effect| {
+        let is_refused = effect.key.contains("hour=02");
+        is_refused.then_some(Fault::Before(ErrorKind::Other))
+    });
+    let kit = Kit::with(&plan);
+    let mut both = begun(0..2);
+    both.push(waiting_record(2, Wait::Begins, "2026-03-07T02:59:00Z"));
+    let batch = vec![message("a", render_records(&both).remove(0))];
+    let response = kit.record.handle(batch, kit.deadline()).await;
+    assert_eq!((response.failures.len(), waiting(&kit).await), (1, None));
+}
+
 #[tokio::test]
 async fn store_that_fails_costs_no_record_and_numbers_come_later() {
     let plan = Plan::by(|effect| {
@@ -111,6 +126,25 @@ async fn schedule_sets_numbers_right_at_rest() {
     kit.clock.advance(10 * MINUTE);
     kit.record.merge().await.unwrap();
     assert_eq!(waiting(&kit).await, None);
+}
+
+/// They may say more of what waits than the numbers and the objects do.
+#[tokio::test]
+async fn schedule_keeps_numbers_while_records_are_in_their_queue() {
+    let kit = Kit::new();
+    kit.handle("a", &begun(0..4)).await;
+    let unread = OutgoingMessage {
+        body: render_records(&begun(4..5)).remove(0),
+        group: None,
+        delay: Duration::ZERO,
+    };
+    let records = kit.queue.beside(QueueName::Records);
+    records.send_batch(vec![unread]).await.unwrap();
+    for _ in 0..4 {
+        kit.clock.advance(10 * MINUTE);
+        kit.record.merge().await.unwrap();
+    }
+    assert_eq!(waiting(&kit).await, Some(4));
 }
 
 #[tokio::test]

@@ -41,11 +41,15 @@ pub enum EntryVerdict {
 }
 
 impl EntryVerdict {
-    /// The verdict over an event whose attempt had this outcome and ended at `now`.
+    /// The verdict over an event whose attempt had this outcome and ended at `now`. The next
+    /// attempt is at the time at which it goes out, so that all places show the true one.
     pub fn after(verdict: Verdict, outcome: Outcome, now: Timestamp) -> Self {
         let last = LastAttempt::of(outcome, now);
         match (verdict, last) {
-            (Verdict::Retry { not_before }, Some(last)) => Self::Retry { not_before, last },
+            (Verdict::Retry { not_before }, Some(last)) => Self::Retry {
+                not_before: goes_out_at(not_before, now),
+                last,
+            },
             (Verdict::GiveUp { reason }, last) => Self::GiveUp { reason, last },
             (Verdict::Delivered | Verdict::Retry { .. }, _) => Self::Delivered,
         }
@@ -494,6 +498,36 @@ mod tests {
         check(900_001, Wait::Parked);
         check(u64::MAX / 2, Wait::Parked);
         assert_eq!(wait(NOW, NOW + Duration::from_secs(5)), queue(0));
+    }
+
+    /// What waits so long that it is parked goes out with a minute, as lists of what waits say.
+    #[test]
+    fn next_attempt_of_a_parked_event_is_the_beginning_of_a_minute() {
+        let at = Timestamp::from_millis(1_700_000_000_000);
+        let refused = Outcome::Answered {
+            status: 503,
+            retry_after: None,
+        };
+        let check = |wait: Duration, expected: Duration| {
+            let verdict = Verdict::Retry {
+                not_before: at + wait,
+            };
+            let expected = EntryVerdict::Retry {
+                not_before: at + expected,
+                last: LastAttempt { at, ..LAST },
+            };
+            assert_eq!(
+                EntryVerdict::after(verdict, refused, at),
+                expected,
+                "{wait:?}"
+            );
+        };
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
+        // The attempt ends 20 s after the beginning of a minute.
+        check(15 * minute, 15 * minute);
+        check(15 * minute + second, 15 * minute + 40 * second);
+        check(15 * minute + 40 * second, 15 * minute + 40 * second);
+        check(15 * minute + 41 * second, 16 * minute + 40 * second);
     }
 
     #[test]

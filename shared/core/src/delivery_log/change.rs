@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Kind, LogResult};
 use crate::attempt::DeadLetterReason;
-use crate::attempt::settle::{EntryVerdict, goes_out_at, is_dropped};
+use crate::attempt::settle::{EntryVerdict, is_dropped};
 use crate::model::{DeadLetterPolicy, LastAttempt, Timestamp};
 
 /// The part of a record that a verdict says.
@@ -16,7 +16,7 @@ pub struct Change {
     pub result: LogResult,
     /// The outcome's name for a retry, the dead letter's reason for an event that was given up.
     pub reason: Option<String>,
-    /// The earliest next attempt.
+    /// The time at which the next attempt's delivery goes out.
     pub next_attempt_at: Option<Timestamp>,
 }
 
@@ -40,7 +40,7 @@ impl Change {
     }
 
     /// The change of an event that goes back without its first attempt, which `not_before` is the
-    /// earliest time of.
+    /// time of.
     pub fn waiting(not_before: Timestamp) -> Self {
         Self {
             next_attempt_at: Some(not_before),
@@ -76,7 +76,7 @@ impl Change {
     fn retry(not_before: Timestamp, last: LastAttempt) -> Self {
         Self {
             reason: word(&last.outcome),
-            next_attempt_at: Some(goes_out_at(not_before, last.at)),
+            next_attempt_at: Some(not_before),
             ..Self::new(Kind::Attempt, LogResult::Retry)
         }
     }
@@ -220,24 +220,5 @@ mod tests {
             Some(AT)
         );
         assert_eq!(next(EntryVerdict::Held), None);
-    }
-
-    /// What waits so long that it is parked goes out with a minute, as lists of what waits say.
-    #[test]
-    fn next_attempt_of_a_parked_event_is_the_beginning_of_a_minute() {
-        let check = |wait: Duration, expected: Timestamp| {
-            let retry = EntryVerdict::Retry {
-                not_before: AT + wait,
-                last: LAST,
-            };
-            let change = change(retry, None).unwrap();
-            assert_eq!(change.next_attempt_at, Some(expected), "{wait:?}");
-        };
-        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
-        // AT is 20 s after the beginning of a minute.
-        check(15 * minute, AT + 15 * minute);
-        check(15 * minute + second, AT + 15 * minute + 40 * second);
-        check(15 * minute + 40 * second, AT + 15 * minute + 40 * second);
-        check(15 * minute + 41 * second, AT + 16 * minute + 40 * second);
     }
 }

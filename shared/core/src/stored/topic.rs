@@ -5,7 +5,7 @@
 //! subscriptions, by wake; read by all functions, through the registry. It stays until the topic is
 //! deleted, with a tombstone in between. Fixtures: `topic-v1.json`, `topic-v1-identities.json`,
 //! `topic-v1-delivery-log.json`, `topic-v1-record-unmatched.json`, `topic-v1-while-disabled.json`,
-//! `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
+//! `topic-v1-last-changes.json`, `topic-v2-rotated.json`, `topic-v2-tier-keys.json`.
 
 mod version_1;
 
@@ -100,6 +100,11 @@ pub struct TopicRecord {
     /// The place of `while_disabled` of each subscription, for the same reason; empty in memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub while_disabled: BTreeMap<SubscriptionName, WhileDisabled>,
+    /// The ids of the audit entries of the last changes, the newest last. A writer that got no
+    /// answer finds its own here, although another writer came after it. Older programs pass them
+    /// over, and drop them when they write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_changes: Vec<String>,
     /// Everything users wrote, subscriptions and their states included.
     pub settings: TopicSettings,
 }
@@ -107,6 +112,10 @@ pub struct TopicRecord {
 /// How long after a topic was marked as deleted its object may still go. What is written later in
 /// its place is safe: three times as long as a call of a store may take (20 s on AWS).
 pub(crate) const TOMBSTONE_STANDS: Duration = Duration::from_mins(1);
+
+/// Most changes whose ids a record has. A writer that got no answer looks again within a minute; so
+/// many changes of one topic are not made meanwhile.
+const LAST_CHANGES_MAX: usize = 8;
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +145,7 @@ impl TopicRecord {
             record_unmatched: false,
             delivery_failed_notices: None,
             while_disabled: BTreeMap::new(),
+            last_changes: Vec::new(),
             settings: TopicSettings::default(),
         }
     }
@@ -234,6 +244,29 @@ impl TopicRecord {
             .creations
             .after_write(before.is_none(), subscriptions, now, random);
         self
+    }
+
+    /// The record as it is written by the change whose audit entry has this id.
+    #[must_use]
+    pub fn changed_by(mut self, entry_id: &str) -> Self {
+        self.last_changes.push(entry_id.to_owned());
+        let surplus = self.last_changes.len().saturating_sub(LAST_CHANGES_MAX);
+        self.last_changes.drain(..surplus);
+        self
+    }
+
+    /// Whether the change whose audit entry has this id is one of the last ones.
+    pub fn has_change(&self, entry_id: &str) -> bool {
+        self.last_changes.iter().any(|id| id == entry_id)
+    }
+
+    /// Whether nothing differs that users set, or that a state says: settings, subscriptions and
+    /// keys, hidden values included.
+    pub fn has_settings_of(&self, other: &Self) -> bool {
+        self.settings == other.settings
+            && self.key1 == other.key1
+            && self.key2 == other.key2
+            && self.tier_keys == other.tier_keys
     }
 
     /// The identities of a subscription and its topic.
@@ -351,6 +384,9 @@ mod tests {
     const V1_DELIVERY_LOG: &str = include_str!("fixtures/topic-v1-delivery-log.json");
     const V1_WHILE_DISABLED: &str = include_str!("fixtures/topic-v1-while-disabled.json");
     const V1_RECORD_UNMATCHED: &str = include_str!("fixtures/topic-v1-record-unmatched.json");
+
+    /// Version 1 with its last changes, which older programs pass over. Never edited.
+    const V1_LAST_CHANGES: &str = include_str!("fixtures/topic-v1-last-changes.json");
 
     /// Version 2: with custom headers, partial acknowledgement, and a secret that is rotated out.
     /// Never edited.
@@ -510,6 +546,45 @@ mod tests {
         assert!(!tombstone.settings.record_unmatched);
         let older = TopicRecord::parse(V1.as_bytes()).unwrap();
         assert!(!older.compile().unwrap().record_unmatched);
+    }
+
+    #[test]
+    fn record_with_its_last_changes_is_as_its_fixture() {
+        let record = TopicRecord::parse(V1_LAST_CHANGES.as_bytes()).unwrap();
+        assert_eq!(record.render(), V1_LAST_CHANGES.trim_end());
+        assert!(record.has_change("6f1c0c9e4d1b4f6e9a3b8a51c2d0e7f4"));
+        let first = TopicRecord::parse(V1.as_bytes()).unwrap();
+        assert!(record.has_settings_of(&first) && !first.has_change("6f1c"));
+    }
+
+    #[test]
+    fn record_forgets_the_oldest_of_its_last_changes() {
+        let mut record = TopicRecord::parse(V1.as_bytes()).unwrap();
+        for id in 0..=LAST_CHANGES_MAX {
+            record = record.changed_by(&id.to_string());
+        }
+        assert!(!record.has_change("0"));
+        for id in 1..=LAST_CHANGES_MAX {
+            assert!(record.has_change(&id.to_string()), "{id}");
+        }
+        assert!(record.tombstone(Timestamp::EPOCH).has_change("1"));
+    }
+
+    #[test]
+    fn record_with_another_key_or_setting_is_not_the_same() {
+        let record = TopicRecord::parse(V1.as_bytes()).unwrap();
+        for name in KeyName::ALL {
+            let mut other = record.clone();
+            other.set_key(name, SecretText::new("another"));
+            assert!(!other.has_settings_of(&record), "{name}");
+        }
+        let other = TopicRecord::parse(V1_RECORD_UNMATCHED.as_bytes()).unwrap();
+        assert!(!other.has_settings_of(&record));
+        let later = TopicRecord {
+            updated_at: Timestamp::EPOCH,
+            ..record.clone().changed_by("one")
+        };
+        assert!(later.has_settings_of(&record));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use posthaste_core::api::IsoTimestamp;
+use posthaste_core::model::Timestamp;
 use serde_json::Value;
 
 use super::endpoints;
@@ -10,14 +12,14 @@ use super::endpoints;
 /// An event towards a subscription: the subscription's name, and the event's id.
 pub(super) type Pair = (String, String);
 
-/// The state of a pair. It has exactly one.
+/// The state of a pair. It has exactly one. That of an event is the least of its pairs'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Pending,
-    Waiting,
     Held,
-    Delivered,
+    Waiting,
     DeadLettered,
+    Delivered,
 }
 
 impl State {
@@ -44,6 +46,8 @@ pub(super) struct Book {
     pub(super) ids: Vec<String>,
     /// Every pair of an event and a subscription that it matched.
     states: BTreeMap<Pair, State>,
+    /// The time of the next attempt of each pair that waits for its time.
+    next_attempts: BTreeMap<Pair, Timestamp>,
     /// What the endpoints took.
     pub(super) taken: BTreeSet<Pair>,
     /// Attempts that failed, by subscription.
@@ -59,6 +63,12 @@ pub(super) fn place(record: &Value) -> (String, u64, usize) {
     let time = record["time"].as_str().unwrap().to_owned();
     let attempt = record["attempt"].as_u64().unwrap();
     (time, attempt, kind.unwrap_or(kinds.len()))
+}
+
+/// The time that a member has, if it is there.
+pub(super) fn time(of: &Value, member: &str) -> Option<Timestamp> {
+    let time: IsoTimestamp = serde_json::from_value(of.get(member)?.clone()).unwrap();
+    Some(time.0)
 }
 
 impl Book {
@@ -96,6 +106,24 @@ impl Book {
         let is_same_end = *state == next && text("kind") == "dead-lettered";
         assert!(state.is_open() || is_same_end, "after its end: {record}");
         *state = next;
+        if next == State::Waiting {
+            self.next_attempts
+                .insert(pair, time(record, "nextAttemptAt").unwrap());
+        } else {
+            self.next_attempts.remove(&pair);
+        }
+    }
+
+    /// The time for which a pair waits.
+    pub(super) fn next_attempt(&self, pair: &Pair) -> Option<Timestamp> {
+        self.next_attempts.get(pair).copied()
+    }
+
+    /// The times for which the pairs of a subscription wait.
+    pub(super) fn next_attempts(&self, of: &str) -> impl Iterator<Item = Timestamp> {
+        let all = self.next_attempts.iter();
+        all.filter(move |((name, _), _)| name == of)
+            .map(|(_, at)| *at)
     }
 
     pub(super) fn state(&self, pair: &Pair) -> Option<State> {
