@@ -91,16 +91,13 @@ impl<P: Ports> DeadLetters<P> {
         .await?)
     }
 
-    /// How much the log keeps of a delivery. If its subscription is gone, so is what its topic says
-    /// of it.
+    /// How much the log keeps of a delivery.
     async fn log_mode(&self, delivery: &Delivery) -> Result<DeliveryLogMode, RegistryError> {
         let topic = self.ports.registry.topic(&delivery.topic).await?;
         let subscription = topic
             .as_ref()
             .and_then(|topic| topic.subscription(&delivery.subscription));
-        Ok(subscription
-            .and_then(|subscription| subscription.delivery_log)
-            .unwrap_or(self.ports.delivery_log))
+        Ok(delivery.log_mode(subscription.map(|it| &**it), self.ports.delivery_log))
     }
 }
 

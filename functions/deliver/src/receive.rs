@@ -120,7 +120,7 @@ impl<P: Ports> Receiver<P> {
         let acknowledged_late = self.acknowledged_late(&delivery).await;
         let message = MessageHandle::of(&message);
         let verdicts = Mutex::new(vec![None; delivery.events.len()]);
-        let (log, records) = (self.log_mode(subscription.as_deref()), Mutex::default());
+        let log = delivery.log_mode(subscription.as_deref(), self.delivery_log);
         let job = Job {
             message,
             delivery,
@@ -128,19 +128,11 @@ impl<P: Ports> Receiver<P> {
             acknowledged_late,
             verdicts,
             log,
-            records,
+            records: Mutex::default(),
             redirects: Mutex::default(),
         };
         judge_unsent(&job, self.clock.now());
         Some(job)
-    }
-
-    /// How much the log keeps of a message. If its subscription is gone, so is what its topic says
-    /// of it.
-    fn log_mode(&self, subscription: Option<&Subscription>) -> DeliveryLogMode {
-        subscription
-            .and_then(|subscription| subscription.delivery_log)
-            .unwrap_or(self.delivery_log)
     }
 
     /// Notes how long a message had been due. If it was received before, it was hidden since

@@ -30,8 +30,10 @@ impl<P: Ports> HealthPorts<P> {
             .iter()
             .filter_map(|record| Some((record, SeenTry::of_record(record, self.delayed_after)?)))
             .collect();
-        let is_arrival = |(_, seen): &(_, SeenTry<'_>)| seen.result == TryResult::Arrived;
-        if !self.arrivals.is_watching() && seen.iter().all(is_arrival) {
+        // One that failed before is news: the record of its failure may come later.
+        let is_no_news =
+            |(_, seen): &(_, SeenTry<'_>)| seen.result == TryResult::Arrived && seen.is_first;
+        if !self.arrivals.is_watching() && seen.iter().all(is_no_news) {
             return BTreeMap::new();
         }
         seen.sort_by_key(|(_, seen)| seen.at);

@@ -18,21 +18,25 @@
 
 mod book;
 mod decide;
+mod ends;
 mod incident;
 mod missed;
 mod missing;
+mod noted;
 mod seen;
 mod settings;
 mod state;
+mod stuck;
 mod tries;
 
 pub use book::{HealthBook, SUBSCRIPTIONS_IN_BOOK_MAX, SubscriptionHealth, book_key};
 pub use decide::{HealthFacts, Standing};
 pub use incident::{Delayed, DueNotice, Incident, LinkIncident};
 pub use missed::{Missed, MissedEnd, MissedFacts};
+pub use seen::{SeenTry, TryResult};
 pub use settings::ArrivalSettings;
 pub use state::{HealthState, health_state, is_held_off};
-pub use tries::{LastFailure, SeenTry, Share, Tries, TryResult, Undelivered};
+pub use tries::{LastFailure, Share, Tries, Undelivered};
 
 #[cfg(test)]
 mod tests;

@@ -85,3 +85,45 @@ async fn failing_store_costs_no_record_and_tries_count_later() {
     }
     assert_eq!(tries(&kit).await.unwrap().in_row(), 8);
 }
+
+/// Another instance wrote the record of the second attempt first.
+#[tokio::test]
+async fn late_record_of_an_event_that_arrived_leaves_none_waiting() {
+    let mut kit = Kit::new();
+    let arrived = LogRecord {
+        attempt: 2,
+        ..tried(1, LogResult::Delivered)
+    };
+    kit.handle("b", &[arrived]).await;
+    kit.start_again();
+    kit.handle("a", &many(1, 1, LogResult::Retry)).await;
+    assert_eq!(tries(&kit).await.unwrap().oldest(), None);
+}
+
+/// Of an event that was tried once, the record of its end has one attempt, as that of a first
+/// attempt has.
+#[tokio::test]
+async fn event_that_ended_without_an_attempt_waits_no_more() {
+    for (kind, result) in [
+        (Kind::AnsweredLate, LogResult::Delivered),
+        (Kind::Expired, LogResult::DeadLettered),
+        (Kind::GivenUp, LogResult::DeadLettered),
+    ] {
+        for is_late in [false, true] {
+            let kit = Kit::new();
+            let end = LogRecord {
+                kind,
+                ..tried(1, result)
+            };
+            let mut batches = [many(1, 1, LogResult::Retry), vec![end]];
+            if is_late {
+                batches.reverse();
+            }
+            for (n, batch) in batches.iter().enumerate() {
+                kit.handle(&n.to_string(), batch).await;
+            }
+            let waits = tries(&kit).await.unwrap().oldest().is_some();
+            assert!(!waits, "{kind:?}, {is_late}");
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! Summaries of days: when the filter of an hour is made, and when it is made again.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use posthaste_core::delivery_log::{LogDay, LookUp};
 use posthaste_core::stored::{MergeCheckpoint, RECORD_LEASE, StoredLease};
 use posthaste_delivery_log::digest_of_hour;
@@ -240,4 +243,66 @@ async fn summaries_go_with_the_last_files_of_their_days() {
     kit.clock.advance_to(at("2026-03-09T00:00:00Z"));
     kit.record.end(None).await.unwrap();
     assert_eq!(kit.log.keys(""), Vec::<String>::new());
+}
+
+/// The store hangs while the summary is read or written, until the time of the run is over. What is
+/// left for want of time has the next look see every hour again.
+#[tokio::test]
+async fn summary_that_is_cut_off_is_made_by_the_next_run() {
+    for operation in [Operation::Put, Operation::Get, Operation::GetRange] {
+        for fault in [Fault::HangBefore, Fault::HangAfter] {
+            let place = format!("{fault:?} at {operation:?}");
+            let plan = Plan::nth_of(0, fault, move |effect| {
+                effect.port == "summaries" && effect.operation == operation
+            });
+            let kit = Kit::with(&plan);
+            kit.put_fresh(7, &records(0..50));
+            kit.close_hour();
+            let passes = async {
+                while plan.faults() == 0 {
+                    tokio::task::yield_now().await;
+                }
+                kit.clock.advance(Duration::from_secs(107));
+            };
+            let (report, ()) = tokio::join!(kit.record.merge(), passes);
+            assert_eq!(report.unwrap().hours_left, 1, "{place}");
+            assert_eq!(kit.checkpoint().all_merged_at, None, "{place}");
+            assert_eq!(kit.found(3).await, 1, "{place}");
+            assert_eq!(kit.record.merge().await.unwrap().hours_left, 0, "{place}");
+            assert!(kit.is_summarized(hour()).await, "{place}");
+            assert!(kit.checkpoint().all_merged_at.is_some(), "{place}");
+        }
+    }
+}
+
+/// The newest hour takes so long that none is begun after it. Its filter is kept.
+#[tokio::test]
+async fn summary_is_cut_off_between_two_hours_of_its_day() {
+    let clock = Arc::new(OnceLock::<ManualClock>::new());
+    let is_read = AtomicBool::new(false);
+    let slow = Arc::clone(&clock);
+    let kit = Kit::with(&Plan::by(move |effect| {
+        let is_summary = effect.port == "summaries" && effect.operation == Operation::Get;
+        if is_summary {
+            is_read.store(true, Ordering::Relaxed);
+        } else if effect.port == "log" && is_read.swap(false, Ordering::Relaxed) {
+            slow.get()?.advance(Duration::from_secs(66));
+        }
+        None
+    }));
+    clock.set(kit.clock.clone()).unwrap();
+    let earlier = record(200, at("2026-03-07T02:07:00Z"));
+    let hours = [LogHour::of(earlier.time), hour()];
+    kit.put_fresh(7, &records(0..50));
+    kit.put_fresh(7, &[earlier]);
+    kit.close_hour();
+    assert_eq!(kit.record.merge().await.unwrap().hours_left, 1);
+    assert_eq!(are_summarized(&kit, hours).await, [false, true]);
+    assert_eq!([kit.found(3).await, kit.found(200).await], [1, 1]);
+    assert_eq!(kit.record.merge().await.unwrap().hours_left, 0);
+    assert_eq!(are_summarized(&kit, hours).await, [true, true]);
+}
+
+async fn are_summarized(kit: &Kit, [one, other]: [LogHour; 2]) -> [bool; 2] {
+    [kit.is_summarized(one).await, kit.is_summarized(other).await]
 }

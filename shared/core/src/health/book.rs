@@ -95,10 +95,10 @@ impl HealthBook {
             match self.subscriptions.get_mut(&key) {
                 Some(known) => {
                     known.tries.add(tries);
-                    known.tries.forget_ends();
+                    known.tries.settle();
                 }
                 None if tries.has_news() && !is_full => {
-                    tries.forget_ends();
+                    tries.settle();
                     let health = SubscriptionHealth {
                         tries,
                         ..SubscriptionHealth::default()

@@ -14,7 +14,8 @@ use crate::model::Timestamp;
 /// whatever its circuit says: behind one gateway, they fail together.
 const SUBSCRIPTIONS_TOGETHER_MIN: usize = 5;
 
-/// The time for which a subscription stays in the book after its last failure.
+/// The time for which a subscription stays in the book after its last failure, or the last end of
+/// an event that was tried before: its failure may be told of later.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// What its record says of a subscription in the book.
@@ -269,8 +270,8 @@ impl HealthBook {
     fn tidy(&mut self, now: Timestamp, settings: &ArrivalSettings) {
         self.subscriptions.retain(|_, health| {
             health.tries.tidy(now, settings);
-            let failed_at = health.tries.last_failure().map(|failure| failure.at);
-            let is_recent = failed_at.is_some_and(|at| now < at + KNOWN_FOR);
+            let known_at = health.tries.known_at();
+            let is_recent = known_at.is_some_and(|at| now < at + KNOWN_FOR);
             let is_open = health.incident.is_some() || health.delayed.is_some();
             is_recent || is_open || health.tries.oldest().is_some()
         });

@@ -16,6 +16,9 @@ pub struct Missed {
     /// Whether those of all subscriptions have nearly all the room that there is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_little_room: bool,
+    /// Whether something of this one was skipped for want of room.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_skipped: bool,
     /// The end of which an operator is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<MissedEnd>,

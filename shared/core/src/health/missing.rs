@@ -53,9 +53,7 @@ impl HealthBook {
             return false;
         }
         let known = self.missed.entry(key.to_owned()).or_default();
-        let is_new = !known.has_little_room;
-        known.has_little_room = true;
-        is_new
+        !std::mem::replace(&mut known.was_skipped, true)
     }
 
     /// Forgets what is not disabled any more, and finds the ends of which an operator is to be
@@ -68,7 +66,8 @@ impl HealthBook {
             let Some(MissedFacts::Disabled(disabled_at, keeping)) = facts.get(key).copied() else {
                 continue;
             };
-            missed.end.take_if(|end| end.disabled_at != disabled_at);
+            let former = missed.end.take_if(|end| end.disabled_at != disabled_at);
+            missed.was_skipped &= former.is_none();
             let at = match keeping {
                 KeepingMissed::Never => continue,
                 KeepingMissed::Until(at) => Some(at),
@@ -76,7 +75,7 @@ impl HealthBook {
             };
             let is_time_near = at.is_some_and(|at| at <= now + MISSED_TOLD_BEFORE);
             let is_found = match &missed.end {
-                None => is_time_near || missed.has_little_room,
+                None => is_time_near || missed.has_little_room || missed.was_skipped,
                 Some(end) => end.by_room && is_time_near,
             };
             if is_found {
@@ -163,6 +162,34 @@ mod tests {
         book.mark_told(&book.due()[0]);
         book.decide_missed(&facts, END);
         assert_eq!(book.due(), []);
+    }
+
+    /// A large dead letter finds no room, and then a smaller one of another subscription does.
+    #[test]
+    fn skipped_subscription_is_told_of_whatever_others_keep() {
+        for other in ["a", "b"] {
+            let mut book = HealthBook::default();
+            book.add_missed("a", 1, 80, Some(100));
+            assert!(book.note_skipped("b"));
+            book.add_missed(other, 1, 5, Some(100));
+            assert!(!book.note_skipped("b"), "{other}");
+            book.decide_missed(&facts("b", KeepingMissed::Always), DISABLED_AT);
+            let end = book.missed_by("b").unwrap().end.unwrap();
+            assert!(end.by_room, "{other}");
+        }
+    }
+
+    /// What it missed before has an end of its own.
+    #[test]
+    fn skipped_subscription_that_is_disabled_again_begins_anew() {
+        let mut book = HealthBook::default();
+        book.note_skipped("a");
+        book.decide_missed(&facts("a", KeepingMissed::Always), DISABLED_AT);
+        book.mark_told(&book.due()[0]);
+        let again = MissedFacts::Disabled(END, KeepingMissed::Always);
+        book.decide_missed(&[("a".to_owned(), again)].into(), END);
+        assert_eq!(book.due(), []);
+        assert!(book.note_skipped("a"));
     }
 
     #[test]

@@ -6,10 +6,44 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-use super::tries::{SeenTry, TryResult};
 use crate::attempt::{DeadLetterReason, EntryVerdict, OutcomeName};
 use crate::delivery_log::{Kind, LogResult, Record};
 use crate::model::{Delivery, LastAttempt, Timestamp};
+
+/// What became of a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryResult {
+    /// The event arrived.
+    Arrived,
+    /// The endpoint did not take it.
+    Failed {
+        /// The failure's name, where it is known.
+        outcome: Option<OutcomeName>,
+        /// The status, where there was one.
+        status: Option<u16>,
+        /// Whether the event was given up.
+        is_last: bool,
+    },
+    /// The event was not tried, and waits.
+    Waits,
+    /// The event was given up for a reason of its own, such as a subscription that was deleted.
+    Ended,
+}
+
+/// A try of an event.
+#[derive(Debug, Clone, Copy)]
+pub struct SeenTry<'a> {
+    /// The key of the delivery: one event towards one subscription.
+    pub key: &'a str,
+    /// The time at which the event was accepted.
+    pub accepted_at: Timestamp,
+    /// The time of the try.
+    pub at: Timestamp,
+    /// Whether the event was neither tried nor handed back before.
+    pub is_first: bool,
+    /// What became of it.
+    pub result: TryResult,
+}
 
 impl<'a> SeenTry<'a> {
     /// The try of an event of a delivery. `None` if nothing became of it, and it is not older than
@@ -50,7 +84,8 @@ impl<'a> SeenTry<'a> {
         })
     }
 
-    /// The try that a record of the delivery log is about; `None` if it is about none.
+    /// The try that a record of the delivery log is about; `None` if it is about none. A record
+    /// without an attempt has the number of those before it.
     pub fn of_record(record: &'a Record, delayed_after: Duration) -> Option<Self> {
         let is_late = record.time >= record.accepted_at + delayed_after;
         let failed = |is_last| TryResult::Failed {
@@ -72,7 +107,7 @@ impl<'a> SeenTry<'a> {
             key: &record.delivery_key,
             accepted_at: record.accepted_at,
             at: record.time,
-            is_first: record.attempt <= 1 && !is_late,
+            is_first: record.attempt <= u16::from(record.kind == Kind::Attempt) && !is_late,
             result,
         })
     }

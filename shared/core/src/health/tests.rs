@@ -175,7 +175,6 @@ fn failing_subscription_is_told_of_once_and_when_it_is_healthy() {
     assert_eq!(told(&mut book), [""; 0]);
 }
 
-/// The process dies between the notice and its mark.
 /// The endpoint takes every eleventh request, and other events wait.
 #[test]
 fn one_arrival_among_failures_ends_no_incident() {
@@ -221,6 +220,7 @@ fn recovered_subscription_is_healthy_while_the_circuit_still_holds_it() {
     assert_eq!(state(at + MINUTE * 10), "down");
 }
 
+/// The process dies between the notice and its mark.
 #[test]
 fn notice_without_a_mark_is_due_again_with_the_same_incident() {
     let mut book = book([("orders.billing", many(10, REFUSED))]);
@@ -476,10 +476,12 @@ fn write_that_is_repeated_counts_once() {
 #[test]
 fn arrivals_alone_are_not_in_the_book_and_it_is_bounded() {
     let mut book = HealthBook::default();
-    assert!(!book.add(
-        [("a.b".to_owned(), many(5, TryResult::Arrived))].into(),
-        "a"
-    ));
+    let mut arrived = Tries::default();
+    arrived.note(&SeenTry {
+        is_first: true,
+        ..seen("a", START, TryResult::Arrived)
+    });
+    assert!(!book.add([("a.b".to_owned(), arrived)].into(), "a"));
     let many_keys = (0..=SUBSCRIPTIONS_IN_BOOK_MAX).map(|n| (format!("a.s{n}"), many(1, BUSY)));
     book.add(many_keys.collect(), "b");
     assert_eq!(book.subscriptions().count(), SUBSCRIPTIONS_IN_BOOK_MAX);
@@ -510,9 +512,18 @@ fn states_have_the_words_of_all_surfaces() {
     assert_eq!(read("\"retry\""), HealthState::Unknown, "of release 0.1");
 }
 
+/// As a program wrote it that knew nothing of single events.
+#[test]
+fn book_without_events_is_read_and_stays_as_it_is() {
+    const FIXTURE: &str = include_str!("../stored/fixtures/health-book-v1.json");
+    let book = HealthBook::parse(FIXTURE.as_bytes()).unwrap();
+    assert_eq!(book.subscriptions().count(), 2);
+    assert_eq!(book.render(), FIXTURE.trim_end());
+}
+
 #[test]
 fn book_is_stored_like_this() {
-    const FIXTURE: &str = include_str!("../stored/fixtures/health-book-v1.json");
+    const FIXTURE: &str = include_str!("../stored/fixtures/health-book-v1-events.json");
     let mut book = book([("orders.billing", tries([(0, BUSY), (60, REFUSED)]))]);
     book.add([("orders.crm".to_owned(), many(10, BUSY))].into(), "second");
     decide(&mut book, Some(&held(Phase::Retry)), START + MINUTE);

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::ends::{RecentEnds, UNDELIVERED_AGE_MAX, event_digest};
+use super::noted::NotedTries;
+use super::seen::{SeenTry, TryResult};
 use super::settings::ArrivalSettings;
+use super::stuck::StuckEvents;
 use crate::attempt::OutcomeName;
 use crate::model::Timestamp;
 
@@ -20,49 +24,6 @@ const RECENT_MINUTES: u64 = 2;
 /// Arrivals in a row that end an incident while events still wait. One alone may be luck: an
 /// endpoint that takes every eleventh request would page with each of them.
 const RECOVERED_IN_ROW: u32 = 3;
-
-/// Ends of events that are kept until the next write. More than so many make the oldest event
-/// unknown, which the next failed try of it mends.
-const ENDED_KEPT_MAX: usize = 256;
-
-/// The age at which an event has ended wherever that was noted: the longest time to live, and an
-/// hour.
-const UNDELIVERED_AGE_MAX: Duration = Duration::from_hours(25);
-
-/// What became of a try.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TryResult {
-    /// The event arrived.
-    Arrived,
-    /// The endpoint did not take it.
-    Failed {
-        /// The failure's name, where it is known.
-        outcome: Option<OutcomeName>,
-        /// The status, where there was one.
-        status: Option<u16>,
-        /// Whether the event was given up.
-        is_last: bool,
-    },
-    /// The event was not tried, and waits.
-    Waits,
-    /// The event was given up for a reason of its own, such as a subscription that was deleted.
-    Ended,
-}
-
-/// A try of an event.
-#[derive(Debug, Clone, Copy)]
-pub struct SeenTry<'a> {
-    /// The key of the delivery: one event towards one subscription.
-    pub key: &'a str,
-    /// The time at which the event was accepted.
-    pub accepted_at: Timestamp,
-    /// The time of the try.
-    pub at: Timestamp,
-    /// Whether the event was neither tried nor handed back before.
-    pub is_first: bool,
-    /// What became of it.
-    pub result: TryResult,
-}
 
 /// The last try that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +47,10 @@ pub struct Undelivered {
     pub key: String,
     /// The time at which it was accepted. Nothing an operator does changes it.
     pub accepted_at: Timestamp,
+    /// The time at which it was seen to wait. Not stored: it is of use until what is known of other
+    /// tries is added.
+    #[serde(skip)]
+    pub seen_at: Timestamp,
 }
 
 /// The tries of a minute: the minute since the epoch, those that arrived, and those that failed.
@@ -112,6 +77,9 @@ pub struct Tries {
     in_row: u32,
     /// The number of arrivals since the last failure.
     arrived_in_row: u32,
+    /// The number of arrivals since the last failure of an event that does not fail alone.
+    #[serde(skip_serializing_if = "is_zero")]
+    arrived_beside: u32,
     /// The time of the first of the failures in a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     row_since: Option<Timestamp>,
@@ -124,11 +92,15 @@ pub struct Tries {
     /// The last time at which an event was not at its end after its try.
     #[serde(skip_serializing_if = "Option::is_none")]
     undelivered_at: Option<Timestamp>,
-    /// Events that ended, of which an earlier part may know that they had not. Not stored.
+    /// Events that ended, of which another part may know that they had not.
+    #[serde(skip_serializing_if = "RecentEnds::is_empty")]
+    ends: RecentEnds,
+    /// Events that failed and have not ended.
+    #[serde(skip_serializing_if = "StuckEvents::is_empty")]
+    stuck: StuckEvents,
+    /// The tries themselves, as long as they are few. Not stored.
     #[serde(skip)]
-    ended: Vec<String>,
-    #[serde(skip)]
-    has_more_ended: bool,
+    noted: NotedTries,
 }
 
 impl Share {
@@ -158,24 +130,15 @@ impl Share {
 impl Tries {
     /// Adds a try.
     pub fn note(&mut self, seen: &SeenTry<'_>) {
+        self.noted.add(seen);
         match seen.result {
-            TryResult::Arrived => {
-                self.count(seen.at.minute(), 1, 0);
-                self.in_row = 0;
-                self.arrived_in_row = self.arrived_in_row.saturating_add(1);
-                self.row_since = None;
-                self.last_arrived_at = self.last_arrived_at.max(Some(seen.at));
-                self.end(seen);
-            }
+            TryResult::Arrived => self.note_arrival(seen),
             TryResult::Failed {
                 outcome,
                 status,
                 is_last,
             } => {
-                self.count(seen.at.minute(), 0, 1);
-                self.in_row = self.in_row.saturating_add(1);
-                self.arrived_in_row = 0;
-                self.row_since.get_or_insert(seen.at);
+                self.note_failure(seen);
                 self.last_failure = Some(LastFailure {
                     at: seen.at,
                     outcome,
@@ -183,29 +146,73 @@ impl Tries {
                 });
                 if is_last {
                     self.end(seen);
-                } else {
-                    self.wait(seen);
+                } else if self.wait(seen) {
+                    self.stuck.add(seen.key, seen.accepted_at);
                 }
             }
-            TryResult::Waits => self.wait(seen),
+            TryResult::Waits => {
+                self.wait(seen);
+            }
             TryResult::Ended => self.end(seen),
         }
     }
 
-    /// Adds the tries of a later part.
+    fn note_arrival(&mut self, seen: &SeenTry<'_>) {
+        self.count(seen.at.minute(), 1, 0);
+        self.in_row = 0;
+        self.arrived_in_row = self.arrived_in_row.saturating_add(1);
+        self.arrived_beside = self.arrived_beside.saturating_add(1);
+        self.row_since = None;
+        self.last_arrived_at = self.last_arrived_at.max(Some(seen.at));
+        self.end(seen);
+        self.stuck.note_arrival();
+    }
+
+    fn note_failure(&mut self, seen: &SeenTry<'_>) {
+        let minute = seen.at.minute();
+        let fails_alone = self.stuck.fails_alone(seen.key);
+        if !fails_alone {
+            self.count(minute, 0, 1);
+            self.in_row = self.in_row.saturating_add(1);
+        }
+        if self.is_after_arrivals(minute) {
+            self.arrived_in_row = 0;
+            self.arrived_beside *= u32::from(fails_alone);
+        }
+        self.row_since.get_or_insert(seen.at);
+    }
+
+    /// Whether a failure in this minute takes anything from the arrivals: records may come late,
+    /// and what failed before the last arrival does not.
+    fn is_after_arrivals(&self, minute: u64) -> bool {
+        minute >= self.last_arrived_at.map_or(0, Timestamp::minute)
+    }
+
+    /// Adds the tries of a later part, which was not stored: one by one where they are few, and
+    /// their sums otherwise.
     pub fn add(&mut self, later: Self) {
+        if let Some(tries) = later.noted.all() {
+            tries.for_each(|seen| self.note(&seen));
+            return;
+        }
+        self.noted.forget_order();
         for (minute, arrived, failed) in &later.minutes {
             self.count(*minute, *arrived, *failed);
         }
-        // Records may come late: what failed before the last arrival takes nothing from it.
-        let arrived = self.last_arrived_at.map_or(0, Timestamp::minute);
-        let has_failed = |(minute, _, failed): &Minute| *failed > 0 && *minute >= arrived;
+        let has_failed =
+            |(minute, _, failed): &Minute| *failed > 0 && self.is_after_arrivals(*minute);
         let has_failed = later.minutes.iter().any(has_failed);
-        let before = if has_failed { 0 } else { self.arrived_in_row };
-        self.arrived_in_row = before.saturating_add(later.arrived_in_row);
+        for (row, more) in [
+            (&mut self.arrived_in_row, later.arrived_in_row),
+            (&mut self.arrived_beside, later.arrived_beside),
+        ] {
+            let before = if has_failed { 0 } else { *row };
+            *row = before.saturating_add(more);
+        }
         if later.last_arrived_at.is_some() {
             self.in_row = later.in_row;
             self.row_since = later.row_since;
+            self.stuck.note_arrival();
         } else {
             self.in_row = self.in_row.saturating_add(later.in_row);
             self.row_since = self.row_since.or(later.row_since);
@@ -213,19 +220,26 @@ impl Tries {
         self.last_failure = later.last_failure.or(self.last_failure);
         self.last_arrived_at = self.last_arrived_at.max(later.last_arrived_at);
         self.undelivered_at = self.undelivered_at.max(later.undelivered_at);
-        let has_ended =
-            |event: &Undelivered| later.has_more_ended || later.ended.contains(&event.key);
-        let mine = self.oldest.take().filter(|event| !has_ended(event));
-        self.oldest = older(mine, later.oldest);
-        for key in later.ended {
-            self.keep_end(key);
+        let ends_later = |event: &Undelivered| later.ends.has_more() || later.ends.has(&event.key);
+        let ended_before = |event: &Undelivered| self.ends.may_have(&event.key, event.seen_at);
+        let before = self.oldest.take().filter(|event| !ends_later(event));
+        let after = later.oldest.filter(|event| !ended_before(event));
+        self.oldest = older(before, after);
+        if later.ends.has_more() {
+            // They are known again by their next tries.
+            self.stuck = StuckEvents::default();
         }
-        self.has_more_ended |= later.has_more_ended;
+        self.stuck.append(later.stuck);
+        self.ends.append(later.ends);
+        self.stuck.end_all(self.ends.events());
     }
 
-    /// Whether any of them failed, or an event of them waits too long.
+    /// Whether any of them failed, or an event of them waits too long, or ended after an earlier
+    /// try, of which nothing may be known yet.
     pub fn has_news(&self) -> bool {
-        self.oldest.is_some() || self.minutes.iter().any(|(_, _, failed)| *failed > 0)
+        self.oldest.is_some()
+            || !self.ends.is_empty()
+            || self.minutes.iter().any(|(_, _, failed)| *failed > 0)
     }
 
     /// The tries of the window, and older ones as far as those are too few.
@@ -257,14 +271,27 @@ impl Tries {
             .is_some_and(|since| now >= since + settings.failing_after)
     }
 
-    /// Whether events arrive again: some in a row, or one where no other waits.
+    /// Whether events arrive again: some in a row, or one where no other waits, or nearly all
+    /// beside some that fail alone.
     pub fn is_recovered(&self, settings: &ArrivalSettings) -> bool {
         let wanted = if self.oldest.is_some() {
             RECOVERED_IN_ROW
         } else {
             1
         };
-        self.arrived_in_row >= wanted && self.recent().has_arrived(settings.recovered_percent)
+        let has_arrived = self.arrived_in_row >= wanted || self.is_well_beside(settings);
+        has_arrived && self.recent().has_arrived(settings.recovered_percent)
+    }
+
+    /// Whether so many events arrived beside those that fail alone that, each counted once, nearly
+    /// all arrive. Tries of the latter come between the arrivals as long as they wait.
+    fn is_well_beside(&self, settings: &ArrivalSettings) -> bool {
+        let share = Share {
+            arrived: self.arrived_beside,
+            failed: self.stuck.count(),
+            from: None,
+        };
+        share.failed > 0 && share.has_arrived(settings.recovered_percent)
     }
 
     /// Whether the last try arrived, as far as it is not too long ago to be measured. What an
@@ -272,7 +299,7 @@ impl Tries {
     pub(super) fn has_arrived_last(&self, now: Timestamp, settings: &ArrivalSettings) -> bool {
         let arrived_at = self.last_arrived_at;
         let is_recent = || arrived_at.is_some_and(|at| now < at + settings.window);
-        self.in_row == 0 && (self.measured(now, settings).arrived > 0 || is_recent())
+        self.row_since.is_none() && (self.measured(now, settings).arrived > 0 || is_recent())
     }
 
     /// Whether nothing waits, and all that failed is forgotten: no try will come that tells of
@@ -300,13 +327,23 @@ impl Tries {
         self.minutes.clear();
         self.in_row = 0;
         self.arrived_in_row = 0;
+        self.arrived_beside = 0;
         self.row_since = None;
     }
 
-    /// Forgets which events ended, once that is said to what was known before.
-    pub(super) fn forget_ends(&mut self) {
-        self.ended.clear();
-        self.has_more_ended = false;
+    /// Forgets what is of use only until parts are added.
+    pub(super) fn settle(&mut self) {
+        self.noted = NotedTries::default();
+        self.ends.shrink();
+        if let Some(oldest) = &mut self.oldest {
+            oldest.seen_at = Timestamp::EPOCH;
+        }
+    }
+
+    /// The last time at which an event failed, or ended after an earlier try.
+    pub(super) fn known_at(&self) -> Option<Timestamp> {
+        let failed_at = self.last_failure.map(|failure| failure.at);
+        failed_at.max(self.ends.last_at())
     }
 
     /// Forgets what is not measured any more.
@@ -318,6 +355,7 @@ impl Tries {
             .oldest
             .take()
             .filter(|event| now.since(event.accepted_at) < UNDELIVERED_AGE_MAX);
+        self.stuck.tidy(now);
     }
 
     /// The number of failures since the last arrival.
@@ -364,29 +402,28 @@ impl Tries {
         }
     }
 
-    fn wait(&mut self, seen: &SeenTry<'_>) {
+    /// Notes that an event waits; whether it does: what is said of it may come late.
+    fn wait(&mut self, seen: &SeenTry<'_>) -> bool {
+        if self.ends.may_have(seen.key, seen.at) {
+            return false;
+        }
         self.undelivered_at = self.undelivered_at.max(Some(seen.at));
         let event = Undelivered {
             key: seen.key.to_owned(),
             accepted_at: seen.accepted_at,
+            seen_at: seen.at,
         };
         self.oldest = older(self.oldest.take(), Some(event));
+        true
     }
 
     fn end(&mut self, seen: &SeenTry<'_>) {
         if self.oldest.as_ref().is_some_and(|it| it.key == seen.key) {
             self.oldest = None;
         }
+        self.stuck.end(seen.key);
         if !seen.is_first {
-            self.keep_end(seen.key.to_owned());
-        }
-    }
-
-    fn keep_end(&mut self, key: String) {
-        if self.ended.len() < ENDED_KEPT_MAX {
-            self.ended.push(key);
-        } else {
-            self.has_more_ended = true;
+            self.ends.add(event_digest(seen.key), seen.at);
         }
     }
 }
@@ -406,4 +443,9 @@ fn older(one: Option<Undelivered>, other: Option<Undelivered>) -> Option<Undeliv
         (Some(one), Some(other)) if other.accepted_at < one.accepted_at => Some(other),
         (one, other) => one.or(other),
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

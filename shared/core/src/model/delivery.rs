@@ -10,7 +10,8 @@ use crate::attempt::decide::is_expired;
 use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure, webhook_id_of};
 use crate::events::Envelope;
 use crate::model::{
-    Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp, TopicName,
+    DeliveryLogMode, Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp,
+    TopicName,
 };
 
 /// Events of one subscription that wait for, or are in, the same attempt.
@@ -272,6 +273,25 @@ impl Delivery {
             identity: self.identity,
             hops: self.hops,
             events,
+        }
+    }
+
+    /// How much the delivery log keeps of it, where `default` is for a topic without a setting. If
+    /// its subscription is gone, so is what its topic said: then what a record has counted as
+    /// waiting gets the record of its end, without its payload.
+    pub fn log_mode(
+        &self,
+        subscription: Option<&Subscription>,
+        default: DeliveryLogMode,
+    ) -> DeliveryLogMode {
+        if let Some(subscription) = subscription {
+            return subscription.delivery_log.unwrap_or(default);
+        }
+        let is_counted = |entry: &Entry| entry.marks.is_counted(self.attempts);
+        if default == DeliveryLogMode::Off && self.events.iter().any(is_counted) {
+            DeliveryLogMode::Attempts
+        } else {
+            default
         }
     }
 

@@ -3,7 +3,8 @@
 //! Key `health/subscriptions.json`. Version 1; in `serve` written by wake, on AWS by record and
 //! wake, and by wake alone as far as incidents go; by deadletter, which counts what disabled
 //! subscriptions miss; read by them and by manage; always by conditional put. A program of release
-//! 0.1 passes it over. Fixture: `health-book-v1.json`.
+//! 0.1 passes it over. Fixtures: `health-book-v1.json`,
+//! `health-book-v1-events.json`.
 
 use super::format::versioned_object;
 use crate::health::HealthBook;

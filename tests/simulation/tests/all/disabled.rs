@@ -251,7 +251,7 @@ async fn subscription_without_room_for_its_first_event_is_told_of() {
     assert_eq!(tags[0], tags[1]);
     let noted = book(&world).await.unwrap();
     let expected = Missed {
-        has_little_room: true,
+        was_skipped: true,
         ..Missed::default()
     };
     assert_eq!(noted, expected);

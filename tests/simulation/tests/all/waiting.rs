@@ -7,11 +7,13 @@ use bytes::Bytes;
 use posthaste_core::api::SubscriptionSettings;
 use posthaste_core::attempt::SendFailure;
 use posthaste_core::delivery_log::DeliveryState;
-use posthaste_core::model::{Payload, SubscriptionName, Timestamp, TopicName};
+use posthaste_core::model::{DeliveryLogMode, Payload, SubscriptionName, Timestamp, TopicName};
 use posthaste_core::stored::delivery::render_delivery;
-use posthaste_ports::{Clock, OutgoingMessage, QueueName, QueueReceiver, QueueSender};
+use posthaste_core::stored::layout;
+use posthaste_deliver::DeliverSettings;
+use posthaste_ports::{Clock, ObjectStore, OutgoingMessage, QueueName, QueueReceiver, QueueSender};
 use posthaste_services::{AllWaiting, WaitingEvents, WaitingNumbers};
-use posthaste_simulation::{Answer, World, event, start};
+use posthaste_simulation::{Answer, Faults, World, event, start};
 use posthaste_testkit::records::delivery;
 use serde_json::{Value, json};
 
@@ -263,6 +265,60 @@ async fn numbers_of_records_are_those_of_the_queue_in_an_outage() {
         }
     }
     assert_eq!(compare_numbers(&world).await, 0);
+}
+
+/// The delivery log is on for the topic alone, and what it said goes with the subscription, or with
+/// the topic itself.
+#[tokio::test]
+async fn nothing_waits_of_a_subscription_that_was_deleted() {
+    for topic_goes_too in [false, true] {
+        let settings = DeliverSettings {
+            delivery_log: DeliveryLogMode::Off,
+            ..DeliverSettings::default()
+        };
+        let world = World::bounded(&Faults::none(), settings).counting_what_waits_from_records();
+        world.subscribe(json!({})).await;
+        world.log(DeliveryLogMode::Payloads).await;
+        world.endpoint.answer([Answer::Status(503)]);
+        let events: Vec<_> = (0..3).map(|n| event(&n.to_string())).collect();
+        world.publish(&events, 60 * MINUTE).await;
+        world.deliver_all().await;
+        assert_eq!(compare_numbers(&world).await, 3);
+        let mut record = world.record().await;
+        record.settings.subscriptions.clear();
+        if topic_goes_too {
+            let key = layout::topic(&topic());
+            world.local.state().delete(&key).await.unwrap();
+        } else {
+            world.write_record(record.render()).await;
+        }
+        world.clock.advance(MINUTE);
+        world.deliver_all().await;
+        assert_eq!(compare_numbers(&world).await, 0, "{topic_goes_too}");
+    }
+}
+
+/// What was never logged is not logged because its subscription is gone.
+#[tokio::test]
+async fn deleted_subscription_without_a_log_has_no_records() {
+    let settings = DeliverSettings {
+        delivery_log: DeliveryLogMode::Off,
+        ..DeliverSettings::default()
+    };
+    let world = World::bounded(&Faults::none(), settings);
+    world.subscribe(json!({})).await;
+    world.endpoint.answer([Answer::Status(503)]);
+    world.publish(&[event("1")], 60 * MINUTE).await;
+    world.deliver_all().await;
+    let mut record = world.record().await;
+    record.settings.subscriptions.clear();
+    world.write_record(record.render()).await;
+    world.clock.advance(MINUTE);
+    world.deliver_all().await;
+    let records = world.local.queue(QueueName::Records).counts().await;
+    assert_eq!(records.unwrap().total(), 0);
+    let letters = world.local.queue(QueueName::DeadLetters).counts().await;
+    assert_eq!(letters.unwrap().total(), 1);
 }
 
 /// A start rebuilds the figure from the disk.

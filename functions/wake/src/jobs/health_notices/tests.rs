@@ -207,8 +207,17 @@ async fn incident_in_which_nothing_happens_lets_wake_rest() {
 async fn healthy_minute_writes_nothing() {
     let kit = Kit::new();
     orders(&kit, json!({}));
+    let now = kit.clock.now();
+    let seen = SeenTry {
+        key: "a",
+        accepted_at: now,
+        at: now,
+        is_first: true,
+        result: TryResult::Arrived,
+    };
+    let arrivals = kit.ports.links.arrivals();
     for _ in 0..100 {
-        note(&kit, kit.clock.now(), TryResult::Arrived);
+        arrivals.note(|| "orders.billing".to_owned(), &seen);
     }
     look_at_health(kit.run(), None).await;
     assert_eq!(kit.store.keys("health/"), [""; 0]);

@@ -244,6 +244,21 @@ fn refused(count: u64) -> Tries {
     tries
 }
 
+/// So many tries are refused, and as many arrive.
+fn half_refused(count: u64) -> Tries {
+    let mut tries = refused(count);
+    for n in 0..count {
+        tries.note(&SeenTry {
+            key: "another",
+            accepted_at: START,
+            at: START + Duration::from_secs(n),
+            is_first: true,
+            result: TryResult::Arrived,
+        });
+    }
+    tries
+}
+
 /// The circuit knows nothing of what is refused for its content or its key. The book of health does.
 #[tokio::test]
 async fn subscription_is_down_where_nothing_arrives_whatever_the_circuit_says() {
@@ -252,11 +267,13 @@ async fn subscription_is_down_where_nothing_arrives_whatever_the_circuit_says() 
         ("well", at("https://a.example/")),
         ("refused", at("https://a.example/refused")),
         ("once", at("https://a.example/once")),
+        ("half", at("https://a.example/half")),
     ];
     let topics = [world.topic("orders", &settings).await];
     let tries = [
         ("orders.refused", refused(10)),
         ("orders.once", refused(1)),
+        ("orders.half", half_refused(10)),
         ("without-series.all", refused(10)),
     ];
     let mut book = HealthBook::default();
@@ -268,14 +285,15 @@ async fn subscription_is_down_where_nothing_arrives_whatever_the_circuit_says() 
     let mut up: Vec<_> = samples.iter().map(String::as_str).collect();
     up.sort_unstable();
     let expected = [
+        r#"posthaste_subscription_up{topic="orders",subscription="half"} 0"#,
         r#"posthaste_subscription_up{topic="orders",subscription="once"} 1"#,
         r#"posthaste_subscription_up{topic="orders",subscription="refused"} 0"#,
         r#"posthaste_subscription_up{topic="orders",subscription="well"} 1"#,
-        "posthaste_subscriptions_down 2",
+        "posthaste_subscriptions_down 3",
     ];
     assert_eq!(up, expected);
     let total = world.samples(SeriesBy::Total, &[], name).await;
-    assert_eq!(total, ["posthaste_subscriptions_down 2"]);
+    assert_eq!(total, ["posthaste_subscriptions_down 3"]);
 }
 
 /// No series says that all is well because nothing is known.

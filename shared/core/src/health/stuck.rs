@@ -1,0 +1,288 @@
+//! Events that fail again and again. One that fails while others arrive says nothing of the others,
+//! however often it is tried: it counts once.
+
+use serde::{Deserialize, Serialize};
+
+use super::ends::{UNDELIVERED_AGE_MAX, event_digest};
+use crate::model::Timestamp;
+
+/// Events that are known one by one. Of more, each try counts: then it is more than an event's
+/// fault. They take 60 bytes each in the book.
+const STUCK_MAX: usize = 8;
+
+/// An event that failed and has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StuckEvent {
+    /// Its digest.
+    event: String,
+    /// The time at which it was accepted.
+    accepted_at: Timestamp,
+    /// Whether another event has arrived since it failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_alone: bool,
+}
+
+/// The events that failed and have not ended, as far as there is room for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct StuckEvents(Vec<StuckEvent>);
+
+impl StuckEvents {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of them.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether this event failed before, and another one has arrived since.
+    pub(super) fn fails_alone(&self, key: &str) -> bool {
+        if !self.0.iter().any(|stuck| stuck.is_alone) {
+            return false;
+        }
+        let event = event_digest(key);
+        self.0.iter().any(|it| it.is_alone && it.event == event)
+    }
+
+    /// Notes that an event failed.
+    pub(super) fn add(&mut self, key: &str, accepted_at: Timestamp) {
+        if self.0.len() >= STUCK_MAX {
+            return;
+        }
+        let event = event_digest(key);
+        if self.0.iter().all(|stuck| stuck.event != event) {
+            self.0.push(StuckEvent {
+                event,
+                accepted_at,
+                is_alone: false,
+            });
+        }
+    }
+
+    /// Notes that an event ended.
+    pub(super) fn end(&mut self, key: &str) {
+        if !self.0.is_empty() {
+            self.end_all(&[event_digest(key)]);
+        }
+    }
+
+    /// Notes that the events with these digests ended.
+    pub(super) fn end_all(&mut self, events: &[String]) {
+        self.0.retain(|stuck| !events.contains(&stuck.event));
+    }
+
+    /// Notes that an event arrived which is none of these.
+    pub(super) fn note_arrival(&mut self) {
+        self.0.iter_mut().for_each(|stuck| stuck.is_alone = true);
+    }
+
+    /// Adds those of a later part.
+    pub(super) fn append(&mut self, later: Self) {
+        for stuck in later.0 {
+            let known = self.0.iter_mut().find(|known| known.event == stuck.event);
+            if let Some(known) = known {
+                known.is_alone |= stuck.is_alone;
+            } else if self.0.len() < STUCK_MAX {
+                self.0.push(stuck);
+            }
+        }
+    }
+
+    /// Forgets what has ended wherever that was noted.
+    pub(super) fn tidy(&mut self, now: Timestamp) {
+        self.0
+            .retain(|stuck| now.since(stuck.accepted_at) < UNDELIVERED_AGE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::health::{ArrivalSettings, SeenTry, Tries, TryResult};
+
+    const START: Timestamp = Timestamp::from_millis(1_700_000_040_000);
+    const MINUTE: Duration = Duration::from_mins(1);
+    const FAILED: TryResult = TryResult::Failed {
+        outcome: None,
+        status: Some(500),
+        is_last: false,
+    };
+
+    fn seen(key: &str, at: Timestamp, result: TryResult) -> SeenTry<'_> {
+        SeenTry {
+            key,
+            accepted_at: START,
+            at,
+            is_first: false,
+            result,
+        }
+    }
+
+    /// The tries of a subscription, each in a part of its own, as the book gets them.
+    #[derive(Default)]
+    struct Known {
+        tries: Tries,
+        now: Duration,
+        arrived: u32,
+    }
+
+    impl Known {
+        fn add(&mut self, part: Tries) {
+            self.tries.add(part);
+            self.tries.settle();
+            self.tries
+                .tidy(START + self.now, &ArrivalSettings::default());
+        }
+
+        fn fail(&mut self, keys: &[&str]) {
+            for key in keys {
+                let mut part = Tries::default();
+                part.note(&seen(key, START + self.now, FAILED));
+                self.add(part);
+            }
+        }
+
+        /// So many other events arrive, all in one part.
+        fn arrive(&mut self, count: u32) {
+            let mut part = Tries::default();
+            for _ in 0..count {
+                self.arrived += 1;
+                let key = format!("other{}", self.arrived);
+                part.note(&SeenTry {
+                    is_first: true,
+                    ..seen(&key, START + self.now, TryResult::Arrived)
+                });
+            }
+            self.add(part);
+        }
+
+        fn is_failing(&self) -> bool {
+            let settings = ArrivalSettings::default();
+            self.tries.is_failing(START + self.now, &settings)
+        }
+
+        fn is_recovered(&self) -> bool {
+            self.tries.is_recovered(&ArrivalSettings::default())
+        }
+    }
+
+    /// Between two of its tries fewer arrive than would end an incident by themselves.
+    #[test]
+    fn one_stuck_event_at_a_low_rate_is_no_outage() {
+        let mut known = Known::default();
+        known.fail(&["stuck"; 10]);
+        assert!(known.is_failing() && !known.is_recovered());
+        let mut recovered = Vec::new();
+        for _ in 0..5 {
+            known.now += 30 * MINUTE;
+            known.arrive(2);
+            recovered.push(known.is_recovered());
+            known.now += MINUTE;
+            known.fail(&["stuck"]);
+        }
+        assert_eq!(recovered, [false, false, false, false, true]);
+        known.tries.begin_anew();
+        for _ in 0..50 {
+            known.now += 5 * MINUTE;
+            known.fail(&["stuck", "stuck"]);
+            known.arrive(1);
+            assert!(!known.is_failing(), "{:?}", known.now);
+        }
+    }
+
+    #[test]
+    fn one_stuck_event_at_a_high_rate_is_no_outage() {
+        let mut known = Known::default();
+        known.fail(&["stuck"; 10]);
+        for _ in 0..3 {
+            known.now += MINUTE;
+            known.arrive(1000);
+            known.fail(&["stuck"]);
+        }
+        assert!(known.is_recovered());
+        known.tries.begin_anew();
+        for _ in 0..100 {
+            known.now += MINUTE;
+            known.fail(&["stuck"]);
+            known.arrive(1000);
+            assert!(!known.is_failing(), "{:?}", known.now);
+        }
+    }
+
+    /// Two of twenty events fail: it takes nine that arrive for each of them.
+    #[test]
+    fn share_counts_each_stuck_event_once() {
+        let mut known = Known::default();
+        known.fail(&["a", "b", "a", "b", "a", "b", "a", "b", "a", "b"]);
+        for _ in 0..9 {
+            assert!(!known.is_recovered());
+            known.now += 10 * MINUTE;
+            known.arrive(2);
+            known.fail(&["a", "b"]);
+        }
+        assert!(known.is_recovered());
+    }
+
+    /// The endpoint takes every third request of many events that wait.
+    #[test]
+    fn many_events_that_fail_again_are_an_outage() {
+        let keys: Vec<_> = (0..40).map(|n| format!("waiting{n}")).collect();
+        let mut known = Known::default();
+        for round in keys.chunks(2).cycle().take(60) {
+            known.now += MINUTE;
+            known.fail(&[&round[0], &round[1]]);
+            known.arrive(1);
+            assert!(!known.is_recovered(), "{:?}", known.now);
+        }
+        assert!(known.is_failing());
+    }
+
+    /// Nothing else is known of its endpoint.
+    #[test]
+    fn only_event_that_fails_again_and_again_is_an_outage() {
+        let mut known = Known::default();
+        known.fail(&["only"; 9]);
+        assert!(!known.is_failing());
+        known.fail(&["only"]);
+        assert!(known.is_failing());
+    }
+
+    /// More events ended than are known one by one: the stuck one may be among them.
+    #[test]
+    fn stuck_event_is_forgotten_where_too_many_ended() {
+        let mut known = Known::default();
+        known.fail(&["stuck"; 10]);
+        let mut part = Tries::default();
+        for n in 0..1000 {
+            let key = if n == 900 {
+                "stuck"
+            } else {
+                &format!("other{n}")
+            };
+            part.note(&seen(key, START, TryResult::Arrived));
+        }
+        known.add(part);
+        assert_eq!(known.tries.oldest(), None);
+        known.fail(&["stuck"]);
+        assert_eq!(known.tries.in_row(), 1);
+    }
+
+    #[test]
+    fn stuck_event_that_ended_is_forgotten() {
+        let mut stuck = StuckEvents::default();
+        for key in ["a", "b", "a"] {
+            stuck.add(key, START);
+        }
+        assert_eq!(stuck.count(), 2);
+        stuck.end("a");
+        assert_eq!(stuck.count(), 1);
+        stuck.tidy(START + UNDELIVERED_AGE_MAX);
+        assert!(stuck.is_empty());
+    }
+}
