@@ -12,8 +12,7 @@ use posthaste_services::catch_panic::catch_panic_now;
 
 use crate::invocation::{EntryRef, Job};
 
-/// A problem event travels alone, and so does one that keeps the `webhook-id` of an earlier
-/// request.
+/// A problem event travels alone.
 const ALONE: Pack = Pack {
     items_max: 1,
     bytes_preferred: usize::MAX,
@@ -47,8 +46,6 @@ pub(crate) struct RequestKind {
     pub(crate) name_was_unknown: bool,
     /// Replayed events travel under a header of their own.
     pub(crate) replayed: bool,
-    /// The event keeps a `webhook-id` of its own.
-    pub(crate) has_webhook_id: bool,
     /// The event fails where others succeed: it travels alone, after the rest.
     pub(crate) is_problem: bool,
 }
@@ -111,7 +108,6 @@ impl RequestKind {
             attempts_before: delivery.attempts,
             name_was_unknown: delivery.last.is_some_and(|last| last.name_was_unknown),
             replayed: marks.replayed,
-            has_webhook_id: marks.webhook_id.is_some(),
             is_problem,
         }
     }
@@ -130,8 +126,7 @@ fn requests(
     let Some(subscription) = subscription else {
         return Vec::new();
     };
-    let travels_alone = kind.is_problem || kind.has_webhook_id;
-    let pack = if travels_alone {
+    let pack = if kind.is_problem {
         ALONE
     } else {
         subscription.batching.request()
@@ -225,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_keeps_its_webhook_id_travels_alone() {
+    fn events_that_keep_their_webhook_ids_share_batches() {
         let mut kept = delivery(3);
         for event in &mut kept.events[..2] {
             event.marks.webhook_id = Some("msg_a-0".to_owned());
         }
         assert_eq!(
             planned(&[job(kept, &batching(10))]),
-            [["0.0"], ["0.2"], ["0.1"]]
+            [["0.0", "0.1", "0.2"]]
         );
     }
 

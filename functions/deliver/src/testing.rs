@@ -499,7 +499,6 @@ pub(crate) fn request_plan(job: &Job) -> RequestPlan {
             attempts_before: delivery.attempts,
             name_was_unknown: false,
             replayed: false,
-            has_webhook_id: false,
             is_problem: false,
         },
         jitter: Jitter::new(0.0),

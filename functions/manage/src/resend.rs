@@ -12,7 +12,7 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::api::{AuditAction, IsoTimestamp, ResendRequest, ResendView};
 use posthaste_core::attempt::webhook_id_of;
 use posthaste_core::delivery_log::{
-    DeliveryHistory, LookUp, NoneToSendAgain, ToSendAgain, choose, histories, log_text,
+    DeliveryHistory, LookUp, NoneToSendAgain, choose, histories, log_text,
 };
 use posthaste_core::model::{Status, Subscription, SubscriptionName, Timestamp, Topic, TopicName};
 use posthaste_core::pressure::{PressureState, explain, replay_wait};
@@ -24,7 +24,7 @@ use posthaste_services::send_all;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use self::payload::{Found, unknown};
+use self::payload::Found;
 use crate::answer::{ApiError, JsonResponse, unavailable, unusable_record};
 use crate::audit::Who;
 use crate::document::{BadRequests, NoEvent, Problems, WrongStates};
@@ -38,16 +38,9 @@ const NOTE: &str = "a new delivery of the event was queued; another request make
 const STILL_WAITING: &str =
     ". An earlier delivery of the event still waits: that copy may arrive too";
 
-/// Added to the note if the event was found in the dead letters alone, which do not keep it.
-const NEW_WEBHOOK_ID: &str =
-    ". The delivery log does not have the event, so its request has a new webhook-id";
-
-/// The same where the delivery log was not wholly searched.
-const NEW_WEBHOOK_ID_IN_DOUBT: &str =
-    ". The event was found in the dead letters alone, so its request has a new webhook-id";
-
-/// The same for a dead letter that was named.
-const NEW_WEBHOOK_ID_OF_LETTER: &str = ". The delivery log does not say whose dead letter this is, so its request has a new webhook-id";
+/// Added to the note if the event was found in a dead letter of another program alone.
+const WEBHOOK_ID_MADE: &str =
+    ". Its dead letter does not say its webhook-id, so that one is made of the dead letter's place";
 
 /// The problem of a subscription that is disabled: the event would become a dead letter at once.
 const DISABLED: &str = "the subscription is disabled; enable it first";
@@ -89,18 +82,16 @@ pub(crate) struct ResendQuery {
 struct Again {
     found: Found,
     is_waiting: bool,
-    /// Added to the note if the event has no `webhook-id` to keep.
-    new_id: &'static str,
 }
 
 /// Send an event again
 ///
 /// Makes a new delivery of the event to this subscription, at once and whatever became of the
 /// earlier ones, as long as the delivery log or a dead letter has its payload. It has a new key and
-/// a new time to live, and keeps its `webhook-id` where the log knows it. A pause, the state of the
-/// link and the rate limit hold for it as for any other. Two requests make two deliveries. With
-/// `deadLetter`, that dead letter is sent. Under back pressure it waits as a replay does: 503 with
-/// `Retry-After`, and nothing is sent.
+/// a new time to live, and keeps its `webhook-id`, or gets a new one with `newId`. A pause, the
+/// state of the link and the rate limit hold for it as for any other. Two requests make two
+/// deliveries. With `deadLetter`, that dead letter is sent. Under back pressure it waits as a replay
+/// does: 503 with `Retry-After`, and nothing is sent.
 #[utoipa::path(post, path = "/topics/{topic}/subscriptions/{name}/events/{id}/resend", tag = "events",
     params(DeliveryPath, ResendQuery), request_body(content = Option<ResendRequest>),
     responses((status = 202, description = "The new delivery is queued", body = ResendView,
@@ -126,11 +117,7 @@ pub(crate) async fn resend<P: Ports>(
         ..
     } = manage.records_towards(&path, &id).await?;
     let (histories, key) = (histories(records), request.key.as_deref());
-    let Again {
-        found,
-        is_waiting,
-        new_id,
-    } = match &request.dead_letter {
+    let Again { found, is_waiting } = match &request.dead_letter {
         Some(place) => manage.letter_again(place, key, &histories, to, &id).await?,
         None => {
             manage
@@ -143,10 +130,9 @@ pub(crate) async fn resend<P: Ports>(
     let topic = record.compile().map_err(|_| unusable_record())?;
     let to = still_to(&topic, &path, to)?;
     let now = manage.clock.now();
-    let (key, kept) = (
-        format!("{}-0", manage.entropy.uuid_at(now).simple()),
-        found.webhook_id.as_deref(),
-    );
+    let key = format!("{}-0", manage.entropy.uuid_at(now).simple());
+    let is_id_made = found.is_id_made && !request.new_id;
+    let kept = (!request.new_id).then_some(&*found.webhook_id);
     let default_time_to_live = topic.default_time_to_live;
     let letter = found.letter;
     let resend = Resend {
@@ -171,11 +157,7 @@ pub(crate) async fn resend<P: Ports>(
         "an event is sent again by its id"
     );
     let location = location(&path.topic, &id);
-    let note = note(
-        is_waiting,
-        if kept.is_some() { "" } else { new_id },
-        searched_from,
-    );
+    let note = note(is_waiting, is_id_made, searched_from);
     let (earlier_waits, searched_from) = (is_waiting, searched_from.map(IsoTimestamp));
     let view = ResendView {
         id,
@@ -265,37 +247,18 @@ impl<P: Ports> Manage<P> {
         searched_from: Option<Timestamp>,
     ) -> Result<Again, ApiError> {
         let chosen = choose(histories, &to.created, key);
-        // A dead letter does not say its delivery's key: with one, only the log can tell.
-        if key.is_some() && matches!(chosen, Err(NoneToSendAgain::Unknown)) {
-            return Err(unknown(searched_from, false));
-        }
-        let found = self.payload_of(&chosen, to, id, searched_from).await?;
-        let new_id = if searched_from.is_some() {
-            NEW_WEBHOOK_ID_IN_DOUBT
-        } else {
-            NEW_WEBHOOK_ID
+        let found = match &chosen {
+            Ok(chosen) => self.kept_payload(chosen, to, id).await?,
+            Err(NoneToSendAgain::Unknown) => {
+                self.dead_letter_of(to, id, key, searched_from).await?
+            }
+            Err(NoneToSendAgain::Former) => return Err(former(to).into()),
+            Err(NoneToSendAgain::Several(keys)) => return Err(several(keys).into()),
         };
         Ok(Again {
             found,
             is_waiting: chosen.is_ok_and(|chosen| chosen.is_waiting),
-            new_id,
         })
-    }
-
-    /// The payload of the delivery that was chosen or, where the log has none, of a dead letter.
-    async fn payload_of(
-        &self,
-        chosen: &Result<ToSendAgain<'_>, NoneToSendAgain>,
-        to: &Subscription,
-        id: &str,
-        searched_from: Option<Timestamp>,
-    ) -> Result<Found, ApiError> {
-        match chosen {
-            Ok(chosen) => self.kept_payload(chosen, to, id).await,
-            Err(NoneToSendAgain::Unknown) => self.dead_letter_of(to, id, searched_from).await,
-            Err(NoneToSendAgain::Former) => Err(former(to).into()),
-            Err(NoneToSendAgain::Several(keys)) => Err(several(keys).into()),
-        }
     }
 
     /// Queues the message, its payload first where that is stored beside it.
@@ -318,11 +281,12 @@ impl<P: Ports> Manage<P> {
     }
 }
 
-fn note(is_waiting: bool, new_id: &str, searched_from: Option<Timestamp>) -> String {
+fn note(is_waiting: bool, is_id_made: bool, searched_from: Option<Timestamp>) -> String {
     let waiting = if is_waiting { STILL_WAITING } else { "" };
+    let made = if is_id_made { WEBHOOK_ID_MADE } else { "" };
     let searched =
         searched_from.map(|since| format!(". The delivery log was only searched back to {since}"));
-    format!("{NOTE}{waiting}{}{new_id}", searched.unwrap_or_default())
+    format!("{NOTE}{waiting}{}{made}", searched.unwrap_or_default())
 }
 
 /// The path that shows what becomes of the event.

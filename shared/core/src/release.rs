@@ -26,7 +26,7 @@ pub use parked::ParkedWalk;
 pub use quota::{Quota, Released};
 pub use replay::{
     LogPlace, Pace, Replay, ReplayMessage, ReplayRequestError, Resend, Selection, Sendable,
-    SentAgain,
+    SentAgain, replayed_key,
 };
 pub use room::{Room, own_room};
 pub use speed::{Amount, Order, RunAccount, Speed, Waiting};

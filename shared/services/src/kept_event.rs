@@ -63,16 +63,25 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
         }))
     }
 
-    /// The newest dead letter of the event in an object, with its place; `None` if the object is
-    /// gone too.
-    pub async fn letter_in(&self, key: &str) -> Result<Option<(usize, Restored)>, PortError> {
+    /// The newest dead letter of the event, or of this delivery of it, in an object, with its place;
+    /// `None` if the object is gone too.
+    pub async fn letter_in(
+        &self,
+        key: &str,
+        delivery_key: Option<&str>,
+    ) -> Result<Option<(usize, Restored)>, PortError> {
         let own = self.own_letters(key).await?.into_iter();
+        let is_asked = |letter: &Restored| {
+            delivery_key.is_none_or(|asked| letter.delivery_key.as_deref() == Some(asked))
+        };
+        let own = own.filter(|(_, letter)| is_asked(letter));
         Ok(own.max_by_key(|(_, letter)| letter.published_at))
     }
 
-    /// The dead letter of this delivery in an object. The log has only the beginning of an id: what
-    /// was accepted at another time is another event's, and of several that differ none is known to
-    /// be the delivery's. A second copy of a message may have left the same letter twice.
+    /// The dead letter of this delivery in an object. One of release 0.1 does not name it, and the
+    /// log has only the beginning of an id: what was accepted at another time is another event's, and
+    /// of several that differ none is known to be the delivery's. A second copy of a message may have
+    /// left the same letter twice.
     async fn letter_of_delivery(
         &self,
         key: &str,
@@ -80,7 +89,10 @@ impl<S: ObjectStore, D: ObjectStore> KeptEvent<'_, S, D> {
     ) -> Result<Option<(usize, Restored)>, PortError> {
         let accepted_at = history.first().accepted_at;
         let mut own = self.own_letters(key).await?;
-        own.retain(|(_, letter)| letter.published_at.is_none_or(|at| at == accepted_at));
+        own.retain(|(_, letter)| match &letter.delivery_key {
+            Some(key) => *key == history.key,
+            None => letter.published_at.is_none_or(|at| at == accepted_at),
+        });
         let last = own.pop();
         Ok(last.filter(|(_, last)| {
             own.iter()

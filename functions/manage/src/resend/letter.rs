@@ -9,7 +9,7 @@ use posthaste_core::stored::{Restored, layout};
 use posthaste_ports::Ports;
 
 use super::payload::Found;
-use super::{Again, NEW_WEBHOOK_ID_OF_LETTER, former};
+use super::{Again, former};
 use crate::answer::ApiError;
 use crate::manage::Manage;
 
@@ -23,8 +23,8 @@ const OTHER_OWNER: &str = "the object is not one of the subscription's dead lett
 const NO_OBJECT: &str = "no object can have this key";
 
 impl<P: Ports> Manage<P> {
-    /// The dead letter at this place. `histories` say which delivery it was, and so its
-    /// `webhook-id`.
+    /// The dead letter at this place. `histories` say whether its delivery still waits and, of a
+    /// letter of release 0.1, its `webhook-id`.
     pub(super) async fn letter_again(
         &self,
         place: &DeadLetterPlace,
@@ -40,22 +40,19 @@ impl<P: Ports> Manage<P> {
         let buried = buried(histories, place, &letter);
         let chosen =
             buried.and_then(|history| choose(histories, &to.created, Some(&history.key)).ok());
-        let (is_waiting, new_id) = (
-            chosen.is_some_and(|chosen| chosen.is_waiting),
-            NEW_WEBHOOK_ID_OF_LETTER,
-        );
+        let is_waiting = chosen.is_some_and(|chosen| chosen.is_waiting);
         let DeadLetterPlace { object, index } = place.clone();
-        let webhook_id = buried.map(DeliveryHistory::webhook_id);
+        let known = letter.webhook_id.clone();
+        let known = known.or_else(|| buried.map(DeliveryHistory::webhook_id));
+        let is_id_made = known.is_none();
+        let webhook_id = known.unwrap_or_else(|| letter.webhook_id_at(&object, index));
         let found = Found {
             event: letter.event,
             webhook_id,
+            is_id_made,
             letter: Some(LetterPlace { object, index }),
         };
-        Ok(Again {
-            found,
-            is_waiting,
-            new_id,
-        })
+        Ok(Again { found, is_waiting })
     }
 
     async fn letter_at(
@@ -94,6 +91,9 @@ fn buried<'a>(
     place: &DeadLetterPlace,
     letter: &Restored,
 ) -> Option<&'a DeliveryHistory> {
+    if let Some(key) = &letter.delivery_key {
+        return histories.iter().find(|history| history.key == *key);
+    }
     let mut of_letter = histories.iter().filter(|history| {
         history.dead_letter_object.as_ref() == Some(&place.object)
             && letter

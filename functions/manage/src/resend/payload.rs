@@ -7,7 +7,7 @@ use posthaste_core::api::problem::{Problem, ProblemKind};
 use posthaste_core::delivery_log::ToSendAgain;
 use posthaste_core::events::Event;
 use posthaste_core::model::{LetterPlace, Subscription, Timestamp};
-use posthaste_core::stored::{Restored, WrittenIn, layout};
+use posthaste_core::stored::{WrittenIn, layout};
 use posthaste_ports::{Clock, Ports};
 use posthaste_services::kept_event::KeptEvent;
 
@@ -37,7 +37,9 @@ const SEARCH_CUT: &str = "; there are more dead letters than can be searched in 
 pub(super) struct Found {
     pub(super) event: Event,
     /// The `webhook-id` that it keeps.
-    pub(super) webhook_id: Option<String>,
+    pub(super) webhook_id: String,
+    /// Whether that is made of the dead letter's place, because it does not say one.
+    pub(super) is_id_made: bool,
     /// Its dead letter, if it became one.
     pub(super) letter: Option<LetterPlace>,
 }
@@ -57,7 +59,8 @@ impl<P: Ports> Manage<P> {
                 let letter = kept.letter_of(chosen.history).await.unwrap_or_default();
                 return Ok(Found {
                     event,
-                    webhook_id: Some(chosen.history.webhook_id()),
+                    webhook_id: chosen.history.webhook_id(),
+                    is_id_made: false,
                     letter,
                 });
             }
@@ -79,12 +82,14 @@ impl<P: Ports> Manage<P> {
         }
     }
 
-    /// The newest dead letter of this id, where the log has no record of the event.
+    /// The newest dead letter of this id and, with a key, of this delivery, where the log has no
+    /// record of the event.
     /// `searched_from` says how far the log was searched, if not wholly.
     pub(super) async fn dead_letter_of(
         &self,
         to: &Subscription,
         id: &str,
+        delivery_key: Option<&str>,
         searched_from: Option<Timestamp>,
     ) -> Result<Found, ApiError> {
         let scope = Scope::Subscription(layout::dead_letters_of(&to.topic, &to.name));
@@ -109,17 +114,17 @@ impl<P: Ports> Manage<P> {
                     return Err(unknown(searched_from, true));
                 }
                 read += 1;
-                let found = match self.kept(to, id).letter_in(&key).await {
+                let found = match self.kept(to, id).letter_in(&key, delivery_key).await {
                     // It is named where dead letters are listed.
                     Err(error) if is_lasting(&error) => continue,
                     found => found?,
                 };
-                if let Some((index, Restored { event, .. })) = found {
-                    let letter = Some(LetterPlace { object: key, index });
+                if let Some((index, letter)) = found {
                     return Ok(Found {
-                        event,
-                        webhook_id: None,
-                        letter,
+                        webhook_id: letter.webhook_id_at(&key, index),
+                        is_id_made: letter.webhook_id.is_none(),
+                        event: letter.event,
+                        letter: Some(LetterPlace { object: key, index }),
                     });
                 }
             }

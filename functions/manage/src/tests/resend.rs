@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 use super::events::{another, before, delivered, refused};
 use super::{Answer, Api};
 
+/// What the note says of an id that is made of a dead letter's place.
+const ID_MADE: &str = "made of the dead letter's place";
+
 const PATH: &str = "/topics/Orders/subscriptions/Billing/events";
 
 fn event(id: &str) -> String {
@@ -271,7 +274,7 @@ async fn what_a_search_finds_that_did_not_end_is_sent_and_the_note_says_so() {
                 .starts_with("2026-11-2"),
             "{note}"
         );
-        assert_eq!(note.contains("new webhook-id"), is_new, "{note}");
+        assert_eq!(note.contains(ID_MADE), is_new, "{note}");
         assert!(!note.contains("does not have the event"), "{note}");
     }
 }
@@ -451,11 +454,29 @@ fn bury_at(api: &Api, name: &str, events: &[String], at: Timestamp) -> String {
             object: None,
             dropped: false,
         };
-        gathered.push(&dead_letter(&letter, &letter.delivery.events[0], &payload));
+        let written = dead_letter(&letter, &letter.delivery.events[0], &payload);
+        gathered.push(&as_of_0_1_0(&written));
     }
     let key = layout::dead_letter(&topic, &subscription, at, name);
     api.dead_letters.write(&key, gathered.finish());
     key
+}
+
+/// A dead letter without what release 0.1 did not write.
+fn as_of_0_1_0(letter: &Bytes) -> Bytes {
+    let text = std::str::from_utf8(letter).unwrap();
+    let former = text.replace(r#","deliverykey":"k-0","webhookid":"msg_k-0""#, "");
+    assert_ne!(former, text);
+    former.into()
+}
+
+/// Has the one dead letter of an object say its delivery and its id, as this release does.
+async fn name_letter(api: &Api, object: &str, key: &str, webhook_id: &str) {
+    let letters = api.dead_letters.get(object).await.unwrap().unwrap();
+    let letters = String::from_utf8(letters.bytes.to_vec()).unwrap();
+    let open = letters.strip_suffix("}]").unwrap();
+    let named = format!(r#"{open},"deliverykey":"{key}","webhookid":"{webhook_id}"}}]"#);
+    api.dead_letters.write(object, named);
 }
 
 #[tokio::test]
@@ -518,15 +539,53 @@ async fn without_a_log_the_dead_letters_are_searched() {
         bury(&api, id);
     }
     let answer = resend(&api, "2", json!({})).await;
-    let (key, body) = (queued(&api).unwrap().events[0].key.clone(), answer.json());
+    let (entry, body) = (queued(&api).unwrap().events.remove(0), answer.json());
     assert_eq!(
-        (answer.status, &body["webhookId"]),
-        (202, &json!(format!("msg_{key}")))
+        (answer.status, body["webhookId"].as_str()),
+        (202, entry.marks.webhook_id.as_deref())
     );
-    assert!(
-        body["note"].as_str().unwrap().contains("new webhook-id"),
-        "{body}"
+    assert!(body["note"].as_str().unwrap().contains(ID_MADE), "{body}");
+    // The same each time.
+    let again = resend(&api, "2", json!({})).await;
+    assert_eq!(again.json()["webhookId"], body["webhookId"]);
+}
+
+#[tokio::test]
+async fn dead_letter_that_says_its_delivery_and_its_id_keeps_it() {
+    let api = Api::with_billing().await;
+    let object = bury(&api, "1");
+    name_letter(&api, &object, "k-7", "msg_first-3").await;
+    let place = json!({ "object": object, "index": 0 });
+    for body in [
+        json!({}),
+        json!({ "key": "k-7" }),
+        json!({ "deadLetter": place }),
+    ] {
+        let answer = resend(&api, "1", body.clone()).await;
+        assert_eq!(
+            (answer.status, &answer.json()["webhookId"]),
+            (202, &json!("msg_first-3")),
+            "{body}"
+        );
+        let note = answer.json()["note"].as_str().unwrap().to_owned();
+        assert!(!note.contains(ID_MADE), "{note}");
+    }
+    let other = resend(&api, "1", json!({ "key": "k-8" })).await;
+    assert_eq!(other.status, 404);
+}
+
+#[tokio::test]
+async fn event_gets_a_new_webhook_id_where_it_is_asked_for() {
+    let api = Api::with_billing().await;
+    let object = bury(&api, "1");
+    name_letter(&api, &object, "k-7", "msg_first-3").await;
+    let answer = resend(&api, "1", json!({ "newId": true })).await;
+    let entry = queued(&api).unwrap().events.remove(0);
+    assert_eq!(
+        answer.json()["webhookId"],
+        json!(format!("msg_{}", entry.key))
     );
+    assert_eq!(entry.marks.webhook_id, None);
 }
 
 #[tokio::test]
@@ -607,10 +666,7 @@ async fn a_dead_letter_is_sent_by_its_place_although_its_id_repeats() {
         .await;
         assert_eq!(answer.status, 202, "{:?}", answer.body);
         let note = answer.json()["note"].as_str().unwrap().to_owned();
-        assert!(
-            note.contains("does not say whose dead letter this is"),
-            "{note}"
-        );
+        assert!(note.contains(ID_MADE), "{note}");
         let entry = queued(&api).unwrap().events.remove(0);
         assert_eq!(entry.payload, EventPayload::Inline(Bytes::from(event)));
         let letter = entry.marks.letter.unwrap();

@@ -123,6 +123,9 @@ pub struct ReplayRunArgs {
     /// was told so.
     #[arg(long)]
     pub include_resolved: bool,
+    /// Give the events new values of `webhook-id`, so that a receiver takes again what it has seen.
+    #[arg(long)]
+    pub new_id: bool,
     /// Events per second, 1 to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub rate: Option<u32>,

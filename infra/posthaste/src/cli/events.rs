@@ -74,6 +74,9 @@ pub struct ResendArgs {
     // Not `--key`: that is the admin key.
     #[arg(long, value_name = "KEY")]
     pub delivery: Option<String>,
+    /// Give the event a new `webhook-id`, so that a receiver takes again what it has seen.
+    #[arg(long)]
+    pub new_id: bool,
 }
 
 /// `events replay`. An option that is left out restricts nothing.

@@ -127,6 +127,7 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         subscription,
         id,
         delivery,
+        new_id,
     } = arguments;
     let id = IdInUrl::of(id);
     let path = [
@@ -138,9 +139,10 @@ fn resend(session: &Session, arguments: &ResendArgs) -> Result<Reply, CommandErr
         id.segment(),
         "resend",
     ];
-    let body = delivery
-        .as_ref()
-        .map_or_else(|| json!({}), |key| json!({ "key": key }));
+    let mut body = json!({ "newId": new_id });
+    if let Some(key) = delivery {
+        body["key"] = (&**key).into();
+    }
     let call = with_id(session.call(Method::POST, &path), &id)
         .body("application/json", body.to_string().into_bytes());
     let answer: Value = session.client.json(call)?;
@@ -177,6 +179,7 @@ mod tests {
             subscription: "billing".to_owned(),
             id: "1\ndelivery k-1".to_owned(),
             delivery: None,
+            new_id: false,
         };
         let answer = json!({ "webhookId": "msg_k-0", "key": "k-0", "note": "It is queued." });
         let expected = "1⟦U+000A⟧delivery k-1 is sent to orders/billing again, with webhook-id msg_k-0\n\

@@ -124,6 +124,9 @@ fn ask_for(
     if run.include_resolved {
         body["includeResolved"] = true.into();
     }
+    if run.new_id {
+        body["newId"] = true.into();
+    }
     if let Some(rate) = run.rate {
         body["ratePerSecond"] = rate.into();
     }

@@ -92,6 +92,10 @@ pub struct ReplayRequest {
     /// written anew, or resolved by hand. False when left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub include_resolved: bool,
+    /// Whether events get a new `webhook-id`, for a receiver that would drop what it has seen. False
+    /// when left out: they keep their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_id: bool,
     /// Only count: nothing is written, and the answer is a preview.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,

@@ -42,7 +42,7 @@ impl SubscriptionSettings {
         if EndpointUrl::parse(&self.endpoint.url).is_ok_and(|url| url.has_access_token()) {
             headers.always("cache-control");
         }
-        headers.always(HOPS_HEADER);
+        headers.all(&[HOPS_HEADER, "posthaste-attempt"]);
         headers.sometimes("posthaste-replayed", "only for events that are sent again");
         headers.sometimes(
             "traceparent",

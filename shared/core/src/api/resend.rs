@@ -17,6 +17,10 @@ pub struct ResendRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub dead_letter: Option<DeadLetterPlace>,
+    /// Whether the event gets a new `webhook-id`, for a receiver that would drop what it has seen.
+    /// False when left out: it keeps its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_id: bool,
 }
 
 /// The place of a dead letter.
@@ -37,8 +41,8 @@ pub struct ResendView {
     pub id: String,
     /// The key of the new delivery.
     pub key: String,
-    /// The header `webhook-id` of its request: the one under which the event was sent before,
-    /// where that is known.
+    /// The event's `webhook-id`, the one that it had before unless a new one was asked for. A batch
+    /// that it travels in has one of its own.
     pub webhook_id: String,
     /// Whether an earlier delivery of the event still waits: that copy may arrive too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

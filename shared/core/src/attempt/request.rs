@@ -11,8 +11,8 @@ use crate::attempt::{delivery_header, signature};
 use crate::events::output::{OutputBody, OutputError, binary_request, request_body};
 use crate::model::{ContentMode, HOPS_HEADER, Hops, Schema, Subscription, Timestamp, hex};
 
-/// Room for the eleven headers of a signed request, and one more. The map grows in doublings: with
-/// room for thirteen it takes twice the memory.
+/// Room for the twelve headers of a signed request. The map grows in doublings: with room for
+/// thirteen it takes twice the memory.
 const HEADERS_EXPECTED: usize = 12;
 
 /// The names that every request has, parsed when this is compiled.
@@ -24,6 +24,8 @@ const EVENT_TYPE: HeaderName = HeaderName::from_static("aeg-event-type");
 const SUBSCRIPTION_NAME: HeaderName = HeaderName::from_static("aeg-subscription-name");
 const DELIVERY_COUNT: HeaderName = HeaderName::from_static("aeg-delivery-count");
 const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
+const ATTEMPT: HeaderName = HeaderName::from_static("posthaste-attempt");
+const REPLAYED: HeaderName = HeaderName::from_static("posthaste-replayed");
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("posthaste/", env!("CARGO_PKG_VERSION")));
@@ -36,12 +38,22 @@ pub(crate) const WEBHOOK_ID_PREFIX: &str = "msg_";
 pub struct Outgoing<'a> {
     /// The key of the event towards this subscription, the same over all retries.
     pub key: &'a str,
-    /// The `webhook-id` that the event keeps if it travels alone; `None` where its key makes one.
+    /// The `webhook-id` that the event keeps; `None` where its key makes one.
     pub webhook_id: Option<&'a str>,
     /// The event's JSON text.
     pub json: Bytes,
     /// The event's trace context.
     pub traceparent: Option<&'a str>,
+}
+
+impl Outgoing<'_> {
+    /// The key of the event's first delivery: an id that it keeps is made of that.
+    fn first_key(&self) -> &str {
+        let kept = self.webhook_id;
+        kept.map_or(self.key, |id| {
+            id.strip_prefix(WEBHOOK_ID_PREFIX).unwrap_or(id)
+        })
+    }
 }
 
 /// The data that all requests of one attempt share.
@@ -101,8 +113,9 @@ pub fn request(
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     headers.insert(HOPS, u16::from(context.hops.next().get()).into());
+    headers.insert(ATTEMPT, context.attempts_before.saturating_add(1).into());
     if context.replayed {
-        headers.insert("posthaste-replayed", HeaderValue::from_static("true"));
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
     }
     if let [
         Outgoing {
@@ -116,8 +129,8 @@ pub fn request(
     Ok((headers, body))
 }
 
-/// The id of a request, the same for the same events on every attempt: what one event's own key
-/// makes, or the id that it keeps; for several a digest of their keys.
+/// The id of a request, the same for the same events on every path: of one event its own, of
+/// several a digest of theirs.
 pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
     if let [event] = events {
         return event
@@ -126,7 +139,7 @@ pub fn webhook_id(events: &[Outgoing<'_>]) -> String {
     }
     let mut digest = Sha256::new();
     for event in events {
-        digest.update(event.key.as_bytes());
+        digest.update(event.first_key().as_bytes());
         digest.update(b"\n");
     }
     format!("msg_{}", hex::text(&digest.finalize()[..16]))
@@ -370,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_travels_alone_keeps_the_id_that_it_has() {
+    fn an_event_keeps_the_id_that_it_has_alone_and_in_a_batch() {
         let kept = Outgoing {
             webhook_id: Some("msg_b-3"),
             ..event("a-0")
@@ -378,7 +391,7 @@ mod tests {
         assert_eq!(webhook_id(std::slice::from_ref(&kept)), "msg_b-3");
         assert_eq!(
             webhook_id(&[kept, event("a-1")]),
-            webhook_id(&[event("a-0"), event("a-1")])
+            webhook_id(&[event("b-3"), event("a-1")])
         );
     }
 }

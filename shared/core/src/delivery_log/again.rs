@@ -83,14 +83,17 @@ impl DeliveryHistory {
     /// The `webhook-id` of the event when it travels alone: the one that it was sent under, or
     /// would have been without the other events of its batch.
     pub fn webhook_id(&self) -> String {
-        let kept = self
-            .records()
-            .iter()
-            .filter(|record| record.origin == Origin::Resend);
-        let kept = kept
-            .filter_map(|record| record.webhook_id.clone())
-            .next_back();
-        kept.unwrap_or_else(|| webhook_id_of(&self.key))
+        let records = self.records().iter();
+        let own = records
+            .clone()
+            .find_map(|record| record.own_webhook_id.clone());
+        // Release 0.1 kept ids in a resend alone, and sent it alone.
+        let resent = || {
+            let mut resent = records.filter(|record| record.origin == Origin::Resend);
+            resent.find_map(|record| record.webhook_id.clone())
+        };
+        own.or_else(resent)
+            .unwrap_or_else(|| webhook_id_of(&self.key))
     }
 }
 

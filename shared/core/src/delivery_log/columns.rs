@@ -12,7 +12,7 @@ use super::{ColumnType, Kind, LogResult, Origin, Payload, Record, Value};
 use crate::model::Timestamp;
 
 /// The version of the table: it counts the times that columns were added.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// The way a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,7 @@ pub const COLUMNS: &[Column] = columns! {
     delivery_key: String => Distinct,
     event_id: Option<String> => LookedUp,
     webhook_id: Option<String> => LookedUp,
+    own_webhook_id: Option<String> => Distinct,
     traceparent: Option<String> => Distinct,
     payload_reference: Option<String> => Distinct,
     answer: Option<String> => Distinct,

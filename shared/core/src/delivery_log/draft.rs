@@ -88,6 +88,8 @@ struct Draft<'a> {
     schema: Schema,
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_webhook_id: Option<Cow<'a, str>>,
     attempt: u16,
     origin: Origin,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,6 +164,7 @@ impl<'a> RecordedEvent<'a> {
             event_subject: names.subject.as_deref().map(cut),
             schema: delivery.schema,
             webhook_id: details.webhook_id,
+            own_webhook_id: entry.marks.replayed.then(|| entry.webhook_id()),
             attempt,
             origin: Origin::of(delivery.attempts, &entry.marks),
             run_id: entry.marks.run.as_deref(),

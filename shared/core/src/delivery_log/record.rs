@@ -49,6 +49,10 @@ pub struct Record {
     /// The header `webhook-id` of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook_id: Option<String>,
+    /// The `webhook-id` that the event has when it travels alone. Only of an event that is sent
+    /// again: any other has the one that its key makes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_webhook_id: Option<String>,
     /// The number of the attempt, from 1. For a change, the number of attempts before it.
     pub attempt: u16,
     /// The origin of the attempt.
@@ -246,6 +250,7 @@ pub(super) mod tests {
             event_subject: text("orders/1"),
             schema: text("CloudEvents"),
             webhook_id: text("msg_0b0e-0"),
+            own_webhook_id: text("msg_0a0d-0"),
             attempt: 1,
             origin: Origin::First,
             run_id: text("run-1"),

@@ -1,12 +1,13 @@
 //! A delivery: events queued for one subscription that share one attempt count.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::attempt::batch::refuses_content;
 use crate::attempt::decide::is_expired;
-use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure};
+use crate::attempt::{DeadLetterReason, Outcome, OutcomeName, SendFailure, webhook_id_of};
 use crate::events::Envelope;
 use crate::model::{
     DeliveryLogMode, Hops, Identity, Payload, Schema, Subscription, SubscriptionName, Timestamp,
@@ -76,8 +77,8 @@ pub struct LastAttempt {
 /// One event of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The key of this event towards this subscription, the same over all retries; `webhook-id` is
-    /// made from it.
+    /// The key of this event towards this subscription, the same over all retries. The
+    /// [`webhook_id`](Self::webhook_id) of its first delivery is made of it.
     pub key: String,
     /// The time at which it expires. Fixed when it was accepted.
     pub expires_at: Timestamp,
@@ -103,8 +104,8 @@ pub struct Marks {
     pub resent: bool,
     /// The id of the replay that sends it again; `None` where an older program replayed it.
     pub run: Option<String>,
-    /// The `webhook-id` under which it was sent before, and is sent again; `None` where its key
-    /// makes one.
+    /// The `webhook-id` that the event had before it was sent again, and keeps; `None` where its
+    /// key makes one.
     pub webhook_id: Option<String>,
     /// The dead letter that it was made of; `None` where it was made of the delivery log.
     pub letter: Option<LetterPlace>,
@@ -130,6 +131,16 @@ impl Marks {
     /// Notes whether a record has counted the event, which has had this many attempts.
     pub fn set_counted(&mut self, attempts: u16, is_counted: bool) {
         self.counted = (is_counted != (attempts > 0)).then_some(is_counted);
+    }
+}
+
+impl Entry {
+    /// The `webhook-id` of the event when it travels alone, the same on every path.
+    pub fn webhook_id(&self) -> Cow<'_, str> {
+        match &self.marks.webhook_id {
+            Some(kept) => kept.into(),
+            None => webhook_id_of(&self.key).into(),
+        }
     }
 }
 

@@ -13,4 +13,4 @@ pub use log_place::LogPlace;
 pub use pace::{PACE_HORIZON, Pace};
 pub use resend::Resend;
 pub use selection::{ReplayRequestError, Selection};
-pub use sending::{Replay, ReplayMessage, Sendable, SentAgain};
+pub use sending::{Replay, ReplayMessage, Sendable, SentAgain, replayed_key};

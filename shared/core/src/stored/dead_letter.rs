@@ -24,7 +24,8 @@ pub use self::key::{
 };
 pub use self::period::Period;
 pub use self::restore::{
-    NotDeadLetters, RestoreError, Restored, restore, restore_all, restore_logged,
+    LETTER_WEBHOOK_ID_BYTES_MAX, NotDeadLetters, RestoreError, Restored, restore, restore_all,
+    restore_logged,
 };
 pub use self::shown::{ShownLetter, shown_letters};
 
@@ -168,7 +169,7 @@ mod tests {
         check(
             &letter(Schema::EventGrid, Some(404)),
             r#"{"id":"1", "n": 1.0}"#,
-            r#"{"id":"1", "n": 1.0,"deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":1,"lastDeliveryOutcome":"NotFound","lastHttpStatusCode":404,"publishTime":"2020-08-13T17:18:14.0260000Z","lastDeliveryAttemptTime":"2020-08-13T17:18:14.0460000Z"}"#,
+            r#"{"id":"1", "n": 1.0,"deadLetterReason":"MaxDeliveryAttemptsExceeded","deliveryAttempts":1,"lastDeliveryOutcome":"NotFound","lastHttpStatusCode":404,"publishTime":"2020-08-13T17:18:14.0260000Z","lastDeliveryAttemptTime":"2020-08-13T17:18:14.0460000Z","deliveryKey":"k","webhookId":"msg_k"}"#,
         );
     }
 
@@ -177,7 +178,7 @@ mod tests {
         check(
             &letter(Schema::CloudEvents, None),
             "{}",
-            r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z"}"#,
+            r#"{"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z","deliverykey":"k","webhookid":"msg_k"}"#,
         );
     }
 
@@ -186,7 +187,7 @@ mod tests {
         check(
             &letter(Schema::CloudEvents, None),
             r#"{"id":"1", "deadletterreason": "mine","lasthttpstatuscode":7 ,"x":1}"#,
-            r#"{"id":"1","x":1,"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z","originalattributes":"{ \"deadletterreason\": \"mine\",\"lasthttpstatuscode\":7 ,\"places\":[1,2]}"}"#,
+            r#"{"id":"1","x":1,"deadletterreason":"MaxDeliveryAttemptsExceeded","deliveryattempts":1,"lastdeliveryoutcome":"NotFound","publishtime":"2020-08-13T17:18:14.0260000Z","lastdeliveryattempttime":"2020-08-13T17:18:14.0460000Z","deliverykey":"k","webhookid":"msg_k","originalattributes":"{ \"deadletterreason\": \"mine\",\"lasthttpstatuscode\":7 ,\"places\":[1,2]}"}"#,
         );
     }
 
@@ -199,7 +200,7 @@ mod tests {
         check(
             &letter,
             "{}",
-            r#"{"deadLetterReason":"SubscriptionDeleted","deliveryAttempts":0,"publishTime":"2020-08-13T17:18:14.0260000Z"}"#,
+            r#"{"deadLetterReason":"SubscriptionDeleted","deliveryAttempts":0,"publishTime":"2020-08-13T17:18:14.0260000Z","deliveryKey":"k","webhookId":"msg_k"}"#,
         );
     }
 
@@ -212,7 +213,7 @@ mod tests {
         check(
             &letter,
             "{}",
-            r#"{"deadletterreason":"TimeToLiveExceeded","deliveryattempts":0,"lastdeliveryoutcome":"Probation","publishtime":"2020-08-13T17:18:14.0260000Z"}"#,
+            r#"{"deadletterreason":"TimeToLiveExceeded","deliveryattempts":0,"lastdeliveryoutcome":"Probation","publishtime":"2020-08-13T17:18:14.0260000Z","deliverykey":"k","webhookid":"msg_k"}"#,
         );
     }
 
@@ -225,7 +226,7 @@ mod tests {
         check(
             &letter,
             "{}",
-            r#"{"deadletterreason":"HandlerFailed","deliveryattempts":0,"lastdeliveryoutcome":"Aborted","publishtime":"2020-08-13T17:18:14.0260000Z"}"#,
+            r#"{"deadletterreason":"HandlerFailed","deliveryattempts":0,"lastdeliveryoutcome":"Aborted","publishtime":"2020-08-13T17:18:14.0260000Z","deliverykey":"k","webhookid":"msg_k"}"#,
         );
     }
 

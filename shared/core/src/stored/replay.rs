@@ -2,9 +2,9 @@
 //!
 //! Keys `replays/{id}.json` and `replaying/{id}`. The marker is what wake lists, so that it looks at
 //! no others. It holds the record as it was asked for, and is written before the record; older
-//! programs wrote it empty. Versions 1 to 4; written by manage and wake by conditional put, read by
+//! programs wrote it empty. Versions 1 to 5; written by manage and wake by conditional put, read by
 //! both, deleted by wake after [`REPLAY_KEPT`]. Fixtures: `replay-v1.json`, `replay-v2.json`,
-//! `replay-v3.json`, `replay-v4.json`.
+//! `replay-v3.json`, `replay-v4.json`, `replay-v5.json`.
 //!
 //! [`REPLAY_KEPT`]: crate::model::REPLAY_KEPT
 
@@ -66,7 +66,7 @@ pub fn replaying(id: &str) -> String {
 
 const FORMAT: Format = Format {
     name: "the record of a replay",
-    newest: VERSION_4,
+    newest: VERSION_5,
 };
 
 /// The version of a replay without an identity that leaves out what is former: one of an older
@@ -83,6 +83,9 @@ const VERSION_3: u32 = 3;
 /// The version of one of the reason `SubscriptionDisabled`, a word that release 0.1 does not know:
 /// it leaves such a replay to a newer program.
 const VERSION_4: u32 = 4;
+
+/// The version of one that gives its events new ids: release 0.1 does not know the member.
+const VERSION_5: u32 = 5;
 
 /// A replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +195,7 @@ impl ReplayRecord {
         let is_version_1 = identity.is_none() && !request.include_former;
         let is_version_4 = request.reason == Some(DeadLetterReason::SubscriptionDisabled);
         let v = match request.source {
+            _ if request.new_id => VERSION_5,
             _ if is_version_4 => VERSION_4,
             ReplaySource::Log => VERSION_3,
             ReplaySource::DeadLetters if is_version_1 => VERSION_1,
@@ -350,6 +354,9 @@ mod tests {
     const V3: &str = include_str!("fixtures/replay-v3.json");
     const V4: &str = include_str!("fixtures/replay-v4.json");
 
+    /// Version 5 as it was first written. Never edited.
+    const V5: &str = include_str!("fixtures/replay-v5.json");
+
     #[test]
     fn replay_that_queued_nothing_of_what_it_found_has_failed() {
         let state = |queued, failed| {
@@ -488,7 +495,17 @@ mod tests {
 
     #[test]
     fn replay_of_what_a_disabled_subscription_missed_is_left_by_0_1_0() {
-        let request = serde_json::from_value(json!({ "reason": "SubscriptionDisabled" })).unwrap();
+        check_begun(json!({ "reason": "SubscriptionDisabled" }), V4);
+    }
+
+    #[test]
+    fn replay_that_gives_new_ids_is_left_by_0_1_0() {
+        check_begun(json!({ "newId": true }), V5);
+    }
+
+    /// Checks that the replay of a request is written as its fixture when it begins, and read back.
+    fn check_begun(request: serde_json::Value, fixture: &str) {
+        let request = serde_json::from_value(request).unwrap();
         let ReplayRecord {
             id,
             topic,
@@ -498,8 +515,8 @@ mod tests {
         } = record();
         let created = (subscription, &Created::UNKNOWN);
         let begun = ReplayRecord::new(id, topic, created, request, created_at);
-        assert_eq!(begun.render(), V4.trim_end());
-        assert_eq!(ReplayRecord::parse(V4.as_bytes()).unwrap(), begun);
+        assert_eq!(begun.render(), fixture.trim_end());
+        assert_eq!(ReplayRecord::parse(fixture.as_bytes()).unwrap(), begun);
     }
 
     #[test]
@@ -509,11 +526,11 @@ mod tests {
             Err(FormatError::Malformed(..))
         ));
         let newer = V1
-            .replace("\"v\":1", "\"v\":5")
+            .replace("\"v\":1", "\"v\":6")
             .replace("\"id\"", "\"name\"");
         assert!(matches!(
             ReplayRecord::parse(newer.as_bytes()),
-            Err(FormatError::Newer(5))
+            Err(FormatError::Newer(6))
         ));
     }
 

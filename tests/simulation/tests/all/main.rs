@@ -59,5 +59,6 @@ mod unknown_names;
 mod waiting;
 mod wake;
 mod wake_under_pressure;
+mod webhook_ids;
 mod whole_fan_out;
 mod workers;

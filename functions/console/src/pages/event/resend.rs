@@ -5,7 +5,6 @@ use axum::response::Redirect;
 use maud::html;
 use posthaste_core::api::events::IdInUrl;
 use posthaste_core::api::{DeadLetterPlace, ResendRequest, ResendView};
-use posthaste_core::attempt::webhook_id_of;
 
 use super::asked::IdAsked;
 use crate::address::Address;
@@ -24,7 +23,7 @@ pub(crate) fn resend_address(topic: &str, id: &str) -> Address {
 }
 
 /// The notices of an event that was sent again, by the words of the page's query.
-pub(super) const DONE: [(&str, &str); 4] = [
+pub(super) const DONE: [(&str, &str); 3] = [
     (
         RESENT,
         "The event is sent again: a new delivery of it is queued. Its attempts are shown here. \
@@ -35,10 +34,6 @@ pub(super) const DONE: [(&str, &str); 4] = [
         "An earlier delivery of the event still waits: that copy may arrive too.",
     ),
     (
-        NEW_ID,
-        "Its request has a new webhook-id, because the earlier one is not known.",
-    ),
-    (
         SEARCH_CUT,
         "The delivery log was not wholly searched, so earlier deliveries may be missing.",
     ),
@@ -46,7 +41,6 @@ pub(super) const DONE: [(&str, &str); 4] = [
 
 const RESENT: &str = "resent";
 const WAITS: &str = "waits";
-const NEW_ID: &str = "new-id";
 const SEARCH_CUT: &str = "search-cut";
 
 /// Sends the event again. Its page says what the API says of it.
@@ -98,10 +92,8 @@ fn refused(refusal: &Refusal, event: &str) -> Page {
 
 /// The words for what the API says of the new delivery.
 fn words(view: &ResendView) -> String {
-    let has_new_id = view.webhook_id == webhook_id_of(&view.key);
     let said = [
         (view.earlier_waits, WAITS),
-        (has_new_id, NEW_ID),
         (view.searched_from.is_some(), SEARCH_CUT),
     ];
     let said = said
@@ -129,5 +121,6 @@ fn request(fields: &Fields) -> ResendRequest {
     ResendRequest {
         key: field("key"),
         dead_letter,
+        new_id: false,
     }
 }

@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use posthaste_core::api::{LeftOut, LeftOutReason, ReplayReason, ReplayState};
 use posthaste_core::delivery_log::{DeliveryHistory, Kind, LogResult, LookUp, Record, histories};
 use posthaste_core::model::Timestamp;
-use posthaste_core::release::{LogPlace, Pace, Replay, Selection, SentAgain};
+use posthaste_core::release::{LogPlace, Pace, Replay, Selection, SentAgain, replayed_key};
 use posthaste_ports::{Clock, ErrorKind, Ports};
 use posthaste_services::kept_event::KeptEvent;
 use posthaste_services::resolved::resolved_letters;
@@ -301,6 +301,7 @@ impl<P: Ports> LogWalk<'_, P> {
             id: &self.job.record.id,
             subscription,
             default_time_to_live,
+            gives_new_ids: self.job.record.request.new_id,
         };
         let messages = replay.messages_of(&sent, &mut self.pace, self.run.ports.clock.now());
         let mut queued = 0;
@@ -372,8 +373,8 @@ impl<P: Ports> LogWalk<'_, P> {
         let Some(event) = kept.event(&history).await.map_err(ReplayError::Event)? else {
             return Ok(Fate::Failed(NO_PAYLOAD));
         };
-        let key = self.key_of(&history);
-        let webhook_id = Some(history.webhook_id());
+        let key = replayed_key(&self.job.record.id, &history.key);
+        let webhook_id = history.webhook_id();
         Ok(Fate::Sent(Box::new(SentAgain {
             index: 0,
             event,
@@ -417,20 +418,6 @@ impl<P: Ports> LogWalk<'_, P> {
             .map_err(ReplayError::Log)?;
         let mut histories = histories(found.records).into_iter();
         Ok(histories.find(|history| history.key == record.delivery_key))
-    }
-
-    fn key_of(&self, history: &DeliveryHistory) -> String {
-        let Receiver {
-            topic,
-            subscription,
-        } = &self.to;
-        let default_time_to_live = topic.default_time_to_live;
-        Replay {
-            id: &self.job.record.id,
-            subscription,
-            default_time_to_live,
-        }
-        .key_of(&history.key)
     }
 }
 

@@ -205,6 +205,7 @@ impl<P: Ports> Walk<'_, P> {
             id: &record.id,
             subscription,
             default_time_to_live: topic.default_time_to_live,
+            gives_new_ids: record.request.new_id,
         };
         let messages = replay.messages(
             key,

@@ -129,6 +129,7 @@ fn an_attempt_is_recorded_with_all_that_is_known() {
         event_subject: text_of("s"),
         schema: text_of("CloudEvents"),
         webhook_id: text_of("msg_k-0"),
+        own_webhook_id: None,
         attempt: 1,
         origin: Origin::First,
         run_id: None,

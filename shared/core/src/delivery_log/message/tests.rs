@@ -26,6 +26,7 @@ fn short() -> Record {
 fn records_are_written_as_their_fixture_and_read_back() {
     let first = Record {
         matched: None,
+        own_webhook_id: None,
         ..full()
     };
     let records = vec![first, short()];
@@ -34,9 +35,9 @@ fn records_are_written_as_their_fixture_and_read_back() {
     assert_eq!(parse_records(RECORDS_V1.as_bytes()).unwrap(), records);
 }
 
-/// A member that came later: the version stays, and an older reader passes it over.
+/// Members that came later: the version stays, and an older reader passes them over.
 #[test]
-fn names_of_matched_subscriptions_raise_no_version() {
+fn members_that_came_later_raise_no_version() {
     let bodies = render_records(&[full()]);
     assert!(bodies[0].starts_with(b"{\"v\":1,"));
     assert_eq!(parse_records(&bodies[0]).unwrap(), [full()]);

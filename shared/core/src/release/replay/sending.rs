@@ -27,6 +27,8 @@ pub struct Replay<'a> {
     pub subscription: &'a Subscription,
     /// Default and cap of the topic's time to live.
     pub default_time_to_live: Option<Duration>,
+    /// Whether events get a new `webhook-id`, made of the key of their new delivery.
+    pub gives_new_ids: bool,
 }
 
 /// An event that was asked for, with its place in its object.
@@ -49,8 +51,8 @@ pub struct SentAgain {
     pub key: String,
     /// Its dead letter, if it has one.
     pub letter: Option<LetterPlace>,
-    /// The `webhook-id` that it keeps; `None` where its key makes one.
-    pub webhook_id: Option<String>,
+    /// The `webhook-id` that it had, and keeps unless the replay gives new ones.
+    pub webhook_id: String,
 }
 
 /// A message for the delivery queue.
@@ -81,12 +83,12 @@ impl Replay<'_> {
         let events = events.iter().map(|event| SentAgain {
             index: event.index,
             event: event.letter.event.clone(),
-            key: self.key(key, event.index),
+            key: key_of(self.id, key, event.index),
             letter: Some(LetterPlace {
                 object: key.to_owned(),
                 index: event.index,
             }),
-            webhook_id: None,
+            webhook_id: event.letter.webhook_id_at(key, event.index),
         });
         self.messages_of(&events.collect::<Vec<_>>(), pace, now)
     }
@@ -161,13 +163,11 @@ impl Replay<'_> {
             webhook_id,
             ..
         } = event;
-        let (run, letter, webhook_id) =
-            (Some(self.id.to_owned()), letter.clone(), webhook_id.clone());
         let marks = Marks {
             replayed: true,
-            run,
-            letter,
-            webhook_id,
+            run: Some(self.id.to_owned()),
+            letter: letter.clone(),
+            webhook_id: (!self.gives_new_ids).then(|| webhook_id.clone()),
             ..Marks::default()
         };
         self.receiver().entry(event, key.clone(), marks, now)
@@ -179,22 +179,22 @@ impl Replay<'_> {
             default_time_to_live: self.default_time_to_live,
         }
     }
+}
 
-    /// The key of a delivery of the log that is sent again.
-    pub fn key_of(&self, delivery_key: &str) -> String {
-        self.key(delivery_key, 0)
-    }
+/// The key of the new delivery of one of the log that a replay sends again.
+pub fn replayed_key(replay_id: &str, delivery_key: &str) -> String {
+    key_of(replay_id, delivery_key, 0)
+}
 
-    /// A key that is new with every replay, and the same when one replay sends an event twice after
-    /// a crash, so that receivers can tell.
-    fn key(&self, object: &str, index: usize) -> String {
-        let digest = Sha256::new()
-            .chain_update(self.id)
-            .chain_update([0])
-            .chain_update(object)
-            .finalize();
-        format!("{}-{index}", hex::text(&digest[..16]))
-    }
+/// A key that is new with every replay, and the same when one replay sends an event twice after a
+/// crash.
+fn key_of(replay_id: &str, from: &str, index: usize) -> String {
+    let digest = Sha256::new()
+        .chain_update(replay_id)
+        .chain_update([0])
+        .chain_update(from)
+        .finalize();
+    format!("{}-{index}", hex::text(&digest[..16]))
 }
 
 /// The size of an event with its marks, which only events that are sent again have.
@@ -278,6 +278,7 @@ mod tests {
             id: "r",
             subscription,
             default_time_to_live: None,
+            gives_new_ids: false,
         };
         let mut pace = Pace::new(rate, Timestamp::EPOCH, NOW);
         replay.messages("k", &events(count, "2020-01-01T00:00:00Z"), &mut pace, NOW)
@@ -296,6 +297,8 @@ mod tests {
             (0, None, NOW)
         );
         let run = Some("r".to_owned());
+        // The letter does not say one: it is made of its place.
+        let webhook_id = events(1, "")[0].letter.webhook_id_at("k", 0);
         let letter = Some(LetterPlace {
             object: "k".to_owned(),
             index: 0,
@@ -306,6 +309,7 @@ mod tests {
                 replayed: true,
                 run,
                 letter,
+                webhook_id: Some(webhook_id),
                 ..Marks::default()
             }
         );
@@ -325,6 +329,7 @@ mod tests {
             id: "r",
             subscription: &billing,
             default_time_to_live: None,
+            gives_new_ids: false,
         };
         let event = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"#;
         let text = format!("{event}\"\u{ffff}\"");
@@ -360,6 +365,7 @@ mod tests {
             id: "r",
             subscription: &billing,
             default_time_to_live: None,
+            gives_new_ids: false,
         };
         let soon = NOW + Duration::from_mins(7);
         let mut pace = Pace::new(100, Timestamp::EPOCH, NOW);
@@ -370,24 +376,15 @@ mod tests {
 
     #[test]
     fn the_key_is_the_same_for_the_same_event_of_one_replay_only() {
-        let billing = subscription(json!({}));
-        let key = |id, object, index| {
-            Replay {
-                id,
-                subscription: &billing,
-                default_time_to_live: None,
-            }
-            .key(object, index)
-        };
-        assert_eq!(key("r", "k", 0), key("r", "k", 0));
-        assert_eq!(key("r", "k", 0).len(), 34);
+        assert_eq!(key_of("r", "k", 0), replayed_key("r", "k"));
+        assert_eq!(key_of("r", "k", 0).len(), 34);
         for other in [
-            key("s", "k", 0),
-            key("r", "l", 0),
-            key("r", "k", 1),
-            key("rk", "", 0),
+            key_of("s", "k", 0),
+            key_of("r", "l", 0),
+            key_of("r", "k", 1),
+            key_of("rk", "", 0),
         ] {
-            assert_ne!(key("r", "k", 0), other);
+            assert_ne!(key_of("r", "k", 0), other);
         }
     }
 

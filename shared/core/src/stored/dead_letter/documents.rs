@@ -2,9 +2,9 @@
 //! and its place.
 //! <https://learn.microsoft.com/azure/event-grid/delivery-and-retry#delivery-event-formats>
 //!
-//! Two things are ours. Event Grid also writes the status of the last answer, which the page leaves
-//! out. And a time of ours is whole milliseconds, so that the last four of the page's seven digits
-//! are zeros.
+//! Three things are ours. Event Grid also writes the status of the last answer, which the page leaves
+//! out. A time of ours is whole milliseconds, so that the last four of the page's seven digits are
+//! zeros. And a letter of ours says its delivery's key and the `webhook-id`.
 
 use std::sync::Arc;
 
@@ -139,7 +139,14 @@ fn the_page_s_event_grid_letter_is_written_as_it_stands_there() {
     let record = record(&letter, &entry(None), &Bytes::from(format!("{event}\n}}")));
     assert_eq!(
         object(&record),
-        expected(EVENT_GRID, &[("lastHttpStatusCode", 404.into())])
+        expected(
+            EVENT_GRID,
+            &[
+                ("lastHttpStatusCode", 404.into()),
+                ("deliveryKey", "k".into()),
+                ("webhookId", "msg_k".into()),
+            ]
+        )
     );
     assert_in_order(EVENT_GRID, &record);
 }
@@ -156,6 +163,8 @@ fn the_page_s_cloud_events_letter_is_written_as_it_stands_there() {
     let more = [
         ("specversion", "1.0".into()),
         ("lasthttpstatuscode", 404.into()),
+        ("deliverykey", "k".into()),
+        ("webhookid", "msg_k".into()),
         (
             "lastdeliveryattempttime",
             "2020-08-13T17:18:14.0460000Z".into(),
@@ -192,7 +201,14 @@ fn the_page_s_custom_letter_is_written_as_it_stands_there() {
     );
     assert_eq!(
         object(&record),
-        expected(CUSTOM, &[("lastHttpStatusCode", 404.into())])
+        expected(
+            CUSTOM,
+            &[
+                ("lastHttpStatusCode", 404.into()),
+                ("deliveryKey", "k".into()),
+                ("webhookId", "msg_k".into()),
+            ]
+        )
     );
     assert_in_order(CUSTOM, &record);
 }

@@ -12,6 +12,8 @@ pub(super) struct Names {
     pub(super) published: &'static str,
     pub(super) last_attempt: &'static str,
     pub(super) identity: &'static str,
+    pub(super) key: &'static str,
+    pub(super) webhook_id: &'static str,
 }
 
 /// Event Grid's names.
@@ -24,6 +26,8 @@ pub(super) const EVENT_GRID: Names = Names {
     published: "publishTime",
     last_attempt: "lastDeliveryAttemptTime",
     identity: "subscriptionIdentity",
+    key: "deliveryKey",
+    webhook_id: "webhookId",
 };
 
 /// CloudEvents allows only lower case in attribute names.
@@ -36,6 +40,8 @@ pub(super) const CLOUD_EVENTS: Names = Names {
     published: "publishtime",
     last_attempt: "lastdeliveryattempttime",
     identity: "subscriptionidentity",
+    key: "deliverykey",
+    webhook_id: "webhookid",
 };
 
 /// The member that keeps the event's own members of the names above, whole: a text of JSON. It has
@@ -44,7 +50,7 @@ pub(super) const ORIGINAL_ATTRIBUTES: &str = "originalattributes";
 
 impl Names {
     /// The names, and last the one that keeps the event's own members of these names.
-    pub(super) fn reserved(&self) -> [&'static str; 9] {
+    pub(super) fn reserved(&self) -> [&'static str; 11] {
         let Self {
             reason,
             attempts,
@@ -54,6 +60,8 @@ impl Names {
             published,
             last_attempt,
             identity,
+            key,
+            webhook_id,
         } = self;
         [
             reason,
@@ -64,6 +72,8 @@ impl Names {
             published,
             last_attempt,
             identity,
+            key,
+            webhook_id,
             ORIGINAL_ATTRIBUTES,
         ]
     }
@@ -113,5 +123,8 @@ pub(super) fn members(letter: &DeadLetter, entry: &Entry) -> Vec<(&'static str, 
             .identity
             .map(|identity| (names.identity, format!("\"{identity}\""))),
     );
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    members.push((names.key, text(&entry.key)));
+    members.push((names.webhook_id, text(&entry.webhook_id())));
     members
 }

@@ -10,12 +10,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 use super::members::{CLOUD_EVENTS, EVENT_GRID, Names, ORIGINAL_ATTRIBUTES};
+use crate::attempt::{WEBHOOK_ID_PREFIX, webhook_id_of};
 use crate::events::{Envelope, Event, EventError, put_back, value_behind, without_members};
 use crate::model::{
-    Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema, Timestamp,
+    Created, Identity, MAPPED_VALUE_BYTES_MAX, RESTORED_EVENT_BYTES_MAX, Schema, Timestamp, hex,
 };
+
+/// Bytes of a digest in the `webhook-id` of a letter that has none: as many as a UUID has.
+const LETTER_ID_BYTES: usize = 16;
+
+/// Longest `webhook-id` that a letter may name. Ours have some forty bytes.
+pub const LETTER_WEBHOOK_ID_BYTES_MAX: usize = 64;
 
 /// A dead letter as it was read from its object.
 #[derive(Debug, Clone)]
@@ -27,6 +35,11 @@ pub struct Restored {
     pub identity: Option<Identity>,
     /// The time at which posthaste accepted it, if it says so.
     pub published_at: Option<Timestamp>,
+    /// The key of the delivery that was given up; `None` where release 0.1 or another program wrote
+    /// the letter.
+    pub delivery_key: Option<String>,
+    /// The `webhook-id` that the event has when it travels alone; `None` as above.
+    pub webhook_id: Option<String>,
     /// The event, byte for byte as it was. In a record of a version before `originalattributes`, a
     /// member of the producer's own that had the name of one of ours is gone.
     pub event: Event,
@@ -102,6 +115,19 @@ fn own_time(text: &str) -> Option<Timestamp> {
 }
 
 impl Restored {
+    /// The `webhook-id` that the event has when it travels alone. Of a letter that does not say it
+    /// one is made of its place, the same whenever it is sent again.
+    pub fn webhook_id_at(&self, object: &str, index: usize) -> String {
+        self.webhook_id.clone().unwrap_or_else(|| {
+            let digest = Sha256::new()
+                .chain_update(object)
+                .chain_update([0])
+                .chain_update(index.to_string())
+                .finalize();
+            webhook_id_of(&hex::text(&digest[..LETTER_ID_BYTES]))
+        })
+    }
+
     /// Whether it was accepted for this creation of its subscription. Where it does not say when it
     /// was accepted, only its identity tells.
     pub fn is_for(&self, created: &Created) -> bool {
@@ -121,6 +147,13 @@ impl Reason<'_> {
             (None, None) => None,
         }
     }
+}
+
+/// Whether a text can be a `webhook-id`: who copies letters may have changed it.
+fn is_webhook_id(text: &str) -> bool {
+    text.starts_with(WEBHOOK_ID_PREFIX)
+        && text.len() <= LETTER_WEBHOOK_ID_BYTES_MAX
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The parts of an object, each restored by itself. `output` is the schema in which their
@@ -147,6 +180,12 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
     let (identity, published_at) = accepted
         .map(|accepted| accepted.read(schema))
         .unwrap_or_default();
+    let own_text = |name| {
+        value_behind(record, names.reason, name)
+            .and_then(|json| serde_json::from_str::<String>(json).ok())
+    };
+    let delivery_key = own_text(names.key);
+    let webhook_id = own_text(names.webhook_id).filter(|id| is_webhook_id(id));
     let text = original(record, &names);
     let event = match (schema, output) {
         (Schema::EventGrid, Schema::Custom) => custom(&text)?,
@@ -159,6 +198,8 @@ pub fn restore(record: &Bytes, output: Schema) -> Result<Restored, RestoreError>
         reason: reason.into(),
         identity,
         published_at,
+        delivery_key,
+        webhook_id,
         event,
     })
 }
