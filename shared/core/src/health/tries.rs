@@ -322,6 +322,11 @@ impl Tries {
         share
     }
 
+    /// Notes that an incident begins: only what arrives from now on can end it.
+    pub(super) fn begin_incident(&mut self) {
+        self.arrived_beside = 0;
+    }
+
     /// Begins to count anew, because an incident is over.
     pub fn begin_anew(&mut self) {
         self.minutes.clear();
