@@ -198,6 +198,17 @@ mod tests {
         assert_eq!(oldest(&book(parts)), Some("waits"));
     }
 
+    /// A part with so many tries that their sums are added.
+    #[test]
+    fn event_that_was_tried_twice_waits_by_its_last_try() {
+        for (one, other) in [(5, 21), (21, 5)] {
+            let mut sum = part(&[("waits", one, FAILED)]);
+            sum.add(part(&[("waits", other, FAILED); 40]));
+            let parts = [arrivals(KEPT_MAX + 1, 20), sum];
+            assert_eq!(oldest(&book(parts)), Some("waits"), "{one}");
+        }
+    }
+
     /// Otherwise the late record of its failure would find nothing that it contradicts.
     #[test]
     fn end_of_an_event_that_failed_before_is_news() {

@@ -442,9 +442,14 @@ impl Share {
     }
 }
 
-/// The older of two events; the first of two that are as old.
+/// The older of two events; the first of two that are as old. One that was seen twice waited until
+/// it was last seen.
 fn older(one: Option<Undelivered>, other: Option<Undelivered>) -> Option<Undelivered> {
     match (one, other) {
+        (Some(one), Some(other)) if other.key == one.key => Some(Undelivered {
+            seen_at: one.seen_at.max(other.seen_at),
+            ..one
+        }),
         (Some(one), Some(other)) if other.accepted_at < one.accepted_at => Some(other),
         (one, other) => one.or(other),
     }
