@@ -147,7 +147,7 @@ impl Tries {
                 if is_last {
                     self.end(seen);
                 } else if self.wait(seen) {
-                    self.stuck.add(seen.key, seen.accepted_at);
+                    self.stuck.add(seen.key, seen.accepted_at, seen.at);
                 }
             }
             TryResult::Waits => {
@@ -165,7 +165,7 @@ impl Tries {
         self.row_since = None;
         self.last_arrived_at = self.last_arrived_at.max(Some(seen.at));
         self.end(seen);
-        self.stuck.note_arrival();
+        self.stuck.note_arrival(seen.at);
     }
 
     fn note_failure(&mut self, seen: &SeenTry<'_>) {
@@ -209,10 +209,10 @@ impl Tries {
             let before = if has_failed { 0 } else { *row };
             *row = before.saturating_add(more);
         }
-        if later.last_arrived_at.is_some() {
+        if let Some(arrived_at) = later.last_arrived_at {
             self.in_row = later.in_row;
             self.row_since = later.row_since;
-            self.stuck.note_arrival();
+            self.stuck.note_arrival(arrived_at);
         } else {
             self.in_row = self.in_row.saturating_add(later.in_row);
             self.row_since = self.row_since.or(later.row_since);
