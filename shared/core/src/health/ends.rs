@@ -95,7 +95,17 @@ impl RecentEnds {
     /// Whether an event that waited at a time has ended, or may have: the next try of one that has
     /// not shows it again.
     pub(super) fn may_have(&self, key: &str, waited_at: Timestamp) -> bool {
-        self.unknown_until.is_some_and(|until| waited_at <= until) || self.has(key)
+        self.may_have_ended(waited_at) || self.has(key)
+    }
+
+    /// The same of the event with this digest.
+    pub(super) fn may_have_event(&self, event: &str, waited_at: Timestamp) -> bool {
+        self.may_have_ended(waited_at) || self.events.iter().any(|ended| ended == event)
+    }
+
+    /// Whether any event that waited at a time may have ended without being kept.
+    fn may_have_ended(&self, waited_at: Timestamp) -> bool {
+        self.unknown_until.is_some_and(|until| waited_at <= until)
     }
 
     fn keep(&mut self, most: usize) {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ends::{UNDELIVERED_AGE_MAX, event_digest};
+use super::ends::{RecentEnds, UNDELIVERED_AGE_MAX, event_digest};
 use crate::model::Timestamp;
 
 /// Events that are known one by one. Of more, each try counts: then it is more than an event's
@@ -94,10 +94,14 @@ impl StuckEvents {
         }
     }
 
-    /// Adds those of a later part.
-    pub(super) fn append(&mut self, later: Self) {
+    /// Adds those of a later part, which was not stored, but for those that have ended by what was
+    /// known before it, or may have: they are known again by their next tries.
+    pub(super) fn append(&mut self, later: Self, ends: &RecentEnds) {
         for stuck in later.0 {
-            self.add_event(stuck);
+            let failed_at = stuck.failed_at.unwrap_or(Timestamp::EPOCH);
+            if !ends.may_have_event(&stuck.event, failed_at) {
+                self.add_event(stuck);
+            }
         }
     }
 
@@ -296,6 +300,32 @@ mod tests {
             known.now = MINUTE;
             known.fail(&["down"; 10]);
             assert!(known.is_failing(), "{arrived}");
+        }
+    }
+
+    /// So many events ended that only the time of some of them is known.
+    #[test]
+    fn late_sum_adds_no_stuck_event_that_may_have_ended() {
+        for (minute, in_row) in [(0, 1), (1, 0)] {
+            let mut known = Known::default();
+            let mut ended = Tries::default();
+            for n in 0..1000 {
+                ended.note(&seen(&format!("ended{n}"), START, TryResult::Arrived));
+            }
+            known.add(ended);
+            let mut sum = Tries::default();
+            let at = START + minute * MINUTE;
+            sum.note(&seen("ended0", at, FAILED));
+            for n in 0..40 {
+                sum.note(&SeenTry {
+                    is_first: true,
+                    ..seen(&format!("other{n}"), at + MINUTE, TryResult::Arrived)
+                });
+            }
+            known.add(sum);
+            known.now = 5 * MINUTE;
+            known.fail(&["ended0"]);
+            assert_eq!(known.tries.in_row(), in_row, "{minute}");
         }
     }
 

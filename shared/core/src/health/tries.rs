@@ -229,9 +229,9 @@ impl Tries {
             // They are known again by their next tries.
             self.stuck = StuckEvents::default();
         }
-        self.stuck.append(later.stuck);
+        self.stuck.end_all(later.ends.events());
+        self.stuck.append(later.stuck, &self.ends);
         self.ends.append(later.ends);
-        self.stuck.end_all(self.ends.events());
     }
 
     /// Whether any of them failed, or an event of them waits too long, or ended after an earlier
