@@ -105,6 +105,14 @@ impl StuckEvents {
         }
     }
 
+    /// Lets their tries count again until the next arrival, because an incident is over.
+    pub(super) fn begin_anew(&mut self) {
+        for stuck in &mut self.0 {
+            stuck.failed_at = None;
+            stuck.is_alone = false;
+        }
+    }
+
     /// Forgets what has ended wherever that was noted.
     pub(super) fn tidy(&mut self, now: Timestamp) {
         self.0
@@ -327,6 +335,25 @@ mod tests {
             known.fail(&["ended0"]);
             assert_eq!(known.tries.in_row(), in_row, "{minute}");
         }
+    }
+
+    /// Its endpoint goes down again before another event arrives.
+    #[test]
+    fn relapse_with_only_stuck_events_is_failing() {
+        let mut known = Known::default();
+        known.fail(&["stuck"; 10]);
+        for _ in 0..3 {
+            known.now += MINUTE;
+            known.arrive(1000);
+            known.fail(&["stuck"]);
+        }
+        assert!(known.is_recovered());
+        known.tries.begin_anew();
+        known.now += MINUTE;
+        known.fail(&["stuck"; 9]);
+        assert!(!known.is_failing());
+        known.fail(&["stuck"]);
+        assert!(known.is_failing());
     }
 
     #[test]

@@ -334,6 +334,7 @@ impl Tries {
         self.arrived_in_row = 0;
         self.arrived_beside = 0;
         self.row_since = None;
+        self.stuck.begin_anew();
     }
 
     /// Forgets what is of use only until parts are added.
